@@ -1,0 +1,23 @@
+"""Affine expressions with floordiv and mod over bounded integers, and what can be proved of them.
+
+>>> from simplifier import variable
+>>> d0, d1 = variable("d0", 0, 6), variable("d1", 0, 14)
+>>> d0 + d1 // 16, d1 % 16
+(Expr('d0'), Expr('d1'))
+"""
+
+from simplifier.interval import Interval
+from simplifier.linear import Affine, Expr, Floor, Variable, as_expr, constant, variable
+from simplifier.text import TextError
+
+__all__ = [
+    "Affine",
+    "Expr",
+    "Floor",
+    "Interval",
+    "TextError",
+    "Variable",
+    "as_expr",
+    "constant",
+    "variable",
+]

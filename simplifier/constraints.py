@@ -1,0 +1,117 @@
+"""``expression in [lower, upper]``: one constraint of a domain, and its simplest equal form."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import gcd
+from typing import Final
+
+from simplifier.interval import Interval, contains, intersected
+from simplifier.linear import Expr, Floor, Term, added, constant, make, scaled
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """``expr in [lower, upper]``, both included."""
+
+    expr: Expr
+    lower: int
+    upper: int
+
+    def __str__(self) -> str:
+        return f"{self.expr} in [{self.lower}, {self.upper}]"
+
+    @property
+    def bounds(self) -> Interval:
+        """``(lower, upper)``."""
+        return self.lower, self.upper
+
+    @property
+    def is_false(self) -> bool:
+        """No point satisfies it, as its interval alone shows."""
+        low, high = intersected(self.bounds, self.expr.bounds)
+        return low > high
+
+    @property
+    def is_true(self) -> bool:
+        """Every point of the variables' intervals satisfies it."""
+        return contains(self.bounds, self.expr.bounds)
+
+
+FALSE: Final = Constraint(constant(0), 1, 1)
+
+
+def normalised(constraint: Constraint) -> Constraint | None:
+    """The simplest constraint with the same points; `None` if it always holds.
+
+    The constant moves to the bounds, common factors are divided out, and a floordiv is undone:
+    ``e floordiv d in [a, b]`` is ``e in [a·d, b·d + d − 1]``.  No part of the expression is dropped,
+    however small it is: a small part can decide (``8·d0 + d1 <= 10`` is not ``8·d0 <= 10``).
+
+    >>> from simplifier.linear import variable
+    >>> d0, d1 = variable("d0", 0, 99), variable("d1", 0, 99)
+    >>> print(normalised(Constraint((d0 * 3 + d1 * 6 + 2) // 4, 1, 2)))
+    d0 + d1 * 2 in [1, 3]
+    """
+    while True:
+        expr, (lower, upper) = constraint.expr, constraint.bounds
+        if expr.constant:
+            lower, upper = lower - expr.constant, upper - expr.constant
+            expr = make(expr.terms, 0)
+        if not expr.terms:
+            return None if lower <= 0 <= upper else FALSE
+        factor = gcd(*[coefficient for _, coefficient in expr.terms])
+        if expr.terms[0][1] < 0:
+            factor, lower, upper = -factor, -upper, -lower
+        if factor != 1:
+            expr = make(tuple([(atom, c // factor) for atom, c in expr.terms]), 0)
+            lower, upper = -(-lower // abs(factor)), upper // abs(factor)
+        floor = _undoable(expr)
+        if floor is not None:
+            divisor, sign = floor.divisor, dict(expr.terms)[floor]
+            rest = added(scaled(expr, sign), make(((floor, 1),), 0), -1)
+            lower, upper = (lower, upper) if sign == 1 else (-upper, -lower)
+            dividend = added(floor.numerator, rest, divisor)
+            constraint = Constraint(dividend, lower * divisor, upper * divisor + divisor - 1)
+            continue
+        if lower > upper:
+            return FALSE
+        found = Constraint(expr, *intersected((lower, upper), expr.bounds))
+        return FALSE if found.lower > found.upper else None if found.is_true else found
+
+
+def _undoable(expr: Expr) -> Floor | None:
+    """The one floor with coefficient ±1: ``q + floor(n / d)`` is ``floor((d·q + n) / d)``."""
+    units = [atom for atom, c in expr.terms if isinstance(atom, Floor) and abs(c) == 1]
+    return units[0] if len(units) == 1 else None
+
+
+def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    """The conjunction of `constraints`: each normalised, one for each expression, in a fixed order.
+
+    ``(FALSE,)`` when the intervals show that no point is left.
+    """
+    bounds: dict[Expr, Interval] = {}
+    for constraint in constraints:
+        simple = normalised(constraint)
+        if simple is None:
+            continue
+        if simple is FALSE:
+            return (FALSE,)
+        old = bounds.get(simple.expr)
+        new = intersected(old, simple.bounds) if old else simple.bounds
+        if new[0] > new[1]:
+            return (FALSE,)
+        bounds[simple.expr] = new
+    ordered = sorted(bounds, key=lambda expr: expr.key)
+    return tuple([Constraint(expr, *bounds[expr]) for expr in ordered])
+
+
+def known_terms(constraints: Iterable[Constraint]) -> dict[tuple[Term, ...], Interval]:
+    """What normalised `constraints` say of sums of terms, for `simplifier.bounds.Facts`."""
+    known: dict[tuple[Term, ...], Interval] = {}
+    for constraint in constraints:
+        known[constraint.expr.terms] = constraint.bounds
+        known[scaled(constraint.expr, -1).terms] = -constraint.upper, -constraint.lower
+    return known

@@ -1,0 +1,192 @@
+"""Exact answers about domains and relations, from ISL; the only module that imports islpy.
+
+Every call has a budget of isl's own operations.  Beyond it the answer is `Undecided`, a value: the
+caller keeps what it had.
+
+Source: the isl manual (``isl_ctx_set_max_operations``); Verdoolaege, "isl: An Integer Set Library
+for the Polyhedral Model", 2010.
+
+>>> from simplifier.constraints import Constraint
+>>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
+>>> is_empty((d0, d1), [Constraint(d0 * 2 - d1 * 4, 3, 3)])
+True
+>>> bounds((d0, d1), [Constraint(d0 + d1, 0, 5)], d0 * 2 + d1)
+(0, 10)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import islpy as isl
+
+from simplifier.constraints import Constraint
+from simplifier.interval import Interval
+from simplifier.linear import Expr, Variable
+
+Answer = TypeVar("Answer")
+
+BUDGET: Final = 2_000_000
+"""Operations of isl for one question: a fraction of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A question that was not answered, and why."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"neither yes nor no: {self.reason}; compare with `is True`")
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """``inputs -> results`` where `constraints` hold, for some values of `hidden`."""
+
+    inputs: tuple[Variable, ...]
+    hidden: tuple[Variable, ...]
+    results: tuple[Expr, ...]
+    constraints: tuple[Constraint, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A point and its results that one of two relations has and the other has not."""
+
+    point: tuple[int, ...]
+    results: tuple[int, ...]
+    in_first: bool
+
+
+def is_empty(
+    variables: Sequence[Variable], constraints: Iterable[Constraint], budget: int = BUDGET
+) -> bool | Undecided:
+    """No point of the box of `variables` satisfies all `constraints`."""
+    text = f"{{ {_tuple(variables)} : {_condition(variables, constraints)} }}"
+    return _ask(lambda ctx: bool(isl.Set.read_from_str(ctx, text).is_empty()), budget)
+
+
+def bounds(
+    variables: Sequence[Variable],
+    constraints: Iterable[Constraint],
+    expr: Expr,
+    budget: int = BUDGET,
+) -> Interval | Undecided | None:
+    """The least and the greatest value of `expr` on the domain; `None` if it has no points."""
+    names = _names(variables)
+    condition = _condition(variables, constraints)
+    text = f"{{ {_tuple(variables)} -> [{_text(expr, names)}] : {condition} }}"
+
+    def ask(ctx: Any) -> Interval | None:
+        image = isl.Map.read_from_str(ctx, text).range()
+        if image.is_empty():
+            return None
+        return int(image.dim_min_val(0).to_python()), int(image.dim_max_val(0).to_python())
+
+    return _ask(ask, budget)
+
+
+def to_isl(relation: Relation, parameters: Sequence[Variable] = ()) -> isl.Map:
+    """The relation as an ``isl.Map``; `parameters` are inputs that become named parameters."""
+    return isl.Map.read_from_str(isl.DEFAULT_CONTEXT, relation_text(relation, parameters))
+
+
+def relation_text(relation: Relation, parameters: Sequence[Variable] = ()) -> str:
+    """The relation in isl's notation."""
+    every = (*relation.inputs, *parameters, *relation.hidden)
+    names = {v: v.name for v in every}
+    inputs = ", ".join(v.name for v in relation.inputs)
+    outputs = [f"o{k}" for k in range(len(relation.results))]
+    equal = [f"{o} = {_text(r, names)}" for o, r in zip(outputs, relation.results, strict=True)]
+    condition = " and ".join([*equal, _condition(every, relation.constraints, names)])
+    if relation.hidden:
+        hidden = ", ".join(v.name for v in relation.hidden)
+        condition = f"exists ({hidden} : {condition})"
+    prefix = f"[{', '.join(v.name for v in parameters)}] -> " if parameters else ""
+    return f"{prefix}{{ [{inputs}] -> [{', '.join(outputs)}] : {condition} }}"
+
+
+def difference(
+    first: Relation, second: Relation, budget: int = BUDGET
+) -> Witness | Undecided | None:
+    """A point that only one of the relations has; `None` if they are equal.
+
+    Inputs are matched by position; both relations have as many inputs and as many results.
+    """
+
+    def ask(ctx: Any) -> Witness | None:
+        a, b = _map(ctx, first), _map(ctx, second)
+        if a.is_equal(b):
+            return None
+        only_first = a.subtract(b)
+        in_first = not only_first.is_empty()
+        point = (only_first if in_first else b.subtract(a)).wrap().sample_point()
+        count = len(first.inputs)
+        at = [
+            int(point.get_coordinate_val(isl.dim_type.set, k).to_python())
+            for k in range(count + len(first.results))
+        ]
+        return Witness(tuple(at[:count]), tuple(at[count:]), in_first)
+
+    return _ask(ask, budget)
+
+
+def _map(ctx: Any, relation: Relation) -> isl.Map:
+    every = (*relation.inputs, *relation.hidden)
+    names = _names(every)
+    results = ", ".join(_text(result, names) for result in relation.results)
+    condition = _condition(every, relation.constraints)
+    text = f"{{ {_tuple(every)} -> [{results}] : {condition} }}"
+    hidden = len(relation.hidden)
+    return isl.Map.read_from_str(ctx, text).project_out(
+        isl.dim_type.in_, len(relation.inputs), hidden
+    )
+
+
+def _ask(question: Callable[[Any], Answer], budget: int) -> Answer | Undecided:
+    """The answer to `question` in a context of its own, within `budget` operations of isl."""
+    ctx = isl.Context()
+    ctx.set_max_operations(budget)
+    try:
+        return question(ctx)
+    except isl.Error as error:
+        if "operations" not in str(error) and "quota" not in str(error):
+            raise
+        return Undecided(f"beyond the budget of {budget} isl operations")
+
+
+def _names(variables: Sequence[Variable]) -> dict[Variable, str]:
+    """Names that isl takes, whatever the variables are called."""
+    return {v: f"x{k}" for k, v in enumerate(variables)}
+
+
+def _tuple(variables: Sequence[Variable]) -> str:
+    return f"[{', '.join(_names(variables).values())}]"
+
+
+def _condition(
+    variables: Sequence[Variable],
+    constraints: Iterable[Constraint],
+    names: dict[Variable, str] | None = None,
+) -> str:
+    names = names or _names(variables)
+    parts = [f"{v.lower} <= {names[v]} <= {v.upper}" for v in variables]
+    parts += [f"{c.lower} <= {_text(c.expr, names)} <= {c.upper}" for c in constraints]
+    return " and ".join(parts) or "1 = 1"
+
+
+def _text(expr: Expr, names: dict[Variable, str]) -> str:
+    pieces = [str(expr.constant)]
+    for atom, coefficient in expr.terms:
+        if isinstance(atom, Variable):
+            pieces.append(f"{coefficient}*{names[atom]}")
+        else:
+            inner = _text(atom.numerator, names)
+            pieces.append(f"{coefficient}*floor(({inner})/{atom.divisor})")
+    return " + ".join(pieces)

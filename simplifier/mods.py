@@ -1,0 +1,121 @@
+"""Finds ``a·(g mod m)`` in an expression, where the normal form holds ``a·g − a·m·floor(g / m)``.
+
+Bounds need it (``x mod m`` lies in ``[0, m − 1]``, which adding the intervals of its two terms cannot
+see) and so do the laws of division and the printer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from simplifier.linear import Atom, Expr, Floor, gather, make
+
+
+class Mod(NamedTuple):
+    """``coefficient · (dividend mod modulus)``."""
+
+    coefficient: int
+    dividend: Expr
+    modulus: int
+
+
+class Split(NamedTuple):
+    """An expression as a sum of mods and a rest in which no mod was found."""
+
+    mods: tuple[Mod, ...]
+    rest: Expr
+
+
+def split(expr: Expr, divisor: int = 0) -> Split:
+    """``expr = Σ mods + rest``.
+
+    With a `divisor`, `expr` is about to be divided by it: a mod may then also leave a multiple of the
+    divisor on its floor behind, because that multiple leaves the division as a whole number.
+
+    >>> from simplifier.linear import variable
+    >>> d0 = variable("d0", 0, 99)
+    >>> split(d0 % 10 * 3 + 1)
+    Split(mods=(Mod(coefficient=3, dividend=Expr('d0'), modulus=10),), rest=Expr('1'))
+    """
+    floors = [atom for atom, _ in expr.terms if isinstance(atom, Floor)]
+    if not floors or len(expr.terms) < 2:
+        return Split((), expr)
+    floors.sort(key=lambda floor: -floor.divisor)
+    left = dict(expr.terms)
+    constant = expr.constant
+    mods: list[Mod] = []
+    for floor in floors:
+        if floor not in left:
+            continue
+        found = _mod_of(floor, left, floors, divisor)
+        if found is None:
+            continue
+        mod, remaining = found
+        for atom, _ in mod.dividend.terms:
+            del left[atom]
+        constant -= mod.coefficient * mod.dividend.constant
+        left[floor] = remaining
+        if not remaining:
+            del left[floor]
+        mods.append(mod)
+    if not mods:
+        return Split((), expr)
+    return Split(tuple(mods), gather(left, constant))
+
+
+def _mod_of(
+    floor: Floor, terms: dict[Atom, int], floors: list[Floor], divisor: int
+) -> tuple[Mod, int] | None:
+    """The mod that `floor` belongs to in `terms`, and the coefficient it leaves on `floor`."""
+    have = terms[floor]
+    for dividend, modulus in _same_numerator(floor, terms, floors):
+        coefficient = _multiple(dividend, terms)
+        if coefficient:
+            remaining = have + coefficient * modulus
+            if not remaining or (divisor and remaining % divisor == 0):
+                return Mod(coefficient, dividend, modulus), remaining
+    for dividend, modulus in _inner_quotients(floor, terms):
+        if _multiple(dividend, terms) == -have // modulus:
+            return Mod(-have // modulus, dividend, modulus), 0
+    return None
+
+
+def _same_numerator(
+    floor: Floor, terms: dict[Atom, int], floors: list[Floor]
+) -> Iterator[tuple[Expr, int]]:
+    """Pairs ``(g, m)`` with ``floor = g floordiv m``: its own, and through a finer floor in `terms`."""
+    yield floor.numerator, floor.divisor
+    for finer in floors:
+        if finer is not floor and finer in terms and finer.numerator == floor.numerator:
+            ratio, left = divmod(floor.divisor, finer.divisor)
+            if not left:
+                yield make(((finer, 1),), 0), ratio
+
+
+def _inner_quotients(floor: Floor, terms: dict[Atom, int]) -> Iterator[tuple[Expr, int]]:
+    """Pairs ``(g, m)`` with ``floor = g floordiv m`` where ``g = N floordiv (D / m)`` is a sum.
+
+    ``N floordiv 6`` is ``(N floordiv 2) floordiv 3``, also where the laws took ``N floordiv 2`` apart.
+    """
+    have = terms[floor]
+    opposite = {c for atom, c in terms.items() if atom is not floor and (c < 0) != (have < 0)}
+    for coefficient in sorted(opposite, key=lambda c: (abs(c), c)):
+        modulus, left = divmod(-have, coefficient)
+        if left or modulus <= 1 or floor.divisor % modulus or floor.divisor == modulus:
+            continue
+        dividend = floor.numerator // (floor.divisor // modulus)
+        if len(dividend.terms) > 1:
+            yield dividend, modulus
+
+
+def _multiple(part: Expr, terms: dict[Atom, int]) -> int:
+    """The `a` for which `terms` hold ``a·part`` (its constant aside), or 0."""
+    atom, unit = part.terms[0]
+    factor, left = divmod(terms.get(atom, 0), unit)
+    if left or not factor:
+        return 0
+    for atom, coefficient in part.terms:
+        if terms.get(atom, 0) != factor * coefficient:
+            return 0
+    return factor

@@ -1,0 +1,281 @@
+"""Expressions as text, in the notation of XLA and MLIR: ``d0 * 2 + (d1 mod 4) floordiv 3``.
+
+``floordiv``, ``ceildiv`` and ``mod`` bind as tightly as ``*``; ``floordiv`` rounds towards minus
+infinity, ``ceildiv`` towards plus infinity, and ``e mod m`` lies in ``[0, m)``.
+
+>>> from simplifier.linear import Variable
+>>> names = {"d0": Variable("d0", 0, 9)}
+>>> parse_expr("(d0 * 2 + 20) floordiv 4 - 1", names)
+Expr('d0 floordiv 2 + 4')
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Final, NamedTuple, NoReturn
+
+from simplifier.linear import Affine, Atom, Expr, Floor, as_expr, scaled
+from simplifier.mods import split
+
+
+class TextError(ValueError):
+    """Text that is no expression or map; ``text[start:end]`` is the place."""
+
+    def __init__(self, message: str, start: int, end: int, help: str = "") -> None:
+        super().__init__(message)
+        self.message, self.start, self.end, self.help = message, start, end, help
+
+
+# ---------------------------------------------------------------- printing
+
+
+def expr_text(expr: Expr) -> str:
+    """`expr` as text that parses back to it."""
+    mods, rest = split(expr)
+    variables: list[tuple[int, str]] = []
+    floors: list[tuple[int, str]] = []
+    for atom, coefficient in rest.terms:
+        (floors if isinstance(atom, Floor) else variables).append((coefficient, atom_text(atom)))
+    for coefficient, dividend, modulus in mods:
+        floors.append((coefficient, f"{_operand(dividend)} mod {modulus}"))
+    pieces = [*variables, *floors]
+    if not pieces:
+        return str(rest.constant)
+    text = "".join(_signed(c, t, first=k == 0) for k, (c, t) in enumerate(pieces))
+    if rest.constant:
+        text += f" {'-' if rest.constant < 0 else '+'} {abs(rest.constant)}"
+    return text
+
+
+def atom_text(atom: Atom) -> str:
+    """``d0`` or ``(d0 + 1) floordiv 4``."""
+    if isinstance(atom, Floor):
+        return f"{_operand(atom.numerator)} floordiv {atom.divisor}"
+    return atom.name
+
+
+def _operand(expr: Expr) -> str:
+    """`expr` where an operator follows it."""
+    return str(expr) if expr.as_variable else f"({expr})"
+
+
+def _signed(coefficient: int, piece: str, first: bool) -> str:
+    compound = " " in piece
+    if first:
+        if coefficient == 1:
+            return piece
+        piece = f"({piece})" if compound else piece
+        return f"-{piece}" if coefficient == -1 else f"{piece} * {coefficient}"
+    sign, size = (" - ", -coefficient) if coefficient < 0 else (" + ", coefficient)
+    if size == 1:
+        return sign + piece
+    return f"{sign}({piece}) * {size}" if compound else f"{sign}{piece} * {size}"
+
+
+# ---------------------------------------------------------------- reading
+
+_TOKEN: Final = re.compile(
+    r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z_][\w.]*)|(?P<sign>->|[-+*/()\[\]{},:=]))"
+)
+# Larger numbers are no index of anything, and turning their digits into a number takes long.
+_LONGEST_NUMBER: Final = 40
+
+
+class Token(NamedTuple):
+    """A number, a name or a sign; ``kind`` is "end" after the last one."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+class Tokens:
+    """The tokens of a text, with a place to stand."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._tokens = _tokenized(text)
+        self._at = 0
+
+    @property
+    def next(self) -> Token:
+        """The token that is not yet taken."""
+        return self._tokens[self._at]
+
+    def take(self) -> Token:
+        """Take the next token, whatever it is."""
+        token = self._tokens[self._at]
+        if token.kind != "end":
+            self._at += 1
+        return token
+
+    def took(self, text: str) -> bool:
+        """Take the next token if it is `text`."""
+        if self.next.text != text or self.next.kind == "end":
+            return False
+        self._at += 1
+        return True
+
+    def expect(self, text: str, where: str) -> Token:
+        """Take `text`, or say that it was expected `where`."""
+        token = self.next
+        if not self.took(text):
+            self.fail(f"expected '{text}' {where}, found {self.found()}")
+        return token
+
+    def found(self) -> str:
+        """The next token, for a message."""
+        return "the end of the text" if self.next.kind == "end" else f"'{self.next.text}'"
+
+    def integer(self, where: str) -> int:
+        """Take a number that may have a sign."""
+        negative = self.took("-")
+        if self.next.kind != "number":
+            self.fail(f"expected an integer {where}, found {self.found()}")
+        value = int(self.take().text)
+        return -value if negative else value
+
+    def fail(self, message: str, token: Token | None = None, help: str = "") -> NoReturn:
+        """Raise a `TextError` at `token`, or at the next one."""
+        token = token or self.next
+        raise TextError(message, token.start, max(token.end, token.start + 1), help)
+
+
+def _tokenized(text: str) -> list[Token]:
+    tokens: list[Token] = []
+    at, end = 0, len(text.rstrip())
+    while at < end:
+        match = _TOKEN.match(text, at)
+        if match is None:
+            start = at + len(text[at:]) - len(text[at:].lstrip())
+            raise TextError(f"unexpected character {text[start]!r}", start, start + 1)
+        kind = match.lastgroup or ""
+        start, at = match.span(kind)
+        if kind == "number" and at - start > _LONGEST_NUMBER:
+            raise TextError(
+                f"a number of {at - start} digits",
+                start,
+                at,
+                f"numbers have at most {_LONGEST_NUMBER} digits here",
+            )
+        tokens.append(Token(kind, text[start:at], start, at))
+    tokens.append(Token("end", "", end, end))
+    return tokens
+
+
+# How tightly an operator binds; a higher number binds first.
+_BINDS: Final = {"+": 1, "-": 1, "*": 2, "floordiv": 2, "ceildiv": 2, "mod": 2}
+_NEGATE: Final = Token("sign", "negate", 0, 0)
+
+
+def parse_expr(text: str | Tokens, names: Mapping[str, Affine]) -> Expr:
+    """The expression at the front of `text`, whose variables are `names`.
+
+    Raises:
+        TextError: with the place, for text that is no affine expression of these variables.
+    """
+    if isinstance(text, str):
+        tokens = Tokens(text)
+        expr = parse_expr(tokens, names)
+        if tokens.next.kind != "end":
+            tokens.fail(f"expected an operator or the end, found {tokens.found()}")
+        return expr
+    return _Shunting(text, names).run()
+
+
+class _Shunting:
+    """Operator precedence with two stacks: no recursion, so nesting has no limit."""
+
+    def __init__(self, tokens: Tokens, names: Mapping[str, Affine]) -> None:
+        self.tokens, self.names = tokens, names
+        self.values: list[Expr] = []
+        self.operators: list[Token] = []
+
+    def run(self) -> Expr:
+        while True:
+            self._operand()
+            while self.tokens.next.text == ")" and self._open_parenthesis():
+                self.tokens.take()
+                self._reduce(0)
+                self.operators.pop()
+            if self.tokens.next.text not in _BINDS:
+                break
+            operator = self.tokens.take()
+            self._reduce(_BINDS[operator.text])
+            self.operators.append(operator)
+        self._reduce(0)
+        if self.operators:
+            self.tokens.fail(
+                f"expected ')' or an operator, found {self.tokens.found()}",
+                help=f"the '(' at offset {self.operators[-1].start} is not closed",
+            )
+        return self.values.pop()
+
+    def _open_parenthesis(self) -> bool:
+        return any(operator.text == "(" for operator in reversed(self.operators))
+
+    def _operand(self) -> None:
+        while True:
+            token = self.tokens.take()
+            if token.text == "(":
+                self.operators.append(token)
+            elif token.text == "-":
+                self.operators.append(_NEGATE)
+            else:
+                break
+        if token.kind == "number":
+            self.values.append(as_expr(int(token.text)))
+        elif token.kind == "name" and token.text in self.names:
+            self.values.append(as_expr(self.names[token.text]))
+        elif token.kind == "name" and token.text not in _BINDS:
+            near = get_close_matches(token.text, self.names, 1)
+            known = ", ".join(self.names) or "none"
+            self.tokens.fail(
+                f"'{token.text}' is not a variable of this map",
+                token,
+                f"did you mean '{near[0]}'?" if near else f"the variables are: {known}",
+            )
+        else:
+            found = f"'{token.text}'" if token.kind != "end" else "the end of the text"
+            self.tokens.fail(f"expected a variable, a number or '(', found {found}", token)
+
+    def _reduce(self, binds: int) -> None:
+        """Apply the operators on the stack that bind at least as tightly as `binds`."""
+        while self.operators and self.operators[-1].text != "(":
+            operator = self.operators[-1]
+            if operator is _NEGATE:
+                self.values.append(scaled(self.values.pop(), -1))
+            elif _BINDS[operator.text] >= binds:
+                right, left = self.values.pop(), self.values.pop()
+                self.values.append(self._applied(operator, left, right))
+            else:
+                return
+            self.operators.pop()
+
+    def _applied(self, operator: Token, left: Expr, right: Expr) -> Expr:
+        match operator.text:
+            case "+":
+                return left + right
+            case "-":
+                return left - right
+            case "*":
+                if left.is_constant:
+                    left, right = right, left
+                if not right.is_constant:
+                    self.tokens.fail("a product of two variables is not affine", operator)
+                return left * right.constant
+        if not right.is_constant or right.constant == 0:
+            self.tokens.fail(
+                f"the right side of {operator.text} is a constant other than 0", operator
+            )
+        divisor = right.constant
+        if operator.text == "mod":
+            if divisor < 0:
+                self.tokens.fail(f"a modulus is positive, not {divisor}", operator)
+            return left % divisor
+        if divisor < 0:
+            left, divisor = -left, -divisor
+        return left // divisor if operator.text == "floordiv" else -(-left // divisor)
