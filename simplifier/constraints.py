@@ -46,8 +46,9 @@ def normalised(constraint: Constraint) -> Constraint | None:
     """The simplest constraint with the same points; `None` if it always holds.
 
     The constant moves to the bounds, common factors are divided out, and a floordiv is undone:
-    ``e floordiv d in [a, b]`` is ``e in [a·d, b·d + d − 1]``.  No part of the expression is dropped,
-    however small it is: a small part can decide (``8·d0 + d1 <= 10`` is not ``8·d0 <= 10``).
+    ``e floordiv d in [a, b]`` is ``e in [a·d, b·d + d − 1]``.  No part of the expression is
+    dropped, however small it is: a small part can decide (``8·d0 + d1 <= 10`` is not ``8·d0 <=
+    10``).
 
     >>> from simplifier.linear import variable
     >>> d0, d1 = variable("d0", 0, 99), variable("d1", 0, 99)

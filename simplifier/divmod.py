@@ -151,7 +151,9 @@ def _bounds_of_sum(parts: list[Part], offset: int, facts: Facts) -> Interval:
     total = offset, offset
     for coefficient, _, bounds in parts:
         total = added(total, scaled(bounds, coefficient))
-    if len(parts) > 1 and (facts.known or any(isinstance(p.piece.terms[0][0], Floor) for p in parts)):
+    if len(parts) > 1 and (
+        facts.known or any(isinstance(p.piece.terms[0][0], Floor) for p in parts)
+    ):
         low, high = facts.bounds(combined([(p.coefficient, p.piece) for p in parts], offset))
         return max(low, total[0]), min(high, total[1])
     return total

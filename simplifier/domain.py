@@ -79,7 +79,8 @@ def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) 
 def _without_floors(expr: Expr, zeros: Sequence[Expr]) -> Expr:
     """`expr` with multiples of `zeros`, which are 0 here, added where that takes a floor away.
 
-    Where ``x mod 4 == 1``, that is ``x - 4·floor(x / 4) - 1 == 0``, ``8·floor(x / 4)`` is ``2·x - 2``.
+    Where ``x mod 4 == 1``, that is ``x - 4·floor(x / 4) - 1 == 0``, ``8·floor(x / 4)`` is ``2·x -
+    2``.
     """
     for zero in zeros:
         have = dict(expr.terms)

@@ -1,9 +1,10 @@
 """The normal form: ``constant + Σ coefficient · atom``, sorted, like terms merged, hash-consed.
 
-An atom is a bounded `Variable` or a `Floor`: the floor of an expression in normal form over a positive
-constant.  There is no atom for ``mod``: ``x mod c`` is ``x − c·floor(x / c)``, so that identities such
-as ``c·(x floordiv c) + x mod c = x`` hold by adding like terms.  `simplifier.mods` finds the mods again
-for bounds and for printing; `simplifier.divmod` holds the laws that are applied when a floor is built.
+An atom is a bounded `Variable` or a `Floor`: the floor of an expression in normal form over a
+positive constant.  There is no atom for ``mod``: ``x mod c`` is ``x − c·floor(x / c)``, so that
+identities such as ``c·(x floordiv c) + x mod c = x`` hold by adding like terms.  `simplifier.mods`
+finds the mods again for bounds and for printing; `simplifier.divmod` holds the laws that are
+applied when a floor is built.
 
 Integers are Python's: nothing saturates and nothing overflows.
 
@@ -84,7 +85,7 @@ class Variable(Arithmetic):
     _known: Final = WeakValueDictionary[tuple[str, int, int], "Variable"]()
 
     def __new__(cls, name: str, lower: int, upper: int) -> Variable:
-        """The variable `name` in ``[lower, upper]``; ``lower > upper`` means that no point exists."""
+        """The variable `name` in ``[lower, upper]``; with ``lower > upper`` no point exists."""
         known = cls._known.get((name, lower, upper))
         if known is not None:
             return known
@@ -257,8 +258,8 @@ class Expr(Arithmetic):
         return total
 
 
-# Expressions in use, by structure.  Emptied when it grows past the limit: equality is structural, so
-# an expression that is made again is merely another equal object.
+# Expressions in use, by structure.  Emptied when it grows past the limit: equality is structural,
+# so an expression that is made again is merely another equal object.
 _KNOWN: dict[tuple[tuple[Term, ...], int], Expr] = {}
 _KNOWN_LIMIT: Final = 1 << 20
 

@@ -1,7 +1,7 @@
 """Finds ``a·(g mod m)`` in an expression, where the normal form holds ``a·g − a·m·floor(g / m)``.
 
-Bounds need it (``x mod m`` lies in ``[0, m − 1]``, which adding the intervals of its two terms cannot
-see) and so do the laws of division and the printer.
+Bounds need it (``x mod m`` lies in ``[0, m − 1]``, which adding the intervals of its two terms
+cannot see) and so do the laws of division and the printer.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Split(NamedTuple):
 def split(expr: Expr, divisor: int = 0) -> Split:
     """``expr = Σ mods + rest``.
 
-    With a `divisor`, `expr` is about to be divided by it: a mod may then also leave a multiple of the
-    divisor on its floor behind, because that multiple leaves the division as a whole number.
+    With a `divisor`, `expr` is about to be divided by it: a mod may then also leave a multiple of
+    the divisor on its floor behind, because that multiple leaves the division as a whole number.
 
     >>> from simplifier.linear import variable
     >>> d0 = variable("d0", 0, 99)
@@ -84,7 +84,7 @@ def _mod_of(
 def _same_numerator(
     floor: Floor, terms: dict[Atom, int], floors: list[Floor]
 ) -> Iterator[tuple[Expr, int]]:
-    """Pairs ``(g, m)`` with ``floor = g floordiv m``: its own, and through a finer floor in `terms`."""
+    """Pairs ``(g, m)`` with ``floor = g floordiv m``: its own, and through a finer floor."""
     yield floor.numerator, floor.divisor
     for finer in floors:
         if finer is not floor and finer in terms and finer.numerator == floor.numerator:
@@ -96,7 +96,8 @@ def _same_numerator(
 def _inner_quotients(floor: Floor, terms: dict[Atom, int]) -> Iterator[tuple[Expr, int]]:
     """Pairs ``(g, m)`` with ``floor = g floordiv m`` where ``g = N floordiv (D / m)`` is a sum.
 
-    ``N floordiv 6`` is ``(N floordiv 2) floordiv 3``, also where the laws took ``N floordiv 2`` apart.
+    ``N floordiv 6`` is ``(N floordiv 2) floordiv 3``, also where the laws took ``N floordiv 2``
+    apart.
     """
     have = terms[floor]
     opposite = {c for atom, c in terms.items() if atom is not floor and (c < 0) != (have < 0)}

@@ -23,9 +23,9 @@ from simplifier.mods import split
 class TextError(ValueError):
     """Text that is no expression or map; ``text[start:end]`` is the place."""
 
-    def __init__(self, message: str, start: int, end: int, help: str = "") -> None:
+    def __init__(self, message: str, start: int, end: int, hint: str = "") -> None:
         super().__init__(message)
-        self.message, self.start, self.end, self.help = message, start, end, help
+        self.message, self.start, self.end, self.hint = message, start, end, hint
 
 
 # ---------------------------------------------------------------- printing
@@ -138,10 +138,10 @@ class Tokens:
         value = int(self.take().text)
         return -value if negative else value
 
-    def fail(self, message: str, token: Token | None = None, help: str = "") -> NoReturn:
+    def fail(self, message: str, token: Token | None = None, hint: str = "") -> NoReturn:
         """Raise a `TextError` at `token`, or at the next one."""
         token = token or self.next
-        raise TextError(message, token.start, max(token.end, token.start + 1), help)
+        raise TextError(message, token.start, max(token.end, token.start + 1), hint)
 
 
 def _tokenized(text: str) -> list[Token]:
@@ -210,7 +210,7 @@ class _Shunting:
         if self.operators:
             self.tokens.fail(
                 f"expected ')' or an operator, found {self.tokens.found()}",
-                help=f"the '(' at offset {self.operators[-1].start} is not closed",
+                hint=f"the '(' at offset {self.operators[-1].start} is not closed",
             )
         return self.values.pop()
 
