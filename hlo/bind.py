@@ -1,0 +1,336 @@
+"""From instructions to typed ops: attributes are read, rules are checked, shapes are inferred.
+
+The parser knows no op; everything here goes through the registry `hlo.op.OPS`. An opcode that
+nobody registered binds to None and is never an error.
+
+A module holds few different ops: equal attribute texts are read once, and an op is checked once for
+operands of equal shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from hlo.op import OPS, Constraint, Fault, Field, Op
+from hlo.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, Shape, TupleShape, leaves
+from hlo.source import HloError, Span
+
+if TYPE_CHECKING:
+    from hlo.module import Instruction, Module
+
+COMMON_ATTRIBUTES: Final = frozenset(
+    {
+        "backend_config",
+        "control-predecessors",
+        "frontend_attributes",
+        "metadata",
+        "origin",
+        "result_accuracy",
+        "sharding",
+        "statistics",
+    }
+)
+"""What any instruction may carry, and no op interprets."""
+
+_LIMIT: Final = 1 << 16
+_BOUND: Final[dict[Hashable, Op]] = {}
+_CHECKED: Final[dict[Hashable, _Verdict]] = {}
+
+
+def bind_op(instruction: Instruction) -> Op | None:
+    """The typed op of an instruction; None when nobody has registered its opcode.
+
+    Raises:
+        HloError: an attribute is missing or its text is wrong.
+    """
+    return _bound(instruction, instruction.shape)
+
+
+def infer(instruction: Instruction) -> AnyShape:
+    """The shape of an instruction whose text does not say it.
+
+    Raises:
+        HloError: it does not follow from the operands, or they are wrong.
+    """
+    op = _bound(instruction, None)
+    if op is None:
+        raise HloError(
+            f"the shape of `{instruction.name}` is missing, and {instruction.opcode} is unknown",
+            instruction.span,
+            "shape",
+            help="write the result shape before the opcode",
+        )
+    inferred, error = _judged(instruction, op)
+    if error:
+        raise error
+    if inferred is None:
+        message = f"the shape of `{instruction.name}` is missing, and an operand has unknown sizes"
+        raise HloError(message, instruction.span, "shape", help="write the result shape")
+    return inferred
+
+
+def check_instruction(instruction: Instruction) -> HloError | None:
+    """What is wrong with an instruction: its attributes, its operands, or its declared shape."""
+    try:
+        op = bind_op(instruction)
+    except HloError as error:
+        return error
+    if op is None:
+        return None
+    inferred, wrong = _judged(instruction, op)
+    if inferred is not None and not agrees(instruction.shape, inferred):
+        return _shape_error(instruction, inferred)
+    return wrong
+
+
+def verify(module: Module) -> list[HloError]:
+    """Everything that is wrong with the instructions of a module, in the order of the text."""
+    return [
+        error
+        for computation in module.computations.values()
+        for instruction in computation.instructions
+        for error in _errors(instruction)
+    ]
+
+
+def _errors(instruction: Instruction) -> Iterator[HloError]:
+    if error := check_instruction(instruction):
+        yield error
+    yield from _unknown_attributes(instruction)
+
+
+def agrees(declared: AnyShape, inferred: AnyShape) -> bool:
+    """Says that an instruction whose shape is inferred to be so may be declared so.
+
+    Layouts are the compiler's choice, and so is the precision of floating types; a dimension may be
+    dynamic up to its size. Source: XLA ``xla/service/hlo_verifier.cc``, ``CheckShape``.
+    """
+    match declared, inferred:
+        case Shape(), Shape():
+            return _same_dims(declared.dims, inferred.dims) and _same_but_precision(
+                declared.element_type, inferred.element_type
+            )
+        case TupleShape(ours), TupleShape(theirs):
+            return len(ours) == len(theirs) and all(map(agrees, ours, theirs))
+        case _:
+            return declared.compatible(inferred)
+
+
+def _same_dims(ours: tuple[int, ...], theirs: tuple[int, ...]) -> bool:
+    """Equal, where both are known."""
+    return ours == theirs or (
+        len(ours) == len(theirs)
+        and all(a == b or UNBOUNDED in (a, b) for a, b in zip(ours, theirs, strict=True))
+    )
+
+
+def _same_but_precision(one: str, other: str) -> bool:
+    return one == other or ELEMENT_TYPES[one].kind == ELEMENT_TYPES[other].kind == "floating"
+
+
+# ---------------------------------------------------------------- reading the fields
+
+
+def _bound(instruction: Instruction, shape: AnyShape | None) -> Op | None:
+    cls = OPS.get(instruction.opcode)
+    if cls is None:
+        return None
+    texts: list[Hashable] = [cls]
+    for field in cls.fields.values():
+        if field.role == "attribute":
+            text = instruction.attributes.get(field.name)
+            texts.append(None if text is None else text.text)
+        elif field.role == "shape":
+            texts.append(shape)
+        else:  # contents are seldom equal, and may be long
+            return _read(instruction, cls, shape)
+    key = tuple(texts)
+    known = _BOUND.get(key)
+    if known is None:
+        if len(_BOUND) >= _LIMIT:
+            _BOUND.clear()
+        known = _BOUND[key] = _read(instruction, cls, shape)
+    return known
+
+
+def _read(instruction: Instruction, cls: type[Op], shape: AnyShape | None) -> Op:
+    values = {
+        name: _value(instruction, field, shape)
+        for name, field in cls.fields.items()
+        if field.is_required or _is_given(instruction, field, shape)
+    }
+    return cls(**values)
+
+
+def _is_given(instruction: Instruction, field: Field, shape: AnyShape | None) -> bool:
+    match field.role:
+        case "attribute":
+            return field.name in instruction.attributes
+        case "shape":
+            return shape is not None
+        case _:
+            return instruction.literal is not None
+
+
+def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> Any:
+    opcode = instruction.opcode
+    if field.kind is None:
+        if shape is not None:
+            return shape
+        message = f"the shape of `{instruction.name}` does not follow from its operands"
+        help = f"write the result shape before {opcode}"  # noqa: A001 - the word of `HloError`
+        raise HloError(message, instruction.span, "shape", help=help)
+    is_attribute = field.role == "attribute"
+    text = instruction.attributes.get(field.name) if is_attribute else instruction.literal
+    owner = f"`{field.name}` of {opcode}" if is_attribute else f"what is in {opcode}(..)"
+    if text is None:
+        example = f"{field.name}={field.kind.example}" if is_attribute else field.kind.example
+        message = f"{owner} is missing: {field.kind.name}"
+        help = f"add it, for example {example}"  # noqa: A001
+        raise HloError(message, instruction.span, "attribute", help=help)
+    return field.kind.parse(text.span, owner)
+
+
+def _unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
+    cls = OPS.get(instruction.opcode)
+    if cls is None:
+        return
+    known = [field.name for field in cls.fields.values() if field.role == "attribute"]
+    for name, text in instruction.attributes.items():
+        if name in known or name in COMMON_ATTRIBUTES:
+            continue
+        near = get_close_matches(name, [*known, *COMMON_ATTRIBUTES], 1)
+        message = f"{instruction.opcode} has no attribute `{name}`"
+        help = f"did you mean `{near[0]}`?" if near else ""  # noqa: A001
+        yield HloError(message, text.span, "attribute", help=help)
+
+
+# ---------------------------------------------------------------- checking
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What comes of an op with operands of certain shapes: its shape, or the rule they break.
+
+    Neither, where an operand has a dimension of unknown size: that breaks no rule.
+    """
+
+    inferred: AnyShape | None = None
+    broken: tuple[Constraint, Fault] | None = None
+
+
+def _judged(instruction: Instruction, op: Op) -> tuple[AnyShape | None, HloError | None]:
+    """The inferred shape, or the error; neither where sizes are unknown."""
+    shapes = tuple([operand.shape for operand in instruction.operands])
+    if error := _operands_error(instruction, op):
+        return None, error
+    if op.runs_called:
+        return _called(instruction, shapes)
+    key = op.opcode, op, shapes
+    verdict = _CHECKED.get(key)
+    if verdict is None:
+        if len(_CHECKED) >= _LIMIT:
+            _CHECKED.clear()
+        verdict = _CHECKED[key] = _verdict(op, shapes)
+    if verdict.broken:
+        return None, _constraint_error(instruction, *verdict.broken)
+    return verdict.inferred, None
+
+
+def _verdict(op: Op, shapes: tuple[AnyShape, ...]) -> _Verdict:
+    if any(map(_is_unbounded, shapes)):
+        return _Verdict()
+    broken = op.first_fault(shapes)
+    return _Verdict(broken=broken) if broken else _Verdict(op.infer_shape(*shapes))
+
+
+def _is_unbounded(shape: AnyShape) -> bool:
+    return any(UNBOUNDED in leaf.dims for _, leaf in leaves(shape) if isinstance(leaf, Shape))
+
+
+def _operands_error(instruction: Instruction, op: Op) -> HloError | None:
+    """Too many or too few operands, or one that is no array where arrays are needed."""
+    count, opcode = len(instruction.operands), instruction.opcode
+    if count < op.least or (op.most is not None and count > op.most):
+        if op.least == op.most:
+            wanted = str(op.least)
+        elif op.most is None:
+            wanted = f"at least {op.least}"
+        else:
+            wanted = f"{op.least} to {op.most}"
+        plural = "" if wanted.endswith("1") else "s"
+        message = f"{opcode} takes {wanted} operand{plural}, but {count} are given"
+        return HloError(message, instruction.span, "operands", notes=_notes(instruction))
+    if op.takes_arrays:
+        for number, operand in enumerate(instruction.operands):
+            if not isinstance(operand.shape, Shape):
+                message = f"{opcode} takes arrays, but operand {number} is {operand.shape}"
+                span = instruction.span
+                return HloError(message, span, "operands", notes=_notes(instruction))
+    return None
+
+
+def _constraint_error(instruction: Instruction, rule: Constraint, fault: Fault) -> HloError:
+    message = f"{instruction.opcode} {rule.label} does not hold: {rule.sentence}"
+    return HloError(
+        message,
+        _fault_span(instruction, fault.at),
+        "op-constraint",
+        fault.label,
+        _notes(instruction),
+        fault.help,
+    )
+
+
+def _fault_span(instruction: Instruction, at: str | int | None) -> Span:
+    """Where an error points: at an attribute, else at the instruction."""
+    text = instruction.attributes.get(at) if isinstance(at, str) else None
+    return instruction.span if text is None else text.span
+
+
+def _notes(instruction: Instruction) -> list[str]:
+    return [
+        f"operand `{operand.name}` is {_text(operand.shape)}, declared at {operand.span.place()}"
+        for operand in dict.fromkeys(instruction.operands)
+    ]
+
+
+def _text(shape: AnyShape) -> str:
+    return str(shape.with_layout(None) if isinstance(shape, Shape) else shape)
+
+
+def _shape_error(instruction: Instruction, inferred: AnyShape) -> HloError:
+    return HloError(
+        f"`{instruction.name}` is declared {_text(instruction.shape)}, "
+        f"but its {instruction.opcode} is {_text(inferred)}",
+        instruction.span,
+        "shape",
+        notes=_notes(instruction),
+        help=f"write {_text(inferred)}, or change the operands",
+    )
+
+
+def _called(
+    instruction: Instruction, shapes: tuple[AnyShape, ...]
+) -> tuple[AnyShape | None, HloError | None]:
+    """The shape of what the one called computation returns, if the operands are its parameters."""
+    called = instruction.called_computations
+    if len(called) != 1:
+        message = f"{instruction.opcode} calls one computation, but {len(called)} are given"
+        return None, HloError(message, instruction.span, "operands")
+    name, parameters = called[0].name, called[0].parameters
+    if len(parameters) != len(shapes):
+        message = f"`{name}` has {len(parameters)} parameters, but {len(shapes)} operands are given"
+        return None, HloError(message, instruction.span, "operands", notes=_notes(instruction))
+    for number, (parameter, shape) in enumerate(zip(parameters, shapes, strict=True)):
+        if not agrees(shape, parameter.shape):
+            message = (
+                f"operand {number} is {_text(shape)}, but parameter {number} of `{name}` is "
+                f"{_text(parameter.shape)}"
+            )
+            notes = [f"the parameter is declared at {parameter.span.place()}"]
+            return None, HloError(message, instruction.span, "operands", notes=notes)
+    return called[0].root.shape, None

@@ -1,0 +1,349 @@
+"""Ops: everything that is known about an opcode, in one class.
+
+An op is a frozen value: its attributes are typed fields, its rules are labelled constraints, and
+`infer_shape` is its shape function. ``@op`` makes the class a dataclass, checks that nothing is
+missing, and registers it in `OPS`:
+
+>>> from hlo.attributes import int_list
+>>> @op("example-flip", samples=["f32[2,3] example-flip(f32[2,3] p), dimensions={1}"])
+... class Flip(Op):
+...     '''Reverses the order of the elements along `dimensions`.'''
+...     least = most = 1
+...     dimensions: tuple[int, ...] = attribute(int_list)
+...
+...     @constraint("C1", "every dimension is one of the operand's")
+...     def in_range(self, operand: Shape) -> Fault:
+...         high = [d for d in self.dimensions if d >= operand.rank]
+...         return Fault(f"{high[0]} is too high", at="dimensions") if high else HOLDS
+...
+...     def infer_shape(self, operand: Shape) -> Shape:
+...         return operand
+>>> flip = OPS.pop("example-flip")(dimensions=(1,))
+>>> flip, flip.attribute_text()
+(Flip(dimensions=(1,)), 'dimensions={1}')
+>>> flip.first_fault([Shape("f32", (2,))])[1].label
+'1 is too high'
+
+A subclass may do more (`indexing.op` adds maps and kernels); `hlo` itself registers no op.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, TypeVar, cast, dataclass_transform, overload
+
+from hlo.attributes import Kind
+from hlo.shape import Shape
+
+T = TypeVar("T")
+D = TypeVar("D")
+O = TypeVar("O", bound="Op")  # noqa: E741 - an op
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Required:
+    """The default of an attribute that has none."""
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final = Required()
+
+OPS: Final[dict[str, type[Op]]] = {}
+"""Every registered op by its opcode."""
+
+
+# ---------------------------------------------------------------- fields
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where in an instruction's text the value of an op's field stands.
+
+    Attributes:
+        role: ``attribute`` (``name=value``), ``contents`` (what is in the parentheses of a constant
+            or a parameter) or ``shape`` (the declared result shape).
+        kind: reads and prints the value; None for the declared shape, which is read already.
+        name: the attribute's name in text.
+        default: the value where the text has none, or `REQUIRED`.
+    """
+
+    role: str
+    kind: Kind[Any] | None
+    name: str
+    default: Any
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the text has to say it."""
+        return isinstance(self.default, Required)
+
+
+@overload
+def attribute(kind: Kind[T], *, name: str = ...) -> T: ...
+@overload
+def attribute(kind: Kind[T], default: D, name: str = ...) -> T | D: ...
+def attribute(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
+    """A field read from the attribute `name`, by default the field's own name."""
+    return _field("attribute", kind, default, name)
+
+
+def contents(kind: Kind[T]) -> T:
+    """A field read from the parentheses: the number of a parameter, the value of a constant."""
+    return cast(T, _field("contents", kind, REQUIRED, ""))
+
+
+def declared(default: Any = REQUIRED) -> Any:
+    """A field that is the declared result shape; `default` where the text has none."""
+    return _field("shape", None, default, "")
+
+
+def _field(role: str, kind: Kind[Any] | None, default: Any, name: str) -> Any:
+    given = dataclasses.MISSING if isinstance(default, Required) else default
+    return dataclasses.field(default=given, metadata={"hlo": Field(role, kind, name, default)})
+
+
+# ---------------------------------------------------------------- constraints
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """How a constraint fails; falsy (`HOLDS`) when it does not.
+
+    Attributes:
+        label: what is wrong, shown beside the carets.
+        at: the attribute that is wrong, the number of the operand, or None for the instruction.
+        help: what to write instead.
+    """
+
+    label: str
+    at: str | int | None = None
+    help: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.label)
+
+
+HOLDS: Final = Fault("")
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A labelled rule of an op, and the method that checks it."""
+
+    label: str
+    sentence: str
+    method: str
+
+
+def constraint(label: str, sentence: str) -> Callable[[Method], Method]:
+    """Marks a method ``(self, *operand shapes) -> Fault`` as the check of a rule."""
+
+    def mark(method: Method) -> Method:
+        setattr(method, _MARK, Constraint(label, sentence, method.__name__))
+        return method
+
+    return mark
+
+
+_MARK: Final = "__constraint__"
+
+
+# ---------------------------------------------------------------- ops
+
+
+class Op(ABC):
+    """What an instruction does, apart from its operands: the opcode with its attributes.
+
+    Class attributes:
+        opcode, samples, fields, constraints: set by ``@op``.
+        least, most: how many operands it takes; `most` is None for any number.
+        takes_arrays: its operands are arrays, not tuples or tokens.
+        runs_called: it passes its operands to the one computation it calls, and gives its result.
+    """
+
+    __slots__ = ()
+
+    opcode: ClassVar[str]
+    samples: ClassVar[tuple[str, ...]]
+    fields: ClassVar[dict[str, Field]]
+    constraints: ClassVar[tuple[Constraint, ...]]
+    least: ClassVar[int] = 0
+    most: ClassVar[int | None] = None
+    takes_arrays: ClassVar[bool] = True
+    runs_called: ClassVar[bool] = False
+
+    @abstractmethod
+    def infer_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The result's shape, from the operands' shapes, one argument each.
+
+        Declared so openly that every op may name its operands.
+        """
+
+    def first_fault(self, operands: Sequence[Any]) -> tuple[Constraint, Fault] | None:
+        """The first constraint that operands of these shapes break, and how."""
+        for rule in self.constraints:
+            fault = getattr(self, rule.method)(*operands)
+            if fault:
+                return rule, fault
+        return None
+
+    def attribute_text(self) -> str:
+        """The attributes as HLO text; those that have their default value are left out."""
+        texts = [
+            f"{field.name}={field.kind.print(value)}"
+            for name, field in self.fields.items()
+            if field.role == "attribute"
+            and field.kind
+            and (value := getattr(self, name)) != field.default
+        ]
+        return ", ".join(texts)
+
+
+@dataclass_transform(
+    frozen_default=True, kw_only_default=True, field_specifiers=(attribute, contents, declared)
+)
+def op(opcode: str, *, samples: Sequence[str]) -> Callable[[type[O]], type[O]]:
+    """Makes a class the op of `opcode`: a frozen dataclass, checked and registered.
+
+    Args:
+        opcode: as in HLO text.
+        samples: instructions in which every operand has its shape, such as
+            ``f32[3,2] transpose(f32[2,3] p), dimensions={1,0}``. Tests run over them; so let them
+            be small and ugly: primes, different sizes, rank 0, size 1, size 0.
+    Raises:
+        TypeError: the class lacks something, or the opcode is taken.
+    """
+
+    def register(cls: type[O]) -> type[O]:
+        made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+        if lacks := _lacks(made, samples):
+            raise TypeError(f"op {opcode!r} ({cls.__name__}) lacks {', '.join(lacks)}")
+        taken = OPS.get(opcode)
+        if taken and (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(f"op {opcode!r} is registered already, by {taken.__qualname__}")
+        made.opcode, made.samples = opcode, tuple(samples)
+        made.fields = {
+            field.name: _named(field.metadata["hlo"], field.name)
+            for field in dataclasses.fields(cast(Any, made))
+            if "hlo" in field.metadata
+        }
+        made.constraints = _constraints(made)
+        OPS[opcode] = made
+        return made
+
+    return register
+
+
+def _lacks(cls: type[Op], samples: Sequence[str]) -> list[str]:
+    """What a class must have and has not."""
+    unknown = [field.name for field in dataclasses.fields(cast(Any, cls)) if not field.metadata]
+    return [
+        *(sorted(getattr(cls, "__abstractmethods__", ()))),
+        *(["a docstring"] if not (cls.__doc__ or "").strip() or _is_generated(cls) else []),
+        *(["samples"] if not samples else []),
+        *(f"attribute(..), contents(..) or declared() for field {name}" for name in unknown),
+    ]
+
+
+def _is_generated(cls: type[Op]) -> bool:
+    """The docstring is the signature that `dataclass` puts where there is none."""
+    return (cls.__doc__ or "").startswith(f"{cls.__name__}(")
+
+
+def _named(field: Field, name: str) -> Field:
+    return dataclasses.replace(field, name=field.name or name)
+
+
+def _constraints(cls: type[Op]) -> tuple[Constraint, ...]:
+    """The rules of a class and its bases in the order of the text; a method overrides as usual."""
+    found: dict[str, Constraint] = {}
+    for base in reversed(cls.__mro__):
+        for name, member in vars(base).items():
+            rule = getattr(member, _MARK, None)
+            if rule is not None:
+                found[name] = rule
+            else:
+                found.pop(name, None)
+    return tuple(found.values())
+
+
+# ---------------------------------------------------------------- faults that many ops report
+
+
+def permutation_fault(values: Sequence[int], size: int, at: str = "dimensions") -> Fault:
+    """The fault of `values` not being a permutation of ``range(size)``.
+
+    >>> permutation_fault((2, 0, 0), 3).label
+    '0 appears twice, 1 is missing'
+    """
+    if sorted(values) == list(range(size)):
+        return HOLDS
+    missing = [i for i in range(size) if i not in values]
+    spare, seen, fixed = list(missing), set[int](), list[int]()
+    for value in values:
+        good = 0 <= value < size and value not in seen
+        fixed.append(value if good or not spare else spare.pop(0))
+        seen.add(value)
+    fixed = [*dict.fromkeys(v for v in fixed if 0 <= v < size), *spare]
+    example = ",".join(map(str, fixed))
+    label = ", ".join([*_repeats(values), *_outside(values, size), *_missing(missing)])
+    return Fault(label, at, f"list every operand dimension once, for example {at}={{{example}}}")
+
+
+def dimensions_fault(values: Sequence[int], rank: int, at: str = "dimensions") -> Fault:
+    """The fault of `values` not being different dimensions of an array of this rank.
+
+    >>> dimensions_fault((1, 3, 1), 2).label
+    '1 appears twice, 3 is not below 2'
+    """
+    label = ", ".join([*_repeats(values), *_outside(values, rank)])
+    return Fault(label, at, f"name dimensions below {rank}, each at most once") if label else HOLDS
+
+
+def count_fault(values: Sequence[object], wanted: int, what: str, at: str) -> Fault:
+    """The fault of not having one of `values` for each of `wanted` things called `what`."""
+    if len(values) == wanted:
+        return HOLDS
+    return Fault(f"{len(values)} are given, but there are {wanted} {what}", at)
+
+
+def _repeats(values: Sequence[int]) -> list[str]:
+    times = {2: "twice", 3: "three times"}
+    repeated = {value: n for value in values if (n := list(values).count(value)) > 1}
+    return [f"{value} appears {times.get(n, f'{n} times')}" for value, n in repeated.items()]
+
+
+def _outside(values: Sequence[int], size: int) -> list[str]:
+    bad = dict.fromkeys(v for v in values if not 0 <= v < size)
+    return [f"{v} is negative" if v < 0 else f"{v} is not below {size}" for v in bad]
+
+
+def _missing(values: Sequence[int]) -> list[str]:
+    if not values:
+        return []
+    return [f"{', '.join(map(str, values))} {'is' if len(values) == 1 else 'are'} missing"]
+
+
+__all__ = [
+    "HOLDS",
+    "OPS",
+    "REQUIRED",
+    "Constraint",
+    "Fault",
+    "Field",
+    "Op",
+    "Shape",
+    "attribute",
+    "constraint",
+    "contents",
+    "count_fault",
+    "declared",
+    "dimensions_fault",
+    "op",
+    "permutation_fault",
+]

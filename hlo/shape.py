@@ -1,0 +1,445 @@
+"""Shapes: element types, array shapes, tuples, tokens and buffers, and their text.
+
+>>> shape = parse_shape("f32[2,3]{0,1}")
+>>> shape.element_type, shape.dims, shape.size, str(shape.layout)
+('f32', (2, 3), 6, '{0,1}')
+>>> print(parse_shape("(f32[2], /*index=1*/s32[])"))
+(f32[2], s32[])
+
+Source: XLA ``docs/shapes.md``; the forms are those that XLA's HLO parser accepts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hlo.layout import Layout, read_layout
+from hlo.lexer import COMMENT, END, MAX_NESTING, SPACE, expected, integer, too_deep, word
+from hlo.source import HloError, Source
+
+if TYPE_CHECKING:
+    import numpy
+
+UNBOUNDED = -1  # a dimension `?`: of any size
+MAX_ELEMENTS = 2**63 - 1  # XLA counts elements in a signed 64-bit number
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """What one element of an array is.
+
+    Attributes:
+        name: HLO's name, such as ``bf16``.
+        bits: how many bits one element takes.
+        kind: ``integral`` (signed), ``unsigned``, ``floating``, ``complex`` or ``pred``.
+        dtype_name: the name of its NumPy type; that of package ml_dtypes where NumPy has none.
+    """
+
+    name: str
+    bits: int
+    kind: str
+    dtype_name: str
+
+
+_FLOATS = {
+    "f16": (16, "float16"),
+    "f32": (32, "float32"),
+    "f64": (64, "float64"),
+    "bf16": (16, "bfloat16"),
+    "f8e5m2": (8, "float8_e5m2"),
+    "f8e5m2fnuz": (8, "float8_e5m2fnuz"),
+    "f8e4m3": (8, "float8_e4m3"),
+    "f8e4m3fn": (8, "float8_e4m3fn"),
+    "f8e4m3fnuz": (8, "float8_e4m3fnuz"),
+    "f8e4m3b11fnuz": (8, "float8_e4m3b11fnuz"),
+    "f8e3m4": (8, "float8_e3m4"),
+    "f8e8m0fnu": (8, "float8_e8m0fnu"),
+    "f4e2m1fn": (4, "float4_e2m1fn"),
+}
+_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
+
+ELEMENT_TYPES: dict[str, ElementType] = {
+    element_type.name: element_type
+    for element_type in [
+        ElementType("pred", 8, "pred", "bool"),
+        *(ElementType(f"s{bits}", bits, "integral", f"int{bits}") for bits in _WIDTHS),
+        *(ElementType(f"u{bits}", bits, "unsigned", f"uint{bits}") for bits in _WIDTHS),
+        *(ElementType(name, bits, "floating", dtype) for name, (bits, dtype) in _FLOATS.items()),
+        ElementType("c64", 64, "complex", "complex64"),
+        ElementType("c128", 128, "complex", "complex128"),
+    ]
+}
+
+
+def dtype(element_type: str) -> numpy.dtype[Any]:
+    """The NumPy type of the elements; types that NumPy lacks come from package ml_dtypes.
+
+    Raises:
+        TypeError: neither NumPy nor ml_dtypes (if it is installed) has the type.
+
+    >>> dtype("s16")
+    dtype('int16')
+    """
+    import numpy
+
+    name = ELEMENT_TYPES[element_type].dtype_name
+    if hasattr(numpy, name):
+        return numpy.dtype(name)
+    try:
+        import ml_dtypes
+
+        found: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, name))
+        return found
+    except (ImportError, AttributeError):
+        raise TypeError(f"{element_type} needs package ml_dtypes with the type {name}") from None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """An array: the type of its elements, its dimensions, and how it lies in memory.
+
+    Attributes:
+        element_type: a name from `ELEMENT_TYPES`.
+        dims: sizes of the dimensions; `UNBOUNDED` for ``?``; the bound for a dynamic dimension
+            ``<=n``.
+        layout: None when the text gives none.
+        dynamic: for each dimension, whether its size varies; empty when none does.
+
+    >>> print(Shape("f32", (2, 3), dynamic=(True, False)))
+    f32[<=2,3]
+    """
+
+    element_type: str
+    dims: tuple[int, ...]
+    layout: Layout | None = None
+    dynamic: tuple[bool, ...] = ()
+    _hash: int = field(init=False, repr=False)  # shapes are keys of memo tables
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dims", tuple(self.dims))
+        if UNBOUNDED in self.dims:  # such a dimension is dynamic, said or not
+            given = self.dynamic or (False,) * len(self.dims)
+            flags = tuple(f or n == UNBOUNDED for f, n in zip(given, self.dims, strict=True))
+            object.__setattr__(self, "dynamic", flags)
+        elif not any(self.dynamic):
+            object.__setattr__(self, "dynamic", ())
+        if not self.dims and self.layout == Layout():  # nothing to order: not written
+            object.__setattr__(self, "layout", None)
+        if fault := self._fault():
+            raise ValueError(fault)
+        object.__setattr__(self, "_hash", hash(self._fields()))
+
+    def _fields(self) -> tuple[object, ...]:
+        return self.element_type, self.dims, self.layout, self.dynamic
+
+    def _fault(self) -> str:
+        if self.element_type not in ELEMENT_TYPES:
+            return f"{self.element_type!r} is not an element type"
+        if any(size < 0 and size != UNBOUNDED for size in self.dims):
+            return f"a dimension of {self.dims} is negative"
+        if math.prod(size for size in self.dims if size > 0) > MAX_ELEMENTS:
+            return "the number of elements does not fit into 64 bits"
+        if self.dynamic and len(self.dynamic) != self.rank:
+            return f"{len(self.dynamic)} dynamic flags are given for {self.rank} dimensions"
+        order = self.layout.minor_to_major if self.layout else None
+        if order is not None and len(order) != self.rank:
+            return f"the layout orders {len(order)} dimensions, but the array has {self.rank}"
+        return ""
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.dims)
+
+    @property
+    def size(self) -> int:
+        """Number of elements; a dynamic dimension counts as its bound.
+
+        Raises:
+            ValueError: a dimension is unbounded.
+        """
+        if UNBOUNDED in self.dims:
+            raise ValueError(f"{self} has an unbounded dimension, and so no size")
+        return math.prod(self.dims)
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Says that some dimension has no fixed size."""
+        return bool(self.dynamic)
+
+    @property
+    def layout_or_default(self) -> Layout:
+        """The layout; row-major where the text gives none, as XLA assumes."""
+        return self.layout or Layout.row_major(self.rank)
+
+    def with_dims(self, dims: Iterable[int], dynamic: Iterable[bool] = ()) -> Shape:
+        """The same element type with other dimensions, without a layout.
+
+        >>> print(Shape("f32", (2, 3)).with_dims([3, 2]))
+        f32[3,2]
+        """
+        return Shape(self.element_type, tuple(dims), dynamic=tuple(dynamic))
+
+    def with_element_type(self, element_type: str) -> Shape:
+        """The same array with elements of another type."""
+        return Shape(element_type, self.dims, self.layout, self.dynamic)
+
+    def with_layout(self, layout: Layout | None) -> Shape:
+        """The same array lying in memory in another way."""
+        return Shape(self.element_type, self.dims, layout, self.dynamic)
+
+    def compatible(self, other: AnyShape) -> bool:
+        """Says that both may hold the same elements: types and dimensions agree.
+
+        Layouts need not agree, nor which dimensions are dynamic, and ``?`` goes with any size; as
+        in XLA (``ShapeUtil::Compatible``).
+
+        >>> parse_shape("f32[2,3]{0,1}").compatible(parse_shape("f32[2,<=3]"))
+        True
+        """
+        if not isinstance(other, Shape) or self.element_type != other.element_type:
+            return False
+        return self.dims == other.dims or (
+            self.rank == other.rank
+            and all(
+                a == b or UNBOUNDED in (a, b) for a, b in zip(self.dims, other.dims, strict=True)
+            )
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Shape):
+            return NotImplemented
+        return self._hash == other._hash and self._fields() == other._fields()
+
+    def __str__(self) -> str:
+        flags = self.dynamic or (False,) * self.rank
+        dims = ",".join(map(_dimension, self.dims, flags))
+        return f"{self.element_type}[{dims}]{'' if self.layout is None else self.layout}"
+
+
+def _dimension(size: int, is_dynamic: bool) -> str:
+    if size == UNBOUNDED:
+        return "?"
+    return f"<={size}" if is_dynamic else str(size)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TupleShape:
+    """Several values in one: the shape of an instruction with many results."""
+
+    elements: tuple[AnyShape, ...]
+    _hash: int = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "elements", tuple(self.elements))
+        object.__setattr__(self, "_hash", hash(self.elements))
+
+    def compatible(self, other: AnyShape) -> bool:
+        """Says that both hold the same elements, whatever their layouts."""
+        if not isinstance(other, TupleShape) or len(self.elements) != len(other.elements):
+            return False
+        return all(a.compatible(b) for a, b in zip(self.elements, other.elements, strict=True))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TupleShape):
+            return NotImplemented
+        return self is other or self.elements == other.elements
+
+    def __str__(self) -> str:
+        return f"({', '.join(map(str, self.elements))})"
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueShape:
+    """A value without elements: ``token[]`` or ``opaque[]``."""
+
+    kind: str
+
+    def compatible(self, other: AnyShape) -> bool:
+        """Says that both are of one kind."""
+        return self == other
+
+    def __str__(self) -> str:
+        return f"{self.kind}[]"
+
+
+@dataclass(frozen=True, slots=True)
+class BufferShape:
+    """A piece of memory that holds an array: ``b(f32[2,3]{1,0})``."""
+
+    element: AnyShape
+
+    def compatible(self, other: AnyShape) -> bool:
+        """Says that both hold the same elements, whatever their layouts."""
+        return isinstance(other, BufferShape) and self.element.compatible(other.element)
+
+    def __str__(self) -> str:
+        return f"b({self.element})"
+
+
+AnyShape: TypeAlias = Shape | TupleShape | OpaqueShape | BufferShape
+
+_OPAQUE = {kind: OpaqueShape(kind) for kind in ("token", "opaque")}
+
+
+def leaves(shape: AnyShape) -> tuple[tuple[tuple[int, ...], Shape | OpaqueShape], ...]:
+    """The values in a shape in order, each with its path; an array is its own one leaf, with the
+    path ``()``.
+
+    >>> [(path, str(leaf)) for path, leaf in leaves(parse_shape("(f32[2], (s32[], token[]))"))]
+    [((0,), 'f32[2]'), ((1, 0), 's32[]'), ((1, 1), 'token[]')]
+    """
+    match shape:
+        case TupleShape(elements):
+            inner = ((i, leaf) for i, element in enumerate(elements) for leaf in leaves(element))
+            return tuple(((i, *path), leaf) for i, (path, leaf) in inner)
+        case BufferShape(element):
+            return leaves(element)
+        case _:
+            return (((), shape),)
+
+
+# ---------------------------------------------------------------- reading
+
+_SIZE = rf"{SPACE}(?:(?:<={SPACE})?+\d++|(?:<={SPACE})?+\?){SPACE}"
+_DIMS = rf"(?:{_SIZE}(?:,{_SIZE})*+|{SPACE})"
+_LAYOUT = (
+    r"\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}"  # a physical shape in it may have a layout of its own
+)
+_ARRAY = word(
+    rf"([a-z]\w*+{SPACE}\[{_DIMS}\](?:{SPACE}(?=\{{{SPACE}[\d:}}])(?:{_LAYOUT}|(\{{)))?+)"
+)
+_BEGINNING = word(rf"[a-z]\w*+{SPACE}\[({_SIZE}(?:,(?:{_SIZE})?+)*+)?+")
+_OPEN = word(r"(b?+)\(")
+_NEXT = word(r"([,)])")
+_TYPE = re.compile(r"\w+", re.ASCII)
+_ONE_SIZE = re.compile(rf"{COMMENT}|(<=)?+{SPACE}(\d++|\?)")
+
+
+def parse_shape(text: str) -> AnyShape:
+    """The shape that `text` says, and nothing but that.
+
+    >>> parse_shape("bf16[8,<=128]").dynamic
+    (False, True)
+
+    Raises:
+        HloError: it is not a shape, or an impossible one.
+    """
+    source = Source(text, "<shape>")
+    shape, end = read_shape(source, 0)
+    if not END.match(text, end):
+        raise expected("the end of the shape", source, end)
+    return shape
+
+
+def find_shape(source: Source, position: int) -> tuple[AnyShape | None, int]:
+    """What `read_shape` gives, or None and `position` when no shape begins there."""
+    if found := _ARRAY.match(source.text, position):
+        return _known(source, found), found.end()
+    if _OPEN.match(source.text, position):
+        return read_shape(source, position)
+    return None, position
+
+
+def read_shape(source: Source, position: int) -> tuple[AnyShape, int]:
+    """The shape at `position` and the position after it.
+
+    Equal texts of arrays give one object, so that a file costs no more than the different shapes in
+    it.
+
+    Raises:
+        HloError: there is no shape, or an impossible one.
+    """
+    text = source.text
+    opened: list[tuple[str, list[AnyShape]]] = []  # `b` or nothing, and the elements so far
+    while True:
+        if found := _OPEN.match(text, position):
+            opened.append((found[1], []))
+            position = found.end()
+            if len(opened) > MAX_NESTING:
+                raise too_deep(source, position - 1)
+            close = _NEXT.match(text, position)
+            if found[1] or not close or close[1] == ",":
+                continue
+            shape: AnyShape = TupleShape(())
+            opened.pop()
+            position = close.end()
+        else:
+            array = _ARRAY.match(text, position)
+            if not array:
+                raise no_shape("a shape such as f32[2,3]", source, position)
+            shape, position = _known(source, array), array.end()
+        while opened:  # `shape` is an element of what is open, and may be its last
+            kind, elements = opened[-1]
+            elements.append(shape)
+            following = _NEXT.match(text, position)
+            if not following or (kind and following[1] == ","):
+                wanted = "`)` after the shape of a buffer" if kind else "`,` or `)` in a tuple"
+                raise expected(wanted, source, position)
+            position = following.end()
+            if following[1] == ",":
+                break
+            shape = BufferShape(shape) if kind else TupleShape(tuple(elements))
+            opened.pop()
+        else:
+            return shape, position
+
+
+def no_shape(what: str, source: Source, position: int) -> HloError:
+    """The error for text that is not `what`, or what an array that begins there lacks."""
+    if not (found := _BEGINNING.match(source.text, position)):
+        return expected(what, source, position)
+    message = "a size, or `]` after the last one"
+    return expected(message if found[1] else "a size or `]`", source, found.end())
+
+
+def _known(source: Source, found: re.Match[str]) -> Shape | OpaqueShape:
+    """The array that a match of `_ARRAY` says; its errors point into `source`."""
+    if found[2]:
+        read_layout(source, found.start(2))  # which says what is wrong
+    try:
+        return _array(found[1])
+    except HloError as error:
+        raise error.moved(source, found.start(1)) from None
+
+
+@lru_cache(maxsize=1 << 16)
+def _array(text: str) -> Shape | OpaqueShape:
+    """The array that `text` says, a text that `_ARRAY` accepts."""
+    source = Source(text)
+    name, rest = text[: text.index("[")], text.index("]") + 1
+    name = _TYPE.findall(name)[0]
+    sizes = [s for s in _ONE_SIZE.finditer(text, text.index("[") + 1, rest - 1) if s[2]]
+    if name in _OPAQUE:
+        if sizes:
+            span = source.span(0, rest)
+            raise HloError(f"{name} has no dimensions", span, "shape", f"write {name}[]")
+        return _OPAQUE[name]
+    if name not in ELEMENT_TYPES:
+        close = get_close_matches(name, ELEMENT_TYPES, 1)
+        hint = f"do you mean {close[0]}?" if close else ""
+        span = source.span(0, len(name))
+        raise HloError(f"{name} is no element type", span, "shape", "not known", help=hint)
+    dims = tuple(
+        UNBOUNDED if size[2] == "?" else integer(size[2], source.span(*size.span(2)))
+        for size in sizes
+    )
+    layout = read_layout(source, rest)[0] if not END.match(text, rest) else None
+    try:
+        return Shape(name, dims, layout, tuple(bool(size[1]) for size in sizes))
+    except ValueError as error:
+        raise HloError(str(error), source.span(0, len(text)), "shape") from None
