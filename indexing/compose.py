@@ -1,0 +1,92 @@
+"""Composition: ``x -> second(first(x))``.
+
+The second map's expressions are instantiated on the first map's results; nothing is substituted
+into text.  Bounds of the second map's dimensions become constraints on the results that go into
+them, except where the interval of such a result shows that they hold.  A runtime variable that can have
+only one value is a constant in the results, and no variable of the composition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import count
+
+from indexing.map import IndexingMap, RuntimeVariable
+from simplifier.constraints import FALSE, Constraint
+from simplifier.interval import contains
+from simplifier.linear import Expr, Variable
+from simplifier.substitute import Substitution
+
+
+def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+    """``x -> second(first(x))``; see `IndexingMap.then`."""
+    if len(first.results) != len(second.dims):
+        raise ValueError(
+            f"a map with {len(first.results)} results cannot go before one with "
+            f"{len(second.dims)} dimensions:\n  {first}\n  {second}"
+        )
+    if second.is_identity and _covers(second, first):
+        return first
+    if first.is_identity and first.dims == second.dims:
+        return second
+    values: dict[Variable, Expr] = dict(zip(second.dims, first.results, strict=True))
+    taken = {v.name for v in first.variables}
+    ranges = [_fresh(v, "s", taken) for v in second.ranges]
+    values.update(_changed(second.ranges, ranges))
+    runtime = [rt for rt in first.runtime if not rt.is_fixed]
+    for rt in second.runtime:
+        if rt.is_fixed:
+            continue
+        index = tuple(map(Substitution(values), rt.index))
+        moved = _same_value(rt, index, runtime)
+        if moved is None:
+            moved = replace(rt, variable=_fresh(rt.variable, "rt", taken), index=index)
+            runtime.append(moved)
+        if moved.variable is not rt.variable:
+            values[rt.variable] = moved.expr
+    results, constraints = second.substituted(values)
+    inside = [
+        Constraint(result, d.lower, d.upper)
+        for d, result in zip(second.dims, first.results, strict=True)
+    ]
+    wanted = [c for c in (*first.constraints, *inside, *constraints) if not c.is_true]
+    return IndexingMap(
+        first.dims,
+        (*first.ranges, *ranges),
+        tuple(runtime),
+        tuple(results),
+        (FALSE,) if any(c.is_false for c in wanted) else tuple(dict.fromkeys(wanted)),
+        "may" if "may" in (first.grade, second.grade) else "exact",
+    )
+
+
+def _covers(second: IndexingMap, first: IndexingMap) -> bool:
+    """Every result of `first` lies within the dimensions of `second`."""
+    pairs = zip(second.dims, first.results, strict=True)
+    return all(contains(d.bounds, result.bounds) for d, result in pairs)
+
+
+def _fresh(variable: Variable, prefix: str, taken: set[str]) -> Variable:
+    """`variable` under a name that is not `taken`, which it is from now on."""
+    name = variable.name
+    if name in taken:
+        name = next(f"{prefix}{k}" for k in count() if f"{prefix}{k}" not in taken)
+    taken.add(name)
+    return variable.renamed(name)
+
+
+def _changed(old: Iterable[Variable], new: Iterable[Variable]) -> dict[Variable, Expr]:
+    return {o: n.as_expr() for o, n in zip(old, new, strict=True) if o is not n}
+
+
+def _same_value(
+    rt: RuntimeVariable, index: tuple[Expr, ...], others: Iterable[RuntimeVariable]
+) -> RuntimeVariable | None:
+    """The runtime variable among `others` that reads the same element and clamps it alike."""
+    if rt.source is None:
+        return None
+    for other in others:
+        if other.source is rt.source and other.index == index and other.clamp == rt.clamp:
+            return other if other.variable.bounds == rt.variable.bounds else None
+    return None

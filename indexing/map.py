@@ -1,0 +1,409 @@
+"""`IndexingMap`: which elements of one tensor an element of another needs, as a symbolic relation.
+
+``(d0, d1)[s0]{rt0} -> (d0 + rt0, d1 * 2 + s0), domain: d0 in [0, 9], …, d0 + s0 in [0, 20]``
+
+* *dimensions* ``d0, d1, …`` index the tensor we come from (or a grid: ``bl_x``, ``th_x``, …);
+* *range variables* ``s0, …`` run over their whole range: one element needs many;
+* *runtime variables* ``rt0, …`` have one value that only the running program knows: an element of
+  an instruction's value (`RuntimeVariable`);
+* all bounds are inclusive; ``floordiv`` rounds down, ``mod`` has a result in ``[0, modulus)``.
+
+A point of the domain is related to the tuple of results.  Maps are values: every method gives a new
+one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from simplifier.constraints import FALSE, Constraint
+from simplifier.interval import Interval
+from simplifier.linear import Affine, Expr, Variable, as_expr
+from simplifier.substitute import Substitution
+
+if TYPE_CHECKING:
+    from hlo import Instruction, Shape
+
+Grade: TypeAlias = Literal["exact", "may"]
+Extents: TypeAlias = "Sequence[int] | Shape"
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeVariable:
+    """A value that is known only when the program runs: one element of an instruction's value.
+
+    Attributes:
+        variable: its name, and the bounds it has in the map's domain.
+        source: the instruction whose value it is.  In the answer of an op, which knows no
+            instructions, it is the number of the operand.
+        index: which element of the source, as expressions over the variables of the map that the
+            runtime variable belongs to; ``()`` for a scalar.
+        clamp: the inclusive bounds that the operation forces on the value before it uses it (start
+            indices of dynamic-slice, dynamic-update-slice and gather), or `None`.
+    """
+
+    variable: Variable
+    source: Instruction | int | None = None
+    index: tuple[Expr, ...] = ()
+    clamp: Interval | None = None
+
+    @classmethod
+    def start(
+        cls, number: int, size: int, window: int, source: int, index: Iterable[Affine] = ()
+    ) -> RuntimeVariable:
+        """Runtime variable ``rt<number>``, a start index clamped to ``[0, size − window]``."""
+        bounds = 0, size - window
+        where = tuple([as_expr(i) for i in index])
+        return cls(Variable(f"rt{number}", *bounds), source, where, bounds)
+
+    @property
+    def name(self) -> str:
+        """``rt0``, …"""
+        return self.variable.name
+
+    @property
+    def is_fixed(self) -> bool:
+        """It can have only one value, whatever its source holds."""
+        return self.variable.lower == self.variable.upper
+
+    @property
+    def expr(self) -> Expr:
+        """The value, for use in the results of a map."""
+        return self.variable.as_expr()
+
+
+def dims(extents: Extents) -> tuple[Variable, ...]:
+    """``d0, d1, …``, one for each dimension of a tensor, each in ``[0, size − 1]``.
+
+    >>> dims((2, 5))
+    (Variable('d0', 0, 1), Variable('d1', 0, 4))
+    """
+    return _numbered("d", _sizes(extents))
+
+
+def ranges(*sizes: int) -> tuple[Variable, ...]:
+    """``s0, s1, …``, each in ``[0, size − 1]``."""
+    return _numbered("s", sizes)
+
+
+def _numbered(prefix: str, sizes: Iterable[int]) -> tuple[Variable, ...]:
+    return tuple([Variable(f"{prefix}{k}", 0, size - 1) for k, size in enumerate(sizes)])
+
+
+def _sizes(extents: Extents) -> tuple[int, ...]:
+    return tuple(extents) if isinstance(extents, Sequence) else extents.dims
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The falsy answer of `IndexingMap.is_equal`: a point that only one of the two maps relates."""
+
+    witness: dict[str, int]
+    results: tuple[int, ...]
+    only_in: Literal["first", "second"]
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexingMap:
+    """A relation between points of a domain and tuples of results; see the module's notation.
+
+    Attributes:
+        dims, ranges, runtime: the variables, whose bounds are the box of the domain.
+        results: one expression for each dimension of the tensor that is read.
+        constraints: what the points of the box satisfy besides.
+        grade: "exact": precisely the elements needed; "may": no fewer than those needed.
+
+    Equality ``==`` is structural, `is_equal` is semantic.
+
+    >>> every_other = IndexingMap.over((10,), lambda d: [d[0] * 2])
+    >>> print(every_other)
+    (d0) -> (d0 * 2), domain: d0 in [0, 9]
+    """
+
+    dims: tuple[Variable, ...]
+    ranges: tuple[Variable, ...]
+    runtime: tuple[RuntimeVariable, ...]
+    results: tuple[Expr, ...]
+    constraints: tuple[Constraint, ...] = ()
+    grade: Grade = "exact"
+    _hash: int = field(default=0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        names = [v.name for v in self.variables]
+        if len(set(names)) != len(names):
+            raise ValueError(f"the variables of a map have different names, not {names}")
+        key = self.dims, self.ranges, self.runtime, self.results, self.constraints, self.grade
+        object.__setattr__(self, "_hash", hash(key))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, IndexingMap):
+            return NotImplemented
+        return (
+            self._hash == other._hash
+            and self.results == other.results
+            and self.dims == other.dims
+            and self.ranges == other.ranges
+            and self.runtime == other.runtime
+            and self.constraints == other.constraints
+            and self.grade == other.grade
+        )
+
+    # ------------------------------------------------------------ making
+
+    @classmethod
+    def of(
+        cls,
+        dims: Iterable[Variable],
+        results: Iterable[Affine],
+        *,
+        ranges: Iterable[Variable] = (),
+        runtime: Iterable[RuntimeVariable] = (),
+        constraints: Iterable[Constraint] = (),
+        grade: Grade = "exact",
+    ) -> IndexingMap:
+        """A map over these variables, with results that may be variables and numbers too."""
+        return cls(
+            tuple(dims),
+            tuple(ranges),
+            tuple(runtime),
+            tuple([as_expr(result) for result in results]),
+            tuple(constraints),
+            grade,
+        )
+
+    @classmethod
+    def over(
+        cls, extents: Extents, results: Callable[[tuple[Variable, ...]], Iterable[Affine]]
+    ) -> IndexingMap:
+        """The map from the elements of a tensor to ``results(d)``.
+
+        >>> print(IndexingMap.over((3, 7), lambda d: [d[1], 6 - d[1]]))
+        (d0, d1) -> (d1, -d1 + 6), domain: d0 in [0, 2], d1 in [0, 6]
+        """
+        variables = dims(extents)
+        return cls.of(variables, results(variables))
+
+    @classmethod
+    def identity(cls, extents: Extents) -> IndexingMap:
+        """Each element of a tensor to itself."""
+        return cls.over(extents, lambda d: d)
+
+    @classmethod
+    def empty(cls, dims: Iterable[Variable] = (), rank: int = 0) -> IndexingMap:
+        """The map to `rank` results that relates nothing; it prints as ``KNOWN EMPTY``."""
+        return cls.of(dims, [0] * rank, constraints=(FALSE,))
+
+    # ------------------------------------------------------------ looking
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """Dimensions, range variables and runtime variables, in this order."""
+        return (*self.dims, *self.ranges, *[rt.variable for rt in self.runtime])
+
+    @property
+    def is_known_empty(self) -> bool:
+        """No point is in the domain, as intervals alone show; `is_empty` decides exactly."""
+        return any(v.is_empty for v in self.variables) or any(c.is_false for c in self.constraints)
+
+    @property
+    def is_identity(self) -> bool:
+        """Each point of the box of dimensions is related to itself, and to nothing else."""
+        return (
+            not self.ranges
+            and not self.runtime
+            and not self.constraints
+            and self.grade == "exact"
+            and len(self.results) == len(self.dims)
+            and all(r == d.as_expr() for r, d in zip(self.results, self.dims, strict=True))
+        )
+
+    def source_map(self, runtime: RuntimeVariable) -> IndexingMap:
+        """Which element of ``runtime.source`` the runtime variable is.
+
+        The dimensions of the answer are all variables of this map that the element depends on being
+        given: its dimensions, range variables and other runtime variables.
+        """
+        others = [v for v in self.variables if v is not runtime.variable]
+        return IndexingMap.of(others, runtime.index, constraints=())
+
+    def __str__(self) -> str:
+        from indexing.text import map_text
+
+        return map_text(self)
+
+    def pretty(self) -> str:
+        """The map with one variable a line, as XLA's documents print it."""
+        from indexing.text import pretty_text
+
+        return pretty_text(self)
+
+    # ------------------------------------------------------------ evaluating
+
+    def evaluate(
+        self, dims: Sequence[int] = (), ranges: Sequence[int] = (), runtime: Sequence[int] = ()
+    ) -> tuple[int, ...] | None:
+        """The results at one point, or `None` where the point is outside the domain.
+
+        Raises:
+            ValueError: as many values as variables are needed, of each kind.
+
+        >>> m = IndexingMap.over((10,), lambda d: [d[0] * 2])
+        >>> m.evaluate([4]), m.evaluate([10])
+        ((8,), None)
+        """
+        values = (*dims, *ranges, *runtime)
+        given = len(dims), len(ranges), len(runtime)
+        wanted = len(self.dims), len(self.ranges), len(self.runtime)
+        if given != wanted:
+            raise ValueError(
+                f"the map has {wanted[0]} dimensions, {wanted[1]} range variables and {wanted[2]} "
+                f"runtime variables; given were {given[0]}, {given[1]} and {given[2]} values"
+            )
+        if any(not v.lower <= x <= v.upper for v, x in zip(self.variables, values, strict=True)):
+            return None
+        point = dict(zip(self.variables, values, strict=True))
+        if any(not c.lower <= c.expr.value(point) <= c.upper for c in self.constraints):
+            return None
+        return tuple([result.value(point) for result in self.results])
+
+    def points(
+        self, runtime: Sequence[int] = ()
+    ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Every related pair ``(dims, results)``, by enumeration; for small maps and tests."""
+        boxes = [range(v.lower, v.upper + 1) for v in (*self.dims, *self.ranges)]
+        count = len(self.dims)
+        for values in product(*boxes):
+            results = self.evaluate(values[:count], values[count:], runtime)
+            if results is not None:
+                yield values[:count], results
+
+    # ------------------------------------------------------------ changing
+
+    def then(self, second: IndexingMap) -> IndexingMap:
+        """``x -> second(first(x))``, where `self` is first.
+
+        With output-to-input maps: ``consumer.then(producer)``.
+
+        Raises:
+            ValueError: `self` has not one result for each dimension of `second`.
+
+        >>> half = IndexingMap.over((8,), lambda d: [d[0] // 2])
+        >>> print(IndexingMap.over((4,), lambda d: [d[0] * 2 + 1]).then(half))
+        (d0) -> (d0), domain: d0 in [0, 3]
+        """
+        from indexing.compose import composed
+
+        return composed(self, second)
+
+    def simplify(self, certify: bool = False) -> IndexingMap:
+        """The same relation in its simplest form.
+
+        Tighter bounds, simpler results and fewer constraints; range variables and runtime variables
+        that nothing depends on are dropped, the others are numbered in order of their first use.
+
+        Args:
+            certify: prove with ISL that the result equals the original.
+        Raises:
+            CertificateError: it does not (with a witness point), or the proof was beyond its
+            budget.
+        """
+        from indexing.simplify import certified, simplified
+
+        return certified(self, simplified(self)) if certify else simplified(self)
+
+    def with_grade(self, grade: Grade) -> IndexingMap:
+        """The same relation with another grade."""
+        return self if grade == self.grade else replace(self, grade=grade)
+
+    def with_constraints(self, constraints: Iterable[Constraint]) -> IndexingMap:
+        """The points that also satisfy `constraints`."""
+        return replace(self, constraints=(*self.constraints, *constraints))
+
+    def substituted(self, values: dict[Variable, Expr]) -> tuple[list[Expr], list[Constraint]]:
+        """Results and constraints with variables replaced."""
+        swap = Substitution(values)
+        constraints = [Constraint(swap(c.expr), c.lower, c.upper) for c in self.constraints]
+        return [swap(result) for result in self.results], constraints
+
+    def ranges_to_dims(self) -> IndexingMap:
+        """Range variables become further dimensions: a loop nest over everything that is read.
+
+        >>> reads = IndexingMap.of(dims((4,)), ranges(3), ranges=ranges(3))
+        >>> print(reads.ranges_to_dims())
+        (d0, s0) -> (s0), domain: d0 in [0, 3], s0 in [0, 2]
+        """
+        return replace(self, dims=(*self.dims, *self.ranges), ranges=())
+
+    def remove_unused(self) -> IndexingMap:
+        """The same relation without the range and runtime variables on which nothing depends.
+
+        An empty domain stays empty: variables whose own constraints have no solution are not
+        dropped silently, they make the whole map ``KNOWN EMPTY``.
+        """
+        from indexing.simplify import without_unused
+
+        return without_unused(self)
+
+    def rescale(self) -> IndexingMap:
+        """A range variable of which only every k-th value is allowed becomes ``k·s + r``.
+
+        >>> from indexing.text import parse_map
+        >>> print(parse_map("()[s0] -> (s0), domain: s0 in [0, 7], s0 mod 4 in [1, 1]").rescale())
+        ()[s0] -> (s0 * 4 + 1), domain: s0 in [0, 1]
+        """
+        from indexing.simplify import rescaled
+
+        return rescaled(self)
+
+    # ------------------------------------------------------------ exact questions (ISL)
+
+    def is_empty(self) -> bool:
+        """No point is in the domain; decided exactly."""
+        from indexing.relation import is_empty
+
+        return is_empty(self)
+
+    def is_equal(self, other: IndexingMap) -> bool | Difference:
+        """The same relation between dimensions, runtime variables and results; else a `Difference`.
+
+        Range variables are no part of the relation: which of them reads an element is not compared.
+        Runtime variables are matched by source and element, else by name.
+        """
+        from indexing.relation import difference
+
+        found = difference(self, other)
+        return True if found is None else found
+
+    # ------------------------------------------------------------ interchange
+
+    def to_isl(self) -> object:
+        """The relation as an ``islpy.Map`` from dimensions; runtime variables are parameters."""
+        from indexing.relation import to_isl
+
+        return to_isl(self)
+
+    def to_mlir(self) -> str:
+        """The map as MLIR text: ``#xla.indexing_map<"…">``."""
+        from indexing.interchange import to_mlir
+
+        return to_mlir(self)
+
+    def to_latex(self) -> str:
+        """The map as LaTeX, for mathematics mode."""
+        from indexing.interchange import to_latex
+
+        return to_latex(self)
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.to_latex()}$"
