@@ -1,0 +1,35 @@
+"""Every op that this package knows, one family a module; importing this registers them all."""
+
+from indexing.ops import (
+    broadcast,
+    concatenate,
+    dot,
+    dynamic,
+    elementwise,
+    gather,
+    iota,
+    pad,
+    reduce,
+    reduce_window,
+    reshape,
+    slicing,
+    structure,
+    transpose,
+)
+
+__all__ = [
+    "broadcast",
+    "concatenate",
+    "dot",
+    "dynamic",
+    "elementwise",
+    "gather",
+    "iota",
+    "pad",
+    "reduce",
+    "reduce_window",
+    "reshape",
+    "slicing",
+    "structure",
+    "transpose",
+]

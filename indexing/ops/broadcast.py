@@ -1,0 +1,74 @@
+"""Broadcast: every element goes to many places."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlo.attributes import int_list
+from hlo.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    attribute,
+    constraint,
+    count_fault,
+    declared,
+    dimensions_fault,
+    op,
+)
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, UnaryOp
+
+
+@op(
+    "broadcast",
+    samples=[
+        "f32[2,3,5] broadcast(f32[3] p), dimensions={1}",
+        "f32[2,5,3] broadcast(f32[3,2] p), dimensions={2,0}",
+        "f32[2,3] broadcast(f32[] p), dimensions={}",
+        "f32[1,7] broadcast(f32[1] p), dimensions={0}",
+        "f32[] broadcast(f32[] p), dimensions={}",
+        "f32[0,3] broadcast(f32[3] p), dimensions={1}",
+        "f32[4,0] broadcast(f32[0] p), dimensions={1}",
+    ],
+)
+class Broadcast(UnaryOp):
+    """``out[i] = operand[j]`` where ``j_k = i_{dimensions[k]}``; other dimensions of i are free."""
+
+    shape: Shape = declared()
+    dimensions: tuple[int, ...] = attribute(int_list, default=())
+
+    @constraint("C1", "dimensions has one entry for each dimension of the operand")
+    def fits(self, operand: Shape) -> Fault:
+        return count_fault(self.dimensions, operand.rank, "operand dimensions", "dimensions")
+
+    @constraint("C2", "dimensions are different dimensions of the result")
+    def names_dimensions(self, operand: Shape) -> Fault:
+        return dimensions_fault(self.dimensions, self.shape.rank)
+
+    @constraint("C3", "dimension k of the operand has the size of dimension dimensions[k] of out")
+    def keeps_sizes(self, operand: Shape) -> Fault:
+        for k, place in enumerate(self.dimensions):
+            if operand.dims[k] != self.shape.dims[place]:
+                sizes = f"size {operand.dims[k]}, dimension {place} of the result has size"
+                label = f"operand dimension {k} has {sizes} {self.shape.dims[place]}"
+                return Fault(label, "dimensions")
+        return HOLDS
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return self.shape.with_element_type(operand.element_type)
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
+        return IndexingMap.over(out, lambda i: [i[p] for p in self.dimensions])
+
+    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
+        j = dims(operand)
+        new = [p for p in range(out.rank) if p not in self.dimensions]
+        s = ranges(*[out.dims[p] for p in new])
+        place = dict(zip([*self.dimensions, *new], [*j, *s], strict=True))
+        return IndexingMap.of(j, [place[p] for p in range(out.rank)], ranges=s)
+
+    def kernel(self, operand: Array) -> Array:
+        order = sorted(range(operand.ndim), key=lambda k: self.dimensions[k])
+        sizes = [self.shape.dims[p] if p in self.dimensions else 1 for p in range(self.shape.rank)]
+        return np.broadcast_to(operand.transpose(order).reshape(sizes), self.shape.dims)

@@ -1,0 +1,87 @@
+"""Concatenate: operands one after another along a dimension."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import numpy as np
+
+from hlo.attributes import int_list
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
+from indexing.map import IndexingMap, dims
+from indexing.op import Array, VariadicOp
+from simplifier.linear import Variable
+
+
+@op(
+    "concatenate",
+    samples=[
+        "f32[2,9,3] concatenate(f32[2,5,3] p, f32[2,1,3] q, f32[2,3,3] r), dimensions={1}",
+        "f32[5] concatenate(f32[2] p, f32[0] q, f32[3] r), dimensions={0}",
+        "s8[7] concatenate(s8[7] p), dimensions={0}",
+        "f32[0,4] concatenate(f32[0,3] p, f32[0,1] q), dimensions={1}",
+    ],
+)
+class Concatenate(VariadicOp):
+    """``out[i] = operand_n[i − (0, .., offset_n, .., 0)]`` for the operand n that i lies in.
+
+    ``offset_n`` is the sum of the sizes of the operands before n along the dimension; the domains
+    of the maps partition the result.
+    """
+
+    dimensions: tuple[int, ...] = attribute(int_list)
+
+    @property
+    def dimension(self) -> int:
+        """The dimension along which the operands follow each other."""
+        return self.dimensions[0]
+
+    @constraint("C1", "dimensions is one dimension of the operands")
+    def names_dimension(self, *operands: Shape) -> Fault:
+        if len(self.dimensions) != 1:
+            return Fault(f"{len(self.dimensions)} dimensions are given", "dimensions")
+        if 0 <= self.dimension < operands[0].rank:
+            return HOLDS
+        return Fault(f"the operands have {operands[0].rank} dimensions", "dimensions")
+
+    @constraint("C2", "the operands have the same sizes except in that dimension")
+    def fits(self, *operands: Shape) -> Fault:
+        first = self._others(operands[0])
+        for number, operand in enumerate(operands):
+            if self._others(operand) != first:
+                label = f"operand {number} is {operand.with_layout(None)}, operand 0 is"
+                return Fault(f"{label} {operands[0].with_layout(None)}", number)
+        return HOLDS
+
+    def _others(self, shape: Shape) -> list[int]:
+        return [n for k, n in enumerate(shape.dims) if k != self.dimension]
+
+    def _offsets(self, operands: tuple[Shape, ...]) -> list[int]:
+        return [0, *accumulate(operand.dims[self.dimension] for operand in operands)][:-1]
+
+    def infer_shape(self, *operands: Shape) -> Shape:
+        total = sum(operand.dims[self.dimension] for operand in operands)
+        first = operands[0]
+        return first.with_dims(
+            total if k == self.dimension else n for k, n in enumerate(first.dims)
+        )
+
+    def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
+        at = self.dimension
+        maps = []
+        for operand, offset in zip(operands, self._offsets(operands), strict=True):
+            i = list(dims(out))
+            i[at] = Variable(i[at].name, offset, offset + operand.dims[at] - 1)
+            maps.append(IndexingMap.of(i, [*i[:at], i[at] - offset, *i[at + 1 :]]))
+        return maps
+
+    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
+        at = self.dimension
+        maps = []
+        for operand, offset in zip(operands, self._offsets(operands), strict=True):
+            j = dims(operand)
+            maps.append(IndexingMap.of(j, [*j[:at], j[at] + offset, *j[at + 1 :]]))
+        return maps
+
+    def kernel(self, *operands: Array) -> Array:
+        return np.concatenate(operands, self.dimension)

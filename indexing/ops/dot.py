@@ -1,0 +1,155 @@
+"""Dot: products of two arrays, summed over contracted dimensions."""
+
+from __future__ import annotations
+
+from string import ascii_letters
+
+import numpy as np
+
+from hlo.attributes import int_list, raw, word, word_list
+from hlo.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    attribute,
+    constraint,
+    count_fault,
+    declared,
+    dimensions_fault,
+    op,
+)
+from hlo.shape import ELEMENT_TYPES, dtype
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, BinaryOp, placed
+
+
+@op(
+    "dot",
+    samples=[
+        "f32[3,5] dot(f32[3,4] p, f32[4,5] q), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "f32[2,3,7] dot(f32[2,3,4,5] p, f32[5,4,7,2] q), lhs_batch_dims={0}, rhs_batch_dims={3}, "
+        "lhs_contracting_dims={2,3}, rhs_contracting_dims={1,0}",
+        "s32[3,5] dot(s8[3,4] p, s8[4,5] q), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "f32[2,3] dot(f32[2] p, f32[3] q)",
+        "f32[] dot(f32[5] p, f32[5] q), lhs_contracting_dims={0}, rhs_contracting_dims={0}",
+        "f32[3,2] dot(f32[2,3] p, f32[2,3] q), lhs_batch_dims={1,0}, rhs_batch_dims={1,0}",
+        "f32[2,3] dot(f32[2,0] p, f32[3,0] q), lhs_contracting_dims={1}, rhs_contracting_dims={1}",
+    ],
+)
+class Dot(BinaryOp):
+    """``out[b, l, r] = Σ_c left[b, l, c] · right[b, r, c]``, each at the dimensions so named."""
+
+    shape: Shape | None = declared(default=None)
+    lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
+    lhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
+    rhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
+    rhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
+    operand_precision: tuple[str, ...] = attribute(word_list, default=())
+    algorithm: str = attribute(word, default="")
+    sparsity: str = attribute(raw, default="")
+
+    @constraint("C1", "lhs dimensions are different dimensions of the left operand")
+    def names_left(self, left: Shape, right: Shape) -> Fault:
+        both = (*self.lhs_batch_dims, *self.lhs_contracting_dims)
+        return dimensions_fault(both, left.rank, "lhs_contracting_dims")
+
+    @constraint("C2", "rhs dimensions are different dimensions of the right operand")
+    def names_right(self, left: Shape, right: Shape) -> Fault:
+        both = (*self.rhs_batch_dims, *self.rhs_contracting_dims)
+        return dimensions_fault(both, right.rank, "rhs_contracting_dims")
+
+    @constraint("C3", "both operands have as many batch dimensions, of the same sizes")
+    def same_batch(self, left: Shape, right: Shape) -> Fault:
+        return _pairs_fault(left, right, self.lhs_batch_dims, self.rhs_batch_dims, "rhs_batch_dims")
+
+    @constraint("C4", "both operands have as many contracting dimensions, of the same sizes")
+    def same_contracting(self, left: Shape, right: Shape) -> Fault:
+        return _pairs_fault(
+            left,
+            right,
+            self.lhs_contracting_dims,
+            self.rhs_contracting_dims,
+            "rhs_contracting_dims",
+        )
+
+    def _free(self, left: int, right: int) -> tuple[list[int], list[int]]:
+        """The dimensions of each operand that are neither batch nor contracting, by their ranks."""
+        ours = {*self.lhs_batch_dims, *self.lhs_contracting_dims}
+        theirs = {*self.rhs_batch_dims, *self.rhs_contracting_dims}
+        return (
+            [k for k in range(left) if k not in ours],
+            [k for k in range(right) if k not in theirs],
+        )
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        ours, theirs = self._free(left.rank, right.rank)
+        batch = [left.dims[k] for k in self.lhs_batch_dims]
+        sizes = [*batch, *[left.dims[k] for k in ours], *[right.dims[k] for k in theirs]]
+        widest = max((left, right), key=lambda s: ELEMENT_TYPES[s.element_type].bits)
+        return (self.shape or widest).with_dims(sizes)
+
+    def output_to_input(
+        self, out: Shape, left: Shape, right: Shape
+    ) -> tuple[IndexingMap, IndexingMap]:
+        ours, theirs = self._free(left.rank, right.rank)
+        i, s = dims(out), ranges(*[left.dims[k] for k in self.lhs_contracting_dims])
+        batch = len(self.lhs_batch_dims)
+        b, l, r = i[:batch], i[batch : batch + len(ours)], i[batch + len(ours) :]  # noqa: E741
+        of_left = zip(
+            [*self.lhs_batch_dims, *ours, *self.lhs_contracting_dims], [*b, *l, *s], strict=True
+        )
+        of_right = zip(
+            [*self.rhs_batch_dims, *theirs, *self.rhs_contracting_dims], [*b, *r, *s], strict=True
+        )
+        return (
+            IndexingMap.of(i, placed(left.rank, of_left), ranges=s),
+            IndexingMap.of(i, placed(right.rank, of_right), ranges=s),
+        )
+
+    def input_to_output(
+        self, out: Shape, left: Shape, right: Shape
+    ) -> tuple[IndexingMap, IndexingMap]:
+        ours, theirs = self._free(left.rank, right.rank)
+        j, s = dims(left), ranges(*[right.dims[k] for k in theirs])
+        from_left = [*[j[k] for k in self.lhs_batch_dims], *[j[k] for k in ours], *s]
+        k, t = dims(right), ranges(*[left.dims[n] for n in ours])
+        from_right = [*[k[n] for n in self.rhs_batch_dims], *t, *[k[n] for n in theirs]]
+        return (
+            IndexingMap.of(j, from_left, ranges=s),
+            IndexingMap.of(k, from_right, ranges=t),
+        )
+
+    def kernel(self, left: Array, right: Array) -> Array:
+        kind = dtype(self.shape.element_type) if self.shape else np.result_type(left, right)
+        wide = np.result_type(kind, np.float32) if left.dtype.kind not in "biucO" else kind
+        letters = iter(ascii_letters)
+        ours, theirs = self._free(left.ndim, right.ndim)
+        batch = [next(letters) for _ in self.lhs_batch_dims]
+        summed = [next(letters) for _ in self.lhs_contracting_dims]
+        l, r = [next(letters) for _ in ours], [next(letters) for _ in theirs]  # noqa: E741
+        of_left = zip(
+            [*self.lhs_batch_dims, *ours, *self.lhs_contracting_dims],
+            [*batch, *l, *summed],
+            strict=True,
+        )
+        of_right = zip(
+            [*self.rhs_batch_dims, *theirs, *self.rhs_contracting_dims],
+            [*batch, *r, *summed],
+            strict=True,
+        )
+        terms = (placed(left.ndim, of_left), placed(right.ndim, of_right), [*batch, *l, *r])
+        formula = "{},{}->{}".format(*map("".join, terms))
+        product = np.einsum(formula, left.astype(wide), right.astype(wide))
+        return np.asarray(product).astype(kind)
+
+
+def _pairs_fault(
+    left: Shape, right: Shape, ours: tuple[int, ...], theirs: tuple[int, ...], at: str
+) -> Fault:
+    if fault := count_fault(theirs, len(ours), "of the left operand", at):
+        return fault
+    for k, n in zip(ours, theirs, strict=True):
+        if left.dims[k] != right.dims[n]:
+            label = f"dimension {k} of the left operand has size {left.dims[k]}, dimension {n}"
+            return Fault(f"{label} of the right one {right.dims[n]}", at)
+    return HOLDS

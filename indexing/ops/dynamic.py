@@ -1,0 +1,222 @@
+"""Dynamic-slice and dynamic-update-slice: windows at places that only the running program knows.
+
+A start index is clamped to ``[0, size − window size]``, so that a window is always inside. The
+window's place is a runtime variable for each dimension.
+
+Source: XLA ``docs/operation_semantics.md``, "DynamicSlice" and "DynamicUpdateSlice". Text before
+2019 has one vector of start indices instead of a scalar for each dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from hlo.attributes import int_list
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
+from hlo.shape import ELEMENT_TYPES
+from indexing.map import Grade, IndexingMap, RuntimeVariable, dims, ranges
+from indexing.op import Array, Maps, VariadicOp, every_element
+from indexing.ops.regions import Extent, whole_or_pieces, window
+from simplifier.linear import Affine
+
+Sizes = tuple[int, ...]
+
+
+def _starts_fault(starts: Sequence[Shape], rank: int, first: int) -> Fault:
+    """The fault of start indices that are not an integer scalar for each dimension."""
+    if _is_vector(starts):
+        if starts[0].dims == (rank,):
+            return HOLDS
+        return Fault(f"{starts[0].dims[0]} start indices for {rank} dimensions", first)
+    if len(starts) != rank:
+        return Fault(f"{len(starts)} start indices are given for {rank} dimensions")
+    for number, start in enumerate(starts, first):
+        if start.rank or ELEMENT_TYPES[start.element_type].kind not in ("integral", "unsigned"):
+            return Fault(f"operand {number} is {start}, no integer scalar", number)
+    return HOLDS
+
+
+def _is_vector(starts: Sequence[Shape]) -> bool:
+    return len(starts) == 1 and starts[0].rank == 1
+
+
+def _runtime(
+    sizes: Sizes, window: Sizes, starts: Sequence[Shape], first: int
+) -> list[RuntimeVariable]:
+    """The place of the window in each dimension; operand `first` is the first start index."""
+    vector = _is_vector(starts)
+    return [
+        RuntimeVariable.start(k, size, taken, first if vector else first + k, [k] if vector else [])
+        for k, (size, taken) in enumerate(zip(sizes, window, strict=True))
+    ]
+
+
+def _grade(sizes: Sizes, window: Sizes) -> Grade:
+    """Whether a start index matters: where the window has no room, every index is clamped to 0."""
+    return "exact" if all(n > w for n, w in zip(sizes, window, strict=True)) else "may"
+
+
+def _start_reads(out: Shape, sizes: Sizes, window: Sizes, starts: Sequence[Shape]) -> Maps:
+    """What the result reads of the start indices: all of them."""
+    if _is_vector(starts):
+        return (every_element(out, starts[0]).with_grade(_grade(sizes, window)),)
+    none = IndexingMap.over(out, lambda i: [])
+    return tuple([none.with_grade(_grade((n,), (w,))) for n, w in zip(sizes, window, strict=True)])
+
+
+def _start_writes(out: Shape, sizes: Sizes, window: Sizes, starts: Sequence[Shape]) -> Maps:
+    """Which elements of the result need the start indices: all of them."""
+    if _is_vector(starts):
+        return (every_element(starts[0], out).with_grade(_grade(sizes, window)),)
+    s = ranges(*out.dims)
+    every = IndexingMap.of((), s, ranges=s)
+    return tuple([every.with_grade(_grade((n,), (w,))) for n, w in zip(sizes, window, strict=True)])
+
+
+def _clamped(sizes: Sizes, window: Sizes, starts: Sequence[Array]) -> list[int]:
+    """Where the window is, in each dimension."""
+    values = [int(v) for v in (starts[0] if starts and starts[0].ndim else starts)]
+    return [min(max(v, 0), n - w) for v, n, w in zip(values, sizes, window, strict=True)]
+
+
+@op(
+    "dynamic-slice",
+    samples=[
+        "f32[2,3] dynamic-slice(f32[5,7] p, s32[] i, s32[] j), dynamic_slice_sizes={2,3}",
+        "f32[1,2,3] dynamic-slice(f32[4,2,5] p, s32[] i, s32[] j, u8[] k), "
+        "dynamic_slice_sizes={1,2,3}",
+        "f32[2,3] dynamic-slice(f32[5,7] p, s32[2] i), dynamic_slice_sizes={2,3}",
+        "f32[] dynamic-slice(f32[] p), dynamic_slice_sizes={}",
+        "f32[2,0] dynamic-slice(f32[5,3] p, s32[] i, s32[] j), dynamic_slice_sizes={2,0}",
+    ],
+)
+class DynamicSlice(VariadicOp):
+    """``out[i] = operand[start + i]``, start clamped so that the window stays inside."""
+
+    dynamic_slice_sizes: tuple[int, ...] = attribute(int_list)
+
+    @constraint("C1", "dynamic_slice_sizes has one entry for each dimension of the operand")
+    def fits(self, *operands: Shape) -> Fault:
+        sizes = self.dynamic_slice_sizes
+        return count_fault(sizes, operands[0].rank, "operand dimensions", "dynamic_slice_sizes")
+
+    @constraint("C2", "the window is not larger than the operand in any dimension")
+    def stays_inside(self, *operands: Shape) -> Fault:
+        for k, (w, n) in enumerate(zip(self.dynamic_slice_sizes, operands[0].dims, strict=True)):
+            if not 0 <= w <= n:
+                label = f"size {w} does not fit into dimension {k}, whose size is {n}"
+                return Fault(label, "dynamic_slice_sizes")
+        return HOLDS
+
+    @constraint("C3", "there is an integer start index for each dimension of the operand")
+    def has_starts(self, *operands: Shape) -> Fault:
+        return _starts_fault(operands[1:], operands[0].rank, 1)
+
+    def infer_shape(self, *operands: Shape) -> Shape:
+        return operands[0].with_dims(self.dynamic_slice_sizes)
+
+    def output_to_input(self, out: Shape, *operands: Shape) -> Maps:
+        base, starts = operands[0], operands[1:]
+        i, rts = dims(out), _runtime(base.dims, out.dims, starts, 1)
+        index = [d + rt.expr for d, rt in zip(i, rts, strict=True)]
+        reads = IndexingMap.of(i, index, runtime=rts)
+        return reads, *_start_reads(out, base.dims, out.dims, starts)
+
+    def input_to_output(self, out: Shape, *operands: Shape) -> Maps:
+        base, starts = operands[0], operands[1:]
+        j, rts = dims(base), _runtime(base.dims, out.dims, starts, 1)
+        offsets = [d - rt.expr for d, rt in zip(j, rts, strict=True)]
+        inside = [c for e in _windows(offsets, base.dims, out.dims) for c in e.inside]
+        writes = IndexingMap.of(j, offsets, runtime=rts, constraints=inside)
+        return writes, *_start_writes(out, base.dims, out.dims, starts)
+
+    def kernel(self, *operands: Array) -> Array:
+        base, sizes = operands[0], self.dynamic_slice_sizes
+        first = _clamped(base.shape, sizes, operands[1:])
+        taken = base[tuple([slice(f, f + w) for f, w in zip(first, sizes, strict=True)])]
+        return taken.copy()
+
+
+@op(
+    "dynamic-update-slice",
+    samples=[
+        "f32[5,7] dynamic-update-slice(f32[5,7] p, f32[2,3] u, s32[] i, s32[] j)",
+        "f32[3,4] dynamic-update-slice(f32[3,4] p, f32[1,4] u, s64[] i, s64[] j)",
+        "f32[5,7] dynamic-update-slice(f32[5,7] p, f32[2,3] u, s32[2] i)",
+        "f32[3] dynamic-update-slice(f32[3] p, f32[3] u, s32[] i)",
+        "f32[] dynamic-update-slice(f32[] p, f32[] u)",
+        "f32[5,3] dynamic-update-slice(f32[5,3] p, f32[2,0] u, s32[] i, s32[] j)",
+    ],
+)
+class DynamicUpdateSlice(VariadicOp):
+    """``out[i] = update[i − start]`` in the window of update's size at start, or ``operand[i]``."""
+
+    least: ClassVar[int] = 2
+
+    @constraint("C1", "the update has the operand's rank and element type")
+    def same_rank(self, *operands: Shape) -> Fault:
+        base, update = operands[:2]
+        if base.rank == update.rank and base.element_type == update.element_type:
+            return HOLDS
+        label = f"the update is {update.with_layout(None)}, the operand {base.with_layout(None)}"
+        return Fault(label, 1)
+
+    @constraint("C2", "the update is not larger than the operand in any dimension")
+    def stays_inside(self, *operands: Shape) -> Fault:
+        for k, (w, n) in enumerate(zip(operands[1].dims, operands[0].dims, strict=True)):
+            if w > n:
+                return Fault(f"size {w} does not fit into dimension {k}, whose size is {n}", 1)
+        return HOLDS
+
+    @constraint("C3", "there is an integer start index for each dimension of the operand")
+    def has_starts(self, *operands: Shape) -> Fault:
+        return _starts_fault(operands[2:], operands[0].rank, 2)
+
+    def infer_shape(self, *operands: Shape) -> Shape:
+        return operands[0].with_layout(None)
+
+    def output_to_input(
+        self, out: Shape, *operands: Shape, exact: bool = False
+    ) -> tuple[Maps | IndexingMap, ...]:
+        update, starts = operands[1], operands[2:]
+        i, rts = dims(out), _runtime(out.dims, update.dims, starts, 2)
+        offsets = [d - rt.expr for d, rt in zip(i, rts, strict=True)]
+        extents = _windows(offsets, out.dims, update.dims)
+        inside = [c for extent in extents for c in extent.inside]
+        return (
+            whole_or_pieces(extents, exact, i, i, runtime=rts),
+            IndexingMap.of(i, offsets, runtime=rts, constraints=inside),
+            *(_start_reads(out, out.dims, update.dims, starts) if update.size else _none(starts)),
+        )
+
+    def input_to_output(
+        self, out: Shape, *operands: Shape, exact: bool = False
+    ) -> tuple[Maps | IndexingMap, ...]:
+        update, starts = operands[1], operands[2:]
+        j, rts = dims(update), _runtime(out.dims, update.dims, starts, 2)
+        places = [d + rt.expr for d, rt in zip(j, rts, strict=True)]
+        return (
+            self.output_to_input(out, *operands, exact=exact)[0],  # identity: its own inverse
+            IndexingMap.of(j, places, runtime=rts),
+            *(_start_writes(out, out.dims, update.dims, starts) if update.size else _none(starts)),
+        )
+
+    def kernel(self, *operands: Array) -> Array:
+        out, update = operands[0].copy(), operands[1]
+        first = _clamped(out.shape, update.shape, operands[2:])
+        out[tuple([slice(f, f + w) for f, w in zip(first, update.shape, strict=True)])] = update
+        return out
+
+
+def _none(starts: Sequence[Shape]) -> tuple[Maps, ...]:
+    """An empty window is nowhere."""
+    return ((),) * len(starts)
+
+
+def _windows(offsets: Sequence[Affine], sizes: Sizes, window_sizes: Sizes) -> list[Extent]:
+    """Along each dimension, the offsets from the start that are in the window."""
+    return [
+        window(offset, w, w - n, n - 1)
+        for offset, n, w in zip(offsets, sizes, window_sizes, strict=True)
+    ]

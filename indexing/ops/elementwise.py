@@ -1,0 +1,558 @@
+"""Elementwise ops: element i of the result needs element i of each operand.
+
+Most are a row of a table: the opcode, the formula, how NumPy says it, and which element types it
+takes. Those with attributes, with scalar operands or with a result type of its own are classes.
+
+Source: XLA ``docs/operation_semantics.md``; ``xla/service/shape_inference.cc``,
+``InferUnaryOpShape`` and ``InferBinaryOpShape``, for the element types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hlo.attributes import enum, integer
+from hlo.op import HOLDS, Fault, Op, Shape, attribute, constraint, declared, op
+from hlo.shape import ELEMENT_TYPES, dtype
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, BinaryOp, Entry, TernaryOp, UnaryOp, every_element
+from indexing.ops import numerics
+
+PRED = ("pred",)
+INTEGERS = ("integral", "unsigned")
+FLOATS = ("floating",)
+COMPLEX = ("complex",)
+BITS = (*PRED, *INTEGERS)
+REALS = (*INTEGERS, *FLOATS)
+ANALYTIC = (*FLOATS, *COMPLEX)
+NUMBERS = (*REALS, *COMPLEX)
+ANY = (*PRED, *NUMBERS)
+
+_TYPICAL = {
+    "pred": "pred",
+    "integral": "s16",
+    "unsigned": "u8",
+    "floating": "f32",
+    "complex": "c64",
+}
+_PARTS = {"c64": "f32", "c128": "f64"}  # the type of the real and imaginary part
+_WHOLES = {part: whole for whole, part in _PARTS.items()}
+
+
+def same(element_type: str) -> str:
+    """The result has the operands' type."""
+    return element_type
+
+
+def part(element_type: str) -> str:
+    """The result has the type of the real part."""
+    return _PARTS.get(element_type, element_type)
+
+
+def whole(element_type: str) -> str:
+    """The result has the complex type whose parts are operands."""
+    return _WHOLES[element_type]
+
+
+def pred(element_type: str) -> str:
+    """The result is true or false."""
+    return "pred"
+
+
+def type_fault(opcode: str, takes: tuple[str, ...], shape: Shape, number: int) -> Fault:
+    """The fault of an operand whose element type the op does not take."""
+    kind = ELEMENT_TYPES[shape.element_type].kind
+    if kind in takes:
+        return HOLDS
+    names = ", ".join("signed" if name == "integral" else name for name in takes)
+    return Fault(f"operand {number} is {shape.element_type}; {opcode} takes {names}", number)
+
+
+def dims_fault(first: Shape, other: Shape, number: int) -> Fault:
+    """The fault of an operand that has other dimensions than the first."""
+    if first.dims == other.dims:
+        return HOLDS
+    label = f"operand {number} is {_dims(other)}, operand 0 is {_dims(first)}"
+    return Fault(label, number, "HLO broadcasts nothing by itself: write a broadcast instruction")
+
+
+def _dims(shape: Shape) -> str:
+    return f"[{','.join(map(str, shape.dims))}]"
+
+
+def _precision(element_type: str) -> str:
+    """The kind of a floating type; other types are themselves. Precisions may be mixed."""
+    kind = ELEMENT_TYPES[element_type].kind
+    return kind if kind == "floating" else element_type
+
+
+class UnaryElementwise(UnaryOp):
+    """``out[i] = function(operand[i])``."""
+
+    __slots__ = ()
+    takes: ClassVar[tuple[str, ...]] = ANY
+
+    @constraint("C1", "the op is defined for the element type of the operand")
+    def takes_type(self, operand: Shape) -> Fault:
+        return type_fault(self.opcode, self.takes, operand, 0)
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return operand.with_layout(None)
+
+    def output_to_input(self, out: Shape, operand: Shape) -> Entry:
+        return IndexingMap.identity(out)
+
+    def input_to_output(self, out: Shape, operand: Shape) -> Entry:
+        return IndexingMap.identity(out)
+
+
+class BinaryElementwise(BinaryOp):
+    """``out[i] = function(left[i], right[i])``."""
+
+    __slots__ = ()
+    takes: ClassVar[tuple[str, ...]] = ANY
+
+    @constraint("C1", "the op is defined for the element type of the operands")
+    def takes_types(self, left: Shape, right: Shape) -> Fault:
+        return type_fault(self.opcode, self.takes, left, 0)
+
+    @constraint("C2", "the operands have the same dimensions")
+    def same_dims(self, left: Shape, right: Shape) -> Fault:
+        return dims_fault(left, right, 1)
+
+    @constraint("C3", "the operands have the same element type")
+    def same_types(self, left: Shape, right: Shape) -> Fault:
+        if _precision(left.element_type) == _precision(right.element_type):
+            return HOLDS
+        label = f"operand 0 is {left.element_type}, operand 1 is {right.element_type}"
+        return Fault(label, 1, "write a convert instruction")
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        return left.with_layout(None)
+
+    def output_to_input(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
+        return IndexingMap.identity(out), IndexingMap.identity(out)
+
+    def input_to_output(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
+        return IndexingMap.identity(out), IndexingMap.identity(out)
+
+
+# ---------------------------------------------------------------- the table
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An elementwise op without attributes.
+
+    Attributes:
+        opcode: as in HLO text.
+        formula: element i of the result, from the operands' elements x (and y).
+        function: the same on arrays.
+        takes: kinds of element types.
+        gives: the element type of the result from that of the operands.
+    """
+
+    opcode: str
+    formula: str
+    function: Callable[..., Any]
+    takes: tuple[str, ...]
+    gives: Callable[[str], str] = same
+
+    def samples(self, operands: str) -> list[str]:
+        """One for each kind of element, a scalar and an empty one."""
+        first = _TYPICAL[self.takes[0]]
+        shapes = [(_TYPICAL[kind], "[2,3]") for kind in self.takes]
+        return [
+            f"{self.gives(kind)}{sizes} {self.opcode}"
+            f"({', '.join(f'{kind}{sizes} {p}' for p in operands)})"
+            for kind, sizes in [*shapes, (first, "[]"), (first, "[0,3]")]
+        ]
+
+    def register(self, base: type[Op], operands: str) -> None:
+        """Makes a class of this row and registers it."""
+        name = "".join(word.capitalize() for word in self.opcode.split("-"))
+        body = {
+            "__doc__": f"``out[i] = {self.formula}``, of the operands' elements i.",
+            "__module__": __name__,
+            "row": self,
+            "takes": self.takes,
+        }
+        op(self.opcode, samples=self.samples(operands))(type(name, (base,), body))
+
+
+class UnaryRow(UnaryElementwise):
+    """An op with one operand from the table."""
+
+    __slots__ = ()
+    row: ClassVar[Row]
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return operand.with_element_type(self.row.gives(operand.element_type)).with_layout(None)
+
+    def kernel(self, operand: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(self.row.function(operand))
+
+
+class BinaryRow(BinaryElementwise):
+    """An op with two operands from the table."""
+
+    __slots__ = ()
+    row: ClassVar[Row]
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        return left.with_element_type(self.row.gives(left.element_type)).with_layout(None)
+
+    def kernel(self, left: Array, right: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(self.row.function(left, right))
+
+
+# fmt: off
+_UNARY = [
+    #   opcode                   formula                   function                types
+    Row("abs",                   "|x|",                    np.abs,                 NUMBERS, part),
+    Row("acos",                  "arccos(x)",              np.arccos,              ANALYTIC),
+    Row("acosh",                 "arcosh(x)",              np.arccosh,             ANALYTIC),
+    Row("asin",                  "arcsin(x)",              np.arcsin,              ANALYTIC),
+    Row("asinh",                 "arsinh(x)",              np.arcsinh,             ANALYTIC),
+    Row("atan",                  "arctan(x)",              np.arctan,              ANALYTIC),
+    Row("atanh",                 "artanh(x)",              np.arctanh,             ANALYTIC),
+    Row("cbrt",                  "x^(1/3)",                numerics.cbrt,          ANALYTIC),
+    Row("ceil",                  "⌈x⌉",                    np.ceil,                FLOATS),
+    Row("cosine",                "cos(x)",                 np.cos,                 ANALYTIC),
+    Row("cosh",                  "cosh(x)",                np.cosh,                ANALYTIC),
+    Row("count-leading-zeros",   "leading zeros of x",     numerics.leading_zeros, INTEGERS),
+    Row("erf",                   "erf(x)",                 numerics.erf,           FLOATS),
+    Row("exponential",           "e^x",                    np.exp,                 ANALYTIC),
+    Row("exponential-minus-one", "e^x − 1",                np.expm1,               ANALYTIC),
+    Row("floor",                 "⌊x⌋",                    np.floor,               FLOATS),
+    Row("imag",                  "Im x",                   np.imag,                ANALYTIC, part),
+    Row("is-finite",             "x is finite",            np.isfinite,            FLOATS, pred),
+    Row("log",                   "ln x",                   np.log,                 ANALYTIC),
+    Row("log-plus-one",          "ln(x + 1)",              np.log1p,               ANALYTIC),
+    Row("logistic",              "1 / (1 + e^−x)",         numerics.logistic,      ANALYTIC),
+    Row("negate",                "−x",                     np.negative,            NUMBERS),
+    Row("not",                   "¬x, bit by bit",         np.invert,              BITS),
+    Row("popcnt",                "one bits of x",          numerics.population,    INTEGERS),
+    Row("real",                  "Re x",                   np.real,                ANALYTIC, part),
+    Row("round-nearest-afz",     "round(x), ties outward", numerics.round_away,    FLOATS),
+    Row("round-nearest-even",    "round(x), ties to even", np.rint,                FLOATS),
+    Row("rsqrt",                 "1 / √x",                 numerics.rsqrt,         ANALYTIC),
+    Row("sign",                  "x / |x|, or 0",          numerics.sign,          NUMBERS),
+    Row("sine",                  "sin(x)",                 np.sin,                 ANALYTIC),
+    Row("sinh",                  "sinh(x)",                np.sinh,                ANALYTIC),
+    Row("sqrt",                  "√x",                     np.sqrt,                ANALYTIC),
+    Row("tan",                   "tan(x)",                 np.tan,                 ANALYTIC),
+    Row("tanh",                  "tanh(x)",                np.tanh,                ANALYTIC),
+]
+
+_BINARY = [
+    #   opcode                    formula                function                   types
+    Row("add",                    "x + y",               np.add,                    ANY),
+    Row("and",                    "x ∧ y, bit by bit",   np.bitwise_and,            BITS),
+    Row("atan2",                  "angle of (y, x)",     np.arctan2,                FLOATS),
+    Row("complex",                "x + y·√−1",           lambda x, y: x + 1j * y,   FLOATS, whole),
+    Row("divide",                 "x / y",               numerics.divide,           NUMBERS),
+    Row("maximum",                "max(x, y)",           np.maximum,                ANY),
+    Row("minimum",                "min(x, y)",           np.minimum,                ANY),
+    Row("mulhi",                  "upper half of x · y", numerics.high_product,     INTEGERS),
+    Row("multiply",               "x · y",               np.multiply,               ANY),
+    Row("or",                     "x ∨ y, bit by bit",   np.bitwise_or,             BITS),
+    Row("power",                  "x^y",                 numerics.power,            NUMBERS),
+    Row("remainder",              "x − y·trunc(x / y)",  numerics.remainder,        REALS),
+    Row("shift-left",             "x · 2^y",             numerics.shift_left,       INTEGERS),
+    Row("shift-right-arithmetic", "⌊x / 2^y⌋",           numerics.shift_arithmetic, INTEGERS),
+    Row("shift-right-logical",    "the same, unsigned",  numerics.shift_logical,    INTEGERS),
+    Row("subtract",               "x − y",               np.subtract,               NUMBERS),
+    Row("xor",                    "x ⊕ y, bit by bit",   np.bitwise_xor,            BITS),
+]
+# fmt: on
+
+for _row in _UNARY:
+    _row.register(UnaryRow, "x")
+for _row in _BINARY:
+    _row.register(BinaryRow, "xy")
+
+
+# ---------------------------------------------------------------- ops with attributes
+
+
+_COMPARISONS = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "GE": np.greater_equal,
+    "GT": np.greater,
+    "LE": np.less_equal,
+    "LT": np.less,
+}
+
+
+@op(
+    "compare",
+    samples=[
+        "pred[2,3] compare(f32[2,3] p, f32[2,3] q), direction=LT",
+        "pred[5] compare(f32[5] p, f32[5] q), direction=GE, type=TOTALORDER",
+        "pred[] compare(u8[] p, u8[] q), direction=NE, type=UNSIGNED",
+    ],
+)
+class Compare(BinaryElementwise):
+    """``out[i] = left[i] direction right[i]``."""
+
+    direction: str = attribute(enum(*_COMPARISONS))
+    type: str = attribute(enum("", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"), default="")
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        return Shape("pred", left.dims, dynamic=left.dynamic)
+
+    def kernel(self, left: Array, right: Array) -> Array:
+        if self.type == "TOTALORDER" and not numerics.is_integer(left):
+            left, right = numerics.total_order(left), numerics.total_order(right)
+        return np.asarray(_COMPARISONS[self.direction](left, right))
+
+
+@op(
+    "copy",
+    samples=["f32[2,3]{0,1} copy(f32[2,3] p)", "pred[] copy(pred[] p)", "s8[0] copy(s8[0] p)"],
+)
+class Copy(UnaryElementwise):
+    """``out[i] = operand[i]``, in another place or layout."""
+
+    def kernel(self, operand: Array) -> Array:
+        return operand.copy()
+
+
+@op(
+    "convert",
+    samples=[
+        "s8[2,3] convert(f32[2,3] p)",
+        "f32[5] convert(pred[5] p)",
+        "bf16[] convert(f32[] p)",
+        "u8[3] convert(s16[3] p)",
+        "pred[0] convert(f32[0] p)",
+    ],
+)
+class Convert(UnaryElementwise):
+    """``out[i] = operand[i]`` as a value of the result's type."""
+
+    shape: Shape = declared()
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return operand.with_element_type(self.shape.element_type).with_layout(None)
+
+    def kernel(self, operand: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return numerics.converted(operand, dtype(self.shape.element_type))
+
+
+@op(
+    "reduce-precision",
+    samples=["f32[7] reduce-precision(f32[7] p), exponent_bits=5, mantissa_bits=2"],
+)
+class ReducePrecision(UnaryElementwise):
+    """``out[i]`` is operand[i] rounded to a type with so many exponent and mantissa bits."""
+
+    takes: ClassVar[tuple[str, ...]] = FLOATS
+    exponent_bits: int = attribute(integer)
+    mantissa_bits: int = attribute(integer)
+
+    @constraint("C2", "exponent_bits >= 1 and mantissa_bits >= 0")
+    def has_bits(self, operand: Shape) -> Fault:
+        if self.exponent_bits < 1:
+            return Fault(f"{self.exponent_bits} bits hold no exponent", "exponent_bits")
+        if self.mantissa_bits < 0:
+            return Fault("the number of bits is negative", "mantissa_bits")
+        return HOLDS
+
+    def kernel(self, operand: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return numerics.reduced_precision(operand, self.exponent_bits, self.mantissa_bits)
+
+
+@op("stochastic-convert", samples=["s8[5] stochastic-convert(f32[5] p, u32[5] q)"])
+class StochasticConvert(BinaryElementwise):
+    """``out[i]`` is left[i] in the result's type, rounded up or down as the bits right[i] say."""
+
+    takes: ClassVar[tuple[str, ...]] = FLOATS
+    shape: Shape = declared()
+
+    @constraint("C3", "the random bits are unsigned, as many as the operand has")
+    def same_types(self, left: Shape, right: Shape) -> Fault:
+        ours, theirs = ELEMENT_TYPES[left.element_type], ELEMENT_TYPES[right.element_type]
+        if theirs.kind == "unsigned" and ours.bits == theirs.bits:
+            return HOLDS
+        return Fault(f"operand 1 is {theirs.name}", 1, f"convert it to u{ours.bits}")
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        return left.with_element_type(self.shape.element_type).with_layout(None)
+
+    def kernel(self, left: Array, right: Array) -> Array:
+        return numerics.stochastically_converted(left, right, dtype(self.shape.element_type))
+
+
+@op(
+    "bitcast-convert",
+    samples=[
+        "u8[3,5,4] bitcast-convert(f32[3,5] p)",
+        "u32[3] bitcast-convert(u8[3,4] p)",
+        "s16[2,3] bitcast-convert(u16[2,3] p)",
+        "f32[] bitcast-convert(u16[2] p)",
+        "u8[0,2] bitcast-convert(u16[0] p)",
+    ],
+)
+class BitcastConvert(UnaryElementwise):
+    """``out[i]`` has the bits of operand[i]; other widths add or drop a minor dimension."""
+
+    shape: Shape = declared()
+
+    @property
+    def _bits(self) -> int:
+        return ELEMENT_TYPES[self.shape.element_type].bits
+
+    @constraint("C2", "the widths of the element types divide each other")
+    def divides(self, operand: Shape) -> Fault:
+        bits = ELEMENT_TYPES[operand.element_type].bits
+        if bits % self._bits == 0 or self._bits % bits == 0:
+            return HOLDS
+        return Fault(f"{bits} bits become {self._bits}")
+
+    @constraint("C3", "an operand of narrower elements has them in its last dimension")
+    def has_parts(self, operand: Shape) -> Fault:
+        parts = self._bits // ELEMENT_TYPES[operand.element_type].bits
+        if parts <= 1 or operand.dims[-1:] == (parts,):
+            return HOLDS
+        return Fault(f"the last dimension of {_dims(operand)} is not {parts}", 0)
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        bits = ELEMENT_TYPES[operand.element_type].bits
+        dims = operand.dims
+        if bits > self._bits:
+            dims = (*dims, bits // self._bits)
+        elif bits < self._bits:
+            dims = dims[:-1]
+        return Shape(self.shape.element_type, dims)
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
+        return _same_leading(out, operand)
+
+    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
+        return _same_leading(operand, out)
+
+    def kernel(self, operand: Array) -> Array:
+        flat = np.ascontiguousarray(operand).reshape(-1)
+        return flat.view(dtype(self.shape.element_type)).reshape(self.shape.dims)
+
+
+def _same_leading(source: Shape, target: Shape) -> IndexingMap:
+    """The map between elements whose leading indices agree; a further minor dimension is free."""
+    i = dims(source)
+    s = ranges(*target.dims[source.rank :])
+    return IndexingMap.of(i, [*i[: target.rank], *s], ranges=s)
+
+
+# ---------------------------------------------------------------- ops with scalar operands
+
+
+def _spread(out: Shape, operand: Shape) -> IndexingMap:
+    """What the result reads of an operand that may be a scalar instead of an array."""
+    return IndexingMap.over(out, lambda i: i if operand.rank else [])
+
+
+def _gathered(out: Shape, operand: Shape) -> IndexingMap:
+    """Which elements of the result need an element of such an operand."""
+    return (
+        IndexingMap.identity(out) if operand.rank or not out.rank else every_element(operand, out)
+    )
+
+
+class TernaryElementwise(TernaryOp):
+    """``out[i] = function(first[i], second[i], third[i])``; some operands may be scalars."""
+
+    __slots__ = ()
+
+    def output_to_input(
+        self, out: Shape, first: Shape, second: Shape, third: Shape
+    ) -> tuple[Entry, Entry, Entry]:
+        return _spread(out, first), _spread(out, second), _spread(out, third)
+
+    def input_to_output(
+        self, out: Shape, first: Shape, second: Shape, third: Shape
+    ) -> tuple[Entry, Entry, Entry]:
+        return _gathered(out, first), _gathered(out, second), _gathered(out, third)
+
+
+@op(
+    "select",
+    samples=[
+        "f32[2,3] select(pred[2,3] p, f32[2,3] a, f32[2,3] b)",
+        "f32[2,3] select(pred[] p, f32[2,3] a, f32[2,3] b)",
+        "s8[] select(pred[] p, s8[] a, s8[] b)",
+        "f32[0] select(pred[] p, f32[0] a, f32[0] b)",
+    ],
+)
+class Select(TernaryElementwise):
+    """``out[i] = on_true[i] if pred[i] else on_false[i]``; `pred` may be a scalar."""
+
+    @constraint("C1", "the first operand is pred, with the result's dimensions or a scalar")
+    def has_predicate(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        if first.element_type != "pred":
+            return Fault(f"operand 0 is {first.element_type}", 0, "compare it with something")
+        return dims_fault(second, first, 0) if first.rank else HOLDS
+
+    @constraint("C2", "both values have the same shape")
+    def same_shapes(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        if second.dims != third.dims or _precision(second.element_type) != _precision(
+            third.element_type
+        ):
+            label = f"operand 1 is {second.with_layout(None)}, operand 2 is"
+            return Fault(f"{label} {third.with_layout(None)}", 2)
+        return HOLDS
+
+    def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
+        return second.with_layout(None)
+
+    def kernel(self, first: Array, second: Array, third: Array) -> Array:
+        return np.where(first, second, third)
+
+
+@op(
+    "clamp",
+    samples=[
+        "f32[2,3] clamp(f32[2,3] low, f32[2,3] x, f32[2,3] high)",
+        "f32[5] clamp(f32[] low, f32[5] x, f32[] high)",
+        "s32[5] clamp(s32[5] low, s32[5] x, s32[] high)",
+        "f32[] clamp(f32[] low, f32[] x, f32[] high)",
+    ],
+)
+class Clamp(TernaryElementwise):
+    """``out[i] = min(max(x[i], low[i]), high[i])``; the bounds may be scalars."""
+
+    @constraint("C1", "the bounds have the dimensions of the second operand or are scalars")
+    def has_bounds(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        return (first.rank and _bound_fault(second, first, 0)) or (
+            (third.rank and _bound_fault(second, third, 2)) or HOLDS
+        )
+
+    @constraint("C2", "all operands have the same element type")
+    def same_types(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        for number, bound in (0, first), (2, third):
+            if _precision(bound.element_type) != _precision(second.element_type):
+                label = f"operand {number} is {bound.element_type}"
+                return Fault(f"{label}, operand 1 is {second.element_type}", number)
+        return HOLDS
+
+    def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
+        return second.with_layout(None)
+
+    def kernel(self, first: Array, second: Array, third: Array) -> Array:
+        return np.minimum(np.maximum(second, first), third)
+
+
+def _bound_fault(value: Shape, bound: Shape, number: int) -> Fault:
+    if value.dims == bound.dims:
+        return HOLDS
+    return Fault(f"operand {number} is {_dims(bound)}, operand 1 is {_dims(value)}", number)

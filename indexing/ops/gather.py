@@ -1,0 +1,285 @@
+"""Gather: many windows of the operand, at places that the indices say.
+
+The result has *batch* dimensions, one for each dimension of the indices but the index vector's, and
+*offset* dimensions, which run over a window. The start of a window is a vector of the indices, read
+at the batch position, whose component k belongs to operand dimension ``start_index_map[k]``; it is
+clamped so that the window stays inside. Operand dimensions whose windows have size 1 may be
+collapsed (left out of the result), or be batching dimensions, which take their index from the batch
+position.
+
+Source: XLA ``docs/operation_semantics.md``, "Gather".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hlo.attributes import boolean, int_list, integer
+from hlo.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    attribute,
+    constraint,
+    count_fault,
+    dimensions_fault,
+    op,
+)
+from hlo.shape import ELEMENT_TYPES
+from indexing.map import Grade, IndexingMap, RuntimeVariable, dims, ranges
+from indexing.op import Array, BinaryOp, placed
+from simplifier.constraints import Constraint
+from simplifier.linear import Affine, Variable
+
+
+@op(
+    "gather",
+    samples=[
+        "f32[3,2,2,3] gather(f32[4,6,7] p, s32[3,2,2] i), offset_dims={1,3}, "
+        "collapsed_slice_dims={1}, start_index_map={2,0}, index_vector_dim=2, slice_sizes={2,1,3}",
+        "f32[4,5,7] gather(f32[4,6,7] p, s32[4,5,1] i), offset_dims={2}, "
+        "collapsed_slice_dims={1}, start_index_map={1}, operand_batching_dims={0}, "
+        "start_indices_batching_dims={0}, index_vector_dim=2, slice_sizes={1,1,7}",
+        "f32[5,3] gather(f32[6,3] p, s32[5] i), offset_dims={1}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}",
+        "f32[2,3,2] gather(f32[5,4] p, s32[2,2] i), offset_dims={1,2}, collapsed_slice_dims={}, "
+        "start_index_map={1,0}, index_vector_dim=0, slice_sizes={3,2}",
+        "f32[2] gather(f32[5] p, s32[1] i), offset_dims={0}, collapsed_slice_dims={}, "
+        "start_index_map={0}, index_vector_dim=0, slice_sizes={2}",
+        "f32[3,2] gather(f32[5,3,2] p, s32[2,3] i), offset_dims={}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, operand_batching_dims={1,2}, start_indices_batching_dims={1,0}, "
+        "index_vector_dim=2, slice_sizes={1,1,1}",
+        "f32[3,2] gather(f32[4,5] p, s32[3,2] i), offset_dims={1}, collapsed_slice_dims={0}, "
+        "start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,2}",
+        "f32[0,2] gather(f32[4,2] p, s32[0,1] i), offset_dims={1}, collapsed_slice_dims={0}, "
+        "start_index_map={0}, index_vector_dim=1, slice_sizes={1,2}",
+    ],
+)
+class Gather(BinaryOp):
+    """``out[batch, offset] = operand[clamp(indices[batch, :]) + offset]``, dimensions as named."""
+
+    offset_dims: tuple[int, ...] = attribute(int_list)
+    collapsed_slice_dims: tuple[int, ...] = attribute(int_list, default=())
+    start_index_map: tuple[int, ...] = attribute(int_list)
+    operand_batching_dims: tuple[int, ...] = attribute(int_list, default=())
+    start_indices_batching_dims: tuple[int, ...] = attribute(int_list, default=())
+    index_vector_dim: int = attribute(integer)
+    slice_sizes: tuple[int, ...] = attribute(int_list)
+    indices_are_sorted: bool = attribute(boolean, default=False)
+
+    # ------------------------------------------------------------ rules
+
+    @constraint("C1", "the indices are integers")
+    def has_integers(self, left: Shape, right: Shape) -> Fault:
+        kind = ELEMENT_TYPES[right.element_type].kind
+        return HOLDS if kind in ("integral", "unsigned") else Fault(f"they are {kind}", 1)
+
+    @constraint("C2", "0 <= index_vector_dim <= rank(indices)")
+    def has_vector(self, left: Shape, right: Shape) -> Fault:
+        if 0 <= self.index_vector_dim <= right.rank:
+            return HOLDS
+        return Fault(f"the indices have {right.rank} dimensions", "index_vector_dim")
+
+    @constraint("C3", "start_index_map has a dimension of the operand for each index component")
+    def maps_starts(self, left: Shape, right: Shape) -> Fault:
+        count = self._components(right)
+        return count_fault(
+            self.start_index_map, count, "components in an index vector", "start_index_map"
+        ) or dimensions_fault(self.start_index_map, left.rank, "start_index_map")
+
+    @constraint("C4", "slice_sizes has a size for each operand dimension that fits into it")
+    def has_windows(self, left: Shape, right: Shape) -> Fault:
+        if fault := count_fault(self.slice_sizes, left.rank, "operand dimensions", "slice_sizes"):
+            return fault
+        for k, (taken, size) in enumerate(zip(self.slice_sizes, left.dims, strict=True)):
+            if not 0 <= taken <= size:
+                label = f"size {taken} does not fit into dimension {k}, whose size is {size}"
+                return Fault(label, "slice_sizes")
+        return HOLDS
+
+    @constraint("C5", "collapsed and batching dimensions are different, with slices of size 0 or 1")
+    def collapses(self, left: Shape, right: Shape) -> Fault:
+        both = (*self.collapsed_slice_dims, *self.operand_batching_dims)
+        if fault := dimensions_fault(both, left.rank, "collapsed_slice_dims"):
+            return fault
+        wide = [k for k in both if self.slice_sizes[k] > 1]
+        if not wide:
+            return HOLDS
+        return Fault(f"size {self.slice_sizes[wide[0]]} of dimension {wide[0]}", "slice_sizes")
+
+    @constraint("C6", "offset_dims has a result dimension for each dimension that is not collapsed")
+    def offsets(self, left: Shape, right: Shape) -> Fault:
+        windowed, batch = self._windowed(left.rank), self._batch_sizes(right)
+        return count_fault(
+            self.offset_dims, len(windowed), "windowed dimensions", "offset_dims"
+        ) or dimensions_fault(self.offset_dims, len(windowed) + len(batch), "offset_dims")
+
+    @constraint("C7", "batching dimensions come in pairs of the same size, none with a start index")
+    def pairs_batching(self, left: Shape, right: Shape) -> Fault:
+        ours, theirs = self.operand_batching_dims, self.start_indices_batching_dims
+        at = "start_indices_batching_dims"
+        fault = count_fault(theirs, len(ours), "operand_batching_dims", at)
+        if fault := fault or dimensions_fault((*theirs, self.index_vector_dim), right.rank + 1, at):
+            return fault
+        for k, n in zip(ours, theirs, strict=True):
+            if k in self.start_index_map:
+                return Fault(f"dimension {k} has a start index", "operand_batching_dims")
+            if left.dims[k] != right.dims[n]:
+                sizes = f"{left.dims[k]} of the operand, {right.dims[n]} of the indices"
+                return Fault(f"the sizes are {sizes}", at)
+        return HOLDS
+
+    # ------------------------------------------------------------ which dimension is which
+
+    def _components(self, indices: Shape) -> int:
+        """Length of an index vector; indices without its dimension are single numbers."""
+        return (*indices.dims, 1)[self.index_vector_dim]
+
+    def _windowed(self, rank: int) -> list[int]:
+        """Operand dimensions that are offset dimensions of the result, in order."""
+        gone = {*self.collapsed_slice_dims, *self.operand_batching_dims}
+        return [k for k in range(rank) if k not in gone]
+
+    def _batch_of_indices(self, rank: int) -> list[int]:
+        """Dimensions of the indices that are batch dimensions of the result, in order."""
+        return [k for k in range(rank) if k != self.index_vector_dim]
+
+    def _batch_sizes(self, indices: Shape) -> list[int]:
+        return [indices.dims[k] for k in self._batch_of_indices(indices.rank)]
+
+    def _batch_dims(self, out_rank: int) -> list[int]:
+        return [k for k in range(out_rank) if k not in self.offset_dims]
+
+    def _batch_place(self, k: int) -> int:
+        """Which batch dimension of the result a batching dimension of the indices is."""
+        return k - (k > self.index_vector_dim)
+
+    def _result(self, batch: Sequence[Any], offsets: Sequence[Any]) -> list[Any]:
+        """Batch and offset values, each at its dimension of the result."""
+        rank = len(batch) + len(offsets)
+        return placed(
+            rank,
+            [
+                *zip(self._batch_dims(rank), batch, strict=True),
+                *zip(sorted(self.offset_dims), offsets, strict=True),
+            ],
+        )
+
+    def _vector(self, batch: Sequence[Any], component: Any, rank: int) -> list[Any]:
+        """The place in the indices of a component of the vector for a batch position."""
+        place = list(batch)
+        if self.index_vector_dim < rank:
+            place.insert(self.index_vector_dim, component)
+        return place
+
+    def _starts(
+        self, left: Shape, right: Shape, batch: Sequence[Affine]
+    ) -> dict[int, RuntimeVariable]:
+        """The runtime variable of each operand dimension that has a start index."""
+        return {
+            dim: RuntimeVariable.start(
+                k, left.dims[dim], self.slice_sizes[dim], 1, self._vector(batch, k, right.rank)
+            )
+            for k, dim in enumerate(self.start_index_map)
+        }
+
+    def _grade(self, left: Shape) -> Grade:
+        """Whether each index matters: where a window has no room, every index is clamped to 0."""
+        free = all(left.dims[k] > self.slice_sizes[k] for k in self.start_index_map)
+        return "exact" if free else "may"
+
+    # ------------------------------------------------------------ shape, maps, kernel
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        offsets = [self.slice_sizes[k] for k in self._windowed(left.rank)]
+        return left.with_dims(self._result(self._batch_sizes(right), offsets))
+
+    def output_to_input(
+        self, out: Shape, left: Shape, right: Shape
+    ) -> tuple[IndexingMap, IndexingMap]:
+        i = dims(out)
+        batch = [i[k] for k in self._batch_dims(out.rank)]
+        offset = dict(
+            zip(self._windowed(left.rank), [i[k] for k in sorted(self.offset_dims)], strict=True)
+        )
+        offset |= {
+            k: batch[self._batch_place(n)]
+            for k, n in zip(
+                self.operand_batching_dims, self.start_indices_batching_dims, strict=True
+            )
+        }
+        starts = self._starts(left, right, batch)
+        index: list[Affine] = []
+        for k in range(left.rank):
+            at: Affine = offset.get(k, 0)
+            index.append(starts[k].expr + at if k in starts else at)
+        has_vector = self.index_vector_dim < right.rank
+        s = ranges(*[self._components(right)][:has_vector])
+        place = self._vector(batch, s[0] if s else None, right.rank)
+        return (
+            IndexingMap.of(i, index, runtime=starts.values()),
+            IndexingMap.of(i, place, ranges=s, grade=self._grade(left)),
+        )
+
+    def input_to_output(
+        self, out: Shape, left: Shape, right: Shape
+    ) -> tuple[IndexingMap, IndexingMap]:
+        return self._from_operand(out, left, right), self._from_indices(out, left, right)
+
+    def _from_operand(self, out: Shape, left: Shape, right: Shape) -> IndexingMap:
+        """Result elements whose window has the operand's element in it."""
+        j = dims(left)
+        sizes = self._batch_sizes(right)
+        fixed = {
+            self._batch_place(n): j[k]
+            for k, n in zip(
+                self.operand_batching_dims, self.start_indices_batching_dims, strict=True
+            )
+        }
+        free = [k for k in range(len(sizes)) if k not in fixed]
+        s = ranges(*[sizes[k] for k in free])
+        batch: list[Variable] = placed(len(sizes), [*fixed.items(), *zip(free, s, strict=True)])
+        starts = self._starts(left, right, batch)
+        offset = [j[k] - (starts[k].expr if k in starts else 0) for k in range(left.rank)]
+        return IndexingMap.of(
+            j,
+            self._result(batch, [offset[k] for k in self._windowed(left.rank)]),
+            ranges=s,
+            runtime=starts.values(),
+            constraints=[
+                Constraint(offset[k], 0, self.slice_sizes[k] - 1)
+                for k in range(left.rank)
+                if k not in self.operand_batching_dims
+            ],
+        )
+
+    def _from_indices(self, out: Shape, left: Shape, right: Shape) -> IndexingMap:
+        """All elements of the windows that start at an index."""
+        g = dims(right)
+        s = ranges(*[self.slice_sizes[k] for k in self._windowed(left.rank)])
+        batch = [g[k] for k in self._batch_of_indices(right.rank)]
+        return IndexingMap.of(g, self._result(batch, s), ranges=s, grade=self._grade(left))
+
+    def kernel(self, left: Array, right: Array) -> Array:
+        batch_sizes = [right.shape[k] for k in self._batch_of_indices(right.ndim)]
+        windowed = self._windowed(left.ndim)
+        offset_sizes = [self.slice_sizes[k] for k in windowed]
+        out = np.empty([*batch_sizes, *offset_sizes], left.dtype)
+        for batch in np.ndindex(*batch_sizes):
+            first = [0] * left.ndim
+            for k, dim in enumerate(self.start_index_map):
+                start = int(right[tuple(self._vector(batch, k, right.ndim))])
+                first[dim] = min(max(start, 0), left.shape[dim] - self.slice_sizes[dim])
+            for k, n in zip(
+                self.operand_batching_dims, self.start_indices_batching_dims, strict=True
+            ):
+                first[k] = batch[self._batch_place(n)]
+            window = left[
+                tuple([slice(f, f + w) for f, w in zip(first, self.slice_sizes, strict=True)])
+            ]
+            out[batch] = window.reshape(offset_sizes)
+        axes = self._result(range(len(batch_sizes)), range(len(batch_sizes), out.ndim))
+        return out.transpose(axes)

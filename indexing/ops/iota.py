@@ -1,0 +1,105 @@
+"""Ops that read no element: parameters, constants, and iota."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from hlo.attributes import boolean, integer, list_of, raw
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, contents, declared, op
+from hlo.shape import ELEMENT_TYPES, AnyShape, dtype
+from indexing.map import IndexingMap
+from indexing.op import Array, NullaryOp
+
+_INTEGER = re.compile(r"\s*(-?\d{1,20})\s*")
+
+
+@op("parameter", samples=["f32[2,3] parameter(1)", "(f32[2], token[]) parameter(0)"])
+class Parameter(NullaryOp):
+    """An argument of the computation."""
+
+    number: int = contents(integer)
+    shape: AnyShape = declared()
+    parameter_replication: tuple[bool, ...] = attribute(
+        list_of(boolean, "a list of booleans", "{true}"), default=()
+    )
+
+    @constraint("C1", "the number is not negative")
+    def counts(self) -> Fault:
+        return Fault(f"the number is {self.number}") if self.number < 0 else HOLDS
+
+    def infer_shape(self) -> AnyShape:
+        return self.shape
+
+    def kernel(self) -> Array:
+        raise TypeError("a parameter has the value of an argument, not one of its own")
+
+
+@op(
+    "constant",
+    samples=[
+        "s32[] constant(-7)",
+        "f32[2,3] constant({ { 1, 2.5, -3 }, { inf, 5, 1e-2 } })",
+        "pred[2] constant({1, 0})",
+        "f32[0] constant({})",
+    ],
+)
+class Constant(NullaryOp):
+    """The value in the parentheses."""
+
+    literal: str = contents(raw)
+    shape: AnyShape = declared()
+
+    def infer_shape(self) -> AnyShape:
+        return self.shape
+
+    def value(self, out: Shape) -> IndexingMap | None:
+        """The one integer, if it is just one."""
+        found = _INTEGER.fullmatch(self.literal)
+        if out.rank or not found or ELEMENT_TYPES[out.element_type].kind == "floating":
+            return None
+        return IndexingMap.over(out, lambda i: [int(found[1])])
+
+    def kernel(self) -> Any:
+        from hlo.literal import array  # literals are seldom looked at
+
+        return array(self.literal, self.shape)
+
+
+@op(
+    "iota",
+    samples=[
+        "s32[3,4] iota(), iota_dimension=1",
+        "f32[5] iota(), iota_dimension=0",
+        "s32[2,0] iota(), iota_dimension=0",
+    ],
+)
+class Iota(NullaryOp):
+    """``out[i] = i_k`` for k = iota_dimension."""
+
+    shape: Shape = declared()
+    iota_dimension: int = attribute(integer)
+
+    @constraint("C1", "iota_dimension is a dimension of the result")
+    def names_dimension(self) -> Fault:
+        if 0 <= self.iota_dimension < self.shape.rank:
+            return HOLDS
+        return Fault(f"the result has {self.shape.rank} dimensions", "iota_dimension")
+
+    def infer_shape(self) -> Shape:
+        return self.shape
+
+    def value(self, out: Shape) -> IndexingMap | None:
+        """``i_k``, for integers; other types may round it."""
+        if ELEMENT_TYPES[out.element_type].kind not in ("integral", "unsigned"):
+            return None
+        if out.dims[self.iota_dimension] > 2 ** (ELEMENT_TYPES[out.element_type].bits - 1):
+            return None  # it wraps around
+        return IndexingMap.over(out, lambda i: [i[self.iota_dimension]])
+
+    def kernel(self) -> Array:
+        sizes = [n if k == self.iota_dimension else 1 for k, n in enumerate(self.shape.dims)]
+        count = np.arange(self.shape.dims[self.iota_dimension]).reshape(sizes)
+        return np.broadcast_to(count, self.shape.dims).astype(dtype(self.shape.element_type))

@@ -1,0 +1,109 @@
+"""Pad: the operand between copies of one value."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlo.attributes import Padding, padding_config
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, BinaryOp, Maps
+from indexing.ops.regions import Extent, whole_or_pieces, window
+from simplifier.linear import Variable
+
+
+@op(
+    "pad",
+    samples=[
+        "f32[15,3] pad(f32[5,4] p, f32[] v), padding=-1_3_2x2_-3",
+        "f32[10,8] pad(f32[2,8] p, f32[] v), padding=1_7x0_0",
+        "f32[5] pad(f32[7] p, f32[] v), padding=-3_-5_1",
+        "f32[3,2] pad(f32[3,2] p, f32[] v), padding=0_0x0_0",
+        "f32[4] pad(f32[0] p, f32[] v), padding=1_3_2",
+        "f32[3,4] pad(f32[1,2] p, f32[] v), padding=2_0_5x-1_0_3",
+        "f32[2] pad(f32[3] p, f32[] v), padding=4_-5",
+        "f32[0,3] pad(f32[2,1] p, f32[] v), padding=-1_-1x1_1",
+    ],
+)
+class Pad(BinaryOp):
+    """``out[i] = operand[j]`` where ``i_k = low_k + j_k · (interior_k + 1)``; elsewhere the value.
+
+    Negative low and high padding removes elements.
+    """
+
+    padding: tuple[Padding, ...] = attribute(padding_config)
+
+    @constraint("C1", "padding has one entry for each dimension of the operand")
+    def fits(self, left: Shape, right: Shape) -> Fault:
+        return count_fault(self.padding, left.rank, "operand dimensions", "padding")
+
+    @constraint("C2", "interior padding is not negative, and no dimension gets a negative size")
+    def leaves_sizes(self, left: Shape, right: Shape) -> Fault:
+        for k, (edge, size) in enumerate(zip(self.padding, left.dims, strict=True)):
+            if edge.interior < 0:
+                return Fault(f"the interior padding of dimension {k} is negative", "padding")
+            if edge.padded(size) < 0:
+                return Fault(f"{edge} removes more of dimension {k} than is there", "padding")
+        return HOLDS
+
+    @constraint("C3", "the padding value is a scalar of the operand's element type")
+    def has_value(self, left: Shape, right: Shape) -> Fault:
+        if right.rank == 0 and right.element_type == left.element_type:
+            return HOLDS
+        return Fault(f"operand 1 is {right.with_layout(None)}", 1)
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        return left.with_dims(
+            edge.padded(size) for edge, size in zip(self.padding, left.dims, strict=True)
+        )
+
+    def output_to_input(
+        self, out: Shape, left: Shape, right: Shape, exact: bool = False
+    ) -> tuple[IndexingMap | Maps, Maps]:
+        i = dims(out)
+        extents = self._extents(i, left)
+        index = [(i[k] - edge.low) // edge.step for k, edge in enumerate(self.padding)]
+        inside = [c for extent in extents for c in extent.inside if not c.is_true]
+        operand = (
+            () if any(c.is_false for c in inside) else IndexingMap.of(i, index, constraints=inside)
+        )
+        return operand, whole_or_pieces(extents, exact, i, [])
+
+    def input_to_output(
+        self, out: Shape, left: Shape, right: Shape, exact: bool = False
+    ) -> tuple[IndexingMap | Maps, Maps]:
+        j = [
+            Variable(d.name, *_kept(edge, size, out_size))
+            for d, edge, size, out_size in zip(
+                dims(left), self.padding, left.dims, out.dims, strict=True
+            )
+        ]
+        places = [j[k] * edge.step + edge.low for k, edge in enumerate(self.padding)]
+        operand = () if any(v.is_empty for v in j) else IndexingMap.of(j, places)
+        s = ranges(*out.dims)
+        return operand, whole_or_pieces(self._extents(s, left), exact, [], s, ranges=s)
+
+    def _extents(self, i: tuple[Variable, ...], operand: Shape) -> list[Extent]:
+        """Where in the result, along each dimension, elements of the operand are."""
+        return [
+            window(v - edge.low, size, -edge.low, v.upper - edge.low, edge.step)
+            for v, edge, size in zip(i, self.padding, operand.dims, strict=True)
+        ]
+
+    def kernel(self, left: Array, right: Array) -> Array:
+        sizes = [edge.padded(size) for edge, size in zip(self.padding, left.shape, strict=True)]
+        out = np.full(sizes, right, left.dtype)
+        source, target = [], []
+        for edge, size, out_size in zip(self.padding, left.shape, sizes, strict=True):
+            first, last = _kept(edge, size, out_size)
+            source.append(slice(first, last + 1))
+            begin = edge.low + first * edge.step
+            target.append(slice(begin, begin + max(0, last - first + 1) * edge.step, edge.step))
+        if all(part.start < part.stop for part in source):
+            out[tuple(target)] = left[tuple(source)]
+        return out
+
+
+def _kept(edge: Padding, size: int, out_size: int) -> tuple[int, int]:
+    """First and last index of the operand that is still in the result."""
+    return max(0, -(edge.low // edge.step)), min(size - 1, (out_size - 1 - edge.low) // edge.step)

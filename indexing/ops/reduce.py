@@ -1,0 +1,107 @@
+"""Reduce: some dimensions are folded by a computation, for one array or for several in step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hlo.attributes import computation, int_list
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, dimensions_fault, op
+from hlo.shape import TupleShape
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, VariadicOp, every_element
+
+
+def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
+    """The fault of operands that are not n arrays of one shape and then n scalars."""
+    if len(operands) % 2:
+        return Fault(f"{len(operands)} operands are given", help="give each array an init value")
+    half = len(operands) // 2
+    for number, operand in enumerate(operands[:half]):
+        if operand.dims != operands[0].dims:
+            label = f"operand {number} is {operand.with_layout(None)}, operand 0 is"
+            return Fault(f"{label} {operands[0].with_layout(None)}", number)
+    for number, init in enumerate(operands[half:], half):
+        if init.rank:
+            return Fault(f"init value {number} is {init.with_layout(None)}, no scalar", number)
+    return HOLDS
+
+
+def results(sizes: list[int], operands: tuple[Shape, ...]) -> Shape | TupleShape:
+    """An array of these sizes for each init value, in a tuple if they are several."""
+    arrays = [init.with_dims(sizes) for init in operands[len(operands) // 2 :]]
+    return arrays[0] if len(arrays) == 1 else TupleShape(tuple(arrays))
+
+
+@op(
+    "reduce",
+    samples=[
+        "f32[3] reduce(f32[2,3,5] p, f32[] z), dimensions={0,2}, to_apply=add",
+        "f32[2,5] reduce(f32[2,3,5] p, f32[] z), dimensions={1}, to_apply=maximum",
+        "f32[] reduce(f32[7] p, f32[] z), dimensions={0}, to_apply=add",
+        "f32[2,3] reduce(f32[2,3] p, f32[] z), dimensions={}, to_apply=add",
+        "(f32[3], s32[3]) reduce(f32[3,7] p, s32[3,7] q, f32[] y, s32[] z), "
+        "dimensions={1}, to_apply=add_both",
+        "f32[3] reduce(f32[0,3] p, f32[] z), dimensions={0}, to_apply=add",
+        "f32[5,1] reduce(f32[5,1,2,1] p, f32[] z), dimensions={3,2}, to_apply=add",
+    ],
+)
+class Reduce(VariadicOp):
+    """``out[i] = fold(to_apply, init, operand[.., i, ..])`` over all indices along `dimensions`."""
+
+    least: ClassVar[int] = 2
+    dimensions: tuple[int, ...] = attribute(int_list)
+    to_apply: str = attribute(computation)
+
+    @constraint("C1", "the operands are arrays of the same sizes, then an init scalar for each")
+    def has_inits(self, *operands: Shape) -> Fault:
+        return pairs_fault(operands)
+
+    @constraint("C2", "dimensions are different dimensions of the arrays")
+    def names_dimensions(self, *operands: Shape) -> Fault:
+        return dimensions_fault(self.dimensions, operands[0].rank)
+
+    def _kept(self, operand: Shape) -> list[int]:
+        return [k for k in range(operand.rank) if k not in self.dimensions]
+
+    def infer_shape(self, *operands: Shape) -> Shape | TupleShape:
+        return results([operands[0].dims[k] for k in self._kept(operands[0])], operands)
+
+    def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
+        array = operands[0]
+        folded = sorted(self.dimensions)
+        i, s = dims(out), ranges(*[array.dims[k] for k in folded])
+        place = dict(zip([*self._kept(array), *folded], [*i, *s], strict=True))
+        values = IndexingMap.of(i, [place[k] for k in range(array.rank)], ranges=s)
+        init = IndexingMap.of(i, [])
+        half = len(operands) // 2
+        return [values] * half + [init] * half
+
+    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
+        array = operands[0]
+        values = IndexingMap.over(array, lambda j: [j[k] for k in self._kept(array)])
+        half = len(operands) // 2
+        return [values] * half + [every_element(operands[-1], out)] * half
+
+    def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
+        half = len(operands) // 2
+        kept = [k for k in range(operands[0].ndim) if k not in self.dimensions]
+        sizes = [operands[0].shape[k] for k in kept]
+        rows = [
+            array.transpose(*self.dimensions, *kept).reshape(-1, *sizes)
+            if array.size
+            else np.empty((0, *sizes), array.dtype)
+            for array in operands[:half]
+        ]
+        return fold(to_apply, [np.full(sizes, init, init.dtype) for init in operands[half:]], rows)
+
+
+def fold(to_apply: Callable[..., Any], totals: list[Array], rows: list[Array]) -> Any:
+    """Folds the leading dimension of `rows` into `totals`; several arrays go in step."""
+    for values in zip(*rows, strict=True):
+        found = to_apply(*totals, *values)
+        totals = list(found) if isinstance(found, tuple) else [found]
+    arrays = tuple([np.asarray(total) for total in totals])
+    return arrays if len(arrays) > 1 else arrays[0]

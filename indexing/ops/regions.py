@@ -1,0 +1,92 @@
+"""Domains that several ops cut: the complement of a window, in disjoint pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from indexing.map import IndexingMap, RuntimeVariable
+from simplifier.constraints import Constraint
+from simplifier.linear import Affine, Expr, Variable, as_expr
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """Along one dimension: what holds inside a window, and the disjoint ways to be outside."""
+
+    inside: tuple[Constraint, ...]
+    outside: tuple[tuple[Constraint, ...], ...]
+
+    @property
+    def is_never_inside(self) -> bool:
+        """The window takes nothing."""
+        return any(constraint.is_false for constraint in self.inside)
+
+
+def window(offset: Affine, size: int, low: int, high: int, step: int = 1) -> Extent:
+    """The extent of the offsets ``0, step, .. (size − 1)·step``, if offsets are in ``[low, high]``.
+
+    >>> from simplifier.linear import variable
+    >>> for piece in window(variable("d0", 0, 9) - 3, 4, -3, 6).outside:
+    ...     print(*piece)
+    d0 - 3 in [-3, -1]
+    d0 - 3 in [4, 6]
+    """
+    expr = as_expr(offset)
+    if size == 0:
+        return Extent((Constraint(expr, 1, 0),), ((),))
+    last = (size - 1) * step
+    within = Constraint(expr, 0, last)
+    before, after = Constraint(expr, low, -1), Constraint(expr, last + 1, high)
+    outside = [(piece,) for piece in (before, after) if piece.lower <= piece.upper]
+    if step == 1:
+        return Extent((within,), tuple(outside))
+    between = within, Constraint(expr % step, 1, step - 1)
+    return Extent(_on_grid(within, expr, step), (*outside, *([between] if size > 1 else [])))
+
+
+def _on_grid(within: Constraint, expr: Expr, step: int) -> tuple[Constraint, ...]:
+    return within, Constraint(expr % step, 0, 0)
+
+
+def complement(extents: Sequence[Extent]) -> Iterator[tuple[Constraint, ...]]:
+    """Disjoint pieces that cover what is outside of the window in at least one dimension.
+
+    A piece is outside along one dimension, inside along all earlier ones, and free along later
+    ones.
+    """
+    if any(extent.is_never_inside for extent in extents):
+        yield ()
+        return
+    inside: tuple[Constraint, ...] = ()
+    for extent in extents:
+        for outside in extent.outside:
+            piece = (*inside, *outside)
+            if not any(constraint.is_false for constraint in piece):
+                yield piece
+        inside = (*inside, *extent.inside)
+
+
+def whole_or_pieces(
+    extents: Sequence[Extent],
+    exact: bool,
+    dims: Sequence[Variable],
+    results: Sequence[Affine],
+    ranges: Sequence[Variable] = (),
+    runtime: Sequence[RuntimeVariable] = (),
+) -> tuple[IndexingMap, ...]:
+    """What reads all that is outside of a window: one ``may`` map of everything, or exact pieces.
+
+    No map at all if nothing is outside.
+    """
+    pieces = tuple(complement(extents))
+    if not pieces:
+        return ()
+    if not exact and any(pieces):
+        return (IndexingMap.of(dims, results, ranges=ranges, grade="may"),)
+    return tuple(
+        [
+            IndexingMap.of(dims, results, ranges=ranges, runtime=runtime, constraints=piece)
+            for piece in pieces
+        ]
+    )

@@ -1,0 +1,70 @@
+"""Slice: a strided window of the operand."""
+
+from __future__ import annotations
+
+from hlo import attributes
+from hlo.attributes import slices
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
+from indexing.map import IndexingMap, dims
+from indexing.op import Array, UnaryOp
+from simplifier.constraints import Constraint
+from simplifier.linear import Variable
+
+
+@op(
+    "slice",
+    samples=[
+        "f32[3,4] slice(f32[10,9] p), slice={[1:10:3], [2:9:2]}",
+        "f32[2,3,1] slice(f32[5,3,7] p), slice={[3:5], [0:3:1], [6:7:5]}",
+        "f32[3] slice(f32[10] p), slice={[1:8:3]}",
+        "f32[0,2] slice(f32[4,3] p), slice={[2:2], [0:3:2]}",
+        "f32[] slice(f32[] p), slice={}",
+    ],
+)
+class Slice(UnaryOp):
+    """``out[i] = operand[j]`` where ``j_k = start_k + stride_k · i_k``."""
+
+    slice: tuple[attributes.Slice, ...] = attribute(slices)
+
+    @constraint("C1", "slice has one entry for each dimension of the operand")
+    def fits(self, operand: Shape) -> Fault:
+        return count_fault(self.slice, operand.rank, "operand dimensions", "slice")
+
+    @constraint("C2", "0 <= start <= limit <= size and stride >= 1 in each dimension")
+    def stays_inside(self, operand: Shape) -> Fault:
+        for k, (cut, size) in enumerate(zip(self.slice, operand.dims, strict=True)):
+            if cut.stride < 1:
+                return Fault(f"the stride of dimension {k} is {cut.stride}", "slice")
+            if not 0 <= cut.start <= cut.limit <= size:
+                return Fault(f"{cut} is not within dimension {k}, whose size is {size}", "slice")
+        return HOLDS
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return operand.with_dims(cut.count for cut in self.slice)
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
+        return IndexingMap.over(
+            out, lambda i: [i[k] * cut.stride + cut.start for k, cut in enumerate(self.slice)]
+        )
+
+    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
+        last = [cut.start + (cut.count - 1) * cut.stride for cut in self.slice]
+        j = [
+            Variable(d.name, cut.start, end)
+            for d, cut, end in zip(dims(operand), self.slice, last, strict=True)
+        ]
+        offsets = [j[k] - cut.start for k, cut in enumerate(self.slice)]
+        return IndexingMap.of(
+            j,
+            [offset // cut.stride for offset, cut in zip(offsets, self.slice, strict=True)],
+            constraints=[
+                Constraint(offset % cut.stride, 0, 0)
+                for offset, cut in zip(offsets, self.slice, strict=True)
+                if cut.stride > 1
+            ],
+        )
+
+    def kernel(self, operand: Array) -> Array:
+        window = tuple([slice(cut.start, cut.limit, cut.stride) for cut in self.slice])
+        taken: Array = operand[window]
+        return taken

@@ -1,0 +1,120 @@
+"""Ops that build, take apart or pass on tuples, and ops that run another computation in place."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from hlo.attributes import boolean, computation, enum, integer, raw
+from hlo.op import HOLDS, Fault, attribute, constraint, op
+from hlo.shape import AnyShape, TupleShape
+from indexing.op import InlineOp, Path, RoutingOp
+
+
+@op(
+    "tuple",
+    samples=[
+        "(f32[2,3], s32[]) tuple(f32[2,3] p, s32[] q)",
+        "() tuple()",
+        "((f32[2], s32[]), token[]) tuple((f32[2], s32[]) p, token[] q)",
+    ],
+)
+class Tuple(RoutingOp):
+    """All operands as one value."""
+
+    def infer_shape(self, *operands: AnyShape) -> TupleShape:
+        return TupleShape(operands)
+
+    def route(self, path: Path) -> tuple[int, Path]:
+        return path[0], path[1:]
+
+    def route_back(self, operand: int, path: Path) -> Path:
+        return operand, *path
+
+    def kernel(self, *operands: Any) -> tuple[Any, ...]:
+        return operands
+
+
+@op(
+    "get-tuple-element",
+    samples=[
+        "s32[] get-tuple-element((f32[2,3], s32[]) p), index=1",
+        "(f32[2], s32[]) get-tuple-element((token[], (f32[2], s32[]), f32[5]) p), index=1",
+    ],
+)
+class GetTupleElement(RoutingOp):
+    """Element `index` of a tuple."""
+
+    least: ClassVar[int] = 1
+    most: ClassVar[int | None] = 1
+    index: int = attribute(integer)
+
+    @constraint("C1", "the operand is a tuple with an element `index`")
+    def has_element(self, operand: AnyShape) -> Fault:
+        if not isinstance(operand, TupleShape):
+            return Fault(f"the operand is {operand}, no tuple")
+        if 0 <= self.index < len(operand.elements):
+            return HOLDS
+        return Fault(f"the tuple has {len(operand.elements)} elements", "index")
+
+    def infer_shape(self, operand: TupleShape) -> AnyShape:
+        return operand.elements[self.index]
+
+    def route(self, path: Path) -> tuple[int, Path]:
+        return 0, (self.index, *path)
+
+    def route_back(self, operand: int, path: Path) -> Path | None:
+        return path[1:] if path[0] == self.index else None
+
+    def kernel(self, operand: tuple[Any, ...]) -> Any:
+        return operand[self.index]
+
+
+class Barrier(RoutingOp):
+    """Passes its operand on as it is; the compiler may not move code across it."""
+
+    __slots__ = ()
+    least: ClassVar[int] = 1
+    most: ClassVar[int | None] = 1
+
+    def infer_shape(self, operand: AnyShape) -> AnyShape:
+        return operand
+
+    def route(self, path: Path) -> tuple[int, Path]:
+        return 0, path
+
+    def route_back(self, operand: int, path: Path) -> Path:
+        return path
+
+    def kernel(self, operand: Any) -> Any:
+        return operand
+
+
+@op(
+    "opt-barrier",
+    samples=["(f32[2], token[]) opt-barrier((f32[2], token[]) p)", "f32[] opt-barrier(f32[] p)"],
+)
+class OptBarrier(Barrier):
+    """``optimization-barrier`` as HLO text calls it."""
+
+
+@op("optimization-barrier", samples=["(f32[2], s32[]) optimization-barrier((f32[2], s32[]) p)"])
+class OptimizationBarrier(Barrier):
+    """``optimization-barrier`` by its full name."""
+
+
+@op("call", samples=["f32[2,3] call(f32[2,3] p), to_apply=negate"])
+class Call(InlineOp):
+    """The value of the called computation for these operands."""
+
+    to_apply: str = attribute(computation)
+    is_composite: bool = attribute(boolean, default=False)
+    output_to_operand_aliasing: str = attribute(raw, default="")
+
+
+@op("fusion", samples=["f32[2,3] fusion(f32[2,3] p), kind=kLoop, calls=negate"])
+class Fusion(InlineOp):
+    """The value of the fused computation for these operands: what is compiled as one kernel."""
+
+    kind: str = attribute(enum("kLoop", "kInput", "kOutput", "kCustom"), default="kLoop")
+    calls: str = attribute(computation)
+    output_to_operand_aliasing: str = attribute(raw, default="")

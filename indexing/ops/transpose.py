@@ -1,0 +1,78 @@
+"""Transpose and reverse: every element moves to one place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlo.attributes import int_list
+from hlo.op import Fault, Shape, attribute, constraint, dimensions_fault, op, permutation_fault
+from indexing.map import IndexingMap
+from indexing.op import Array, UnaryOp
+
+
+@op(
+    "transpose",
+    samples=[
+        "f32[4,2,3] transpose(f32[2,3,4] p), dimensions={2,0,1}",
+        "s32[5,1] transpose(s32[1,5] p), dimensions={1,0}",
+        "f32[3,0,2] transpose(f32[0,2,3] p), dimensions={2,0,1}",
+        "f32[] transpose(f32[] p), dimensions={}",
+    ],
+)
+class Transpose(UnaryOp):
+    """``out[i_0, ..] = operand[j_0, ..]`` where ``i_k = j_{dimensions[k]}``."""
+
+    dimensions: tuple[int, ...] = attribute(int_list)
+
+    @constraint("C2", "dimensions is a permutation of range(rank(operand))")
+    def permutes(self, operand: Shape) -> Fault:
+        return permutation_fault(self.dimensions, operand.rank)
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return operand.with_dims(operand.dims[p] for p in self.dimensions)
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
+        place = self.dimensions.index
+        return IndexingMap.over(out, lambda i: [i[place(p)] for p in range(out.rank)])
+
+    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
+        return IndexingMap.over(operand, lambda j: [j[p] for p in self.dimensions])
+
+    def kernel(self, operand: Array) -> Array:
+        return operand.transpose(self.dimensions)
+
+
+@op(
+    "reverse",
+    samples=[
+        "f32[2,5,3] reverse(f32[2,5,3] p), dimensions={0,1}",
+        "f32[7] reverse(f32[7] p), dimensions={0}",
+        "f32[3,1] reverse(f32[3,1] p), dimensions={}",
+        "f32[2,0] reverse(f32[2,0] p), dimensions={1,0}",
+    ],
+)
+class Reverse(UnaryOp):
+    """``out[i] = operand[j]`` where ``j_k = size_k − 1 − i_k`` for k in dimensions, or ``i_k``."""
+
+    dimensions: tuple[int, ...] = attribute(int_list)
+
+    @constraint("C1", "dimensions are different dimensions of the operand")
+    def names_dimensions(self, operand: Shape) -> Fault:
+        return dimensions_fault(self.dimensions, operand.rank)
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return operand.with_dims(operand.dims)
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
+        return IndexingMap.over(
+            out,
+            lambda i: [
+                out.dims[k] - 1 - i[k] if k in self.dimensions else i[k] for k in range(out.rank)
+            ],
+        )
+
+    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
+        return self.output_to_input(operand, out)  # its own inverse
+
+    def kernel(self, operand: Array) -> Array:
+        return np.flip(operand, self.dimensions)
