@@ -76,11 +76,10 @@ def check_instruction(instruction: Instruction) -> HloError | None:
     """What is wrong with an instruction: its attributes, its operands, or its declared shape."""
     try:
         op = bind_op(instruction)
+        inferred, wrong = _judged(instruction, op) if op else (None, None)
     except HloError as error:
-        return error
-    if op is None:
-        return None
-    inferred, wrong = _judged(instruction, op)
+        is_here = instruction.start <= error.span.start < instruction.end
+        return error if is_here else None  # an operand's error is told once, where it is declared
     if inferred is not None and not agrees(instruction.shape, inferred):
         return _shape_error(instruction, inferred)
     return wrong
@@ -261,8 +260,8 @@ def _operands_error(instruction: Instruction, op: Op) -> HloError | None:
             wanted = f"at least {op.least}"
         else:
             wanted = f"{op.least} to {op.most}"
-        plural = "" if wanted.endswith("1") else "s"
-        message = f"{opcode} takes {wanted} operand{plural}, but {count} are given"
+        plural = "" if wanted == "1" else "s"
+        message = f"{opcode} takes {wanted} operand{plural}, but {_given(count)}"
         return HloError(message, instruction.span, "operands", notes=_notes(instruction))
     if op.takes_arrays:
         for number, operand in enumerate(instruction.operands):
@@ -298,6 +297,10 @@ def _notes(instruction: Instruction) -> list[str]:
     ]
 
 
+def _given(count: int, what: str = "") -> str:
+    return f"{count} {what} {'is' if count == 1 else 'are'} given".replace("  ", " ")
+
+
 def _text(shape: AnyShape) -> str:
     return str(shape.with_layout(None) if isinstance(shape, Shape) else shape)
 
@@ -323,7 +326,8 @@ def _called(
         return None, HloError(message, instruction.span, "operands")
     name, parameters = called[0].name, called[0].parameters
     if len(parameters) != len(shapes):
-        message = f"`{name}` has {len(parameters)} parameters, but {len(shapes)} operands are given"
+        operands = "operand" if len(shapes) == 1 else "operands"
+        message = f"`{name}` has {len(parameters)} parameters, but {_given(len(shapes), operands)}"
         return None, HloError(message, instruction.span, "operands", notes=_notes(instruction))
     for number, (parameter, shape) in enumerate(zip(parameters, shapes, strict=True)):
         if not agrees(shape, parameter.shape):

@@ -174,13 +174,23 @@ class Computation:
         module: where it belongs.
     """
 
-    __slots__ = ("attributes", "end", "instructions", "module", "name", "root", "start")
+    __slots__ = (
+        "_parameters",
+        "attributes",
+        "end",
+        "instructions",
+        "module",
+        "name",
+        "root",
+        "start",
+    )
 
     def __init__(self, name: str, module: Module, start: int) -> None:
         self.name = name
         self.module = module
         self.start = start
         self.end = start
+        self._parameters: tuple[Instruction, ...] | None = None
         self.instructions: tuple[Instruction, ...] = ()
         self.root: Instruction = _UNKNOWN
         self.attributes: Mapping[str, AttributeText] = MappingProxyType({})
@@ -188,8 +198,10 @@ class Computation:
     @property
     def parameters(self) -> tuple[Instruction, ...]:
         """The parameters in the order of their numbers."""
-        found = [i for i in self.instructions if i.opcode == "parameter" and i.literal is not None]
-        return tuple(sorted(found, key=_parameter_number))
+        if self._parameters is None:
+            found = [i for i in self.instructions if i.opcode == "parameter" and i.literal]
+            self._parameters = tuple(sorted(found, key=_parameter_number))
+        return self._parameters
 
     @property
     def span(self) -> Span:

@@ -306,10 +306,14 @@ def dimensions_fault(values: Sequence[int], rank: int, at: str = "dimensions") -
 
 
 def count_fault(values: Sequence[object], wanted: int, what: str, at: str) -> Fault:
-    """The fault of not having one of `values` for each of `wanted` things called `what`."""
+    """The fault of not having one of `values` for each of `wanted` things called `what`.
+
+    >>> count_fault((1, 0), 3, "operand dimension", "dimensions").label
+    '2 instead of 3: one for each operand dimension'
+    """
     if len(values) == wanted:
         return HOLDS
-    return Fault(f"{len(values)} are given, but there are {wanted} {what}", at)
+    return Fault(f"{len(values)} instead of {wanted}: one for each {what}", at)
 
 
 def _repeats(values: Sequence[int]) -> list[str]:

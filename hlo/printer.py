@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hlo.module import Computation, Instruction, Module
+    from hlo.shape import AnyShape
     from hlo.syntax import AttributeText
 
 _SPREAD = re.compile(r"/[/*]|\n")  # comments and line breaks are not printed back
@@ -45,7 +47,8 @@ def _computation_lines(computation: Computation) -> Iterator[str]:
 
 def instruction_text(instruction: Instruction) -> str:
     """An instruction on one line, without ``ROOT``."""
-    shape = "" if instruction.declared_shape is None else f"{instruction.declared_shape} "
+    declared = instruction.declared_shape
+    shape = "" if declared is None else f"{_shape_text(declared)} "
     if instruction.literal is not None:
         inside = _value(instruction.literal)
     else:
@@ -54,12 +57,17 @@ def instruction_text(instruction: Instruction) -> str:
     return f"%{instruction.name} = {shape}{instruction.opcode}({inside}){attributes}"
 
 
+@lru_cache(maxsize=1 << 12)
+def _shape_text(shape: AnyShape) -> str:
+    return str(shape)
+
+
 def _attributes(attributes: Mapping[str, AttributeText]) -> str:
     return "".join(f", {name}={_value(value)}" for name, value in attributes.items())
 
 
 def _value(value: AttributeText) -> str:
-    return value.normal if _SPREAD.search(value.text) else value.text
+    return value.line if _SPREAD.search(value.text) else value.text
 
 
 def _table(name: str, lines: Mapping[int, AttributeText]) -> str:

@@ -17,87 +17,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
+from hlo.element_type import ELEMENT_TYPES as ELEMENT_TYPES
+from hlo.element_type import ElementType as ElementType
+from hlo.element_type import dtype as dtype
 from hlo.layout import Layout, read_layout
 from hlo.lexer import COMMENT, END, MAX_NESTING, SPACE, expected, integer, too_deep, word
 from hlo.source import HloError, Source
 
-if TYPE_CHECKING:
-    import numpy
-
 UNBOUNDED = -1  # a dimension `?`: of any size
 MAX_ELEMENTS = 2**63 - 1  # XLA counts elements in a signed 64-bit number
-
-
-@dataclass(frozen=True, slots=True)
-class ElementType:
-    """What one element of an array is.
-
-    Attributes:
-        name: HLO's name, such as ``bf16``.
-        bits: how many bits one element takes.
-        kind: ``integral`` (signed), ``unsigned``, ``floating``, ``complex`` or ``pred``.
-        dtype_name: the name of its NumPy type; that of package ml_dtypes where NumPy has none.
-    """
-
-    name: str
-    bits: int
-    kind: str
-    dtype_name: str
-
-
-_FLOATS = {
-    "f16": (16, "float16"),
-    "f32": (32, "float32"),
-    "f64": (64, "float64"),
-    "bf16": (16, "bfloat16"),
-    "f8e5m2": (8, "float8_e5m2"),
-    "f8e5m2fnuz": (8, "float8_e5m2fnuz"),
-    "f8e4m3": (8, "float8_e4m3"),
-    "f8e4m3fn": (8, "float8_e4m3fn"),
-    "f8e4m3fnuz": (8, "float8_e4m3fnuz"),
-    "f8e4m3b11fnuz": (8, "float8_e4m3b11fnuz"),
-    "f8e3m4": (8, "float8_e3m4"),
-    "f8e8m0fnu": (8, "float8_e8m0fnu"),
-    "f4e2m1fn": (4, "float4_e2m1fn"),
-}
-_WIDTHS = (1, 2, 4, 8, 16, 32, 64)
-
-ELEMENT_TYPES: dict[str, ElementType] = {
-    element_type.name: element_type
-    for element_type in [
-        ElementType("pred", 8, "pred", "bool"),
-        *(ElementType(f"s{bits}", bits, "integral", f"int{bits}") for bits in _WIDTHS),
-        *(ElementType(f"u{bits}", bits, "unsigned", f"uint{bits}") for bits in _WIDTHS),
-        *(ElementType(name, bits, "floating", dtype) for name, (bits, dtype) in _FLOATS.items()),
-        ElementType("c64", 64, "complex", "complex64"),
-        ElementType("c128", 128, "complex", "complex128"),
-    ]
-}
-
-
-def dtype(element_type: str) -> numpy.dtype[Any]:
-    """The NumPy type of the elements; types that NumPy lacks come from package ml_dtypes.
-
-    Raises:
-        TypeError: neither NumPy nor ml_dtypes (if it is installed) has the type.
-
-    >>> dtype("s16")
-    dtype('int16')
-    """
-    import numpy
-
-    name = ELEMENT_TYPES[element_type].dtype_name
-    if hasattr(numpy, name):
-        return numpy.dtype(name)
-    try:
-        import ml_dtypes
-
-        found: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, name))
-        return found
-    except (ImportError, AttributeError):
-        raise TypeError(f"{element_type} needs package ml_dtypes with the type {name}") from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,8 +13,10 @@ from hlo.lexer import COMMENT, PLAIN, SPACE, STRING, balanced, expected
 from hlo.source import Source, Span
 
 _LOOSE = re.compile(r"[/%\s]")  # without these, text is in normal form already
-_PIECE = re.compile(rf"({STRING})|{COMMENT}|%(?=[A-Za-z_])|\s+", re.DOTALL)
-_GAP = re.compile(rf"({STRING})|(?<=[\[\](){{}},:=]) | (?=[\[\](){{}},:=])", re.DOTALL)
+_BLANK = re.compile(rf"({STRING})|(?:{COMMENT}|\s)++", re.DOTALL)
+_NEEDLESS = re.compile(
+    rf"({STRING})|%(?=[A-Za-z_])|(?<=[\[\](){{}},:=]) | (?=[\[\](){{}},:=])", re.DOTALL
+)
 
 
 class AttributeText:
@@ -51,13 +53,16 @@ class AttributeText:
         return Span(self.source, self.start, self.end)
 
     @property
+    def line(self) -> str:
+        """The text on one line: one blank for any white space and comments."""
+        return _BLANK.sub(lambda found: found[1] or " ", self.text).strip()
+
+    @property
     def normal(self) -> str:
         """The text without comments, ``%`` before names, and white space that separates nothing."""
         if not _LOOSE.search(self.text):
             return self.text
-        spaced = _PIECE.sub(lambda found: found[1] or ("" if found[0] == "%" else " "), self.text)
-        single = re.sub(rf"({STRING})| +", lambda found: found[1] or " ", spaced)
-        return _GAP.sub(lambda found: found[1] or "", single).strip()
+        return _NEEDLESS.sub(lambda found: found[1] or "", self.line)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AttributeText):

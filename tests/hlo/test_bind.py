@@ -1,0 +1,163 @@
+"""Binding: attributes become typed values, rules are checked, shapes are inferred and compared."""
+
+# ruff: noqa: E501 - a row is a line
+from __future__ import annotations
+
+import pytest
+
+import hlo
+import indexing.ops  # noqa: F401 - registers the ops
+from hlo.bind import agrees, check_instruction
+from hlo.shape import parse_shape
+
+SCALARS = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
+
+
+def entry(*lines: str) -> hlo.Module:
+    body = "\n".join(f"  {line}" for line in lines)
+    return hlo.parse(f"{SCALARS}ENTRY e {{\n{body}\n}}", filename="bad.hlo")
+
+
+def test_an_error_says_what_is_wrong_and_where_and_what_to_write() -> None:
+    text = (
+        "HloModule fusion\nENTRY e {\n  p = f32[2,3,4] parameter(0)\n"
+        "  ROOT t = f32[4,2,3] transpose(p), dimensions={2,0,0}\n}\n"
+    )
+    (error,) = hlo.verify(hlo.parse(text, filename="fusion.hlo"))
+    assert str(error) == (
+        "error[op-constraint]: transpose C2 does not hold: "
+        "dimensions is a permutation of range(rank(operand))\n"
+        " --> fusion.hlo:4:48\n"
+        "  |\n"
+        "4 |   ROOT t = f32[4,2,3] transpose(p), dimensions={2,0,0}\n"
+        "  |                                                ^^^^^^^ 0 appears twice, 1 is missing\n"
+        "  = note: operand `p` is f32[2,3,4], declared at fusion.hlo:3:3\n"
+        "  = help: list every operand dimension once, for example dimensions={2,0,1}"
+    )
+
+
+P = "p = f32[2,3] parameter(0)"
+T = "t = (f32[2,3], f32[2,3]) tuple(p, p)"
+Z = "z = f32[] constant(0)"
+
+# fmt: off
+ERRORS = [
+    # lines                                                             code         message
+    ([P, "ROOT r = f32[2,3] add(p)"],                                   "operands",  "add takes 2 operands, but 1 is given"),
+    ([P, "ROOT r = f32[2,3] negate(p, p)"],                             "operands",  "negate takes 1 operand, but 2 are given"),
+    ([P, "ROOT r = f32[2] reduce(p), dimensions={1}, to_apply=add"],    "operands",  "reduce takes at least 2 operands, but 1 is given"),
+    ([P, T, "ROOT r = f32[2,3] negate(t)"],                             "operands",  "negate takes arrays, but operand 0 is (f32[2,3], f32[2,3])"),
+    ([P, "ROOT r = f32[2] negate(p)"],                                  "shape",     "`r` is declared f32[2], but its negate is f32[2,3]"),
+    ([P, "ROOT r = s32[2,3] negate(p)"],                                "shape",     "`r` is declared s32[2,3], but its negate is f32[2,3]"),
+    ([P, "ROOT r = (f32[2,3]) tuple(p, p)"],                            "shape",     "`r` is declared (f32[2,3]), but its tuple is (f32[2,3], f32[2,3])"),
+    ([P, "ROOT r = f32[3,2] transpose(p)"],                             "attribute", "`dimensions` of transpose is missing: a list of integers"),
+    ([P, "ROOT r = f32[3,2] transpose(p), dimensions=1"],               "attribute", "`dimensions` of transpose is not a list of integers"),
+    ([P, "ROOT r = f32[3,2] transpose(p), dimensions={1,0}, dimension={1}"], "attribute", "transpose has no attribute `dimension`"),
+    ([P, "ROOT r = f32[] call(p, p), to_apply=add"],                    "operands",  "operand 0 is f32[2,3], but parameter 0 of `add` is f32[]"),
+    ([P, Z, "ROOT r = f32[] call(z), to_apply=add"],                    "operands",  "`add` has 2 parameters, but 1 operand is given"),
+    ([P, Z, "ROOT r = f32[2] call(z, z), to_apply=add"],                "shape",     "`r` is declared f32[2], but its call is f32[]"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("lines, code, message", ERRORS)
+def test_every_error_of_an_instruction(lines: list[str], code: str, message: str) -> None:
+    (error,) = hlo.verify(entry(*lines))
+    assert (error.code, error.message) == (code, message)
+    assert error.span.line == len(lines) + 2
+
+
+def test_an_unknown_attribute_is_no_error_until_verified() -> None:
+    root = entry(P, "ROOT r = f32[3,2] transpose(p), dimensions={1,0}, dimenions={1}").entry.root
+    assert check_instruction(root) is None
+    (error,) = hlo.verify(root.module)
+    assert error.help == "did you mean `dimensions`?"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'ROOT r = f32[2,3] negate(p), metadata={op_name="a"}, backend_config={"x":1}',
+        'ROOT r = f32[2,3] copy(p), sharding={replicated}, frontend_attributes={k="v"}',
+        "ROOT r = f32[<=2,3] negate(p)",
+        "ROOT r = bf16[2,3] negate(p)",
+        "ROOT r = f32[2,3]{0,1} negate(p)",
+        "ROOT r = f32[9] no-such-opcode(p), what={ever}",
+    ],
+)
+def test_what_is_no_error(line: str) -> None:
+    assert hlo.verify(entry(P, line)) == []
+
+
+@pytest.mark.parametrize("line", ["ROOT r = f32[?,3] negate(q)", "ROOT r = f32[?,5] add(q, q)"])
+def test_unknown_sizes_break_no_rule(line: str) -> None:
+    assert hlo.verify(entry("q = f32[?,3] parameter(0)", line)) == []
+
+
+# fmt: off
+INFERRED = [
+    # instruction                                                               shape
+    ("add(p, p)",                                                               "f32[2,3]"),
+    ("compare(p, p), direction=LT",                                             "pred[2,3]"),
+    ("transpose(p), dimensions={1,0}",                                          "f32[3,2]"),
+    ("reduce(p, z), dimensions={1}, to_apply=add",                              "f32[2]"),
+    ("dot(p, p), lhs_contracting_dims={1}, rhs_contracting_dims={1}",           "f32[2,2]"),
+    ("pad(p, z), padding=1_0x0_0_2",                                            "f32[3,7]"),
+    ("tuple(p, z)",                                                             "(f32[2,3], f32[])"),
+    ("call(z, z), to_apply=add",                                                "f32[]"),
+    ("abs(c)",                                                                  "f32[4]"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("line, shape", INFERRED)
+def test_a_missing_shape_is_inferred(line: str, shape: str) -> None:
+    module = entry(P, Z, "c = c64[4] parameter(1)", f"ROOT r = {line}")
+    assert module.entry.root.shape == parse_shape(shape)
+    assert hlo.verify(module) == []
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("broadcast(p), dimensions={0,1}", "the shape of `r` does not follow from its operands"),
+        ("mystery(p)", "the shape of `r` is missing, and mystery is unknown"),
+        ("transpose(p), dimensions={0,0}", "transpose C2 does not hold"),
+    ],
+)
+def test_a_shape_that_does_not_follow_is_an_error(line: str, message: str) -> None:
+    with pytest.raises(hlo.HloError, match=message):
+        entry(P, f"ROOT r = {line}").entry.root.shape  # noqa: B018 - asking for it infers it
+
+
+def test_a_missing_shape_is_told_once_and_not_for_every_user() -> None:
+    module = entry(P, "q = transpose(p), dimensions={0,0}", "ROOT r = f32[2] negate(q)")
+    (error,) = hlo.verify(module)
+    assert error.label == "0 appears twice, 1 is missing"
+
+
+# fmt: off
+AGREES = [
+    ("f32[2,3]",    "f32[2,3]{0,1}",   True),
+    ("bf16[2]",     "f32[2]",          True),   # precision may be mixed
+    ("s32[2]",      "s64[2]",          False),
+    ("f32[<=4]",    "f32[4]",          True),
+    ("f32[?,3]",    "f32[2,3]",        True),
+    ("f32[?,3]",    "f32[2,4]",        False),
+    ("f32[2]",      "f32[2,1]",        False),
+    ("(f32[], s8[])", "(f32[], s8[])", True),
+    ("(f32[])",     "f32[]",           False),
+    ("token[]",     "token[]",         True),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("declared, inferred, result", AGREES)
+def test_declared_and_inferred_shapes_agree(declared: str, inferred: str, result: bool) -> None:
+    assert agrees(parse_shape(declared), parse_shape(inferred)) is result
+
+
+def test_equal_ops_are_one_object() -> None:
+    module = entry(P, *(f"t{k} = f32[3,2] transpose(p), dimensions={{1,0}}" for k in range(3)))
+    ops = [i.op for i in module.entry.instructions if i.opcode == "transpose"]
+    assert ops[0] is ops[1] is ops[2]

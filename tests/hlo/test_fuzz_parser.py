@@ -1,0 +1,91 @@
+"""Whatever the text: a module or an `HloError`, and modules print to text that gives them back."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hlo
+
+SMALL = """HloModule m, is_scheduled=true, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
+
+FileNames
+1 "a.py"
+
+%plus (x: f32[], y: f32[]) -> f32[] {
+  %x = f32[] parameter(0)
+  %y = f32[] parameter(1)
+  ROOT %s = f32[] add(f32[] %x, f32[] %y), metadata={op_name="a\\"}b" source_line=3}
+}
+
+/* between
+   computations */
+ENTRY %e (p: f32[4]) -> (f32[4], s32[2,2]) {
+  %p = f32[4]{0:T(128)S(1)} parameter(0), sharding={devices=[2]<=[2]}
+  %c = s32[2,2]{1,0} constant({ { 1, 2 }, { 3, -4 } })
+  z = f32[] constant(-inf) // the least
+  %r = f32[4]{0} reduce-window(%p, z), window={size=4 pad=3_0}, to_apply=%plus
+  ROOT %t = (f32[4]{0}, /*index=1*/s32[2,2]) tuple(%r, s32[2,2] %c), control-predecessors={%p}
+}, execution_thread="main"
+"""
+
+
+def parsed(text: str) -> hlo.Module | None:
+    try:
+        return hlo.parse(text)
+    except hlo.HloError as error:
+        shown, start = str(error), error.span.start
+    assert shown.startswith("error[")
+    assert 0 <= start <= len(text)
+    return None
+
+
+def check(text: str) -> bool:
+    """Says whether `text` is a module; if so, its own text gives it back."""
+    module = parsed(text)
+    if module is None:
+        return False
+    printed = str(module)
+    again = hlo.parse(printed)
+    assert again == module
+    assert str(again) == printed
+    return True
+
+
+def test_the_text_that_is_mutated_is_good() -> None:
+    assert check(SMALL)
+
+
+@pytest.mark.parametrize("start", range(0, len(SMALL), 100))
+def test_every_part_is_a_module_or_an_error(start: int) -> None:
+    for place in range(start, min(start + 100, len(SMALL))):
+        check(SMALL[:place])
+        check(SMALL[place:])
+        check(SMALL[:place] + SMALL[place + 1 :])
+
+
+CHARACTERS = '{}[]()"\\/*,=:%.-0189<>?#~+\n\t \x00é'
+PIECES = st.sampled_from([*CHARACTERS, "/*", "*/", "//", "f32[]", "ROOT ", "ENTRY "])
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_changed_text_gives_a_module_or_an_error(data: st.DataObject) -> None:
+    text = SMALL
+    for _ in range(data.draw(st.integers(1, 4))):
+        start = data.draw(st.integers(0, len(text)))
+        end = data.draw(st.integers(start, min(len(text), start + 12)))
+        text = text[:start] + data.draw(PIECES) + text[end:]
+    check(text)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(st.sampled_from('abpf32s[](){},=:%"/* \n01-<?'), max_size=60))
+def test_any_text_gives_a_module_or_an_error(text: str) -> None:
+    check(text)
+    check(f"ENTRY e {{ p = f32[] parameter(0) {text} }}")
+
+
+def test_examples_read_back_from_their_own_text(example: Path) -> None:
+    assert check(example.read_text())
