@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from hlo.module import Instruction
 from hlo.shape import leaves
 from indexing.access import Answer, Direction, Path, Unknown
+from indexing.distinct import distinct
 from indexing.graph import (
     Maps,
     Options,
@@ -172,7 +173,9 @@ def _answer(
         maps.unknown = maps.unknown or step.unknown
         for each in step.maps:
             maps.add(options.finished(each))
-    pairs = [[(m, path) for path, maps in lead.items() for m in maps.maps] for lead in leads]
+    pairs = [
+        [(m, path) for path, maps in lead.items() for m in distinct(maps.maps)] for lead in leads
+    ]
     unknown: list[Unknown | None] = [
         next((maps.unknown for maps in lead.values() if maps.unknown), None) for lead in leads
     ]

@@ -2,13 +2,13 @@
 
 The second map's expressions are instantiated on the first map's results; nothing is substituted
 into text.  Bounds of the second map's dimensions become constraints on the results that go into
-them, except where the interval of such a result shows that they hold.  A runtime variable that can have
-only one value is a constant in the results, and no variable of the composition.
+them, except where the interval of such a result shows that they hold.  A runtime variable that can
+have only one value is a constant in the results, and no variable of the composition.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import count
 
@@ -35,7 +35,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     ranges = [_fresh(v, "s", taken) for v in second.ranges]
     values.update(_changed(second.ranges, ranges))
     runtime = [rt for rt in first.runtime if not rt.is_fixed]
-    for rt in second.runtime:
+    for rt in _innermost_first(second.runtime):
         if rt.is_fixed:
             continue
         index = tuple(map(Substitution(values), rt.index))
@@ -74,6 +74,20 @@ def _fresh(variable: Variable, prefix: str, taken: set[str]) -> Variable:
         name = next(f"{prefix}{k}" for k in count() if f"{prefix}{k}" not in taken)
     taken.add(name)
     return variable.renamed(name)
+
+
+def _innermost_first(runtime: Iterable[RuntimeVariable]) -> Iterator[RuntimeVariable]:
+    """Each runtime variable after those that its index mentions."""
+    waiting = {rt.variable: rt for rt in runtime}
+    while waiting:
+        mentioned = {
+            rt: {v for expr in rt.index for v in expr.variables()} for rt in waiting.values()
+        }
+        ready = [rt for rt in mentioned if waiting.keys().isdisjoint(mentioned[rt])]
+        assert ready, "a runtime variable cannot say where it stands itself"
+        yield from ready
+        for rt in ready:
+            del waiting[rt.variable]
 
 
 def _changed(old: Iterable[Variable], new: Iterable[Variable]) -> dict[Variable, Expr]:

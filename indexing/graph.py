@@ -66,14 +66,17 @@ class Maps:
         An empty relation stays only as long as it is the only one: then it says that an access was
         found, and that it reads nothing.
         """
-        if found.is_known_empty and self.maps:
-            return
-        exact = found.with_grade("exact")
-        if found is not exact and exact in self.maps:
-            return
-        self.maps.pop(exact.with_grade("may"), None)
-        if self.maps and next(iter(self.maps)).is_known_empty:
-            self.maps.clear()
+        if self.maps:
+            if found in self.maps or found.is_known_empty:
+                return
+            if next(iter(self.maps)).is_known_empty:
+                self.maps.clear()
+            for other in self.maps:
+                if other.grade != found.grade and other.with_grade(found.grade) == found:
+                    if found.grade == "exact":
+                        del self.maps[other]
+                        break
+                    return
         self.maps[found] = None
 
     def add_composed(

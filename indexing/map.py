@@ -67,7 +67,8 @@ class RuntimeVariable:
     @property
     def is_fixed(self) -> bool:
         """It can have only one value, whatever its source holds."""
-        return self.variable.lower == self.variable.upper
+        bounds = self.variable.bounds
+        return bounds[0] == bounds[1] and self.clamp in (None, bounds)
 
     @property
     def expr(self) -> Expr:
@@ -172,8 +173,12 @@ class IndexingMap:
         constraints: Iterable[Constraint] = (),
         grade: Grade = "exact",
     ) -> IndexingMap:
-        """A map over these variables, with results that may be variables and numbers too."""
-        return cls(
+        """A map over these variables, with results that may be variables and numbers too.
+
+        Raises:
+            ValueError: an expression has a variable that is none of these.
+        """
+        made = cls(
             tuple(dims),
             tuple(ranges),
             tuple(runtime),
@@ -181,6 +186,13 @@ class IndexingMap:
             tuple(constraints),
             grade,
         )
+        exprs = [*made.results, *[c.expr for c in made.constraints]]
+        exprs += [expr for rt in made.runtime for expr in rt.index]
+        strange = {v for expr in exprs for v in expr.variables()}.difference(made.variables)
+        if strange:
+            named = sorted(map(repr, strange))
+            raise ValueError(f"{named[0]} is none of the variables {made.variables}")
+        return made
 
     @classmethod
     def over(

@@ -29,8 +29,17 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
+from hlo.bind import agrees
 from hlo.op import Op
-from hlo.shape import UNBOUNDED, AnyShape, Shape, leaves
+from hlo.shape import (
+    UNBOUNDED,
+    AnyShape,
+    BufferShape,
+    OpaqueShape,
+    Shape,
+    TupleShape,
+    leaves,
+)
 from indexing.access import Unknown
 from indexing.map import IndexingMap
 
@@ -138,26 +147,38 @@ class MappedOp(Op):
         exact: bool,
     ) -> tuple[Maps | Unknown, ...]:
         """The answer of the op's own method; no map where there is no element to speak of."""
+        if reason := self._misuse(out, operands):
+            return (Unknown(reason),) * len(operands)
         leaf = leaves(out)[output][1]
-        nothing: tuple[Maps | Unknown, ...] = ((),) * len(operands)
-        if not isinstance(leaf, Shape):
-            return nothing
-        unbounded = [s for s in (leaf, *operands) if isinstance(s, Shape) and UNBOUNDED in s.dims]
-        if unbounded:
-            unknown = Unknown(f"{unbounded[0]} has a dimension of unknown size")
-            return (unknown,) * len(operands)
-        if leaf.size == 0:
-            return nothing
+        if not isinstance(leaf, Shape) or leaf.size == 0:
+            return ((),) * len(operands)
         method = getattr(type(self), direction)
         options = {"exact": exact, "output": output}
         wanted = {name: options[name] for name in _options(method)}
         entries = self._entries(method(self, leaf, *operands, **wanted))
         return tuple(
             [
-                _maps(entry) if isinstance(shape, Shape) and shape.size else ()
+                () if isinstance(shape, OpaqueShape) or not shape.size else _maps(entry)
                 for entry, shape in zip(entries, operands, strict=True)
+                if isinstance(shape, Shape | OpaqueShape)  # by `_misuse`
             ]
         )
+
+    def _misuse(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> str:
+        """Why nothing can be said for such shapes; empty if something can."""
+        for shape in operands:
+            if isinstance(shape, TupleShape | BufferShape):
+                return f"an operand of {self.opcode} is {shape}, no array"
+        for _, leaf in leaves(TupleShape((out, *operands))):
+            if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
+                return f"{leaf} has a dimension of unknown size"
+        if len(operands) < self.least or (self.most is not None and len(operands) > self.most):
+            return f"{self.opcode} is given {len(operands)} operands"
+        if broken := self.first_fault(operands):
+            rule, fault = broken
+            return f"{self.opcode} {rule.label} does not hold: {fault.label}"
+        inferred = self.infer_shape(*operands)
+        return "" if agrees(out, inferred) else f"{self.opcode} is {inferred}, not {out}"
 
     def _entries(self, answer: Any) -> Entries:
         """One entry per operand from what a method gives."""
@@ -228,10 +249,10 @@ class BinaryOp(MappedOp):
     def infer_shape(self, left: Shape, right: Shape) -> AnyShape: ...
 
     @abstractmethod
-    def output_to_input(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]: ...
+    def output_to_input(self, out: Shape, left: Shape, right: Shape) -> Entries: ...
 
     @abstractmethod
-    def input_to_output(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]: ...
+    def input_to_output(self, out: Shape, left: Shape, right: Shape) -> Entries: ...
 
 
 class TernaryOp(MappedOp):

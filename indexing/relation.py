@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, product
+from typing import Final, Literal, TypeAlias
+
 from indexing.map import Difference, IndexingMap, RuntimeVariable
 from simplifier import exact
 from simplifier.linear import Variable
+
+Pair: TypeAlias = tuple[RuntimeVariable | None, RuntimeVariable | None]
+Pairs: TypeAlias = Sequence[Pair]
+
+_MOST_PAIRINGS: Final = 64
 
 
 class UndecidedError(RuntimeError):
@@ -37,7 +46,6 @@ def difference(first: IndexingMap, second: IndexingMap) -> Difference | None:
     """
     if first == second:
         return None
-    runtime = _matched(first, second)
     spaces = [(len(m.dims), len(m.results)) for m in (first, second)]
     if spaces[0] != spaces[1]:
         if is_empty(first) and is_empty(second):
@@ -46,16 +54,30 @@ def difference(first: IndexingMap, second: IndexingMap) -> Difference | None:
             f"maps of different spaces: {spaces[0][0]} dimensions to {spaces[0][1]} results, and "
             f"{spaces[1][0]} to {spaces[1][1]}:\n  {first}\n  {second}"
         )
-    left = _relation(first, [a for a, _ in runtime])
-    right = _relation(second, [b for _, b in runtime])
+    found: Difference | None = None
+    for pairs in _pairings(first, second):
+        found = _difference(first, second, pairs)
+        if found is None:
+            break
+    return found
+
+
+def _difference(first: IndexingMap, second: IndexingMap, pairs: Pairs) -> Difference | None:
+    """A difference, if runtime variables in pairs are the same value.
+
+    The element that each of them is counts as a further result: they are the same value only if it
+    is the same element.
+    """
+    left = _relation(first, pairs)
+    right = _relation(second, [(b, a) for a, b in pairs])
     found = exact.difference(left, right)
     if isinstance(found, exact.Undecided):
         raise UndecidedError(f"is {first} equal to {second}? {found}")
     if found is None:
         return None
-    names = [v.name for v in left.inputs]
-    at = dict(zip(names, found.point, strict=True))
-    return Difference(at, found.results, "first" if found.in_first else "second")
+    at = dict(zip([v.name for v in left.inputs], found.point, strict=True))
+    in_first: Literal["first", "second"] = "first" if found.in_first else "second"
+    return Difference(at, found.results[: len(first.results)], in_first)
 
 
 def to_isl(asked: IndexingMap) -> object:
@@ -67,32 +89,54 @@ def to_isl(asked: IndexingMap) -> object:
     return exact.to_isl(relation, parameters)
 
 
-def _relation(asked: IndexingMap, runtime: list[Variable]) -> exact.Relation:
-    inputs = (*asked.dims, *runtime)
+def _relation(asked: IndexingMap, pairs: Iterable[Pair]) -> exact.Relation:
+    """`asked`, whose runtime variables come first in `pairs`; some are only in the other map."""
+    inputs = (*asked.dims, *[_variable(*pair) for pair in pairs])
     hidden = [v for v in asked.variables if v not in inputs]
-    return exact.Relation(inputs, tuple(hidden), asked.results, asked.constraints)
+    elements = [expr for mine, other in pairs if mine and other for expr in mine.index]
+    return exact.Relation(inputs, tuple(hidden), (*asked.results, *elements), asked.constraints)
 
 
-def _matched(first: IndexingMap, second: IndexingMap) -> list[tuple[Variable, Variable]]:
-    """Pairs of runtime variables that have the same value; one that only one map has is a pair with
-    a variable of its own on the other side, of which that map does not depend."""
-    pairs: list[tuple[Variable, Variable]] = []
-    left = list(second.runtime)
-    for rt in first.runtime:
-        other = next((o for o in left if _same(rt, o)), None)
-        if other is None:
-            pairs.append((rt.variable, Variable(f"only_first.{rt.name}", *rt.variable.bounds)))
-        else:
-            left.remove(other)
-            pairs.append((rt.variable, other.variable))
-    for rt in left:
-        pairs.append((Variable(f"only_second.{rt.name}", *rt.variable.bounds), rt.variable))
-    return pairs
+def _variable(mine: RuntimeVariable | None, other: RuntimeVariable | None) -> Variable:
+    if mine:
+        return mine.variable
+    assert other, "a pair has a runtime variable of one map at least"
+    return Variable(f"other.{other.name}", *other.variable.bounds)
 
 
-def _same(a: RuntimeVariable, b: RuntimeVariable) -> bool:
-    """Both are the same element of the same source; without a source, they have the same name."""
+def _pairings(first: IndexingMap, second: IndexingMap) -> Iterator[Pairs]:
+    """Ways to pair the runtime variables that may be the same value, the likeliest first.
+
+    Those of one source may be paired in several ways, unless their elements are written alike.  A
+    variable that only one map has is paired with `None`: the other map does not depend on it.
+    """
+    pairs: list[Pair] = []
+    left, right = list(first.runtime), list(second.runtime)
+    for mine in first.runtime:
+        same = [other for other in right if _may_be_same(mine, other)]
+        alike = [other for other in same if _element(mine) == _element(other)]
+        if alike:
+            pairs.append((mine, alike[0]))
+            left.remove(mine)
+            right.remove(alike[0])
+    choices = [[*[o for o in right if _may_be_same(mine, o)], None] for mine in left]
+    different = (
+        choice
+        for choice in product(*choices)
+        if len({id(o) for o in choice if o}) == sum(o is not None for o in choice)
+    )
+    for choice in islice(different, _MOST_PAIRINGS):
+        alone: list[Pair] = [(None, other) for other in right if other not in choice]
+        yield [*pairs, *zip(left, choice, strict=True), *alone]
+
+
+def _may_be_same(a: RuntimeVariable, b: RuntimeVariable) -> bool:
+    """Both are an element of the same source; without a source, they have the same name."""
     if a.source is None or b.source is None:
         return a.name == b.name
-    same_element = list(map(str, a.index)) == list(map(str, b.index))
-    return a.source is b.source and a.clamp == b.clamp and same_element
+    same_source = a.source is b.source or (isinstance(a.source, int) and a.source == b.source)
+    return same_source and a.clamp == b.clamp and len(a.index) == len(b.index)
+
+
+def _element(of: RuntimeVariable) -> list[str]:
+    return [str(expr) for expr in of.index]

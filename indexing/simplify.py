@@ -37,15 +37,32 @@ def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
     return simple
 
 
-@lru_cache(maxsize=1 << 14)
 def composed_and_simplified(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    """``first.then(second).simplify()``, remembered: programs repeat themselves."""
+    """``first.then(second).simplify()``, remembered: programs repeat themselves.
+
+    Runtime variables lead to a module's instructions, which no memory shall keep alive.
+    """
+    if first.runtime or second.runtime:
+        return _simplified(composed(first, second))
+    return _composed_and_simplified(first, second)
+
+
+@lru_cache(maxsize=1 << 14)
+def _composed_and_simplified(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     return simplified(composed(first, second))
 
 
-@lru_cache(maxsize=1 << 14)
 def simplified(original: IndexingMap) -> IndexingMap:
     """The same relation in its simplest form; see `IndexingMap.simplify`."""
+    return _simplified(original) if original.runtime else _simplified_once(original)
+
+
+@lru_cache(maxsize=1 << 14)
+def _simplified_once(original: IndexingMap) -> IndexingMap:
+    return _simplified(original)
+
+
+def _simplified(original: IndexingMap) -> IndexingMap:
     if original.is_known_empty:
         return IndexingMap.empty(original.dims, len(original.results))
     domain = tightened(original.variables, original.constraints)
@@ -90,6 +107,8 @@ def without_unused(current: IndexingMap) -> IndexingMap:
     free = [*current.ranges, *[rt.variable for rt in current.runtime]]
     if not free:
         return current
+    if current.is_known_empty:
+        return IndexingMap.empty(current.dims, len(current.results))
     used = _used(current)
     if all(v in used for v in free):
         return current
@@ -186,12 +205,16 @@ def _numbered(current: IndexingMap) -> IndexingMap:
         return current
     place = {v: k for k, v in enumerate(_order(current))}
     ranges = sorted(current.ranges, key=place.__getitem__)
-    runtime = sorted(current.runtime, key=lambda rt: place[rt.variable])
+    runtime = list(current.runtime)
     names = {v: f"s{k}" for k, v in enumerate(ranges)}
-    names |= {rt.variable: f"rt{k}" for k, rt in enumerate(runtime)}
-    if any(v.name in names.values() for v in current.dims):
+    if all(rt.source is not None for rt in runtime):  # else the name is all that tells what it is
+        runtime.sort(key=lambda rt: place[rt.variable])
+        names |= {rt.variable: f"rt{k}" for k, rt in enumerate(runtime)}
+    if any(v.name in names.values() for v in current.variables if v not in names):
         return current
-    renamed = {v: v.renamed(name) for v, name in names.items()}
+    renamed = {
+        v: v.renamed(names.get(v, v.name)) for v in (*ranges, *[rt.variable for rt in runtime])
+    }
     if tuple(ranges) == current.ranges and all(v is new for v, new in renamed.items()):
         if tuple(runtime) == current.runtime:
             return current

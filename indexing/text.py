@@ -99,8 +99,7 @@ def _map(tokens: Tokens) -> IndexingMap:
         tokens.expect(":", "after 'domain'")
         while tokens.next.kind != "end":
             _domain_entry(tokens, free, bounds, constraints)
-            if not tokens.took(","):
-                break
+            tokens.took(",")  # `pretty_text` ends the line instead
     for name, token in declared.items():
         if name not in bounds:
             tokens.fail(

@@ -20,8 +20,7 @@ from simplifier.interval import Interval, intersected, scaled
 from simplifier.linear import Expr, Floor, Variable, added
 from simplifier.substitute import Substitution
 
-# Bounds can chase each other in small steps (x <= y - 1, y <= x - 1); each round stays exact, so
-# stopping early only leaves bounds that are wider than they could be.
+# Bounds can chase each other in small steps (x < y, y < z, z < x); ISL ends that at once.
 _ROUNDS = 8
 
 
@@ -54,8 +53,8 @@ def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) 
     """The same points with tighter variable bounds, and with simpler and fewer constraints."""
     now = list(variables)
     left = merged(constraints)
-    for _ in range(_ROUNDS):
-        bounds = _propagated(left)
+    for round_ in range(_ROUNDS + 1):
+        bounds = _propagated(left) if round_ < _ROUNDS else _exact(now, left)
         changed = {
             v: Variable(v.name, *intersected(v.bounds, bounds[v]))
             for v in now
@@ -95,6 +94,20 @@ def _without_floors(expr: Expr, zeros: Sequence[Expr]) -> Expr:
 
 def _floors(expr: Expr) -> int:
     return sum(isinstance(atom, Floor) for atom, _ in expr.terms)
+
+
+def _exact(variables: Sequence[Variable], left: Sequence[Constraint]) -> dict[Variable, Interval]:
+    """The bounds that the variables have among the points, where ISL can tell."""
+    from simplifier import exact  # loads ISL
+
+    found: dict[Variable, Interval] = {}
+    for variable in {v: None for c in left for v in c.expr.variables()}:
+        bounds = exact.bounds(variables, left, variable.as_expr())
+        if bounds is None:
+            return {variable: (1, 0)}
+        if not isinstance(bounds, exact.Undecided):
+            found[variable] = bounds
+    return found
 
 
 def _propagated(constraints: Iterable[Constraint]) -> dict[Variable, Interval]:

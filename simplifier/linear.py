@@ -92,7 +92,7 @@ class Variable(Arithmetic):
         self = super().__new__(cls)
         self.name, self.lower, self.upper, self._expr = name, lower, upper, None
         prefix, number = _SPLIT_NAME.fullmatch(name).groups()  # type: ignore[union-attr]  # always
-        self.key = (0, prefix, int(number or -1), name, lower, upper)
+        self.key = (0, prefix, len(number), number, lower, upper)  # d2 before d10
         cls._known[name, lower, upper] = self
         return self
 

@@ -278,4 +278,4 @@ class _Shunting:
             return left % divisor
         if divisor < 0:
             left, divisor = -left, -divisor
-        return left // divisor if operator.text == "floordiv" else -(-left // divisor)
+        return left // divisor if operator.text == "floordiv" else (left + divisor - 1) // divisor

@@ -40,7 +40,7 @@ class Broadcast(UnaryOp):
 
     @constraint("C1", "dimensions has one entry for each dimension of the operand")
     def fits(self, operand: Shape) -> Fault:
-        return count_fault(self.dimensions, operand.rank, "operand dimensions", "dimensions")
+        return count_fault(self.dimensions, operand.rank, "operand dimension", "dimensions")
 
     @constraint("C2", "dimensions are different dimensions of the result")
     def names_dimensions(self, operand: Shape) -> Fault:

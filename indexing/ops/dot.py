@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from string import ascii_letters
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,8 +20,11 @@ from hlo.op import (
     op,
 )
 from hlo.shape import ELEMENT_TYPES, dtype
+from indexing.access import Unknown
 from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, BinaryOp, placed
+from indexing.op import Array, BinaryOp, Entries, placed
+
+_SPARSE = Unknown("the dot has structured sparsity")
 
 
 @op(
@@ -37,7 +41,13 @@ from indexing.op import Array, BinaryOp, placed
     ],
 )
 class Dot(BinaryOp):
-    """``out[b, l, r] = Σ_c left[b, l, c] · right[b, r, c]``, each at the dimensions so named."""
+    """``out[b, l, r] = Σ_c left[b, l, c] · right[b, r, c]``, each at the dimensions so named.
+
+    With structured sparsity, an operand holds only some of its elements along a contracted
+    dimension, and a further operand says which; no map is given then.
+    """
+
+    most: ClassVar[int | None] = 4
 
     shape: Shape | None = declared(default=None)
     lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
@@ -49,21 +59,23 @@ class Dot(BinaryOp):
     sparsity: str = attribute(raw, default="")
 
     @constraint("C1", "lhs dimensions are different dimensions of the left operand")
-    def names_left(self, left: Shape, right: Shape) -> Fault:
+    def names_left(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
         both = (*self.lhs_batch_dims, *self.lhs_contracting_dims)
         return dimensions_fault(both, left.rank, "lhs_contracting_dims")
 
     @constraint("C2", "rhs dimensions are different dimensions of the right operand")
-    def names_right(self, left: Shape, right: Shape) -> Fault:
+    def names_right(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
         both = (*self.rhs_batch_dims, *self.rhs_contracting_dims)
         return dimensions_fault(both, right.rank, "rhs_contracting_dims")
 
     @constraint("C3", "both operands have as many batch dimensions, of the same sizes")
-    def same_batch(self, left: Shape, right: Shape) -> Fault:
+    def same_batch(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
         return _pairs_fault(left, right, self.lhs_batch_dims, self.rhs_batch_dims, "rhs_batch_dims")
 
     @constraint("C4", "both operands have as many contracting dimensions, of the same sizes")
-    def same_contracting(self, left: Shape, right: Shape) -> Fault:
+    def same_contracting(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
+        if self.sparsity:
+            return HOLDS
         return _pairs_fault(
             left,
             right,
@@ -71,6 +83,13 @@ class Dot(BinaryOp):
             self.rhs_contracting_dims,
             "rhs_contracting_dims",
         )
+
+    @constraint("C5", "there are two operands, and one more for each sparse one")
+    def has_operands(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
+        wanted = len(self.sparsity.split("_")) if self.sparsity else 0
+        if len(metadata) == wanted:
+            return HOLDS
+        return Fault(f"{2 + len(metadata)} operands are given, {2 + wanted} are needed")
 
     def _free(self, left: int, right: int) -> tuple[list[int], list[int]]:
         """The dimensions of each operand that are neither batch nor contracting, by their ranks."""
@@ -81,16 +100,16 @@ class Dot(BinaryOp):
             [k for k in range(right) if k not in theirs],
         )
 
-    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+    def infer_shape(self, left: Shape, right: Shape, *metadata: Shape) -> Shape:
         ours, theirs = self._free(left.rank, right.rank)
         batch = [left.dims[k] for k in self.lhs_batch_dims]
         sizes = [*batch, *[left.dims[k] for k in ours], *[right.dims[k] for k in theirs]]
         widest = max((left, right), key=lambda s: ELEMENT_TYPES[s.element_type].bits)
         return (self.shape or widest).with_dims(sizes)
 
-    def output_to_input(
-        self, out: Shape, left: Shape, right: Shape
-    ) -> tuple[IndexingMap, IndexingMap]:
+    def output_to_input(self, out: Shape, left: Shape, right: Shape, *metadata: Shape) -> Entries:
+        if self.sparsity:
+            return (_SPARSE,) * (2 + len(metadata))
         ours, theirs = self._free(left.rank, right.rank)
         i, s = dims(out), ranges(*[left.dims[k] for k in self.lhs_contracting_dims])
         batch = len(self.lhs_batch_dims)
@@ -106,9 +125,9 @@ class Dot(BinaryOp):
             IndexingMap.of(i, placed(right.rank, of_right), ranges=s),
         )
 
-    def input_to_output(
-        self, out: Shape, left: Shape, right: Shape
-    ) -> tuple[IndexingMap, IndexingMap]:
+    def input_to_output(self, out: Shape, left: Shape, right: Shape, *metadata: Shape) -> Entries:
+        if self.sparsity:
+            return (_SPARSE,) * (2 + len(metadata))
         ours, theirs = self._free(left.rank, right.rank)
         j, s = dims(left), ranges(*[right.dims[k] for k in theirs])
         from_left = [*[j[k] for k in self.lhs_batch_dims], *[j[k] for k in ours], *s]
@@ -146,7 +165,7 @@ class Dot(BinaryOp):
 def _pairs_fault(
     left: Shape, right: Shape, ours: tuple[int, ...], theirs: tuple[int, ...], at: str
 ) -> Fault:
-    if fault := count_fault(theirs, len(ours), "of the left operand", at):
+    if fault := count_fault(theirs, len(ours), "one of the left operand", at):
         return fault
     for k, n in zip(ours, theirs, strict=True):
         if left.dims[k] != right.dims[n]:

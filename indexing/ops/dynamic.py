@@ -99,7 +99,7 @@ class DynamicSlice(VariadicOp):
     @constraint("C1", "dynamic_slice_sizes has one entry for each dimension of the operand")
     def fits(self, *operands: Shape) -> Fault:
         sizes = self.dynamic_slice_sizes
-        return count_fault(sizes, operands[0].rank, "operand dimensions", "dynamic_slice_sizes")
+        return count_fault(sizes, operands[0].rank, "operand dimension", "dynamic_slice_sizes")
 
     @constraint("C2", "the window is not larger than the operand in any dimension")
     def stays_inside(self, *operands: Shape) -> Fault:

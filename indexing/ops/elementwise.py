@@ -17,7 +17,7 @@ import numpy as np
 
 from hlo.attributes import enum, integer
 from hlo.op import HOLDS, Fault, Op, Shape, attribute, constraint, declared, op
-from hlo.shape import ELEMENT_TYPES, dtype
+from hlo.shape import ELEMENT_TYPES, AnyShape, dtype
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, BinaryOp, Entry, TernaryOp, UnaryOp, every_element
 from indexing.ops import numerics
@@ -72,11 +72,12 @@ def type_fault(opcode: str, takes: tuple[str, ...], shape: Shape, number: int) -
     return Fault(f"operand {number} is {shape.element_type}; {opcode} takes {names}", number)
 
 
-def dims_fault(first: Shape, other: Shape, number: int) -> Fault:
-    """The fault of an operand that has other dimensions than the first."""
-    if first.dims == other.dims:
+def dims_fault(shapes: tuple[Shape, ...], number: int, like: int) -> Fault:
+    """The fault of operand `number` having other dimensions than operand `like`."""
+    if shapes[number].dims == shapes[like].dims:
         return HOLDS
-    label = f"operand {number} is {_dims(other)}, operand 0 is {_dims(first)}"
+    ours, theirs = _dims(shapes[number]), _dims(shapes[like])
+    label = f"operand {number} is {ours}, operand {like} is {theirs}"
     return Fault(label, number, "HLO broadcasts nothing by itself: write a broadcast instruction")
 
 
@@ -100,7 +101,7 @@ class UnaryElementwise(UnaryOp):
     def takes_type(self, operand: Shape) -> Fault:
         return type_fault(self.opcode, self.takes, operand, 0)
 
-    def infer_shape(self, operand: Shape) -> Shape:
+    def infer_shape(self, operand: Shape) -> AnyShape:
         return operand.with_layout(None)
 
     def output_to_input(self, out: Shape, operand: Shape) -> Entry:
@@ -122,7 +123,7 @@ class BinaryElementwise(BinaryOp):
 
     @constraint("C2", "the operands have the same dimensions")
     def same_dims(self, left: Shape, right: Shape) -> Fault:
-        return dims_fault(left, right, 1)
+        return dims_fault((left, right), 1, like=0)
 
     @constraint("C3", "the operands have the same element type")
     def same_types(self, left: Shape, right: Shape) -> Fault:
@@ -231,7 +232,6 @@ _UNARY = [
     Row("exponential",           "e^x",                    np.exp,                 ANALYTIC),
     Row("exponential-minus-one", "e^x − 1",                np.expm1,               ANALYTIC),
     Row("floor",                 "⌊x⌋",                    np.floor,               FLOATS),
-    Row("imag",                  "Im x",                   np.imag,                ANALYTIC, part),
     Row("is-finite",             "x is finite",            np.isfinite,            FLOATS, pred),
     Row("log",                   "ln x",                   np.log,                 ANALYTIC),
     Row("log-plus-one",          "ln(x + 1)",              np.log1p,               ANALYTIC),
@@ -255,8 +255,8 @@ _BINARY = [
     #   opcode                    formula                function                   types
     Row("add",                    "x + y",               np.add,                    ANY),
     Row("and",                    "x ∧ y, bit by bit",   np.bitwise_and,            BITS),
-    Row("atan2",                  "angle of (y, x)",     np.arctan2,                FLOATS),
-    Row("complex",                "x + y·√−1",           lambda x, y: x + 1j * y,   FLOATS, whole),
+    Row("atan2",                  "angle of (y, x)",     numerics.angle,            ANALYTIC),
+    Row("complex",                "x + y·√−1",           numerics.complex_number,   FLOATS, whole),
     Row("divide",                 "x / y",               numerics.divide,           NUMBERS),
     Row("maximum",                "max(x, y)",           np.maximum,                ANY),
     Row("minimum",                "min(x, y)",           np.minimum,                ANY),
@@ -312,7 +312,8 @@ class Compare(BinaryElementwise):
     def kernel(self, left: Array, right: Array) -> Array:
         if self.type == "TOTALORDER" and not numerics.is_integer(left):
             left, right = numerics.total_order(left), numerics.total_order(right)
-        return np.asarray(_COMPARISONS[self.direction](left, right))
+        with np.errstate(invalid="ignore"):
+            return np.asarray(_COMPARISONS[self.direction](left, right))
 
 
 @op(
@@ -320,10 +321,37 @@ class Compare(BinaryElementwise):
     samples=["f32[2,3]{0,1} copy(f32[2,3] p)", "pred[] copy(pred[] p)", "s8[0] copy(s8[0] p)"],
 )
 class Copy(UnaryElementwise):
-    """``out[i] = operand[i]``, in another place or layout."""
+    """``out[i] = operand[i]``, in another place or layout; rarely of a whole tuple."""
+
+    takes_arrays: ClassVar[bool] = False
+
+    def takes_type(self, operand: AnyShape) -> Fault:
+        return HOLDS
+
+    def infer_shape(self, operand: AnyShape) -> AnyShape:
+        return operand.with_layout(None) if isinstance(operand, Shape) else operand
 
     def kernel(self, operand: Array) -> Array:
         return operand.copy()
+
+
+@op("imag", samples=["f32[2,3] imag(c64[2,3] p)", "f32[5] imag(f32[5] p)"])
+class Imag(UnaryElementwise):
+    """``out[i] = Im operand[i]``: 0 for real numbers, of which nothing is read."""
+
+    takes: ClassVar[tuple[str, ...]] = ANALYTIC
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return operand.with_element_type(part(operand.element_type)).with_layout(None)
+
+    def output_to_input(self, out: Shape, operand: Shape) -> Entry:
+        return IndexingMap.identity(out) if operand.element_type in _PARTS else ()
+
+    def input_to_output(self, out: Shape, operand: Shape) -> Entry:
+        return self.output_to_input(out, operand)
+
+    def kernel(self, operand: Array) -> Array:
+        return np.imag(operand)
 
 
 @op(
@@ -391,7 +419,8 @@ class StochasticConvert(BinaryElementwise):
         return left.with_element_type(self.shape.element_type).with_layout(None)
 
     def kernel(self, left: Array, right: Array) -> Array:
-        return numerics.stochastically_converted(left, right, dtype(self.shape.element_type))
+        with np.errstate(all="ignore"):
+            return numerics.stochastically_converted(left, right, dtype(self.shape.element_type))
 
 
 @op(
@@ -501,7 +530,7 @@ class Select(TernaryElementwise):
     def has_predicate(self, first: Shape, second: Shape, third: Shape) -> Fault:
         if first.element_type != "pred":
             return Fault(f"operand 0 is {first.element_type}", 0, "compare it with something")
-        return dims_fault(second, first, 0) if first.rank else HOLDS
+        return dims_fault((first, second), 0, like=1) if first.rank else HOLDS
 
     @constraint("C2", "both values have the same shape")
     def same_shapes(self, first: Shape, second: Shape, third: Shape) -> Fault:
@@ -533,9 +562,11 @@ class Clamp(TernaryElementwise):
 
     @constraint("C1", "the bounds have the dimensions of the second operand or are scalars")
     def has_bounds(self, first: Shape, second: Shape, third: Shape) -> Fault:
-        return (first.rank and _bound_fault(second, first, 0)) or (
-            (third.rank and _bound_fault(second, third, 2)) or HOLDS
-        )
+        shapes = first, second, third
+        for number in (0, 2):
+            if shapes[number].rank and (fault := dims_fault(shapes, number, like=1)):
+                return fault
+        return HOLDS
 
     @constraint("C2", "all operands have the same element type")
     def same_types(self, first: Shape, second: Shape, third: Shape) -> Fault:
@@ -550,9 +581,3 @@ class Clamp(TernaryElementwise):
 
     def kernel(self, first: Array, second: Array, third: Array) -> Array:
         return np.minimum(np.maximum(second, first), third)
-
-
-def _bound_fault(value: Shape, bound: Shape, number: int) -> Fault:
-    if value.dims == bound.dims:
-        return HOLDS
-    return Fault(f"operand {number} is {_dims(bound)}, operand 1 is {_dims(value)}", number)

@@ -49,7 +49,7 @@ from simplifier.linear import Affine, Variable
         "start_index_map={1,0}, index_vector_dim=0, slice_sizes={3,2}",
         "f32[2] gather(f32[5] p, s32[1] i), offset_dims={0}, collapsed_slice_dims={}, "
         "start_index_map={0}, index_vector_dim=0, slice_sizes={2}",
-        "f32[3,2] gather(f32[5,3,2] p, s32[2,3] i), offset_dims={}, collapsed_slice_dims={0}, "
+        "f32[2,3] gather(f32[5,3,2] p, s32[2,3] i), offset_dims={}, collapsed_slice_dims={0}, "
         "start_index_map={0}, operand_batching_dims={1,2}, start_indices_batching_dims={1,0}, "
         "index_vector_dim=2, slice_sizes={1,1,1}",
         "f32[3,2] gather(f32[4,5] p, s32[3,2] i), offset_dims={1}, collapsed_slice_dims={0}, "
@@ -87,12 +87,12 @@ class Gather(BinaryOp):
     def maps_starts(self, left: Shape, right: Shape) -> Fault:
         count = self._components(right)
         return count_fault(
-            self.start_index_map, count, "components in an index vector", "start_index_map"
+            self.start_index_map, count, "component of an index vector", "start_index_map"
         ) or dimensions_fault(self.start_index_map, left.rank, "start_index_map")
 
     @constraint("C4", "slice_sizes has a size for each operand dimension that fits into it")
     def has_windows(self, left: Shape, right: Shape) -> Fault:
-        if fault := count_fault(self.slice_sizes, left.rank, "operand dimensions", "slice_sizes"):
+        if fault := count_fault(self.slice_sizes, left.rank, "operand dimension", "slice_sizes"):
             return fault
         for k, (taken, size) in enumerate(zip(self.slice_sizes, left.dims, strict=True)):
             if not 0 <= taken <= size:
@@ -114,14 +114,14 @@ class Gather(BinaryOp):
     def offsets(self, left: Shape, right: Shape) -> Fault:
         windowed, batch = self._windowed(left.rank), self._batch_sizes(right)
         return count_fault(
-            self.offset_dims, len(windowed), "windowed dimensions", "offset_dims"
+            self.offset_dims, len(windowed), "windowed dimension", "offset_dims"
         ) or dimensions_fault(self.offset_dims, len(windowed) + len(batch), "offset_dims")
 
     @constraint("C7", "batching dimensions come in pairs of the same size, none with a start index")
     def pairs_batching(self, left: Shape, right: Shape) -> Fault:
         ours, theirs = self.operand_batching_dims, self.start_indices_batching_dims
         at = "start_indices_batching_dims"
-        fault = count_fault(theirs, len(ours), "operand_batching_dims", at)
+        fault = count_fault(theirs, len(ours), "of operand_batching_dims", at)
         if fault := fault or dimensions_fault((*theirs, self.index_vector_dim), right.rank + 1, at):
             return fault
         for k, n in zip(ours, theirs, strict=True):

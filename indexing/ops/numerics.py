@@ -153,6 +153,19 @@ def stochastically_converted(x: Array, random: Array, dtype: np.dtype[Any]) -> A
 # ---------------------------------------------------------------- two operands
 
 
+def complex_number(real: Array, imaginary: Array) -> Array:
+    out = np.empty(real.shape, np.result_type(real.dtype, np.complex64))
+    out.real, out.imag = real, imaginary
+    return out
+
+
+def angle(y: Array, x: Array) -> Array:
+    """The angle of the point (x, y); for complex numbers ``−i·ln((x + i·y) / √(x² + y²))``."""
+    if y.dtype.kind != "c":
+        return np.asarray(np.arctan2(y, x))
+    return np.asarray(-1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y))).astype(y.dtype)
+
+
 def divide(a: Array, b: Array) -> Array:
     return on_integers(_quotient)(a, b) if is_integer(a) else np.asarray(a / b)
 
@@ -175,11 +188,16 @@ def shift_left(a: Array, b: Array) -> Array:
 
 
 def shift_arithmetic(a: Array, b: Array) -> Array:
-    return on_integers(lambda x, y, bits: x >> (y if 0 <= y < bits else bits))(a, b)
+    """The highest bit fills up, whether it is a sign or not."""
+    return on_integers(lambda x, y, bits: _signed(x, bits) >> (y if 0 <= y < bits else bits))(a, b)
 
 
 def shift_logical(a: Array, b: Array) -> Array:
     return on_integers(lambda x, y, bits: (x % (1 << bits)) >> y if 0 <= y < bits else 0)(a, b)
+
+
+def _signed(value: int, bits: int) -> int:
+    return value - (1 << bits) if value >> (bits - 1) == 1 else value
 
 
 def _quotient(a: int, b: int, bits: int) -> int:

@@ -16,7 +16,7 @@ from simplifier.linear import Variable
     "pad",
     samples=[
         "f32[15,3] pad(f32[5,4] p, f32[] v), padding=-1_3_2x2_-3",
-        "f32[10,8] pad(f32[2,8] p, f32[] v), padding=1_7x0_0",
+        "f32[6,3] pad(f32[2,3] p, f32[] v), padding=1_3x0_0",
         "f32[5] pad(f32[7] p, f32[] v), padding=-3_-5_1",
         "f32[3,2] pad(f32[3,2] p, f32[] v), padding=0_0x0_0",
         "f32[4] pad(f32[0] p, f32[] v), padding=1_3_2",
@@ -35,7 +35,7 @@ class Pad(BinaryOp):
 
     @constraint("C1", "padding has one entry for each dimension of the operand")
     def fits(self, left: Shape, right: Shape) -> Fault:
-        return count_fault(self.padding, left.rank, "operand dimensions", "padding")
+        return count_fault(self.padding, left.rank, "operand dimension", "padding")
 
     @constraint("C2", "interior padding is not negative, and no dimension gets a negative size")
     def leaves_sizes(self, left: Shape, right: Shape) -> Fault:

@@ -38,7 +38,7 @@ def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
         "f32[6,3] reduce-window(f32[6,7] p, f32[] z), window={size=3x2 stride=2x3 pad=3_2x2_0 "
         "lhs_dilate=2x1 rhs_dilate=2x1}, to_apply=add",
         "f32[5] reduce-window(f32[8] p, f32[] z), window={size=2 pad=-1_-1}, to_apply=maximum",
-        "f32[7,17] reduce-window(f32[13,17] p, f32[] z), "
+        "f32[3,5] reduce-window(f32[5,5] p, f32[] z), "
         "window={size=3x2 stride=2x1 pad=1_1x0_1}, to_apply=add",
         "f32[3,5] reduce-window(f32[2,3] p, f32[] z), window={size=1x1 lhs_dilate=2x2}, "
         "to_apply=add",
@@ -57,7 +57,7 @@ class ReduceWindow(VariadicOp):
     """
 
     least: ClassVar[int] = 2
-    window: tuple[WindowDimension, ...] = attribute(window)
+    window: tuple[WindowDimension, ...] = attribute(window, default=())
     to_apply: str = attribute(computation)
 
     @constraint("C1", "the operands are arrays of the same sizes, then an init scalar for each")
@@ -66,7 +66,7 @@ class ReduceWindow(VariadicOp):
 
     @constraint("C2", "the window has one entry for each dimension of the arrays")
     def fits(self, *operands: Shape) -> Fault:
-        return count_fault(self.window, operands[0].rank, "operand dimensions", "window")
+        return count_fault(self.window, operands[0].rank, "operand dimension", "window")
 
     @constraint("C3", "sizes, strides and dilations of the window are positive")
     def is_window(self, *operands: Shape) -> Fault:

@@ -81,8 +81,8 @@ def _example(sizes: tuple[int, ...]) -> str:
     samples=[
         "f32[3,1,4] reshape(f32[2,6] p)",
         "f32[2,4,4] reshape(f32[4,8] p)",
-        "f32[32,3,4] reshape(f32[4,8,12] p)",
-        "f32[15,7] reshape(f32[5,21] p)",
+        "f32[6,2,2] reshape(f32[2,3,4] p)",
+        "f32[15,2] reshape(f32[5,6] p)",
         "f32[1,1] reshape(f32[] p)",
         "f32[] reshape(f32[1,1,1] p)",
         "f32[3,0] reshape(f32[0,7] p)",
@@ -121,7 +121,7 @@ class Reshape(UnaryOp):
     samples=[
         "f32[3,2] bitcast(f32[2,3]{0,1} p)",
         "f32[6,4]{0,1} bitcast(f32[2,3,4]{0,2,1} p)",
-        "f32[3,4,2,5]{2,1,3,0} bitcast(f32[3,5,4,2] p)",
+        "f32[3,2,2,5]{2,1,3,0} bitcast(f32[3,5,2,2] p)",
         "s32[6]{0} bitcast(f32[2,3]{1,0} p)",
         "f32[1,1] bitcast(f32[] p)",
         "u8[3,2,4]{0,1,2} bitcast(u16[3,4]{0,1} p)",

@@ -28,7 +28,7 @@ class Slice(UnaryOp):
 
     @constraint("C1", "slice has one entry for each dimension of the operand")
     def fits(self, operand: Shape) -> Fault:
-        return count_fault(self.slice, operand.rank, "operand dimensions", "slice")
+        return count_fault(self.slice, operand.rank, "operand dimension", "slice")
 
     @constraint("C2", "0 <= start <= limit <= size and stride >= 1 in each dimension")
     def stays_inside(self, operand: Shape) -> Fault:
