@@ -1,0 +1,67 @@
+# Needs Python >= 3.11, git and make; everything else is installed into $(VENV).
+#
+#   make demo     the indexing maps of every fusion of an attention module
+#   make test     all tests, documentation and notebooks
+#   make quick    the tests without the slow ones
+#   make check    formatting, lint, strict types
+#   make format   repair formatting and what lint can repair
+#   make docs     write the pages that are generated
+#   make bench    time and memory of parsing and of all maps (BENCH_FILES=... for other modules)
+#   make clean    remove $(VENV) and every cache
+
+VENV ?= .venv
+EXTRAS ?= dev,xla
+JOBS ?= auto
+BENCH_FILES ?=
+
+PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+DEMO := examples/attention.opt.hlo
+
+.PHONY: demo test quick check format docs bench clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.runs
+	$(BIN)/hlo-indexing maps $(DEMO) --opcode fusion
+
+test: $(VENV)/.develops
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+quick: $(VENV)/.develops
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
+
+check: $(VENV)/.develops
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+format: $(VENV)/.develops
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+
+docs: $(VENV)/.runs
+	$(BIN)/hlo-indexing ops --format markdown > docs/coverage.md
+
+bench: $(VENV)/.develops
+	$(BIN)/python -m benchmarks.parse $(BENCH_FILES)
+	$(BIN)/python -m benchmarks.maps $(BENCH_FILES)
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; name it with PYTHON=..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps make a second run start at once.
+$(VENV)/.runs: pyproject.toml | $(BIN)/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.develops: pyproject.toml | $(BIN)/python
+	$(PIP) -e '.[$(EXTRAS)]'
+	@touch $@ $(VENV)/.runs

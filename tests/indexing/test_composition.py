@@ -1,0 +1,203 @@
+"""``first.then(second)``: the join of two relations, with runtime variables that keep their source."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexing import IndexingMap, RuntimeVariable, dims, parse_map, ranges
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, Variable, as_expr
+from tests.oracles import (
+    boxes,
+    constraint_lists,
+    fuzz,
+    joined,
+    relation,
+    runtime_relations,
+    tree_expr,
+    trees,
+)
+
+# fmt: off
+TABLE = [
+    # first                                                second                                                             together, simplified
+    ("(d0) -> (d0 * 2), domain: d0 in [0, 4]",             "(d0) -> (d0 + 1), domain: d0 in [0, 9]",                          "(d0) -> (d0 * 2 + 1), domain: d0 in [0, 4]"),
+    ("(d0) -> (d0 * 2), domain: d0 in [0, 4]",             "(d0) -> (d0 + 1), domain: d0 in [0, 5]",                          "(d0) -> (d0 * 2 + 1), domain: d0 in [0, 2]"),
+    ("(d0) -> (d0 + 3), domain: d0 in [0, 4]",             "(d0) -> (d0), domain: d0 in [5, 6]",                              "(d0) -> (d0 + 3), domain: d0 in [2, 3]"),
+    ("(d0) -> (d0), domain: d0 in [0, 4]",                 "(d0) -> (d0), domain: d0 in [5, 6]",                              "KNOWN EMPTY"),
+    ("(d0)[s0] -> (s0), domain: d0 in [0, 1], s0 in [0, 4]", "(d0)[s0] -> (d0 * 3 + s0), domain: d0 in [0, 4], s0 in [0, 2]", "(d0)[s0, s1] -> (s0 * 3 + s1), domain: d0 in [0, 1], s0 in [0, 4], s1 in [0, 2]"),
+    ("() -> (4)",                                          "(d0)[s0] -> (d0 + s0), domain: d0 in [0, 4], s0 in [0, 2]",       "()[s0] -> (s0 + 4), domain: s0 in [0, 2]"),
+    ("(d0, d1) -> (d0 * 5 + d1), domain: d0 in [0, 2], d1 in [0, 4]", "(d0) -> (d0 floordiv 5, d0 mod 5), domain: d0 in [0, 14]", "(d0, d1) -> (d0, d1), domain: d0 in [0, 2], d1 in [0, 4]"),
+    ("(d0) -> (), domain: d0 in [0, 2]",                   "()[s0] -> (s0), domain: s0 in [0, 1]",                            "(d0)[s0] -> (s0), domain: d0 in [0, 2], s0 in [0, 1]"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("first, second, together", TABLE)
+def test_composition_simplifies_to(first: str, second: str, together: str) -> None:
+    composed = parse_map(first).then(parse_map(second))
+    assert str(composed.simplify(certify=True)) == together
+    assert relation(composed) == joined(relation(parse_map(first)), relation(parse_map(second)))
+
+
+@st.composite
+def maps(draw: st.DrawFn, dims: tuple[Variable, ...], results: int) -> IndexingMap:
+    """A map over these dimensions, with up to two range variables and some constraints."""
+    inner = draw(st.one_of(st.just(()), boxes(most=2, prefix="s")))
+    every = (*dims, *inner)
+    found = [tree_expr(draw(trees(len(every), leaves=4)), every) for _ in range(results)]
+    return IndexingMap.of(
+        dims, found, ranges=inner, constraints=draw(constraint_lists(every, most=1))
+    )
+
+
+@given(st.data(), boxes(most=2), boxes(most=2))
+@fuzz(250)
+def test_composition_joins_the_relations(
+    data: st.DataObject, outer: tuple[Variable, ...], inner: tuple[Variable, ...]
+) -> None:
+    first = data.draw(maps(outer, len(inner)))
+    second = data.draw(maps(inner, data.draw(st.integers(0, 2))))
+    together = first.then(second)
+    assert relation(together) == joined(relation(first), relation(second))
+    assert relation(together.simplify(certify=True)) == relation(together)
+
+
+@given(st.data(), boxes(most=2), boxes(most=1), boxes(most=2))
+@fuzz(100)
+def test_composition_is_associative(
+    data: st.DataObject,
+    one: tuple[Variable, ...],
+    two: tuple[Variable, ...],
+    three: tuple[Variable, ...],
+) -> None:
+    a, b, c = (
+        data.draw(maps(one, len(two))),
+        data.draw(maps(two, len(three))),
+        data.draw(maps(three, 1)),
+    )
+    assert relation(a.then(b).then(c)) == relation(a.then(b.then(c)))
+
+
+def test_spaces_must_fit() -> None:
+    pair = IndexingMap.identity((2, 3))
+    with pytest.raises(ValueError, match="2 results cannot go before one with 1 dimensions"):
+        pair.then(IndexingMap.identity((6,)))
+
+
+@pytest.mark.parametrize(
+    "first, second, both",
+    [("exact", "exact", "exact"), ("exact", "may", "may"), ("may", "exact", "may")],
+)
+def test_grades_combine(first: str, second: str, both: str) -> None:
+    one = IndexingMap.over((4,), lambda d: [d[0] + 1]).with_grade(first)  # type: ignore[arg-type]
+    two = IndexingMap.over((5,), lambda d: [d[0] * 2]).with_grade(second)  # type: ignore[arg-type]
+    assert one.then(two).grade == both
+    same = IndexingMap.identity((5,)).with_grade(second)  # type: ignore[arg-type]
+    assert one.then(same).grade == both
+
+
+# ---------------------------------------------------------------- runtime variables
+
+
+def sliced(size: int, window: int, source: object, index: tuple[Expr, ...] = ()) -> IndexingMap:
+    """A window of `window` elements from a tensor of `size`; it starts at a value of `source`."""
+    d = dims((window,))
+    start = RuntimeVariable(Variable("rt0", 0, size - window), source, index, (0, size - window))  # type: ignore[arg-type]
+    return IndexingMap.of(d, [d[0] + start.expr], runtime=[start])
+
+
+def test_runtime_variables_of_different_sources_stay_apart() -> None:
+    together = sliced(6, 4, "inner").then(sliced(11, 6, "outer"))
+    assert [(rt.name, rt.source) for rt in together.runtime] == [("rt0", "inner"), ("rt1", "outer")]
+    assert together.evaluate([3], runtime=[2, 5]) == (10,)
+
+
+def test_runtime_variables_of_one_source_and_element_are_one() -> None:
+    """Windows of 4 of 7 and of 7 of 10: both starts are the same scalar, clamped to [0, 3]."""
+    together = sliced(7, 4, "start").then(sliced(10, 7, "start"))
+    assert [rt.source for rt in together.runtime] == ["start"]
+    assert together.evaluate([1], runtime=[3]) == (7,)
+    assert together.evaluate([1], runtime=[4]) is None
+
+
+def test_one_source_clamped_in_two_ways_is_two_values() -> None:
+    together = sliced(6, 4, "start").then(sliced(11, 6, "start"))
+    assert [rt.clamp for rt in together.runtime] == [(0, 2), (0, 5)]
+
+
+def test_two_elements_of_one_source_stay_apart() -> None:
+    first = sliced(7, 4, "starts", (as_expr(0),))
+    together = first.then(sliced(10, 7, "starts", (as_expr(1),)))
+    assert [[str(e) for e in rt.index] for rt in together.runtime] == [["0"], ["1"]]
+
+
+def gather(rows: int, batch: int, source: object) -> IndexingMap:
+    """``out[d0] = operand[source[d0]]``."""
+    d = dims((batch,))
+    row = RuntimeVariable(Variable("rt0", 0, rows - 1), source, (d[0].as_expr(),), (0, rows - 1))  # type: ignore[arg-type]
+    return IndexingMap.of(d, [row.expr], runtime=[row])
+
+
+def test_a_gather_of_a_gather_looks_its_row_up_at_the_row_that_was_looked_up() -> None:
+    together = gather(5, 7, "first").then(gather(9, 5, "second")).simplify(certify=True)
+    (inner,) = [rt for rt in together.runtime if rt.source == "first"]
+    (outer,) = [rt for rt in together.runtime if rt.source == "second"]
+    assert [str(e) for e in inner.index] == ["d0"]
+    assert outer.index == (inner.expr,)
+    assert together.results == (outer.expr,)
+
+
+def test_three_gathers_in_either_bracketing_chain_their_rows() -> None:
+    a, b, c = gather(5, 7, "a"), gather(9, 5, "b"), gather(4, 9, "c")
+    for together in (a.then(b).simplify().then(c), a.then(b.then(c).simplify())):
+        of = {rt.source: rt for rt in together.simplify().runtime}
+        assert of["c"].index == (of["b"].expr,)  # type: ignore[index]
+        assert of["b"].index == (of["a"].expr,)  # type: ignore[index]
+        assert [str(e) for e in of["a"].index] == ["d0"]  # type: ignore[index]
+
+
+def test_a_gather_behind_a_reduction_keeps_the_range_variable_in_its_index() -> None:
+    reduced = IndexingMap.of(dims((3,)), [*dims((3,)), *ranges(5)], ranges=ranges(5))
+    d = dims((3, 5))
+    bounds = 0, 8
+    at = (d[1].as_expr(), d[0].as_expr())
+    row = RuntimeVariable(Variable("rt0", *bounds), "rows", at, bounds)  # type: ignore[arg-type]
+    together = reduced.then(IndexingMap.of(d, [row.expr], runtime=[row])).simplify(certify=True)
+    assert [str(e) for e in together.runtime[0].index] == ["s0", "d0"]
+    assert [v.bounds for v in together.ranges] == [(0, 4)]
+
+
+def test_a_runtime_variable_that_only_a_constraint_leaves_one_value_stays() -> None:
+    """The value 3 is what the domain says, not what the operation forces: nothing else reads."""
+    d = dims((4,))
+    start = RuntimeVariable(Variable("rt0", 0, 3), "start", (), (0, 3))  # type: ignore[arg-type]
+    last = IndexingMap.of(
+        d, [d[0] + start.expr], runtime=[start], constraints=[Constraint(d[0] + start.expr, 6, 6)]
+    ).simplify(certify=True)
+    assert last.evaluate([3], runtime=[3]) == (6,)
+    again = last.then(IndexingMap.over((7,), lambda i: [i[0] * 2])).simplify()
+    assert again.evaluate([3], runtime=[3]) == (12,)
+    assert [rt.source for rt in again.runtime] == ["start"]
+
+
+@given(st.data(), boxes(most=1), boxes(most=1))
+@fuzz(100)
+def test_composition_with_runtime_variables_joins_for_each_of_their_values(
+    data: st.DataObject, outer: tuple[Variable, ...], inner: tuple[Variable, ...]
+) -> None:
+    made = []
+    for d, source in ((outer, "a"), (inner, "b")):
+        size = data.draw(st.integers(1, 3))
+        rt = RuntimeVariable(Variable("rt0", 0, size), source, (), (0, size))  # type: ignore[arg-type]
+        every = (*d, rt.variable)
+        result = tree_expr(data.draw(trees(len(every), leaves=4)), every)
+        constraints = data.draw(constraint_lists(every, most=1))
+        made.append(IndexingMap.of(d, [result], runtime=[rt], constraints=constraints))
+    first, second = made
+    together = first.then(second)
+    for at, pairs in runtime_relations(together).items():
+        named = dict(zip([rt.source for rt in together.runtime], at, strict=True))
+        a, b = named.get("a", 0), named.get("b", 0)  # type: ignore[call-overload]
+        assert pairs == joined(relation(first, [a]), relation(second, [b]))
+    together.simplify(certify=True)

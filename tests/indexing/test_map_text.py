@@ -1,0 +1,140 @@
+"""Maps as text: both forms, back again, and where each mistake is shown."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hlo import HloError
+from indexing import IndexingMap, dims, parse_map
+from simplifier.linear import Variable
+from tests.oracles import boxes, constraint_lists, fuzz, relation, tree_expr, trees
+
+ONE_LINE = "(d0, d1)[s0]{rt0} -> (d0 + rt0, d1 * 2 + s0), domain: "
+BOUNDS = "d0 in [0, 4], d1 in [-3, 6], s0 in [0, 1], rt0 in [0, 7], d0 + s0 in [1, 4]"
+
+PRETTY = """\
+(d0, d1)[s0]{rt0} -> (d0 + rt0, d1 * 2 + s0),
+  domain:
+  d0 in [0, 4]
+  d1 in [-3, 6]
+  s0 in [0, 1]
+  rt0 in [0, 7]
+  d0 + s0 in [1, 4]"""
+
+# fmt: off
+SAME = [
+    # written                                                          printed
+    ("(d0)->(d0),domain:d0 in[0,9]",                                   "(d0) -> (d0), domain: d0 in [0, 9]"),
+    ("(d0) -> (d0),\n  domain:\n  d0 in [0, 9]\n",                     "(d0) -> (d0), domain: d0 in [0, 9]"),
+    ("(a)[] -> (-a), domain: a in [-2, 9]",                            "(a) -> (-a), domain: a in [-2, 9]"),
+    ("() -> ()",                                                       "() -> ()"),
+    ("() -> (7)",                                                      "() -> (7)"),
+    ("(d0) -> (3 + 2 * d0), domain: d0 in [0, 9]",                     "(d0) -> (d0 * 2 + 3), domain: d0 in [0, 9]"),
+    ("(d0) -> (d0 - -3), domain: d0 in [0, 9]",                        "(d0) -> (d0 + 3), domain: d0 in [0, 9]"),
+    ("(d0) -> (d0 ceildiv 4), domain: d0 in [0, 9]",                   "(d0) -> ((d0 + 3) floordiv 4), domain: d0 in [0, 9]"),
+    ("(d0) -> (d0 floordiv -4), domain: d0 in [0, 9]",                 "(d0) -> ((-d0) floordiv 4), domain: d0 in [0, 9]"),
+    ("(d0) -> (8 - d0 floordiv 2 * 3), domain: d0 in [0, 9]",          "(d0) -> ((d0 floordiv 2) * -3 + 8), domain: d0 in [0, 9]"),
+    ("(d0) -> (-(d0 mod 3)), domain: d0 in [0, 9]",                    "(d0) -> (-(d0 mod 3)), domain: d0 in [0, 9]"),
+    ("(th_x, bl_x) -> (bl_x * 8 + th_x), domain: th_x in [0, 7], bl_x in [0, 2]",
+     "(th_x, bl_x) -> (bl_x * 8 + th_x), domain: th_x in [0, 7], bl_x in [0, 2]"),
+    ("(d0) -> (d0), domain: d0 in [0, 9], d0 in [2, 5]",               "(d0) -> (d0), domain: d0 in [0, 9], d0 in [2, 5]"),
+    ("(d0) -> (d0), domain: d0 in [3, 3]",                             "(d0) -> (3), domain: d0 in [3, 3]"),
+    ("(d0) -> (d0), domain: d0 in [5, 2]",                             "KNOWN EMPTY"),
+    ("KNOWN EMPTY",                                                    "KNOWN EMPTY"),
+]
+
+MISTAKES = [
+    # text                                                line  column  says
+    ("",                                                  1,    1,      "expected '('"),
+    ("(d0) -> (d0",                                       1,    12,     "expected ',' or ')'"),
+    ("(d0) -> (d0)",                                      1,    2,      "no bounds"),
+    ("(d0, d0) -> (d0), domain: d0 in [0, 1]",            1,    6,      "declared twice"),
+    ("(d0)[d0] -> (d0), domain: d0 in [0, 1]",            1,    6,      "declared twice"),
+    ("(d0) -> (d1), domain: d0 in [0, 1]",                1,    10,     "not a variable"),
+    ("(d0) -> (d0 * d0), domain: d0 in [0, 1]",           1,    13,     "not affine"),
+    ("(d0) -> (d0 mod 0), domain: d0 in [0, 1]",          1,    13,     "other than 0"),
+    ("(d0) -> (d0 mod -3), domain: d0 in [0, 1]",         1,    13,     "positive"),
+    ("(d0) -> (d0 mod d0), domain: d0 in [0, 1]",         1,    13,     "constant"),
+    ("(d0) -> (d0 +), domain: d0 in [0, 1]",              1,    14,     "expected a variable"),
+    ("(d0) -> ((d0 4, domain: d0 in [0, 1]",              1,    14,     "expected ')'"),
+    ("(d0) -> (d0), domain: d0 in [0; 1]",                1,    31,     "unexpected character ';'"),
+    ("(d0) -> (d0), domain: d0 in [0, x]",                1,    33,     "expected an integer"),
+    ("(d0) -> (d0), domain: d0 of [0, 1]",                1,    26,     "expected 'in'"),
+    ("(d0) -> (d0),\n domain:\n d0 in [0, 1]\n e1 in [0, 1]", 4, 2,     "'e1' is not a variable"),
+    ("(d0) -> (d0), domain: d0 in [0, 1] (",              1,    37,     "the end of the text"),
+    ("(d0) (d0), domain: d0 in [0, 1]",                   1,    6,      "expected '->'"),
+    ("(3) -> (d0)",                                       1,    2,      "variable's name"),
+    ("KNOWN",                                             1,    6,      "expected 'EMPTY'"),
+    ("(d0) -> (" + "9" * 5000 + "), domain: d0 in [0, 1]", 1,   10,     "a number of 5000 digits"),
+]
+# fmt: on
+
+
+def test_a_map_prints_on_one_line_and_with_one_variable_a_line() -> None:
+    shown = parse_map(ONE_LINE + BOUNDS)
+    assert str(shown) == ONE_LINE + BOUNDS
+    assert shown.pretty() == PRETTY
+
+
+@pytest.mark.parametrize("form", [str, IndexingMap.pretty])
+def test_both_forms_parse_back(form: object) -> None:
+    assert callable(form)
+    shown = parse_map(ONE_LINE + BOUNDS)
+    assert parse_map(form(shown)) == shown
+
+
+@pytest.mark.parametrize("written, printed", SAME, ids=[row[0][:30] for row in SAME])
+def test_text_is_printed_in_one_notation(written: str, printed: str) -> None:
+    assert str(parse_map(written)) == printed
+    assert str(parse_map(printed)) == printed
+
+
+@pytest.mark.parametrize("text, line, column, says", MISTAKES, ids=[r[3] for r in MISTAKES])
+def test_a_mistake_is_shown_at_its_place(text: str, line: int, column: int, says: str) -> None:
+    with pytest.raises(HloError) as caught:
+        parse_map(text, "maps.txt")
+    assert (caught.value.span.line, caught.value.span.column) == (line, column), str(caught.value)
+    assert says in str(caught.value)
+    assert f"maps.txt:{line}:{column}" in str(caught.value)
+
+
+def test_a_name_with_thousands_of_digits_is_a_name() -> None:
+    name = "d" + "1" * 5000
+    assert parse_map(f"({name}) -> ({name}), domain: {name} in [0, 1]").dims[0].name == name
+
+
+def test_a_misspelt_variable_is_answered_with_the_near_one() -> None:
+    with pytest.raises(HloError, match="did you mean 'th_x'"):
+        parse_map("(th_x) -> (thx), domain: th_x in [0, 1]")
+
+
+def test_parentheses_nest_without_limit() -> None:
+    depth = 20_000
+    nested = parse_map(f"(d0) -> ({'(' * depth}d0{')' * depth}), domain: d0 in [0, 9]")
+    assert nested == IndexingMap.identity((10,))
+
+
+@given(st.data(), boxes())
+@fuzz(200)
+def test_any_map_parses_back_from_its_text(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    results = [tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)]
+    shown = IndexingMap.of(box, results, constraints=data.draw(constraint_lists(box)))
+    if shown.is_known_empty:
+        assert str(shown) == shown.pretty() == "KNOWN EMPTY"
+        assert not relation(shown)
+    else:
+        assert parse_map(str(shown)) == parse_map(shown.pretty()) == shown
+
+
+def test_the_variables_of_a_map_have_different_names() -> None:
+    d = dims((3,))
+    with pytest.raises(ValueError, match="different names"):
+        IndexingMap.of(d, d, ranges=d)
+
+
+def test_every_variable_of_an_expression_is_one_of_the_map() -> None:
+    stranger = Variable("d0", 0, 7)  # the name of a dimension, with other bounds
+    with pytest.raises(ValueError, match="d0"):
+        IndexingMap.of(dims((3,)), [stranger])

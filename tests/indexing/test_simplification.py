@@ -1,0 +1,197 @@
+"""`simplify`, `remove_unused`, `rescale`: the same relation, proved by enumeration and by ISL."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import indexing.simplify
+from indexing import CertificateError, IndexingMap, RuntimeVariable, dims, parse_map, ranges
+from simplifier.constraints import Constraint
+from simplifier.linear import Variable
+from tests.oracles import boxes, constraint_lists, fuzz, relation, tree_expr, trees
+
+# fmt: off
+SIMPLER = [
+    # what                                    before                                                                             after
+    ("a constraint becomes a bound",          "(d0) -> (d0), domain: d0 in [0, 9], d0 in [2, 20]",                               "(d0) -> (d0), domain: d0 in [2, 9]"),
+    ("a floor in a constraint is undone",     "(d0) -> (d0), domain: d0 in [0, 9], d0 floordiv 4 in [1, 1]",                     "(d0) -> (d0), domain: d0 in [4, 7]"),
+    ("bounds decide a floor",                 "(d0) -> (d0 floordiv 4), domain: d0 in [0, 9], d0 in [4, 7]",                     "(d0) -> (1), domain: d0 in [4, 7]"),
+    ("a sum decides a floor",                 "(d0, d1) -> ((d0 + d1) floordiv 4), domain: d0 in [0, 9], d1 in [0, 9], d0 + d1 in [4, 7]",
+                                              "(d0, d1) -> (1), domain: d0 in [0, 7], d1 in [0, 7], d0 + d1 in [4, 7]"),
+    ("bounds follow from a sum",              "(d0, d1) -> (d0, d1), domain: d0 in [0, 9], d1 in [3, 9], d0 + d1 in [0, 5]",
+                                              "(d0, d1) -> (d0, d1), domain: d0 in [0, 2], d1 in [3, 5], d0 + d1 in [3, 5]"),
+    ("a negative constraint turns round",     "(d0, d1) -> (d0), domain: d0 in [0, 4], d1 in [0, 4], -d0 - d1 in [-5, -3]",
+                                              "(d0, d1) -> (d0), domain: d0 in [0, 4], d1 in [0, 4], d0 + d1 in [3, 5]"),
+    ("unused variables go",                   "(d0)[s0, s1, s2] -> (s1), domain: d0 in [0, 1], s0 in [0, 2], s1 in [0, 3], s2 in [0, 4]",
+                                              "(d0)[s0] -> (s0), domain: d0 in [0, 1], s0 in [0, 3]"),
+    ("variables are numbered by their use",   "(d0)[s0, s1] -> (s1, s0), domain: d0 in [0, 1], s0 in [0, 2], s1 in [0, 3]",
+                                              "(d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 1], s0 in [0, 3], s1 in [0, 2]"),
+    ("a constraint that always holds goes",   "(d0) -> (d0), domain: d0 in [0, 9], d0 mod 4 in [0, 3]",                          "(d0) -> (d0), domain: d0 in [0, 9]"),
+    ("one value is a number",                 "(d0)[s0] -> (d0, s0 * 3), domain: d0 in [0, 9], s0 in [2, 2]",                    "(d0) -> (d0, 6), domain: d0 in [0, 9]"),
+    ("a loose constraint goes",               "(d0)[s0] -> (d0), domain: d0 in [0, 9], s0 in [0, 5], s0 mod 4 in [1, 1]",        "(d0) -> (d0), domain: d0 in [0, 9]"),
+]
+
+STAYS = [
+    "(d0)[s0] -> (d0), domain: d0 in [2, 9], s0 in [0, 3], d0 + s0 in [5, 9]",      # s0 says which d0 there are
+    "(d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 9], d0 + s0 in [0, 9]",
+    "(d0){rt0} -> (d0), domain: d0 in [0, 9], rt0 in [0, 3], d0 + rt0 in [0, 9]",
+    "(d0) -> (d0 mod 4), domain: d0 in [0, 9]",
+    "(d0) -> (d0), domain: d0 in [1, 9], d0 mod 4 in [1, 1]",
+]
+
+EMPTY = [
+    "(d0) -> (d0), domain: d0 in [5, 2]",
+    "(d0)[s0] -> (d0), domain: d0 in [0, 2], s0 in [3, 2]",
+    "(d0) -> (d0), domain: d0 in [0, 9], d0 in [12, 20]",
+    "(d0) -> (d0), domain: d0 in [0, 9], d0 * 4 in [5, 7]",
+    "(d0, d1) -> (d0), domain: d0 in [0, 9], d1 in [0, 9], d0 + d1 in [3, 5], d0 + d1 in [7, 9]",
+    "(d0)[s0] -> (d0), domain: d0 in [0, 9], s0 in [0, 3], s0 mod 6 in [5, 5]",
+    "(d0)[s0, s1] -> (d0), domain: d0 in [0, 9], s0 in [0, 9], s1 in [0, 9], s0 * 2 - s1 * 4 in [3, 3]",
+    "(d0){rt0} -> (d0), domain: d0 in [0, 9], rt0 in [0, 3], rt0 in [7, 9]",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("before, after", [r[1:] for r in SIMPLER], ids=[r[0] for r in SIMPLER])
+def test_a_map_simplifies_to(before: str, after: str) -> None:
+    simple = parse_map(before).simplify(certify=True)
+    assert str(simple) == after
+    assert relation(simple) == relation(parse_map(before))
+    assert simple.simplify() == simple
+
+
+@pytest.mark.parametrize("text", STAYS)
+def test_what_decides_stays(text: str) -> None:
+    assert str(parse_map(text).simplify(certify=True)) == text
+
+
+@pytest.mark.parametrize("text", EMPTY)
+def test_an_empty_domain_stays_empty(text: str) -> None:
+    simple = parse_map(text).simplify(certify=True)
+    assert str(simple) == "KNOWN EMPTY"
+    assert simple.is_empty()
+    assert parse_map(text).remove_unused().is_empty()
+    assert [len(simple.dims), len(simple.results)] == [len(parse_map(text).dims), 1]
+
+
+@pytest.mark.parametrize("text", [*STAYS, *[row[1] for row in SIMPLER]])
+def test_a_domain_with_points_is_not_called_empty(text: str) -> None:
+    assert not parse_map(text).simplify().is_empty()
+    assert not parse_map(text).remove_unused().is_empty()
+
+
+@st.composite
+def any_maps(draw: st.DrawFn) -> IndexingMap:
+    """Up to two dimensions and two range variables, two results, three constraints."""
+    d, s = draw(boxes(most=2)), draw(boxes(most=2, prefix="s"))
+    every = (*d, *s)
+    results = [tree_expr(draw(trees(len(every), leaves=5)), every) for _ in range(2)]
+    return IndexingMap.of(d, results, ranges=s, constraints=draw(constraint_lists(every)))
+
+
+@given(any_maps())
+@fuzz(300)
+def test_simplifying_keeps_the_relation(given_map: IndexingMap) -> None:
+    simple = given_map.simplify(certify=True)
+    assert relation(simple) == relation(given_map)
+    assert simple.is_empty() == (not relation(given_map))
+
+
+@given(any_maps())
+@fuzz(200)
+def test_simplifying_twice_is_simplifying_once(given_map: IndexingMap) -> None:
+    simple = given_map.simplify()
+    assert simple.simplify() == simple
+
+
+@given(any_maps())
+@fuzz(150)
+def test_rescaling_and_dropping_unused_variables_keep_the_relation(given_map: IndexingMap) -> None:
+    assert relation(given_map.remove_unused()) == relation(given_map)
+    assert relation(given_map.rescale()) == relation(given_map)
+
+
+def test_bounds_that_chase_each_other_end_in_one_step() -> None:
+    """``d0 < d1 < d2 < d0`` in 1,001 values each has no point; small steps find that out late."""
+    chase = parse_map(
+        "(d0, d1, d2) -> (d0), domain: d0 in [0, 1000], d1 in [0, 1000], d2 in [0, 1000], "
+        "d0 - d1 in [-1000, -1], d1 - d2 in [-1000, -1], d2 - d0 in [-1000, -1]"
+    )
+    assert chase.is_empty()
+    once = chase.simplify(certify=True)
+    assert once.simplify() == once
+
+
+# ---------------------------------------------------------------- certificates
+
+
+def test_a_wrong_simplification_is_refused_with_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = parse_map("(d0) -> (d0), domain: d0 in [0, 8]")
+    monkeypatch.setattr(indexing.simplify, "simplified", lambda _: wrong)
+    with pytest.raises(CertificateError, match="'d0': 9"):
+        IndexingMap.identity((10,)).simplify(certify=True)
+
+
+# ---------------------------------------------------------------- runtime variables
+
+
+def test_runtime_variables_without_a_source_keep_their_names() -> None:
+    """A name in a text is all that tells which value it is: it is never given to another one."""
+    text = "(d0){a, b} -> (d0 + b), domain: d0 in [0, 3], a in [0, 5], b in [0, 7]"
+    assert str(parse_map(text).simplify(certify=True)) == (
+        "(d0){b} -> (b + d0), domain: d0 in [0, 3], b in [0, 7]"
+    )
+    swapped = "(d0){rt0, rt1} -> (rt1, rt0), domain: d0 in [0, 3], rt0 in [0, 5], rt1 in [0, 7]"
+    assert str(parse_map(swapped).simplify(certify=True)) == swapped
+
+
+def test_runtime_variables_with_a_source_are_numbered_by_their_use() -> None:
+    d = dims((4,))
+    one, two, unused = (
+        RuntimeVariable.start(k, 9, 9 - size, source=k) for k, size in enumerate((3, 5, 7))
+    )
+    simple = IndexingMap.of(d, [two.expr, one.expr], runtime=[unused, one, two]).simplify(
+        certify=True
+    )
+    assert [(rt.name, rt.source) for rt in simple.runtime] == [("rt0", 1), ("rt1", 0)]
+
+
+def test_a_runtime_variable_that_only_a_constraint_mentions_stays() -> None:
+    """Which elements are read depends on its value, though no result shows it."""
+    d = dims((9,))
+    start = RuntimeVariable.start(0, 9, 5, source=1)
+    written = IndexingMap.of(
+        d, [d[0]], runtime=[start], constraints=[Constraint(d[0] - start.expr, 0, 4)]
+    )
+    simple = written.simplify(certify=True)
+    assert [rt.source for rt in simple.runtime] == [1]
+    assert relation(simple, [2]) == {((k,), (k,)) for k in range(2, 7)}
+
+
+def test_a_range_variable_in_an_index_stays_and_is_renamed_with_the_others() -> None:
+    d, s = dims((4,)), ranges(3, 5)
+    row = RuntimeVariable(Variable("rt0", 0, 9), 1, (d[0].as_expr(), s[1].as_expr()), (0, 9))
+    simple = IndexingMap.of(d, [row.expr], ranges=s, runtime=[row]).simplify(certify=True)
+    assert [v.bounds for v in simple.ranges] == [(0, 4)]
+    assert [str(e) for e in simple.runtime[0].index] == ["d0", "s0"]
+
+
+# ---------------------------------------------------------------- rescaling
+
+# fmt: off
+RESCALED = [
+    ("()[s0] -> (s0), domain: s0 in [0, 7], s0 mod 4 in [1, 1]",     "()[s0] -> (s0 * 4 + 1), domain: s0 in [0, 1]"),
+    ("()[s0] -> (s0), domain: s0 in [-5, 7], s0 mod 4 in [0, 0]",    "()[s0] -> (s0 * 4), domain: s0 in [-1, 1]"),
+    ("()[s0] -> (s0), domain: s0 in [0, 7], (s0 + 1) mod 3 in [0, 0]", "()[s0] -> (s0 * 3 + 2), domain: s0 in [0, 1]"),
+    ("()[s0] -> (s0), domain: s0 in [0, 7], (2 - s0) mod 3 in [1, 1]", "()[s0] -> (s0 * 3 + 1), domain: s0 in [0, 2]"),
+    ("()[s0] -> (s0), domain: s0 in [3, 3]",                         "() -> (3)"),
+    ("()[s0] -> (s0), domain: s0 in [0, 7], s0 mod 4 in [1, 2]",     "()[s0] -> (s0), domain: s0 in [1, 6], s0 mod 4 in [1, 2]"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("before, after", RESCALED)
+def test_a_range_variable_rescales_to(before: str, after: str) -> None:
+    rescaled = parse_map(before).rescale()
+    assert str(rescaled) == after
+    assert relation(rescaled) == relation(parse_map(before))

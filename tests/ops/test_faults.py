@@ -1,0 +1,74 @@
+"""Rules of ops: for each, an instruction that breaks it, where the error points, and what it says."""
+
+# ruff: noqa: E501 - a row is a line
+from __future__ import annotations
+
+import pytest
+
+import hlo
+from tests.ops.samples import parse_sample
+
+# fmt: off
+FAULTS = [
+    # instruction                                                     rule        points at     says
+    ("f32[3,2] transpose(f32[2,3] p), dimensions={1,1}",              "C2", "{1,1}", "1 appears twice, 0 is missing"),
+    ("f32[3,2] transpose(f32[2,3] p), dimensions={2,0}",              "C2", "{2,0}", "2 is not below 2, 1 is missing"),
+    ("f32[2] transpose(f32[2,3] p), dimensions={0}",                  "C2", "{0}", "1 is missing"),
+    ("f32[2] reverse(f32[2] p), dimensions={0,0}",                    "C1", "{0,0}", "0 appears twice"),
+    ("f32[2,3] broadcast(f32[3] p), dimensions={}",                   "C1", "{}", "0 instead of 1: one for each operand dimension"),
+    ("f32[2,3] broadcast(f32[3] p), dimensions={2}",                  "C2", "{2}", "2 is not below 2"),
+    ("f32[2,3] broadcast(f32[3] p), dimensions={0}",                  "C3", "{0}", "operand dimension 0 has size 3, dimension 0 of the result has size 2"),
+    ("f32[2,3] broadcast(f32[1] p), dimensions={0}",                  "C3", "{0}", "operand dimension 0 has size 1, dimension 0 of the result has size 2"),
+    ("f32[2] slice(f32[5] p), slice={[4:6]}",                         "C2", "{[4:6]}", "[4:6] is not within dimension 0, whose size is 5"),
+    ("f32[2] slice(f32[5] p), slice={[3:2]}",                         "C2", "{[3:2]}", "[3:2] is not within dimension 0, whose size is 5"),
+    ("f32[2] slice(f32[5] p), slice={[0:5:0]}",                       "C2", "{[0:5:0]}", "the stride of dimension 0 is 0"),
+    ("f32[2] slice(f32[5] p), slice={}",                              "C1", "{}", "0 instead of 1: one for each operand dimension"),
+    ("f32[2] reshape(f32[3] p)",                                      "C1", None, "3 elements become 2 elements"),
+    ("s8[3] bitcast(f32[3] p)",                                       "C1", None, "3 elements of 32 bits become 3 elements of 8 bits"),
+    ("f32[5] concatenate(f32[2] p, f32[3] q), dimensions={1}",        "C1", "{1}", "the operands have 1 dimensions"),
+    ("f32[5,2] concatenate(f32[2,2] p, f32[3,1] q), dimensions={0}",  "C2", None, "operand 1 is f32[3,1], operand 0 is f32[2,2]"),
+    ("f32[5] pad(f32[2] p, f32[] v), padding=1_1_-1",                 "C2", "1_1_-1", "the interior padding of dimension 0 is negative"),
+    ("f32[0] pad(f32[2] p, f32[] v), padding=-2_-1",                  "C2", "-2_-1", "-2_-1 removes more of dimension 0 than is there"),
+    ("f32[4] pad(f32[2] p, f32[1] v), padding=1_1",                   "C3", None, "operand 1 is f32[1]"),
+    ("f32[] reduce(f32[3] p, f32[1] z), dimensions={0}, to_apply=add", "C1", None, "init value 1 is f32[1], no scalar"),
+    ("f32[] reduce(f32[3] p, f32[] z), dimensions={1}, to_apply=add", "C2", "{1}", "1 is not below 1"),
+    ("f32[2] reduce-window(f32[3] p, f32[] z), window={size=2 stride=0}, to_apply=add", "C3", "{size=2 stride=0}", "stride of dimension 0 is 0"),
+    ("f32[2] reduce-window(f32[3] p, f32[] z), window={size=2x1}, to_apply=add", "C2", "{size=2x1}", "2 instead of 1: one for each operand dimension"),
+    ("f32[2] dot(f32[2,3] p, f32[4] q), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "C4", "{0}", "dimension 1 of the left operand has size 3, dimension 0 of the right one 4"),
+    ("f32[2] dot(f32[2,3] p, f32[3] q), lhs_contracting_dims={2}, rhs_contracting_dims={0}", "C1", "{2}", "2 is not below 2"),
+    ("f32[2] dot(f32[2,3] p, f32[3] q), lhs_contracting_dims={1}",    "C4", None, "0 instead of 1: one for each one of the left operand"),
+    ("f32[3] dynamic-slice(f32[2] p, s32[] i), dynamic_slice_sizes={3}", "C2", "{3}", "size 3 does not fit into dimension 0, whose size is 2"),
+    ("f32[1] dynamic-slice(f32[2] p, f32[] i), dynamic_slice_sizes={1}", "C3", None, "operand 1 is f32[], no integer scalar"),
+    ("f32[1,1] dynamic-slice(f32[2,2] p, s32[] i), dynamic_slice_sizes={1,1}", "C3", None, "1 start indices are given for 2 dimensions"),
+    ("f32[2] dynamic-update-slice(f32[2] p, f32[3] u, s32[] i)",      "C2", None, "size 3 does not fit into dimension 0, whose size is 2"),
+    ("f32[2] gather(f32[4,2] p, f32[1] i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={1,2}", "C1", None, "they are floating"),
+    ("f32[2] gather(f32[4,2] p, s32[1] i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=2, slice_sizes={1,2}", "C2", "2", "the indices have 1 dimensions"),
+    ("f32[2] gather(f32[4,2] p, s32[1] i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0,1}, index_vector_dim=0, slice_sizes={1,2}", "C3", "{0,1}", "2 instead of 1: one for each component of an index vector"),
+    ("f32[2] gather(f32[4,2] p, s32[1] i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={1,3}", "C4", "{1,3}", "size 3 does not fit into dimension 1, whose size is 2"),
+    ("f32[2] gather(f32[4,2] p, s32[1] i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={2,2}", "C5", "{2,2}", "size 2 of dimension 0"),
+    ("f32[2] gather(f32[4,2] p, s32[1] i), offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={1,2}", "C6", "{}", "0 instead of 1: one for each windowed dimension"),
+    ("f32[4,2] gather(f32[4,2] p, s32[3,1] i), offset_dims={1}, collapsed_slice_dims={}, start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, slice_sizes={1,2}", "C7", "{0}", "the sizes are 4 of the operand, 3 of the indices"),
+    ("f32[2] add(f32[2] x, f32[3] y)",                                "C2", None, "operand 1 is [3], operand 0 is [2]"),
+    ("f32[2] add(f32[2] x, s32[2] y)",                                "C3", None, "operand 0 is f32, operand 1 is s32"),
+    ("s32[2] floor(s32[2] x)",                                        "C1", None, "operand 0 is s32; floor takes floating"),
+    ("f32[2] and(f32[2] x, f32[2] y)",                                "C1", None, "operand 0 is f32; and takes pred, signed, unsigned"),
+    ("f32[2] select(s32[2] p, f32[2] a, f32[2] b)",                   "C1", None, "operand 0 is s32"),
+    ("f32[2] select(pred[3] p, f32[2] a, f32[2] b)",                  "C1", None, "operand 0 is [3], operand 1 is [2]"),
+    ("f32[2] select(pred[2] p, f32[2] a, f32[3] b)",                  "C2", None, "operand 1 is f32[2], operand 2 is f32[3]"),
+    ("f32[2] clamp(f32[3] l, f32[2] x, f32[] h)",                     "C1", None, "operand 0 is [3], operand 1 is [2]"),
+    ("u32[3] bitcast-convert(u8[3,3] p)",                             "C3", None, "the last dimension of [3,3] is not 4"),
+    ("f32[2] reduce-precision(f32[2] p), exponent_bits=0, mantissa_bits=3", "C2", "0", "0 bits hold no exponent"),
+    ("s32[3] iota(), iota_dimension=1",                               "C1", "1", "the result has 1 dimensions"),
+    ("f32[2] get-tuple-element((f32[2], f32[3]) p), index=2",         "C1", "2", "the tuple has 2 elements"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("text, rule, at, label", FAULTS)
+def test_a_broken_rule_is_named_and_pointed_at(
+    text: str, rule: str, at: str | None, label: str
+) -> None:
+    (error,) = hlo.verify(parse_sample(text).instruction.module)
+    assert error.code == "op-constraint"
+    assert f" {rule} does not hold: " in error.message
+    assert (error.span.text, error.label) == (at or f"out = {text}", label)

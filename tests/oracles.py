@@ -1,0 +1,213 @@
+"""Brute force, for tests: trees with an obvious meaning, and relations as sets of points.
+
+Nothing here uses a law of the simplifier: a tree is evaluated with Python's own ``//`` and ``%``,
+and a map is the set of the pairs that `IndexingMap.evaluate` gives.
+
+Random tests are the same in every run.  ``FUZZ=20 pytest tests/simplifier`` tries twenty times as
+many examples, new ones each time; a failure prints the example that it shrank to.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import TypeAlias
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+
+from indexing import IndexingMap
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, Variable, as_expr
+
+Point: TypeAlias = dict[Variable, int]
+Pair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+Tree: TypeAlias = "int | tuple[str, Tree, Tree]"
+
+_MORE = int(os.environ.get("FUZZ", "0"))
+
+
+def fuzz(examples: int) -> settings:
+    """Settings of a random test: `examples` fixed ones, or ``FUZZ`` times as many new ones."""
+    return settings(
+        max_examples=examples * max(1, _MORE),
+        derandomize=not _MORE,
+        deadline=None,
+        database=None,
+        print_blob=bool(_MORE),
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    )
+
+
+# ---------------------------------------------------------------- points
+
+
+def points(variables: Sequence[Variable]) -> Iterator[Point]:
+    """Every point of the box."""
+    for values in product(*[range(v.lower, v.upper + 1) for v in variables]):
+        yield dict(zip(variables, values, strict=True))
+
+
+def holds(constraints: Iterable[Constraint], point: Mapping[Variable, int]) -> bool:
+    """The point satisfies all constraints."""
+    return all(c.lower <= c.expr.value(point) <= c.upper for c in constraints)
+
+
+def values(expr: Expr, variables: Sequence[Variable]) -> set[int]:
+    """What `expr` is on the box."""
+    return {expr.value(point) for point in points(variables)}
+
+
+# ---------------------------------------------------------------- trees
+# A tree is a number or (operator, left, right); ("v", k, 0) is variable k.
+
+
+def tree_value(tree: Tree, at: Sequence[int]) -> int:
+    """The tree's number where variable k is ``at[k]``."""
+    match tree:
+        case int():
+            return tree
+        case ("v", int(k), _):
+            return at[k]
+        case ("+", left, right):
+            return tree_value(left, at) + tree_value(right, at)
+        case ("-", left, right):
+            return tree_value(left, at) - tree_value(right, at)
+        case ("*", left, int(factor)):
+            return tree_value(left, at) * factor
+        case ("//", left, int(divisor)):
+            return tree_value(left, at) // divisor
+        case ("%", left, int(divisor)):
+            return tree_value(left, at) % divisor
+    raise AssertionError(tree)
+
+
+def tree_expr(tree: Tree, variables: Sequence[Variable]) -> Expr:
+    """The tree as an expression in normal form."""
+    match tree:
+        case int():
+            return as_expr(tree)
+        case ("v", int(k), _):
+            return variables[k].as_expr()
+        case ("+", left, right):
+            return tree_expr(left, variables) + tree_expr(right, variables)
+        case ("-", left, right):
+            return tree_expr(left, variables) - tree_expr(right, variables)
+        case ("*", left, int(factor)):
+            return tree_expr(left, variables) * factor
+        case ("//", left, int(divisor)):
+            return tree_expr(left, variables) // divisor
+        case ("%", left, int(divisor)):
+            return tree_expr(left, variables) % divisor
+    raise AssertionError(tree)
+
+
+_WORDS = {"//": "floordiv", "%": "mod"}
+
+
+def tree_text(tree: Tree, names: Sequence[str]) -> str:
+    """The tree in the notation of maps, with all parentheses."""
+    match tree:
+        case int():
+            return str(tree)
+        case ("v", int(k), _):
+            return names[k]
+        case (operator, left, right):
+            word = _WORDS.get(operator, operator)
+            return f"({tree_text(left, names)} {word} {tree_text(right, names)})"
+    raise AssertionError(tree)
+
+
+def trees(variables: int, leaves: int = 8) -> st.SearchStrategy[Tree]:
+    """Affine trees over variables 0 to `variables` − 1."""
+    variable = st.integers(0, variables - 1).map(lambda k: ("v", k, 0))
+    factor = st.integers(-7, 7)
+    divisor = st.sampled_from([2, 3, 4, 5, 6, 8, 12])
+
+    def grown(inner: st.SearchStrategy[Tree]) -> st.SearchStrategy[Tree]:
+        return st.one_of(
+            st.tuples(st.sampled_from("+-"), inner, inner),
+            st.tuples(st.just("*"), inner, factor),
+            st.tuples(st.sampled_from(["//", "%"]), inner, divisor),
+        )
+
+    leaf: st.SearchStrategy[Tree] = st.one_of(variable, st.integers(-13, 13))
+    return st.recursive(leaf, grown, max_leaves=leaves)
+
+
+def sums(variables: int) -> st.SearchStrategy[Tree]:
+    """``c + Σ k·x``, without divisions."""
+    term = st.tuples(st.integers(-9, 9), st.integers(0, variables - 1))
+
+    def summed(parts: tuple[list[tuple[int, int]], int]) -> Tree:
+        tree: Tree = parts[1]
+        for factor, k in parts[0]:
+            tree = ("+", tree, ("*", ("v", k, 0), factor))
+        return tree
+
+    return st.tuples(st.lists(term, max_size=4), st.integers(-20, 20)).map(summed)
+
+
+@st.composite
+def boxes(
+    draw: st.DrawFn, most: int = 3, prefix: str = "d", empty: bool = False
+) -> tuple[Variable, ...]:
+    """One to `most` variables of few points each: negative bounds and single points included."""
+    least = -1 if empty else 0
+    box = []
+    for k in range(draw(st.integers(1, most))):
+        lower = draw(st.integers(-9, 5))
+        box.append(Variable(f"{prefix}{k}", lower, lower + draw(st.integers(least, 6))))
+    return tuple(box)
+
+
+@st.composite
+def constraint_lists(
+    draw: st.DrawFn, variables: tuple[Variable, ...], most: int = 3
+) -> list[Constraint]:
+    """A few constraints over these variables; some are empty, some always hold."""
+    found = []
+    for _ in range(draw(st.integers(0, most))):
+        expr = tree_expr(draw(trees(len(variables), leaves=5)), variables)
+        lower = draw(st.integers(-15, 15))
+        found.append(Constraint(expr, lower, lower + draw(st.integers(-1, 12))))
+    return found
+
+
+# ---------------------------------------------------------------- relations
+
+
+def relation(asked: IndexingMap, runtime: Sequence[int] = ()) -> set[Pair]:
+    """Every related pair ``(dims, results)``, with these values of the runtime variables."""
+    return set(asked.points(runtime))
+
+
+def runtime_relations(asked: IndexingMap) -> dict[tuple[int, ...], set[Pair]]:
+    """The relation for each value that the runtime variables may have."""
+    boxes_ = [range(rt.variable.lower, rt.variable.upper + 1) for rt in asked.runtime]
+    return {at: relation(asked, at) for at in product(*boxes_)}
+
+
+def union(maps: Iterable[IndexingMap]) -> set[Pair]:
+    """The pairs that any of the maps relates."""
+    return {pair for each in maps for pair in relation(each)}
+
+
+def swapped(pairs: Iterable[Pair]) -> set[Pair]:
+    """The inverse relation."""
+    return {(b, a) for a, b in pairs}
+
+
+def joined(first: Iterable[Pair], second: Iterable[Pair]) -> set[Pair]:
+    """``x -> z`` where ``x -> y`` in `first` and ``y -> z`` in `second`."""
+    after: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
+    for y, z in second:
+        after.setdefault(y, []).append(z)
+    return {(x, z) for x, y in first for z in after.get(y, ())}
+
+
+def divisions(text: str) -> int:
+    """How many floordiv, ceildiv and mod a map's text has: what the index costs to compute."""
+    words = text.replace("(", " ").replace(")", " ").split()
+    return sum(word in ("floordiv", "ceildiv", "mod") for word in words)

@@ -1,0 +1,168 @@
+"""Random expressions against Python's own arithmetic, point by point."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simplifier.bounds import NOTHING_KNOWN, Facts
+from simplifier.constraints import known_terms, merged
+from simplifier.divmod import floor_div, floor_mod
+from simplifier.linear import Variable, combined, make
+from simplifier.mods import split
+from simplifier.substitute import Substitution
+from simplifier.text import parse_expr
+from tests.oracles import (
+    Tree,
+    boxes,
+    constraint_lists,
+    fuzz,
+    holds,
+    points,
+    sums,
+    tree_expr,
+    tree_text,
+    tree_value,
+    trees,
+    values,
+)
+
+
+@given(st.data(), boxes())
+@fuzz(400)
+def test_an_expression_has_the_value_of_its_tree(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    tree = data.draw(trees(len(box), leaves=12))
+    expr = tree_expr(tree, box)
+    for point in points(box):
+        assert expr.value(point) == tree_value(tree, list(point.values())), point
+
+
+@given(st.data(), boxes())
+@fuzz(300)
+def test_bounds_contain_every_value(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+    expr = tree_expr(data.draw(trees(len(box), leaves=10)), box)
+    found = values(expr, box)
+    lower, upper = expr.bounds
+    assert lower <= min(found)
+    assert max(found) <= upper
+
+
+@given(st.data(), boxes())
+@fuzz(150)
+def test_bounds_of_a_sum_are_attained(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+    expr = tree_expr(data.draw(sums(len(box))), box)
+    found = values(expr, box)
+    assert expr.bounds == (min(found), max(found))
+
+
+@given(st.data(), boxes(), st.sampled_from([2, 3, 4, 6, 7]))
+@fuzz(150)
+def test_bounds_of_the_floor_and_the_mod_of_one_variable_are_attained(
+    data: st.DataObject, box: tuple[Variable, ...], divisor: int
+) -> None:
+    inner = box[0] + data.draw(st.integers(-20, 20))
+    for expr in (inner // divisor, inner % divisor):
+        found = values(expr, box)
+        if expr == inner // divisor or max(values(inner // divisor, box)) == min(
+            values(inner // divisor, box)
+        ):
+            assert expr.bounds == (min(found), max(found))
+        else:
+            assert expr.bounds == (0, divisor - 1)
+
+
+@given(st.data(), boxes())
+@fuzz(300)
+def test_an_expression_is_the_sum_of_its_mods_and_the_rest(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    expr = tree_expr(data.draw(trees(len(box), leaves=12)), box)
+    for divisor in (0, 4, 6):
+        mods, rest = split(expr, divisor)
+        together = combined([(a, dividend % modulus) for a, dividend, modulus in mods])
+        left = expr - rest - together
+        if not divisor:
+            assert left.value(dict.fromkeys(box, 0)) == 0
+        for point in points(box):
+            found = sum(a * (dividend.value(point) % modulus) for a, dividend, modulus in mods)
+            assert expr.value(point) == found + rest.value(point), (divisor, point)
+
+
+@given(st.data(), boxes())
+@fuzz(400)
+def test_expressions_simplified_by_facts_are_equal_where_the_facts_hold(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    constraints = merged(data.draw(constraint_lists(box)))
+    facts = Facts(known_terms(constraints))
+    expr = tree_expr(data.draw(trees(len(box), leaves=10)), box)
+    divisor = data.draw(st.sampled_from([2, 3, 4, 6]))
+    floor, mod = floor_div(expr, divisor, facts), floor_mod(expr, divisor, facts)
+    rebuilt = Substitution({}, facts)(expr)
+    lower, upper = facts.bounds(expr)
+    for point in points(box):
+        if not holds(constraints, point):
+            continue
+        value = expr.value(point)
+        assert lower <= value <= upper
+        assert rebuilt.value(point) == value
+        assert floor.value(point) == value // divisor
+        assert mod.value(point) == value % divisor
+
+
+@given(st.data(), boxes(prefix="a"), boxes())
+@fuzz(300)
+def test_substitution_is_evaluation_of_the_inner_expressions_first(
+    data: st.DataObject, outer: tuple[Variable, ...], inner: tuple[Variable, ...]
+) -> None:
+    exprs = [tree_expr(data.draw(trees(len(inner), leaves=4)), inner) for _ in outer]
+    wide = [Variable(a.name, *e.bounds) for a, e in zip(outer, exprs, strict=True)]
+    expr = tree_expr(data.draw(trees(len(wide), leaves=8)), wide)
+    result = Substitution(dict(zip(wide, exprs, strict=True)))(expr)
+    for point in points(inner):
+        between = {a: e.value(point) for a, e in zip(wide, exprs, strict=True)}
+        assert result.value(point) == expr.value(between)
+
+
+@given(st.data(), boxes())
+@fuzz(300)
+def test_text_parses_back_to_the_same_expression(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    tree = data.draw(trees(len(box), leaves=12))
+    expr = tree_expr(tree, box)
+    names = {v.name: v for v in box}
+    assert parse_expr(str(expr), names) == expr
+    assert parse_expr(tree_text(tree, list(names)), names) == expr
+
+
+@given(st.data(), boxes(empty=True))
+@fuzz(200)
+def test_variables_without_a_value_are_no_obstacle(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    expr = tree_expr(data.draw(trees(len(box), leaves=12)), box)
+    assert parse_expr(str(expr), {v.name: v for v in box}) == expr
+    _ = expr.bounds, NOTHING_KNOWN.bounds(expr // 3)
+
+
+@given(st.data(), boxes())
+@fuzz(200)
+def test_terms_are_sorted_distinct_and_not_zero(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    expr = tree_expr(data.draw(trees(len(box), leaves=12)), box)
+    keys = [atom.key for atom, _ in expr.terms]
+    assert keys == sorted(keys)
+    assert len(set(keys)) == len(keys)
+    assert all(coefficient for _, coefficient in expr.terms)
+    assert make(expr.terms, expr.constant) is expr
+
+
+@given(st.data(), boxes())
+@fuzz(200)
+def test_summands_may_come_in_any_order(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+    parts: list[Tree] = data.draw(st.lists(trees(len(box), leaves=4), min_size=2, max_size=4))
+    turned = data.draw(st.permutations(parts))
+    first, second = (sum([tree_expr(t, box) for t in ts], box[0] * 0) for ts in (parts, turned))
+    assert first is second

@@ -1,0 +1,198 @@
+"""The laws of floor division: what each does, what it leaves alone, and that it is right."""
+
+from math import gcd
+
+import pytest
+
+from simplifier import Expr, exact, variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Variable
+from tests.oracles import divisions
+
+i, j = variable("i", 0, 9), variable("j", 0, 3)
+n, m = variable("n", -9, 9), variable("m", -5, 30)
+x, y, z = variable("x", 0, 999), variable("y", -999, 999), variable("z", 0, 7)
+p = variable("p", 6, 6)
+
+# fmt: off
+HITS = [
+    # law  before                            divisor  after
+    # 1: multiples of the divisor leave, also negative ones
+    (1, i * 8 + j,                           4,       i * 2),
+    (1, i * 8 + z,                           4,       i * 2 + z // 4),
+    (1, y * 12 + x * 5,                      4,       y * 3 + x + x // 4),
+    (1, y * -8 + x,                          4,       y * -2 + x // 4),
+    (1, x - 8,                               4,       x // 4 - 2),
+    (1, x + 1001,                            1000,    (x + 1) // 1000 + 1),
+    (1, x * 7,                               4,       x * 2 + (-x) // 4),     # least residue
+    # 2: the rest stays inside one multiple
+    (2, j,                                   4,       j * 0),
+    (2, j + 8,                               4,       j * 0 + 2),
+    (2, j - 4,                               4,       j * 0 - 1),
+    (2, j * -1 - 1,                          4,       j * 0 - 1),
+    (2, i * 4 + j,                           40,      j * 0),
+    (2, x % 10 + (y % 10) * 10,              100,     j * 0),
+    (2, x * 3 - (x // 4) * 12 + z,           24,      j * 0),               # 3·(x mod 4) + z <= 16
+    (2, x - (x // 4) * 4 + y * 4,            4,       y),                     # a mod kept whole
+    (2, p + j,                               4,       (j + 2) // 4 + 1),      # p is the number 6
+    # 3: a common factor that the rest cannot reach
+    (3, x * 6,                               4,       x + x // 2),
+    (3, i * 8 + j * 2 + 1,                   12,      (i * 4 + j) // 6),
+    (3, x * 6 + 5,                           30,      x // 5),
+    (3, y * 10 + z,                          100,     y // 10),
+    (3, y * 10 - z - 1,                      100,     (y - 1) // 10),
+    # 4: a floor in a floor
+    (4, x // 3,                              5,       x // 15),
+    (4, y // 3 + x,                          5,       (y + x * 3) // 15),
+    (4, y // 3 - 2,                          5,       (y - 6) // 15),
+    (4, (x // 3) // 5 + 1,                   7,       (x + 15) // 105),
+]
+
+NEAR_MISSES = [
+    # law  before                            divisor  looks like                differs at
+    (1, x * 3,                               4,       x * 0,                    {"x": 2}),
+    (1, y + 4,                               8,       y // 8,                   {"y": 4}),
+    (2, n,                                   16,      n * 0,                    {"n": -1}),
+    (2, j + 1,                               4,       j * 0,                    {"j": 3}),
+    (2, j - 1,                               8,       j * 0,                    {"j": 0}),
+    (2, i * 4 + j,                           39,      j * 0,                    {"i": 9, "j": 3}),
+    (3, i * 8 + z * 2 + 4,                   12,      i * 8 // 12,              {"i": 1, "z": 0}),
+    (3, y * 10 + x % 11,                     100,     y // 10,                  {"y": 9, "x": 10}),
+    (3, y * 10 - z,                          100,     y // 10,                  {"y": 0, "z": 1}),
+    (4, (x // 3) * 2,                        5,       x * 2 // 15,              {"x": 8}),
+    (4, (x // 3) * -1,                       5,       -x // 15,                 {"x": 1}),
+    (4, x // 3 + y // 2,                     5,       (x * 2 + y * 3) // 30,    {"x": 14, "y": 1}),
+]
+
+MODS = [
+    # before                                        after
+    (x % 8 % 4,                                     x % 4),
+    (x % 4 % 8,                                     x % 4),
+    ((x * 4 + j) % 4,                               j),
+    ((x // 8) * 8 + x % 8,                          x),
+    ((x // 12) * 12 + x % 12 // 4 * 4 + x % 4,      x),
+    ((x // 12) * 12 + (x // 4 % 3) * 4 + x % 4,     x),
+    (x // 4 % 3 * 4 + x % 4,                        x % 12),
+    ((i * 4 + j) // 4 % 10,                         i),
+    ((n + 9) % 19,                                  n + 9),
+    ((x * 6 + 3) % 9,                               (x * 2 + 1) % 3 * 3),
+    (3 - (3 - y),                                   y),
+]
+# fmt: on
+
+
+def names(point: dict[str, int], expr: Expr) -> dict[Variable, int]:
+    return {v: point[v.name] for v in expr.variables()}
+
+
+def proved_equal(a: Expr, b: Expr) -> bool:
+    """ISL finds no point at which the two differ."""
+    variables = tuple({v.name: v for v in (*a.variables(), *b.variables())}.values())
+    first = exact.Relation(variables, (), (a,), ())
+    return exact.difference(first, exact.Relation(variables, (), (b,), ())) is None
+
+
+@pytest.mark.parametrize("law, before, divisor, after", HITS)
+def test_a_law_divides(law: int, before: Expr, divisor: int, after: Expr) -> None:
+    assert before // divisor == after
+
+
+@pytest.mark.parametrize("law, before, divisor, wrong, point", NEAR_MISSES)
+def test_a_law_leaves_a_near_miss_alone(
+    law: int, before: Expr, divisor: int, wrong: Expr, point: dict[str, int]
+) -> None:
+    found = before // divisor
+    truth = before.value(names(point, before)) // divisor
+    assert found.value(names(point, found)) == truth
+    assert wrong.value(names(point, wrong)) != truth
+
+
+@pytest.mark.parametrize("before, after", MODS)
+def test_mods_are_sums_whose_terms_cancel(before: Expr, after: Expr) -> None:
+    assert before == after
+
+
+@pytest.mark.parametrize("law, dividend, divisor, after", HITS)
+def test_isl_proves_each_division(law: int, dividend: Expr, divisor: int, after: Expr) -> None:
+    """``d·q <= e < d·(q + 1)`` has no exception on the whole box, however large."""
+    remainder = dividend - after * divisor
+    variables = tuple(dict.fromkeys((*dividend.variables(), *after.variables())))
+    for wrong in ((-(10**6), -1), (divisor, 10**6)):
+        assert exact.is_empty(variables, [Constraint(remainder, *wrong)]) is True
+
+
+DIVIDENDS = [
+    x,
+    y,
+    y * 3,
+    x * 4 + z,
+    y * 6 - z + 5,
+    x // 4 + y,
+    x % 12 * 5 + z,
+    y * 8 + (x // 3) * 2,
+]
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 60, 128, 997, 1000])
+@pytest.mark.parametrize("dividend", DIVIDENDS, ids=str)
+def test_isl_proves_quotients_for_a_table_of_divisors(dividend: Expr, divisor: int) -> None:
+    remainder = dividend % divisor
+    variables = tuple(dict.fromkeys(dividend.variables()))
+    for wrong in ((-(10**6), -1), (divisor, 10**6)):
+        assert exact.is_empty(variables, [Constraint(remainder, *wrong)]) is True
+    assert (dividend // divisor) * divisor + remainder == dividend
+
+
+@pytest.mark.parametrize("inner", [2, 3, 4, 6, 10])
+@pytest.mark.parametrize("outer", [2, 3, 5, 8])
+@pytest.mark.parametrize("shift", [-7, 0, 4])
+def test_a_floor_of_a_floor_is_one_floor(inner: int, outer: int, shift: int) -> None:
+    nested = (y // inner + shift) // outer
+    assert nested == (y + inner * shift) // (inner * outer)
+    assert divisions(str(nested)) == 1
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 4, 5), (7, 2, 3, 2), (1, 5, 1, 4), (2, 2, 2, 2, 2)])
+def test_taking_a_linear_index_apart_and_putting_it_together_is_the_identity(
+    sizes: tuple[int, ...],
+) -> None:
+    count = 1
+    for size in sizes:
+        count *= size
+    linear = variable("linear", 0, count - 1)
+    digits, rest = [], linear
+    for size in reversed(sizes):
+        digits.append(rest % size)
+        rest = rest // size
+    together = digits[-1] * 0
+    for size, digit in zip(sizes, reversed(digits), strict=True):
+        together = together * size + digit
+    assert together == linear
+    parts = [variable(f"p{k}", 0, size - 1) for k, size in enumerate(sizes)]
+    index = parts[0] * 0
+    for size, part in zip(sizes, parts, strict=True):
+        index = index * size + part
+    for size, part in reversed(list(zip(sizes, parts, strict=True))):
+        assert index % size == part
+        index = index // size
+
+
+def test_division_is_by_a_positive_constant() -> None:
+    for divisor in (0, -4):
+        with pytest.raises(ValueError, match="positive"):
+            x // divisor
+        with pytest.raises(ValueError, match="positive"):
+            x % divisor
+
+
+def test_numbers_beyond_64_bits_neither_saturate_nor_overflow() -> None:
+    huge = 3 * 10**30
+    far = variable("far", -huge, huge)
+    assert (far * huge + 5) // huge == far
+    assert (far * huge).bounds == (-huge * huge, huge * huge)
+    assert gcd(*[c for _, c in (far * huge).terms]) == huge
+
+
+def test_equal_expressions_that_are_printed_alike_prove_equal() -> None:
+    assert proved_equal(x % 12 // 4, x // 4 % 3)
+    assert not proved_equal(x % 12 // 4, x // 4 % 2)
