@@ -1,0 +1,438 @@
+"""The command: what it prints, what it reports, and its exit status."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import hlo
+import indexing
+from indexing import cli
+
+ROOT = Path(__file__).parent.parent
+
+TRANSPOSE = """\
+HloModule flip
+ENTRY main {
+  p = f32[3,5] parameter(0)
+  c = f32[] constant(1)
+  ones = f32[3,5] broadcast(c), dimensions={}
+  sum = f32[3,5] add(p, ones)
+  ROOT t = f32[5,3] transpose(sum), dimensions={1,0}
+}
+"""
+WINDOW = """\
+ENTRY main {
+  p = f32[20,11] parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  ROOT window = f32[4,7] dynamic-slice(p, i, j), dynamic_slice_sizes={4,7}
+}
+"""
+PAIR = """\
+ENTRY main {
+  p = f32[3] parameter(0)
+  q = s32[2] parameter(1)
+  pair = (f32[3], s32[2]) tuple(p, q)
+  ROOT second = s32[2] get-tuple-element(pair), index=1
+}
+"""
+STRANGE = """\
+ENTRY main {
+  p = f32[3] parameter(0)
+  ROOT strange = f32[3] no-such-opcode(p)
+}
+"""
+KEYS = [
+    "file",
+    "computation",
+    "instruction",
+    "opcode",
+    "direction",
+    "output",
+    "operand",
+    "grade",
+    "unknown",
+    "map",
+    "runtime",
+]
+
+RUNTIME_MAP = "(d0, d1, {}) -> (), domain: d0 in [0, 3], d1 in [0, 6], {}"
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Runs the command in a folder with the modules above: status, output, errors."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in {
+        "flip.hlo": TRANSPOSE,
+        "window.hlo": WINDOW,
+        "pair.hlo": PAIR,
+        "strange.hlo": STRANGE,
+    }.items():
+        Path(name).write_text(text)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        status = cli.run(arguments)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return status, captured.out, captured.err
+
+    return run
+
+
+def stdin(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+
+
+# ---------------------------------------------------------------- maps: what is printed
+
+
+def test_maps_of_the_root_are_a_header_and_a_line_each(run: Run) -> None:
+    assert run("maps", "flip.hlo") == (
+        0,
+        "flip.hlo: main: t = f32[5,3] transpose, output-to-input\n"
+        "  operand 0 sum f32[3,5]: (d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 2]\n",
+        "",
+    )
+
+
+def test_maps_lead_to_parameters(run: Run) -> None:
+    assert run("maps", "flip.hlo", "--to", "parameters")[1].splitlines()[1:] == [
+        "  operand 0 p f32[3,5]: (d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 2]"
+    ]
+
+
+def test_maps_of_both_directions(run: Run) -> None:
+    status, out, _ = run("maps", "flip.hlo", "--direction", "both")
+    assert status == 0
+    assert [line.rpartition(", ")[2] for line in out.splitlines()[::2]] == [
+        "output-to-input",
+        "input-to-output",
+    ]
+    assert out.splitlines()[3].endswith(
+        ": (d0, d1) -> (d1, d0), domain: d0 in [0, 2], d1 in [0, 4]"
+    )
+
+
+def test_maps_show_runtime_variables_with_their_source(run: Run) -> None:
+    _, out, _ = run("maps", "window.hlo", "--operand", "0")
+    assert out.splitlines()[1:] == [
+        "  operand 0 p f32[20,11]: (d0, d1){rt0, rt1} -> (d0 + rt0, d1 + rt1), "
+        "domain: d0 in [0, 3], d1 in [0, 6], rt0 in [0, 16], rt1 in [0, 4]",
+        "    rt0 = i, clamped to [0, 16]",
+        "    rt1 = j, clamped to [0, 4]",
+    ]
+
+
+def test_maps_say_that_nothing_is_read(run: Run) -> None:
+    _, out, _ = run("maps", "pair.hlo", "--instruction", "pair", "--output", "1")
+    assert out.splitlines() == [
+        "pair.hlo: main: pair = s32[2] tuple, output-to-input, output 1",
+        "  operand 0 p f32[3]: nothing is read",
+        "  operand 1 q s32[2]: (d0) -> (d0), domain: d0 in [0, 1]",
+    ]
+
+
+def test_maps_name_the_leaf_of_a_tuple(run: Run) -> None:
+    _, out, _ = run("maps", "pair.hlo")
+    assert "  operand 0 pair {1} s32[2]: (d0) -> (d0), domain: d0 in [0, 1]" in out
+    record = json.loads(run("maps", "pair.hlo", "--format", "json")[1])
+    assert record["path"] == [1]
+
+
+def test_maps_of_an_unknown_opcode_say_why(run: Run) -> None:
+    status, out, _ = run("maps", "strange.hlo")
+    assert status == 0
+    assert re.search(r"^  operand 0 p f32\[3\]: unknown: .*no-such-opcode", out, re.MULTILINE)
+
+
+def test_maps_choose_instructions_by_name_and_opcode(run: Run) -> None:
+    _, out, _ = run("maps", "flip.hlo", "-i", "%sum", "-i", "main/ones", "--opcode", "transpose")
+    assert re.findall(r"main: (\w+) =", out) == ["ones", "sum", "t"]
+
+
+def test_maps_of_all_instructions_leave_none_out(run: Run) -> None:
+    _, out, _ = run("maps", "flip.hlo", "--all")
+    assert re.findall(r"main: (\w+) =", out) == ["p", "c", "ones", "sum", "t"]
+    assert out.count("  no operands\n") == 2
+
+
+def test_json_has_exactly_the_keys(run: Run) -> None:
+    _, out, _ = run("maps", "window.hlo", "--format", "json")
+    records = [json.loads(line) for line in out.splitlines()]
+    assert [list(record) for record in records] == [KEYS] * len(records)
+    assert records[0] | {"map": "", "runtime": []} == {
+        "file": "window.hlo",
+        "computation": "main",
+        "instruction": "window",
+        "opcode": "dynamic-slice",
+        "direction": "output-to-input",
+        "output": 0,
+        "operand": 0,
+        "grade": "exact",
+        "unknown": None,
+        "map": "",
+        "runtime": [],
+    }
+    assert records[0]["runtime"] == [
+        {"name": "rt0", "instruction": "i", "map": RUNTIME_MAP.format("rt1", "rt1 in [0, 4]")},
+        {"name": "rt1", "instruction": "j", "map": RUNTIME_MAP.format("rt0", "rt0 in [0, 16]")},
+    ]
+
+
+def test_json_has_a_reason_where_it_has_no_map(run: Run) -> None:
+    record = json.loads(run("maps", "strange.hlo", "--format", "json")[1])
+    assert (record["map"], record["grade"]) == (None, None)
+    assert "no-such-opcode" in record["unknown"]
+
+
+@pytest.mark.parametrize(
+    ("notation", "expected"),
+    [
+        ("text", r"\(d0, d1\) -> \(d1, d0\), domain"),
+        ("isl", r"\{ \[.*\] -> \["),
+        ("mlir", r'#xla\.indexing_map<"\(d0, d1\) -> \(d1, d0\), domain'),
+        ("latex", r"\\mapsto|\\to"),
+    ],
+)
+def test_maps_speak_several_notations(run: Run, notation: str, expected: str) -> None:
+    status, out, _ = run("maps", "flip.hlo", "--format", notation)
+    assert status == 0
+    assert re.search(expected, out.splitlines()[1])
+
+
+def test_maps_read_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    stdin(monkeypatch, TRANSPOSE)
+    status, out, _ = run("maps", "-")
+    assert (status, out.splitlines()[0]) == (
+        0,
+        "<stdin>: main: t = f32[5,3] transpose, output-to-input",
+    )
+
+
+def test_verified_maps_are_the_same(run: Run) -> None:
+    assert run("maps", "flip.hlo", "--all", "--verify") == run("maps", "flip.hlo", "--all")
+
+
+def test_colours_are_for_terminals(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b" not in run("maps", "flip.hlo")[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert "\x1b[1mt\x1b[0m" in run("maps", "flip.hlo")[1]
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in run("maps", "flip.hlo")[1]
+
+
+def test_every_instruction_of_an_example_is_answered(run: Run, example: Path) -> None:
+    status, out, err = run("maps", str(example), "--all", "--direction", "both", "--format", "json")
+    assert (status, err) == (0, "")
+    module = hlo.load(example)
+    answered = {
+        (record["computation"], record["instruction"], record["direction"])
+        for record in map(json.loads, out.splitlines())
+        if record["map"] or record["unknown"] or record["operand"] is None or record["grade"]
+    }
+    assert answered == {
+        (computation.name, instruction.name, direction)
+        for computation in module.computations.values()
+        for instruction in computation.instructions
+        for direction in ("output-to-input", "input-to-output")
+    }
+
+
+# ---------------------------------------------------------------- maps: what is wrong
+
+
+def test_one_bad_file_does_not_stop_the_others(run: Run) -> None:
+    Path("broken.hlo").write_text("ENTRY main {\n  ROOT t = f32[2] negate(p)\n}\n")
+    status, out, err = run("maps", "flip.hlo", "broken.hlo", "missing.hlo", "window.hlo")
+    assert status == 1
+    assert out.count("output-to-input") == 2
+    assert "broken.hlo:2:26" in err
+    assert "error[io]: missing.hlo: No such file or directory" in err
+
+
+# fmt: off
+BAD = [
+    # what it is             bytes of the file
+    ("empty",                b""),
+    ("blank",                b"\n  \n"),
+    ("binary",               bytes(range(256)) * 4),
+    ("not utf-8",            b"ENTRY e { ROOT p = f32[2] parameter(0) } // \xff\xfe"),
+    ("truncated",            TRANSPOSE[:80].encode()),
+    ("unbalanced",           b"ENTRY e { ROOT p = f32[2] parameter(0), metadata={a={b} }"),
+    ("undefined operand",    b"ENTRY e { ROOT n = f32[2] negate(p) }"),
+    ("nested parentheses",   b"ENTRY e { ROOT n = f32[2] negate(" + b"(" * 10_000 + b") }"),
+    ("nested shape",         b"ENTRY e { ROOT n = " + b"(" * 10_000 + b"f32[2] parameter(0) }"),
+    ("long number",          b"ENTRY e { ROOT p = f32[" + b"9" * 5_000 + b"] parameter(0) }"),
+    ("too many elements",    b"ENTRY e { ROOT p = f32[9999999999,9999999999] parameter(0) }"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("command", ["maps", "check"])
+@pytest.mark.parametrize(("what", "content"), BAD, ids=[what for what, _ in BAD])
+def test_bad_files_are_errors_with_a_place(
+    run: Run, command: str, what: str, content: bytes
+) -> None:
+    Path("bad.hlo").write_bytes(content)
+    status, _, err = run(command, "bad.hlo", *(["--all"] if command == "maps" else []))
+    assert status == 1
+    assert re.search(r"^error\[\w[\w-]*\]: ", err)
+    assert re.search(r"^ *--> bad\.hlo:\d+:\d+$", err, re.MULTILINE)
+    assert "^" in err
+    assert "error[internal]" not in err
+
+
+def test_a_folder_is_no_file(run: Run) -> None:
+    status, _, err = run("maps", ".")
+    assert (status, err.startswith("error[io]: .: ")) == (1, True)
+
+
+def test_a_misspelt_name_gets_a_suggestion(run: Run) -> None:
+    status, out, err = run("maps", "flip.hlo", "-i", "ons")
+    assert (status, out) == (1, "")
+    assert "flip.hlo: no instruction is called `ons`" in err
+    assert "did you mean `ones`" in err
+
+
+@pytest.mark.parametrize("option", ["--operand", "--output"])
+def test_a_number_beyond_the_last_is_an_error(run: Run, option: str) -> None:
+    status, out, err = run("maps", "flip.hlo", option, "7")
+    assert (status, out) == (1, "")
+    assert f"t has no {option[2:]} 7" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["maps"],
+        ["maps", "flip.hlo", "--to", "nowhere"],
+        ["maps", "flip.hlo", "--operand", "-1"],
+        ["maps", "flip.hlo", "--to", "parameters", "--direction", "both"],
+        ["maps", "flip.hlo", "--verify", "--no-simplify"],
+        ["no-such-command"],
+        ["compose", "(d0) -> (d0), domain: d0 in [0, 1]"],
+    ],
+)
+def test_wrong_usage_has_status_2(run: Run, arguments: list[str]) -> None:
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert "Usage: hlo-indexing" in err
+
+
+def test_an_internal_error_names_its_place(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by design")
+
+    monkeypatch.setattr(indexing, "output_to_input", fails)
+    status, _, err = run("maps", "flip.hlo")
+    assert status == 1
+    assert "error[internal]: flip.hlo: main: t: ZeroDivisionError: by design" in err
+    with pytest.raises(ZeroDivisionError):
+        cli.run(["--debug", "maps", "flip.hlo"])
+
+
+def test_an_interrupt_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(indexing, "output_to_input", interrupted)
+    assert run("maps", "flip.hlo") == (130, "", "")
+
+
+def test_a_reader_that_stops_is_no_error(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "indexing.cli", "maps", "--all"]
+    with (tmp_path / "errors").open("w+") as errors:
+        process = subprocess.Popen(
+            [*command, "examples/gpt2_tiny.opt.hlo"],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait() == 141
+        assert (tmp_path / "errors").read_text() == ""
+
+
+# ---------------------------------------------------------------- simplify, compose, check
+
+
+def test_simplify_takes_maps_as_arguments(run: Run) -> None:
+    text = "(d0) -> ((d0 * 4) floordiv 4 + d0 mod 8), domain: d0 in [0, 5]"
+    assert run("simplify", text, "--verify") == (
+        0,
+        "(d0) -> (d0 * 2), domain: d0 in [0, 5]\n",
+        "",
+    )
+
+
+def test_simplify_reads_a_map_a_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        "(d0) -> (d0 mod 4), domain: d0 in [0, 3]",
+        "",
+        "(d0) -> (d0 mod), domain: d0 in [0, 3]",
+        "(d0) -> (d0 floordiv 4), domain: d0 in [0, 3]",
+    ]
+    stdin(monkeypatch, "\n".join(lines))
+    status, out, err = run("simplify")
+    assert status == 1
+    assert out.splitlines() == [
+        "(d0) -> (d0), domain: d0 in [0, 3]",
+        "(d0) -> (0), domain: d0 in [0, 3]",
+    ]
+    assert " --> <stdin>:3:16" in err
+
+
+def test_compose_applies_the_first_map_first(run: Run) -> None:
+    first = "(d0) -> (d0 * 2 + 1), domain: d0 in [0, 3]"
+    second = "(d0) -> (d0 floordiv 2), domain: d0 in [0, 7]"
+    assert run("compose", first, second)[1] == "(d0) -> (d0), domain: d0 in [0, 3]\n"
+
+
+def test_compose_says_that_spaces_differ(run: Run) -> None:
+    first = "(d0) -> (d0), domain: d0 in [0, 3]"
+    second = "(d0, d1) -> (d0), domain: d0 in [0, 7], d1 in [0, 7]"
+    status, out, err = run("compose", first, second)
+    assert (status, out) == (1, "")
+    assert err.startswith("error[compose]: ")
+
+
+def test_check_is_content_with_a_good_file(run: Run) -> None:
+    assert run("check", "flip.hlo", "strange.hlo") == (
+        0,
+        "flip.hlo: ok, 5 instructions\nstrange.hlo: ok, 2 instructions\n",
+        "",
+    )
+
+
+def test_check_reports_every_error(run: Run) -> None:
+    Path("bad.hlo").write_text(
+        "ENTRY main {\n"
+        "  p = f32[2,3] parameter(0)\n"
+        "  t = f32[3,2] transpose(p), dimensions={1,1}\n"
+        "  ROOT n = f32[4,2] negate(t)\n"
+        "}\n"
+    )
+    status, out, err = run("check", "bad.hlo", "flip.hlo")
+    assert status == 1
+    assert out == "bad.hlo: 2 errors, 3 instructions\nflip.hlo: ok, 5 instructions\n"
+    assert "--> bad.hlo:3:41" in err
+    assert "--> bad.hlo:4:" in err
+
+
+def test_check_accepts_the_examples(run: Run, example: Path) -> None:
+    assert run("check", str(example))[0] == 0

@@ -1,0 +1,147 @@
+"""What the documentation shows is executed, and must print what the documentation says.
+
+* ```` ```python ```` with prompts is a doctest; without prompts it only has to run. Blocks of one
+  document share their names.
+* ```` ```console ```` holds commands after ``$ `` with their output; ``...`` stands for anything.
+"""
+
+import doctest
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
+FENCED = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\((?!https?:|#)(?P<path>[^)#]+)")
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+class Command(NamedTuple):
+    """One command of a console block with what it prints."""
+
+    page: Path
+    line: int
+    text: str
+    output: str
+
+
+def blocks(page: Path, kind: str) -> Iterator[tuple[int, str]]:
+    """The fenced blocks of one kind: line number of the first line, and text."""
+    content = page.read_text()
+    for match in FENCED.finditer(content):
+        if match["kind"] == kind:
+            yield content.count("\n", 0, match.start("text")) + 1, match["text"]
+
+
+def commands(page: Path) -> Iterator[Command]:
+    for line, text in blocks(page, "console"):
+        at = line
+        for piece in re.split(r"^(?=\$ )", text, flags=re.MULTILINE):
+            if piece.startswith("$ "):
+                command, _, output = piece[2:].partition("\n")
+                while command.endswith("\\"):
+                    more, _, output = output.partition("\n")
+                    command = command[:-1] + more
+                yield Command(page, at, command, output)
+            at += piece.count("\n")
+
+
+COMMANDS = [command for page in PAGES for command in commands(page)]
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment whose `hlo-indexing` is the one of this tree."""
+    folder = tmp_path_factory.mktemp("bin")
+    script = folder / "hlo-indexing"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m indexing.cli "$@"\n')
+    script.chmod(0o755)
+    path = os.pathsep.join([str(folder), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "NO_COLOR": "1"}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: f"{c.page.name}:{c.line}")
+def test_commands_print_what_the_page_shows(command: Command, environment: dict[str, str]) -> None:
+    run = subprocess.run(
+        command.text,
+        shell=True,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert doctest.OutputChecker().check_output(command.output, run.stdout, OPTIONS), (
+        f"{command.page.name}:{command.line}: $ {command.text}\n{run.stdout}"
+    )
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(blocks(page, "python"))], ids=lambda page: page.name
+)
+def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    names: dict[str, Any] = {"__name__": "__main__"}
+    parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(optionflags=OPTIONS)
+    for line, text in blocks(page, "python"):
+        if ">>>" in text:
+            test = parser.get_doctest(text, names, f"{page.name}:{line}", str(page), line)
+            report: list[str] = []
+            failures = runner.run(test, out=report.append, clear_globs=False).failed
+            assert not failures, "".join(report)
+            names = test.globs
+        else:
+            exec(compile("\n" * (line - 1) + text, str(page), "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files(page: Path) -> None:
+    paths = [match["path"] for match in LINK.finditer(page.read_text())]
+    assert not [path for path in paths if not (page.parent / path).exists()]
+
+
+def test_the_page_of_opcodes_is_up_to_date(environment: dict[str, str]) -> None:
+    """If not: `make docs`."""
+    page = subprocess.check_output(
+        ["hlo-indexing", "ops", "--format", "markdown"], env=environment, text=True
+    )
+    assert (ROOT / "docs" / "coverage.md").read_text() == page
+
+
+def make_commands(page: Path) -> Iterator[str]:
+    for _, text in blocks(page, "sh"):
+        yield from (line.split()[1] for line in text.splitlines() if line.startswith("make "))
+
+
+@pytest.mark.parametrize("target", sorted({t for page in PAGES for t in make_commands(page)}))
+def test_make_knows_the_targets(target: str) -> None:
+    run = subprocess.run(["make", "--dry-run", target], cwd=ROOT, capture_output=True, check=False)
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_demo_answers_for_every_fusion(environment: dict[str, str]) -> None:
+    dry = subprocess.run(
+        ["make", "--dry-run", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    command = re.search(r"hlo-indexing maps (\S+) .*", dry.stdout)
+    assert command is not None
+    run = subprocess.run(
+        command[0],
+        shell=True,
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    headers = [line for line in run.stdout.splitlines() if not line.startswith(" ")]
+    assert len(headers) == (ROOT / command[1]).read_text().count(" fusion(")
+    assert "unknown" not in run.stdout
