@@ -54,3 +54,8 @@ class Answer:
     maps: tuple[tuple[IndexingMap, ...], ...]
     paths: tuple[tuple[Path, ...], ...]
     unknown: tuple[Unknown | None, ...]
+
+    def _repr_html_(self) -> str:
+        from indexing.display import answer_html
+
+        return answer_html(self)

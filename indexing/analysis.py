@@ -17,11 +17,9 @@ from collections.abc import Iterable
 from hlo.module import Instruction
 from hlo.shape import leaves
 from indexing.access import Answer, Direction, Path, Unknown
+from indexing.calling import InlineOp
 from indexing.distinct import distinct
 from indexing.graph import (
-    Maps,
-    Options,
-    Step,
     backward,
     prepare,
     reads_summary,
@@ -30,7 +28,7 @@ from indexing.graph import (
     writes_summary,
 )
 from indexing.map import IndexingMap
-from indexing.op import InlineOp
+from indexing.steps import Maps, Options, Step
 
 
 def output_to_input(

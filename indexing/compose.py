@@ -35,6 +35,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     ranges = [_fresh(v, "s", taken) for v in second.ranges]
     values.update(_changed(second.ranges, ranges))
     runtime = [rt for rt in first.runtime if not rt.is_fixed]
+    merged: list[Constraint] = []  # a value lies in the bounds that both maps give it
     for rt in _innermost_first(second.runtime):
         if rt.is_fixed:
             continue
@@ -45,12 +46,14 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
             runtime.append(moved)
         if moved.variable is not rt.variable:
             values[rt.variable] = moved.expr
+            merged.append(Constraint(moved.expr, *rt.variable.bounds))
     results, constraints = second.substituted(values)
     inside = [
         Constraint(result, d.lower, d.upper)
         for d, result in zip(second.dims, first.results, strict=True)
     ]
-    wanted = [c for c in (*first.constraints, *inside, *constraints) if not c.is_true]
+    every = (*first.constraints, *inside, *merged, *constraints)
+    wanted = [c for c in every if not c.is_true]
     return IndexingMap(
         first.dims,
         (*first.ranges, *ranges),
@@ -101,6 +104,7 @@ def _same_value(
     if rt.source is None:
         return None
     for other in others:
-        if other.source is rt.source and other.index == index and other.clamp == rt.clamp:
-            return other if other.variable.bounds == rt.variable.bounds else None
+        value = other.source, other.calls, other.index, other.clamp
+        if value == (rt.source, rt.calls, index, rt.clamp):
+            return other
     return None

@@ -62,8 +62,9 @@ def _hull(of: IndexingMap) -> list[Interval]:
     return [v.bounds for v in of.dims] + [result.bounds for result in of.results]
 
 
-def _cost(of: IndexingMap) -> tuple[bool, int, int, int]:
-    """Exact before may, few floors, few constraints, few variables."""
+def _cost(of: IndexingMap) -> tuple[bool, int, int, int, int]:
+    """Exact before may, few floors, few constraints, few variables, small offsets."""
     exprs = [*of.results, *[c.expr for c in of.constraints]]
     floors = sum(isinstance(atom, Floor) for expr in exprs for atom, _ in expr.terms)
-    return of.grade == "may", floors, len(of.constraints), len(of.variables)
+    offsets = sum(abs(expr.constant) for expr in exprs)
+    return of.grade == "may", floors, len(of.constraints), len(of.variables), offsets

@@ -8,113 +8,18 @@ back), and the summary takes part like the maps of any op.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
 
 from hlo.bind import check_instruction
 from hlo.module import Computation, Instruction
 from hlo.shape import Shape, leaves
 from indexing.access import Path, Unknown
+from indexing.calling import CallingOp, Summaries
 from indexing.map import IndexingMap
-from indexing.op import InlineOp, MappedOp, RoutingOp, every_element
-from indexing.simplify import composed_and_simplified
-
-Node: TypeAlias = tuple[Instruction, Path]
-"""One array of the program: an instruction's result, or a leaf of a tuple."""
-
-# So many different maps to one array: the program reads it all over.  One map that reads
-# everything, with the grade "may", takes their place.
-MOST_MAPS = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How maps are composed.
-
-    Attributes:
-        exact: disjoint exact pieces where one "may" map is usual.
-        simplify: simplify each map.
-        certify: prove each simplification with ISL.
-    """
-
-    exact: bool = False
-    simplify: bool = True
-    certify: bool = False
-
-    def composed(self, first: IndexingMap, second: IndexingMap) -> IndexingMap:
-        """``x -> second(first(x))``, simplified as these options say."""
-        if self.simplify and not self.certify:
-            return composed_and_simplified(first, second)
-        return self.finished(first.then(second))
-
-    def finished(self, found: IndexingMap) -> IndexingMap:
-        """`found`, simplified as these options say."""
-        return found.simplify(certify=self.certify) if self.simplify else found
-
-
-@dataclass(slots=True)
-class Maps:
-    """The different maps that lead to one array, and why there may be others."""
-
-    maps: dict[IndexingMap, None] = field(default_factory=dict)
-    unknown: Unknown | None = None
-
-    def add(self, found: IndexingMap) -> None:
-        """Add a map, unless the same relation is there; the better grade stays.
-
-        An empty relation stays only as long as it is the only one: then it says that an access was
-        found, and that it reads nothing.
-        """
-        if self.maps:
-            if found in self.maps or found.is_known_empty:
-                return
-            if next(iter(self.maps)).is_known_empty:
-                self.maps.clear()
-            for other in self.maps:
-                if other.grade != found.grade and other.with_grade(found.grade) == found:
-                    if found.grade == "exact":
-                        del self.maps[other]
-                        break
-                    return
-        self.maps[found] = None
-
-    def add_composed(
-        self,
-        firsts: Collection[IndexingMap],
-        seconds: Collection[IndexingMap],
-        unknown: Unknown | None,
-        options: Options,
-    ) -> None:
-        """Add each first map followed by each second one, and why there may be others."""
-        self.unknown = self.unknown or unknown
-        for first in firsts:
-            for second in seconds:
-                self.add(options.composed(first, second))
-
-    def widen(self, source: object, target: object) -> None:
-        """Where there are too many maps, put one in their place that needs all of `target`."""
-        if len(self.maps) > MOST_MAPS and isinstance(source, Shape) and isinstance(target, Shape):
-            self.maps = {every_element(source, target).with_grade("may"): None}
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """How one instruction connects one array that it reads with one array that it writes.
-
-    Attributes:
-        operand, operand_path: the array that is read: a leaf of this operand.
-        output_path: the leaf of the result that is written.
-        maps: from output to operand where steps go backward, from operand to output where forward.
-        unknown: why the maps cannot be said.
-    """
-
-    operand: int
-    operand_path: Path
-    output_path: Path
-    maps: tuple[IndexingMap, ...] = ()
-    unknown: Unknown | None = None
-
+from indexing.op import MappedOp, RoutingOp
+from indexing.steps import Maps, Node, Options, Step, identity, leaf_shape
 
 # ---------------------------------------------------------------- one instruction
 
@@ -128,12 +33,10 @@ def steps_back(instruction: Instruction, path: Path, options: Options) -> list[S
     op = _checked_op(instruction)
     if isinstance(op, RoutingOp):
         operand, operand_path = op.route(path)
-        same = _identity(instruction, path)
-        return [Step(operand, operand_path, path, same)]
-    if isinstance(op, InlineOp):
-        return list(
-            _through_call(instruction, reads_summary(_called(instruction), path, options), path)
-        )
+        return [Step(operand, operand_path, path, identity((instruction, path)))]
+    if isinstance(op, CallingOp):
+        summaries = Summaries(partial(reads_summary, options=options), backward=True)
+        return list(op.steps(instruction, path, summaries))
     operands = instruction.operands
     if not isinstance(op, MappedOp):
         return list(_unknown_steps(instruction, range(len(operands)), [path]))
@@ -153,16 +56,15 @@ def steps_forward(
     op = _checked_op(instruction)
     if isinstance(op, RoutingOp):
         to = op.route_back(operand, path)
-        return [] if to is None else [Step(operand, path, to, _identity(instruction, to))]
+        return [] if to is None else [Step(operand, path, to, identity((instruction, to)))]
     outputs = [output for output, _ in leaves(instruction.shape)]
-    if isinstance(op, InlineOp):
-        called = _called(instruction)
-        start = called.parameters[operand], path
-        reached = [(output, writes_summary(called, output, options)) for output in outputs]
+    if isinstance(op, CallingOp):
+        summaries = Summaries(partial(writes_summary, options=options), backward=False)
         return [
-            Step(operand, path, output, *_moved(instruction, found[start]))
-            for output, found in reached
-            if start in found
+            step
+            for output in outputs
+            for step in op.steps(instruction, output, summaries)
+            if (step.operand, step.operand_path) == (operand, path)
         ]
     if not isinstance(op, MappedOp):
         return list(_unknown_steps(instruction, [operand], outputs))
@@ -181,26 +83,8 @@ def _checked_op(instruction: Instruction) -> object:
     return instruction.op
 
 
-def _called(instruction: Instruction) -> Computation:
-    return instruction.called_computations[0]
-
-
 def _leaf_number(instruction: Instruction, path: Path) -> int:
     return next(k for k, (at, _) in enumerate(leaves(instruction.shape)) if at == path)
-
-
-def leaf_shape(node: Node) -> object:
-    """The shape of one array of the program."""
-    instruction, path = node
-    if not path:
-        return instruction.shape
-    return dict(leaves(instruction.shape))[path]
-
-
-def _identity(instruction: Instruction, path: Path) -> tuple[IndexingMap, ...]:
-    """Each element to itself; no map for a leaf without elements, such as a token."""
-    shape = leaf_shape((instruction, path))
-    return (IndexingMap.identity(shape),) if isinstance(shape, Shape) else ()
 
 
 def _step(
@@ -266,33 +150,6 @@ def _summary(
     return found
 
 
-def _through_call(
-    instruction: Instruction, found: dict[Node, Maps], output: Path
-) -> Iterator[Step]:
-    number = {p: k for k, p in enumerate(_called(instruction).parameters)}
-    for (parameter, path), maps in found.items():
-        yield Step(number[parameter], path, output, *_moved(instruction, maps))
-
-
-def _moved(instruction: Instruction, found: Maps) -> tuple[tuple[IndexingMap, ...], Unknown | None]:
-    """Maps of a called computation as the caller sees them: its operands are the parameters."""
-    operand = dict(zip(_called(instruction).parameters, instruction.operands, strict=True))
-    return tuple([_with_operands(m, operand) for m in found.maps]), found.unknown
-
-
-def _with_operands(found: IndexingMap, operand: dict[Instruction, Instruction]) -> IndexingMap:
-    if not any(rt.source in operand or rt.is_fixed for rt in found.runtime):
-        return found
-    runtime = [
-        replace(rt, source=operand[rt.source])
-        if isinstance(rt.source, Instruction) and rt.source in operand
-        else rt
-        for rt in found.runtime
-        if not rt.is_fixed
-    ]
-    return replace(found, runtime=tuple(runtime))
-
-
 def prepare(
     instructions: Iterable[Instruction],
     options: Options,
@@ -303,22 +160,22 @@ def prepare(
     Callees come before callers in `Module.computations`, so nesting of any depth needs no
     recursion.
     """
-    pending = [c for i in instructions if _is_inlined(i) for c in i.called_computations]
+    pending = [c for i in instructions if _calls(i) for c in i.called_computations]
     wanted: dict[Computation, None] = {}
     while pending:
         computation = pending.pop()
         if computation not in wanted:
             wanted[computation] = None
             for inner in computation.instructions:
-                if _is_inlined(inner):
+                if _calls(inner):
                     pending.extend(inner.called_computations)
     for computation in sorted(wanted, key=_position):
         for path, _ in leaves(computation.root.shape):
             summary(computation, path, options)
 
 
-def _is_inlined(instruction: Instruction) -> bool:
-    return isinstance(instruction.op, InlineOp)
+def _calls(instruction: Instruction) -> bool:
+    return isinstance(instruction.op, CallingOp)
 
 
 def _position(computation: Computation) -> int:
@@ -379,6 +236,4 @@ def _up_from(start: Node) -> Iterator[Instruction]:
 
 
 def _started(start: Node) -> dict[Node, Maps]:
-    shape = leaf_shape(start)
-    begin = {IndexingMap.identity(shape): None} if isinstance(shape, Shape) else {}
-    return {start: Maps(begin)}
+    return {start: Maps(dict.fromkeys(identity(start)))}

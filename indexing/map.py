@@ -43,12 +43,15 @@ class RuntimeVariable:
             runtime variable belongs to; ``()`` for a scalar.
         clamp: the inclusive bounds that the operation forces on the value before it uses it (start
             indices of dynamic-slice, dynamic-update-slice and gather), or `None`.
+        calls: through which calls and fusions the source is meant, outermost first, where it stands
+            in a computation that they call; one computation may be called several times.
     """
 
     variable: Variable
     source: Instruction | int | None = None
     index: tuple[Expr, ...] = ()
     clamp: Interval | None = None
+    calls: tuple[Instruction, ...] = ()
 
     @classmethod
     def start(
@@ -144,6 +147,11 @@ class IndexingMap:
 
     def __hash__(self) -> int:
         return self._hash
+
+    def __reduce__(self) -> tuple[type[IndexingMap], tuple[object, ...]]:
+        """Made anew where it is loaded: hashes differ from process to process."""
+        key = self.dims, self.ranges, self.runtime, self.results, self.constraints, self.grade
+        return IndexingMap, key
 
     def __eq__(self, other: object) -> bool:
         if self is other:

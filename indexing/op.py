@@ -17,8 +17,8 @@ one that takes ``output`` is told which array of a tuple result is meant.
 Everyone else asks through `reads` and `writes`, which look the same for every op and are
 remembered.
 
-Ops that move no element have other bases: a `RoutingOp` says which operand a leaf of its result is,
-an `InlineOp` runs the computation that it calls.
+Ops that move no element have other bases: a `RoutingOp` says which operand a leaf of its result is;
+those that run computations are in `indexing.calling`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ from hlo.op import Op
 from hlo.shape import (
     UNBOUNDED,
     AnyShape,
-    BufferShape,
     OpaqueShape,
     Shape,
     TupleShape,
@@ -158,16 +157,16 @@ class MappedOp(Op):
         entries = self._entries(method(self, leaf, *operands, **wanted))
         return tuple(
             [
-                () if isinstance(shape, OpaqueShape) or not shape.size else _maps(entry)
+                _maps(entry) if isinstance(shape, Shape) and shape.size else ()
                 for entry, shape in zip(entries, operands, strict=True)
-                if isinstance(shape, Shape | OpaqueShape)  # by `_misuse`
             ]
         )
 
     def _misuse(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> str:
         """Why nothing can be said for such shapes; empty if something can."""
         for shape in operands:
-            if isinstance(shape, TupleShape | BufferShape):
+            is_token = isinstance(shape, OpaqueShape) and not self.takes_arrays
+            if not isinstance(shape, Shape) and not is_token:
                 return f"an operand of {self.opcode} is {shape}, no array"
         for _, leaf in leaves(TupleShape((out, *operands))):
             if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
@@ -312,18 +311,6 @@ class RoutingOp(Op):
     @abstractmethod
     def kernel(self, *args: Any) -> Any:
         """The result for these operands; tuples of arrays for tuples."""
-
-
-class InlineOp(Op):
-    """An op that runs the one computation it calls on its operands."""
-
-    __slots__ = ()
-    takes_arrays: ClassVar[bool] = False
-    runs_called: ClassVar[bool] = True
-
-    def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        """Never asked: the shape is that of the called computation's root (`hlo.bind`)."""
-        raise TypeError(f"the shape of {self.opcode} is that of the computation it calls")
 
 
 # ---------------------------------------------------------------- maps that many ops need

@@ -134,7 +134,7 @@ def _may_be_same(a: RuntimeVariable, b: RuntimeVariable) -> bool:
     """Both are an element of the same source; without a source, they have the same name."""
     if a.source is None or b.source is None:
         return a.name == b.name
-    same_source = a.source is b.source or (isinstance(a.source, int) and a.source == b.source)
+    same_source = (a.source, a.calls) == (b.source, b.calls)
     return same_source and a.clamp == b.clamp and len(a.index) == len(b.index)
 
 

@@ -291,9 +291,11 @@ def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
 
 
 def source_name(variable: RuntimeVariable) -> str | None:
-    """Name of the instruction whose value `variable` is."""
+    """Name of the instruction whose value `variable` is, after the calls that lead there."""
     source = variable.source
-    return None if source is None else str(getattr(source, "name", source))
+    if source is None:
+        return None
+    return "/".join([*[call.name for call in variable.calls], str(getattr(source, "name", source))])
 
 
 def json_lines(block: Block) -> Iterator[str]:

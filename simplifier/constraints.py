@@ -9,6 +9,7 @@ from typing import Final
 
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Floor, Term, added, constant, make, scaled
+from simplifier.text import terms_and_constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +79,17 @@ def normalised(constraint: Constraint) -> Constraint | None:
             continue
         if lower > upper:
             return FALSE
-        found = Constraint(expr, *intersected((lower, upper), expr.bounds))
+        found = _plain(Constraint(expr, *intersected((lower, upper), expr.bounds)))
         return FALSE if found.lower > found.upper else None if found.is_true else found
+
+
+def _plain(constraint: Constraint) -> Constraint:
+    """The constant moved so that the text has none: ``x mod 7``, not ``x mod 7 - 4``."""
+    _, constant = terms_and_constant(constraint.expr)
+    if not constant:
+        return constraint
+    lower, upper = constraint.lower - constant, constraint.upper - constant
+    return Constraint(constraint.expr - constant, lower, upper)
 
 
 def _undoable(expr: Expr) -> Floor | None:
@@ -113,6 +123,8 @@ def known_terms(constraints: Iterable[Constraint]) -> dict[tuple[Term, ...], Int
     """What normalised `constraints` say of sums of terms, for `simplifier.bounds.Facts`."""
     known: dict[tuple[Term, ...], Interval] = {}
     for constraint in constraints:
-        known[constraint.expr.terms] = constraint.bounds
-        known[scaled(constraint.expr, -1).terms] = -constraint.upper, -constraint.lower
+        offset = constraint.expr.constant
+        lower, upper = constraint.lower - offset, constraint.upper - offset
+        known[constraint.expr.terms] = lower, upper
+        known[scaled(constraint.expr, -1).terms] = -upper, -lower
     return known

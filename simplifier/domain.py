@@ -115,7 +115,7 @@ def _propagated(constraints: Iterable[Constraint]) -> dict[Variable, Interval]:
     found: dict[Variable, Interval] = {}
     for constraint in constraints:
         terms = [(atom, c, scaled(atom.bounds, c)) for atom, c in constraint.expr.terms]
-        low, high = sum(t[2][0] for t in terms), sum(t[2][1] for t in terms)
+        low, high = (constraint.expr.constant + sum(own[k] for _, _, own in terms) for k in (0, 1))
         for atom, coefficient, own in terms:
             if isinstance(atom, Floor):
                 continue

@@ -16,6 +16,7 @@ True
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -100,15 +101,15 @@ def to_isl(relation: Relation, parameters: Sequence[Variable] = ()) -> isl.Map:
 def relation_text(relation: Relation, parameters: Sequence[Variable] = ()) -> str:
     """The relation in isl's notation."""
     every = (*relation.inputs, *parameters, *relation.hidden)
-    names = {v: v.name for v in every}
-    inputs = ", ".join(v.name for v in relation.inputs)
-    outputs = [f"o{k}" for k in range(len(relation.results))]
+    names = _own_names(every)
+    inputs = ", ".join(names[v] for v in relation.inputs)
+    outputs = _new_names("o", len(relation.results), names.values())
     equal = [f"{o} = {_text(r, names)}" for o, r in zip(outputs, relation.results, strict=True)]
     condition = " and ".join([*equal, _condition(every, relation.constraints, names)])
     if relation.hidden:
-        hidden = ", ".join(v.name for v in relation.hidden)
+        hidden = ", ".join(names[v] for v in relation.hidden)
         condition = f"exists ({hidden} : {condition})"
-    prefix = f"[{', '.join(v.name for v in parameters)}] -> " if parameters else ""
+    prefix = f"[{', '.join(names[v] for v in parameters)}] -> " if parameters else ""
     return f"{prefix}{{ [{inputs}] -> [{', '.join(outputs)}] : {condition} }}"
 
 
@@ -150,15 +151,41 @@ def _map(ctx: Any, relation: Relation) -> isl.Map:
 
 
 def _ask(question: Callable[[Any], Answer], budget: int) -> Answer | Undecided:
-    """The answer to `question` in a context of its own, within `budget` operations of isl."""
+    """The answer to `question` in a context of its own, within `budget` operations of isl.
+
+    A text that isl has no budget left to read is a syntax error, says isl.
+    """
     ctx = isl.Context()
     ctx.set_max_operations(budget)
     try:
         return question(ctx)
     except isl.Error as error:
-        if "operations" not in str(error) and "quota" not in str(error):
+        if not any(word in str(error) for word in ("operations", "quota", "syntax error")):
             raise
         return Undecided(f"beyond the budget of {budget} isl operations")
+
+
+def _own_names(variables: Sequence[Variable]) -> dict[Variable, str]:
+    """The variables' own names where isl takes them, new ones for the others."""
+    said = [v for v in variables if _NAME.fullmatch(v.name) and v.name not in _WORDS]
+    others = [v for v in variables if v not in said]
+    new = _new_names("x", len(others), [v.name for v in said])
+    return {v: v.name for v in said} | dict(zip(others, new, strict=True))
+
+
+def _new_names(prefix: str, count: int, taken: Iterable[str]) -> list[str]:
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    return [f"{prefix}{k}" for k in range(count)]
+
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_WORDS: Final = frozenset(
+    [
+        *("and", "or", "not", "exists", "implies", "mod", "floor", "floord", "ceil", "ceild"),
+        *("min", "max", "true", "false", "infty", "nan", "int", "rat"),
+    ]
+)
 
 
 def _names(variables: Sequence[Variable]) -> dict[Variable, str]:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple, NoReturn
 
-from simplifier.linear import Affine, Atom, Expr, Floor, as_expr, scaled
+from simplifier.linear import Affine, Expr, Floor, as_expr, scaled
 from simplifier.mods import split
 
 
@@ -33,27 +33,42 @@ class TextError(ValueError):
 
 def expr_text(expr: Expr) -> str:
     """`expr` as text that parses back to it."""
+    text, constant = terms_and_constant(expr)
+    if not constant:
+        return text or "0"
+    if not text:
+        return str(constant)
+    return f"{text} {'-' if constant < 0 else '+'} {abs(constant)}"
+
+
+def terms_and_constant(expr: Expr) -> tuple[str, int]:
+    """``expr = text + constant``, where `text` is empty for a constant.
+
+    Constants inside floors and mods are chosen so that little is left outside:
+
+    >>> from simplifier.linear import Variable
+    >>> d0 = Variable("d0", 0, 99)
+    >>> terms_and_constant((d0 - 3) // 7), terms_and_constant((d0 - 3) % 7)
+    (('(d0 - 3) floordiv 7', 0), ('(d0 - 3) mod 7', 0))
+    """
     mods, rest = split(expr)
+    constant = rest.constant
     variables: list[tuple[int, str]] = []
     floors: list[tuple[int, str]] = []
     for atom, coefficient in rest.terms:
-        (floors if isinstance(atom, Floor) else variables).append((coefficient, atom_text(atom)))
+        if not isinstance(atom, Floor):
+            variables.append((coefficient, atom.name))
+            continue
+        numerator = atom.numerator
+        if numerator.constant and constant == -coefficient:
+            numerator, constant = numerator - atom.divisor, 0
+        floors.append((coefficient, f"{_operand(numerator)} floordiv {atom.divisor}"))
     for coefficient, dividend, modulus in mods:
+        nearer = dividend.constant * 2 > modulus
+        dividend = dividend - modulus if nearer else dividend
         floors.append((coefficient, f"{_operand(dividend)} mod {modulus}"))
-    pieces = [*variables, *floors]
-    if not pieces:
-        return str(rest.constant)
-    text = "".join(_signed(c, t, first=k == 0) for k, (c, t) in enumerate(pieces))
-    if rest.constant:
-        text += f" {'-' if rest.constant < 0 else '+'} {abs(rest.constant)}"
-    return text
-
-
-def atom_text(atom: Atom) -> str:
-    """``d0`` or ``(d0 + 1) floordiv 4``."""
-    if isinstance(atom, Floor):
-        return f"{_operand(atom.numerator)} floordiv {atom.divisor}"
-    return atom.name
+    pieces = enumerate([*variables, *floors])
+    return "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces]), constant
 
 
 def _operand(expr: Expr) -> str:

@@ -1,8 +1,10 @@
 """Every op that this package knows, one family a module; importing this registers them all."""
 
 from indexing.ops import (
+    bitcast,
     broadcast,
     concatenate,
+    control,
     dot,
     dynamic,
     elementwise,
@@ -18,8 +20,10 @@ from indexing.ops import (
 )
 
 __all__ = [
+    "bitcast",
     "broadcast",
     "concatenate",
+    "control",
     "dot",
     "dynamic",
     "elementwise",

@@ -53,8 +53,8 @@ class Concatenate(VariadicOp):
                 return Fault(f"{label} {operands[0].with_layout(None)}", number)
         return HOLDS
 
-    def _others(self, shape: Shape) -> list[int]:
-        return [n for k, n in enumerate(shape.dims) if k != self.dimension]
+    def _others(self, shape: Shape) -> tuple[int, list[int]]:
+        return shape.rank, [n for k, n in enumerate(shape.dims) if k != self.dimension]
 
     def _offsets(self, operands: tuple[Shape, ...]) -> list[int]:
         return [0, *accumulate(operand.dims[self.dimension] for operand in operands)][:-1]

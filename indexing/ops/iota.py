@@ -16,12 +16,12 @@ from indexing.op import Array, NullaryOp
 _INTEGER = re.compile(r"\s*(-?\d{1,20})\s*")
 
 
-@op("parameter", samples=["f32[2,3] parameter(1)", "(f32[2], token[]) parameter(0)"])
+@op("parameter", samples=["f32[2,3] parameter(0)", "(f32[2], token[]) parameter(0)"])
 class Parameter(NullaryOp):
     """An argument of the computation."""
 
     number: int = contents(integer)
-    shape: AnyShape = declared()
+    shape: AnyShape = declared(any_shape=True)
     parameter_replication: tuple[bool, ...] = attribute(
         list_of(boolean, "a list of booleans", "{true}"), default=()
     )
@@ -50,7 +50,7 @@ class Constant(NullaryOp):
     """The value in the parentheses."""
 
     literal: str = contents(raw)
-    shape: AnyShape = declared()
+    shape: AnyShape = declared(any_shape=True)
 
     def infer_shape(self) -> AnyShape:
         return self.shape

@@ -36,7 +36,7 @@ FORMS = [
     ("f32[2,3]{1,0:#(u32)*(u64)}",             Shape("f32", (2, 3), Layout((1, 0), index_type="u32", pointer_type="u64"))),
     ("s4[2,3]{1,0:E(4)S(5)}",                  Shape("s4", (2, 3), Layout((1, 0), element_bits=4, memory_space=5))),
     ("f32[2,300]{1,0:SC(1:200)(0:1)}",         Shape("f32", (2, 300), Layout((1, 0), splits=((1, (200,)), (0, (1,)))))),
-    ("f32[9]{0:P((s32[9]{0},f32[9]{0}))M(8)}", Shape("f32", (9,), Layout((0,), physical_shape="(s32[9]{0},f32[9]{0})", metadata_prefix_bytes=8))),
+    ("f32[9]{0:D(C)P((s32[9]{0},f32[9]{0}))M(8)}", Shape("f32", (9,), Layout((0,), dim_level_types=("C",), physical_shape="(s32[9]{0},f32[9]{0})", metadata_prefix_bytes=8))),
     ("f32[<=2,3]",                             Shape("f32", (2, 3), dynamic=(True, False))),
     ("f32[?,<=3]",                             Shape("f32", (UNBOUNDED, 3), dynamic=(True, True))),
     ("pred[0]",                                Shape("pred", (0,))),
@@ -173,18 +173,21 @@ def layouts(draw: st.DrawFn, rank: int) -> Layout:
     tile = st.lists(st.one_of(numbers, st.just(COMBINE)), min_size=1, max_size=3).map(tuple)
     types = st.sampled_from(["", "u32", "s16"])
     levels = st.sampled_from(["D", "C", "S+", "H~", "C+~"])
+    level_types = tuple(draw(st.lists(levels, max_size=rank)))
+    forms = ["", "f32[3]{0:S(1)}", "(s32[2]{0}, f32[])"]
+    physical = st.sampled_from(forms if level_types else forms[:1])
     splits = st.tuples(numbers, st.lists(numbers, min_size=1, max_size=2).map(tuple))
     return Layout(
         minor_to_major=tuple(draw(st.permutations(range(rank)))),
         tiles=tuple(draw(st.lists(tile, max_size=2))),
-        dim_level_types=tuple(draw(st.lists(levels, max_size=rank))),
+        dim_level_types=level_types,
         tail_padding=draw(numbers),
         index_type=draw(types),
         pointer_type=draw(types),
         element_bits=draw(st.integers(0, 32)),
         memory_space=draw(st.integers(0, 9)),
         splits=tuple(draw(st.lists(splits, max_size=2))),
-        physical_shape=draw(st.sampled_from(["", "f32[3]{0:S(1)}", "(s32[2]{0}, f32[])"])),
+        physical_shape=draw(physical),
         metadata_prefix_bytes=draw(st.integers(0, 64)),
     )
 

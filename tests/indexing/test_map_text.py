@@ -1,5 +1,7 @@
 """Maps as text: both forms, back again, and where each mistake is shown."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -116,9 +118,7 @@ def test_parentheses_nest_without_limit() -> None:
 
 @given(st.data(), boxes())
 @fuzz(200)
-def test_any_map_parses_back_from_its_text(
-    data: st.DataObject, box: tuple[Variable, ...]
-) -> None:
+def test_any_map_parses_back_from_its_text(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     results = [tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)]
     shown = IndexingMap.of(box, results, constraints=data.draw(constraint_lists(box)))
     if shown.is_known_empty:

@@ -1,5 +1,7 @@
 """`simplify`, `remove_unused`, `rescale`: the same relation, proved by enumeration and by ISL."""
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -6,6 +6,8 @@ operand k to the elements of the result that need it.  The examples follow the o
 ``docs/indexing.md``; sizes and modules are our own.
 """
 
+# ruff: noqa: E501 - a row of a table is one line
+
 import re
 from itertools import permutations
 
@@ -271,7 +273,9 @@ def test_an_element_of_an_operand_feeds(text: str, operand: int, maps: list[str]
         assert agrees(found, [expected]), [str(m) for m in found]
 
 
-@pytest.mark.parametrize("body, operand, maps", [r[1:] for r in FUSIONS], ids=[r[0] for r in FUSIONS])
+@pytest.mark.parametrize(
+    "body, operand, maps", [r[1:] for r in FUSIONS], ids=[r[0] for r in FUSIONS]
+)
 def test_a_fusion_reads(body: str, operand: str, maps: list[str]) -> None:
     result = body.rpartition("ROOT ")[2].split(" ")[2]
     root = hlo.parse(

@@ -6,6 +6,7 @@ that move are those that need it. `related` is the same relation as a map tells 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -38,7 +39,21 @@ add_both {
   ROOT r = (f32[], s32[]) tuple(m, g)
 }
 negate { a = f32[2,3] parameter(0) ROOT r = f32[2,3] negate(a) }
+less_than_five {
+  p = (s32[], f32[2,3]) parameter(0) i = s32[] get-tuple-element(p), index=0 n = s32[] constant(5)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+next_trip {
+  p = (s32[], f32[2,3]) parameter(0) i = s32[] get-tuple-element(p), index=0 n = s32[] constant(1)
+  a = f32[2,3] get-tuple-element(p), index=1 j = s32[] add(i, n) b = f32[2,3] negate(a)
+  ROOT r = (s32[], f32[2,3]) tuple(j, b)
+}
 """
+# operands that can be nothing but the result of a certain op
+PRODUCERS = {
+    ("async-update", "s"): "async-start(started), calls=negate",
+    ("async-done", "s"): "async-start(started), calls=negate",
+}
 
 
 def add_both(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
@@ -138,12 +153,15 @@ def _values(random: np.random.Generator, shape: Shape, plain: bool) -> Array:
 
 def parse_sample(text: str) -> Sample:
     """The module of one sample: its operands become parameters."""
-    operands = "\n".join(
-        f"  {name} = {shape} parameter({number})"
-        for number, (shape, name) in enumerate(_operands(text))
-    )
-    module = hlo.parse(f"{COMPUTATIONS}\nENTRY e {{\n{operands}\n  ROOT out = {text}\n}}")
-    return Sample(text, module.entry.root)
+    opcode = text[: _operands_start(text)].rpartition(" ")[2]
+    lines = []
+    for number, (shape, name) in enumerate(_operands(text)):
+        producer = PRODUCERS.get((opcode, name))
+        if producer:
+            lines.append(f"started = f32[2,3] parameter({number})")
+        lines.append(f"{name} = {shape} {producer or f'parameter({number})'}")
+    body = "\n".join(f"  {line}" for line in [*lines, f"ROOT out = {text}"])
+    return Sample(text, hlo.parse(f"{COMPUTATIONS}\nENTRY e {{\n{body}\n}}").entry.root)
 
 
 def _operands_end(text: str) -> int:
@@ -157,8 +175,10 @@ def _operands_end(text: str) -> int:
 
 
 def _operands_start(text: str) -> int:
-    """Where the parenthesis after the opcode is opened: right after a name."""
-    return next(k for k, c in enumerate(text) if c == "(" and k and text[k - 1] not in "( ,")
+    """Where the parenthesis after the opcode is opened."""
+    found = re.search(r" [a-z][a-z0-9-]*\(", text)
+    assert found, text
+    return found.end() - 1
 
 
 def _operands(text: str) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,8 @@ import hlo
 from hlo.op import OPS
 from hlo.shape import Shape, dtype, leaves
 from indexing import IndexingMap
-from indexing.op import InlineOp, NullaryOp, RoutingOp
+from indexing.calling import CallingOp
+from indexing.op import NullaryOp, RoutingOp
 from tests.ops.samples import (
     ALL,
     MAPPED,
@@ -90,7 +91,7 @@ def test_attributes_print_as_they_are_read(text: str) -> None:
 @pytest.mark.parametrize("text", ALL)
 def test_the_inferred_shape_is_the_declared_one(text: str) -> None:
     sample = sample_of(text)
-    if not isinstance(sample.op, InlineOp):
+    if not isinstance(sample.op, CallingOp):
         assert sample.op.infer_shape(*sample.shapes).compatible(sample.instruction.shape)
 
 

@@ -1,0 +1,159 @@
+"""Bitcast: the same bytes under another shape and layout.
+
+An element of the result has a position in memory by the result's layout. The element of the operand
+at the same position, by the operand's layout, is the one that it shows. In row-major order of the
+dimensions from major to minor, that is a reshape (`indexing.ops.reshape`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hlo.op import HOLDS, Fault, Shape, constraint, declared, op
+from hlo.shape import ELEMENT_TYPES, dtype
+from indexing.access import Unknown
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, UnaryOp, placed
+from indexing.ops.reshape import elements, reindexed
+from simplifier.linear import Affine
+
+
+@op(
+    "bitcast",
+    samples=[
+        "f32[3,2] bitcast(f32[2,3]{0,1} p)",
+        "f32[6,4]{0,1} bitcast(f32[2,3,4]{0,2,1} p)",
+        "f32[3,2,2,5]{2,1,3,0} bitcast(f32[3,5,2,2] p)",
+        "s32[6]{0} bitcast(f32[2,3]{1,0} p)",
+        "f32[1,1] bitcast(f32[] p)",
+        "u8[3,2,4]{0,1,2} bitcast(u16[3,4]{0,1} p)",
+        "s32[3]{0} bitcast(s8[4,3]{0,1} p)",
+        "f32[0,3] bitcast(f32[3,0]{0,1} p)",
+    ],
+)
+class Bitcast(UnaryOp):
+    """The same bytes read with another shape and layout.
+
+    Where the sizes of the elements differ, one side has a further most minor dimension of their
+    ratio.
+
+    Source: XLA ``docs/operation_semantics.md``, "Bitcast"; ``docs/shapes.md`` for minor-to-major.
+    """
+
+    shape: Shape = declared()
+
+    @constraint("C1", "the operand and the result take the same number of bits")
+    def keeps_bits(self, operand: Shape) -> Fault:
+        if _is_tiled(operand) or _is_tiled(self.shape):
+            return HOLDS  # padding counts too, and is not known here
+        if _ratio(self.shape, operand) is not None:
+            return HOLDS
+        ours = f"{elements(self.shape.dims)} of {_bits(self.shape)} bits"
+        return Fault(f"{elements(operand.dims)} of {_bits(operand)} bits become {ours}")
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return self.shape
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap | Unknown:
+        return _same_bytes(out, operand)
+
+    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap | Unknown:
+        return _same_bytes(operand, out)
+
+    def kernel(self, operand: Array, operands: tuple[Shape, ...]) -> Array:
+        laid = np.ascontiguousarray(operand.transpose(_major_to_minor(operands[0])))
+        order = _major_to_minor(self.shape)
+        sizes = [self.shape.dims[k] for k in order]
+        if laid.dtype != object:
+            laid = laid.reshape(-1).view(dtype(self.shape.element_type))
+        return laid.reshape(sizes).transpose(np.argsort(order))
+
+
+def _same_bytes(source: Shape, target: Shape) -> IndexingMap | Unknown:
+    """The map from the elements of one shape to those of another that share a byte with them."""
+    if _is_tiled(source) or _is_tiled(target):
+        return _same_tiles(source, target)
+    ratio = _ratio(source, target)
+    if ratio is None:
+        return Unknown(f"{target} and {source} do not take the same number of bits")
+    many, one = ratio
+    i, s = dims(source), ranges(*[many][: many > 1])
+    outer, inner = _major_to_minor(source), _major_to_minor(target)
+    found = reindexed(
+        [*[i[k] for k in outer], *s],
+        [*[source.dims[k] for k in outer], *[v.upper + 1 for v in s]],
+        [*[target.dims[k] for k in inner], one],
+    )
+    return IndexingMap.of(i, placed(target.rank, zip(inner, found, strict=False)), ranges=s)
+
+
+def _same_tiles(source: Shape, target: Shape) -> IndexingMap | Unknown:
+    """The same for tiled layouts, where both have the same tiles over the same minor dimensions.
+
+    Tiles only move elements along the minor dimensions that they cover; dimensions that are more
+    major are in row-major order outside of them. Source: XLA ``docs/tiled_layout.md``.
+    """
+    covered = max(map(len, source.layout_or_default.tiles), default=0)
+    outer, outs = _padded(source, covered)
+    inner, ins = _padded(target, covered)
+    i, split = dims(source), [len(outs) - covered, len(ins) - covered]
+    if (
+        not _has_same_tiling(source, target)
+        or outs[split[0] :] != ins[split[1] :]
+        or math.prod(outs) != math.prod(ins)
+    ):
+        return Unknown(f"a bitcast between tiled layouts: {target} and {source}")
+    index: list[Affine] = [0 if k is None else i[k] for k in outer]
+    major = reindexed(index[: split[0]], outs[: split[0]], ins[: split[1]])
+    found = zip(inner, [*major, *index[split[0] :]], strict=True)
+    return IndexingMap.of(i, placed(target.rank, [(k, at) for k, at in found if k is not None]))
+
+
+def _padded(shape: Shape, rank: int) -> tuple[list[int | None], list[int]]:
+    """Dimensions and sizes from major to minor; further ones of size 1 in front up to `rank`."""
+    extra = max(0, rank - shape.rank)
+    order = _major_to_minor(shape)
+    return [*[None] * extra, *order], [*[1] * extra, *[shape.dims[k] for k in order]]
+
+
+def _major_to_minor(shape: Shape) -> tuple[int, ...]:
+    return shape.layout_or_default.minor_to_major[::-1]
+
+
+def _is_tiled(shape: Shape) -> bool:
+    """The elements do not lie one after another in the order of the dimensions."""
+    layout = shape.layout_or_default
+    return bool(layout.tiles or layout.dim_level_types or layout.physical_shape)
+
+
+def _has_same_tiling(one: Shape, other: Shape) -> bool:
+    ours, theirs = one.layout_or_default, other.layout_or_default
+    plain = not (ours.dim_level_types or ours.physical_shape)
+    plain = plain and not (theirs.dim_level_types or theirs.physical_shape)
+    return plain and ours.tiles == theirs.tiles and _bits(one) == _bits(other)
+
+
+def _bits(shape: Shape) -> int:
+    """Bits that an element takes in memory: whole bytes, unless the layout packs elements."""
+    packed = shape.layout.element_bits if shape.layout else 0
+    return packed or max(8, ELEMENT_TYPES[shape.element_type].bits)
+
+
+def _packed_bits(shape: Shape) -> int:
+    return ELEMENT_TYPES[shape.element_type].bits
+
+
+def _ratio(source: Shape, target: Shape) -> tuple[int, int] | None:
+    """How many elements of `target` one of `source` is, and the other way round; one of them is 1.
+
+    None if the two do not take the same number of bits. Text without layouts may mean packed
+    elements.
+    """
+    for bits in (_bits, _packed_bits):
+        ours, theirs = bits(source), bits(target)
+        same = math.prod(source.dims) * ours == math.prod(target.dims) * theirs
+        if same and (ours % theirs == 0 or theirs % ours == 0):
+            return max(1, ours // theirs), max(1, theirs // ours)
+    return None

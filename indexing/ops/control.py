@@ -1,0 +1,186 @@
+"""Ops that decide at run time which computations they run, and how often; and those that wait.
+
+What such an op reads is known up to the values that decide: maps have the grade "may" wherever a
+branch or the number of trips matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from hlo.attributes import computation, computation_list, string
+from hlo.module import Computation, Instruction
+from hlo.op import HOLDS, Fault, attribute, constraint, declared, op
+from hlo.shape import AnyShape, TupleShape, leaves
+from indexing.access import Path
+from indexing.calling import CallingOp, Summaries, through
+from indexing.op import RoutingOp
+from indexing.ops.structure import Barrier
+from indexing.steps import Step, identity
+
+
+def callees(instruction: Instruction, *names: str) -> list[Computation]:
+    """The computations that these attributes of an instruction call, in this order.
+
+    `Instruction.called_computations` has them in the order of the text.
+    """
+    given = [name for name in instruction.attributes if name in names]
+    called = dict(zip(given, instruction.called_computations, strict=True))
+    return [called[name] for name in names if name in called]
+
+
+@op(
+    "while",
+    samples=[
+        "(s32[], f32[2,3]) while((s32[], f32[2,3]) p), condition=less_than_five, body=next_trip"
+    ],
+)
+class While(CallingOp):
+    """Runs `body` on its own result, first on the operand, as long as `condition` holds of it.
+
+    A leaf that every trip passes on as it is, is that leaf of the operand.  Any other one may need
+    every element of whatever leaves the body reads for it, over any number of trips, and of those
+    that the condition reads.  Without a trip it is itself a leaf of the operand.
+
+    Source: XLA ``docs/operation_semantics.md``, "While".
+    """
+
+    least: ClassVar[int] = 1
+    most: ClassVar[int | None] = 1
+    condition: str = attribute(computation)
+    body: str = attribute(computation)
+
+    def infer_shape(self, operand: AnyShape) -> AnyShape:
+        return operand
+
+    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+        condition, body = callees(instruction, "condition", "body")
+        reads = {path: self._leaves_for(body, path, summaries) for path in [output]}
+        same = identity((instruction, output))
+        parameter = body.parameters[0], output
+        found = summaries.of(body, output)
+        if list(found) == [parameter] and tuple(found[parameter].maps) == same:
+            yield Step(0, output, output, same)
+            return
+        pending = [output, *self._leaves_for(condition, (), summaries)]
+        needed: dict[Path, None] = {}
+        while pending:
+            path = pending.pop()
+            if path not in needed:
+                needed[path] = None
+                if path not in reads:
+                    reads[path] = self._leaves_for(body, path, summaries)
+                pending.extend(reads[path])
+        shapes = dict(leaves(instruction.shape))
+        for path in needed:
+            yield Step(0, path, output, summaries.everything(shapes[output], shapes[path]))
+
+    def _leaves_for(self, called: Computation, output: Path, summaries: Summaries) -> list[Path]:
+        """The leaves of the parameter that a leaf of the result depends on."""
+        return [path for _, path in summaries.of(called, output)]
+
+
+@op(
+    "conditional",
+    samples=[
+        "f32[2,3] conditional(s32[] i, f32[2,3] a, f32[2,3] b), "
+        "branch_computations={negate, negate}",
+        "f32[2,3] conditional(pred[] p, f32[2,3] a, f32[2,3] b), true_computation=negate, "
+        "false_computation=negate",
+    ],
+)
+class Conditional(CallingOp):
+    """The value of one branch for its operand; operand 0 says which.
+
+    Source: XLA ``docs/operation_semantics.md``, "Conditional".
+    """
+
+    least: ClassVar[int] = 2
+    shape: AnyShape = declared(any_shape=True)
+    branch_computations: tuple[str, ...] = attribute(computation_list, default=())
+    true_computation: str = attribute(computation, default="")
+    false_computation: str = attribute(computation, default="")
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return self.shape
+
+    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+        shape = dict(leaves(instruction.shape))[output]
+        index = instruction.operands[0].shape
+        chosen = tuple([m.with_grade("exact") for m in summaries.everything(shape, index)])
+        yield Step(0, (), output, chosen)
+        for number, branch in enumerate(self._branches(instruction), 1):
+            found = summaries.of(branch, output)
+            for step in through(instruction, range(number, number + 1), branch, found, output):
+                guarded = tuple([found.with_grade("may") for found in step.maps])
+                yield Step(number, step.operand_path, output, guarded, step.unknown)
+
+    def _branches(self, instruction: Instruction) -> tuple[Computation, ...]:
+        if self.branch_computations:
+            return instruction.called_computations
+        return tuple(callees(instruction, "true_computation", "false_computation"))
+
+
+@op("async-start", samples=["((f32[2,3]), f32[2,3], s32[]) async-start(f32[2,3] p), calls=negate"])
+class AsyncStart(CallingOp):
+    """Starts the called computation: ``((operands), result, context)``.
+
+    Source: XLA ``docs/async_ops.md``.
+    """
+
+    shape: AnyShape = declared(any_shape=True)
+    calls: str = attribute(computation)
+    async_execution_thread: str = attribute(string, default="main")
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return self.shape
+
+    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+        match output:
+            case 0, number, *path:
+                yield Step(number, tuple(path), output, identity((instruction, output)))
+            case 1, *path:
+                called = instruction.called_computations[0]
+                operands = range(len(instruction.operands))
+                found = summaries.of(called, tuple(path))
+                yield from through(instruction, operands, called, found, output)
+
+
+@op(
+    "async-update",
+    samples=["((f32[2,3]), f32[2,3], s32[]) async-update(((f32[2,3]), f32[2,3], s32[]) s)"],
+)
+class AsyncUpdate(Barrier):
+    """What `async-start` gave, further on."""
+
+    async_execution_thread: str = attribute(string, default="main")
+    calls: str = attribute(computation, default="")
+
+
+@op("async-done", samples=["f32[2,3] async-done(((f32[2,3]), f32[2,3], s32[]) s)"])
+class AsyncDone(RoutingOp):
+    """The result of what `async-start` began."""
+
+    least: ClassVar[int] = 1
+    most: ClassVar[int | None] = 1
+    async_execution_thread: str = attribute(string, default="main")
+    calls: str = attribute(computation, default="")
+
+    @constraint("C1", "the operand is a tuple ((operands), result, ..)")
+    def has_result(self, operand: AnyShape) -> Fault:
+        if isinstance(operand, TupleShape) and len(operand.elements) >= 2:
+            return HOLDS
+        return Fault(f"the operand is {operand}", 0)
+
+    def infer_shape(self, operand: TupleShape) -> AnyShape:
+        return operand.elements[1]
+
+    def route(self, path: Path) -> tuple[int, Path]:
+        return 0, (1, *path)
+
+    def route_back(self, operand: int, path: Path) -> Path | None:
+        return path[1:] if path[0] == 1 else None
+
+    def kernel(self, operand: tuple[object, ...]) -> object:
+        return operand[1]

@@ -1,0 +1,63 @@
+"""Nonsense in attributes and shapes: an error or an `Unknown`, never an exception of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+import hlo
+from hlo.bind import verify
+from hlo.op import OPS
+from hlo.shape import leaves
+from indexing.op import MappedOp
+from indexing.ops.elementwise import BinaryRow, UnaryRow
+from tests.ops.samples import parse_sample
+
+NUMBERS = ["-1", "0", "2", "9", "9000000000000000000"]
+SHAPES = [
+    "token[]",
+    "(f32[2], s32[])",
+    "f32[?,3]",
+    "f32[<=4]",
+    "pred[]",
+    "f32[4294967296,4294967295]",
+]
+_NUMBER = re.compile(r"(?<=[\[{,=x_:])-?\d+")
+_SHAPE = re.compile(r"\w+\[[^\]]*\](\{[^}]*\})?")
+
+
+def mutants(text: str) -> Iterator[str]:
+    """`text` with a number or a shape replaced, in every place."""
+    for pattern, others in ((_NUMBER, NUMBERS), (_SHAPE, SHAPES)):
+        for found in pattern.finditer(text):
+            for other in others:
+                yield text[: found.start()] + other + text[found.end() :]
+
+
+def check(text: str) -> None:
+    instruction = parse_sample(text).instruction
+    verify(instruction.module)
+    op = instruction.op
+    if isinstance(op, MappedOp):
+        shapes = tuple([operand.shape for operand in instruction.operands])
+        for exact in (False, True):
+            for number in range(len(leaves(instruction.shape))):
+                assert len(op.reads(instruction.shape, shapes, number, exact)) == len(shapes)
+            for number in range(len(shapes)):
+                op.writes(instruction.shape, shapes, number, exact)
+
+
+@pytest.mark.parametrize(
+    "opcode", [o for o, cls in OPS.items() if not issubclass(cls, UnaryRow | BinaryRow)] + ["add"]
+)
+def test_nonsense_is_an_error_or_unknown(opcode: str) -> None:
+    for sample in OPS[opcode].samples:
+        for text in mutants(sample):
+            try:
+                check(text)
+            except hlo.HloError:
+                continue
+            except Exception as error:
+                raise AssertionError(f"{type(error).__name__}: {error}, for {text}") from error

@@ -1,0 +1,157 @@
+"""Normalising, merging and tightening say the same more simply: exactly the same points stay."""
+
+# ruff: noqa: E501 - a row of a table is one line
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simplifier import exact, variable
+from simplifier.constraints import FALSE, Constraint, merged, normalised
+from simplifier.domain import tightened
+from simplifier.linear import Expr, Variable
+from tests.oracles import Point, boxes, constraint_lists, fuzz, holds, points, tree_expr, trees
+
+a, b = variable("a", 0, 99), variable("b", 0, 99)
+n, few = variable("n", -50, 50), variable("few", 3, 5)
+
+# fmt: off
+NORMAL = [
+    # expression                 bounds      what it becomes               bounds
+    (a + 7,                      (9, 20),    a,                            (2, 13)),
+    (a * 3,                      (4, 20),    a,                            (2, 6)),
+    (a * -3 + 1,                 (-20, -4),  a,                            (2, 7)),
+    (n * 3,                      (-7, 7),    n,                            (-2, 2)),     # bounds round inwards
+    (b - a,                      (-3, 9),    a - b,                        (-9, 3)),
+    (a // 4,                     (1, 2),     a,                            (4, 11)),
+    (n // 4,                     (-2, -1),   n,                            (-8, -1)),
+    ((-n) // 4,                  (-2, -1),   n,                            (1, 8)),
+    ((a * 3 + b * 6 + 2) // 4,   (1, 2),     a + b * 2,                    (1, 3)),
+    (a // 4 + b,                 (1, 2),     a + b * 4,                    (4, 11)),
+    (b - a // 4,                 (1, 2),     None,                         None),        # see below: it keeps its points
+    (a % 4,                      (0, 3),     None,                         (True, True)),
+    (a,                          (-5, 200),  None,                         (True, True)),
+    (a * 8 + few,                (0, 10),    a * 8 + few,                  (3, 10)),     # E1: few decides (a=1, few=3)
+    (a * 4,                      (5, 7),     FALSE.expr,                   FALSE.bounds),
+    (a,                          (120, 130), FALSE.expr,                   FALSE.bounds),
+    (a,                          (7, 5),     FALSE.expr,                   FALSE.bounds),
+    (a * 0 + 3,                  (3, 3),     None,                         (True, True)),
+    (a * 0 + 3,                  (4, 9),     FALSE.expr,                   FALSE.bounds),
+]
+# fmt: on
+
+
+def kept(constraint: Constraint | None, point: Point) -> bool:
+    return constraint is None or holds([constraint], point)
+
+
+@pytest.mark.parametrize("expr, bounds, after, after_bounds", NORMAL)
+def test_a_constraint_is_normalised(
+    expr: Expr, bounds: tuple[int, int], after: Expr | None, after_bounds: object
+) -> None:
+    found = normalised(Constraint(expr, *bounds))
+    if after is not None:
+        assert found is not None
+        assert (found.expr, found.bounds) == (after, after_bounds)
+    elif after_bounds is not None:
+        assert found is None
+    variables = tuple(dict.fromkeys(expr.variables()))
+    for point in points(variables):
+        assert kept(found, point) == (bounds[0] <= expr.value(point) <= bounds[1]), point
+
+
+def test_a_small_part_of_a_sum_is_not_dropped() -> None:
+    """E1: ``8·d0 + d1 <= 10`` with d1 in [3, 5] is not ``8·d0 <= 10``: at d0 = 1, d1 = 3 it is 11."""
+    d0, d1 = variable("d0", 0, 9), variable("d1", 3, 5)
+    found = normalised(Constraint(d0 * 8 + d1, 0, 10))
+    assert found is not None
+    assert not holds([found], {Variable("d0", 0, 9): 1, Variable("d1", 3, 5): 3})
+
+
+@given(st.data(), boxes())
+@fuzz(300)
+def test_normalising_keeps_the_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+    expr = tree_expr(data.draw(trees(len(box), leaves=8)), box)
+    lower = data.draw(st.integers(-20, 20))
+    constraint = Constraint(expr, lower, lower + data.draw(st.integers(-2, 15)))
+    found = normalised(constraint)
+    for point in points(box):
+        assert kept(found, point) == holds([constraint], point), point
+    if found is not None:
+        assert normalised(found) == found
+
+
+@given(st.data(), boxes())
+@fuzz(300)
+def test_merging_keeps_the_points_in_any_order(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    constraints = data.draw(constraint_lists(box, most=5))
+    found = merged(constraints)
+    for point in points(box):
+        assert holds(found, point) == holds(constraints, point), point
+    assert merged(data.draw(st.permutations(constraints))) == found
+    assert merged(found) == found
+    assert len({c.expr for c in found}) == len(found)
+
+
+@given(st.data(), boxes())
+@fuzz(300)
+def test_tightening_keeps_the_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+    constraints = data.draw(constraint_lists(box, most=4))
+    domain = tightened(box, constraints)
+    before = [tuple(p.values()) for p in points(box) if holds(constraints, p)]
+    after = [tuple(p.values()) for p in points(domain.variables) if holds(domain.constraints, p)]
+    assert after == before
+    if domain.is_known_empty:
+        assert not before
+    assert [v.name for v in domain.variables] == [v.name for v in box]
+    for old, new in zip(box, domain.variables, strict=True):
+        assert old.lower <= new.lower
+        assert new.upper <= old.upper
+
+
+@given(st.data(), boxes())
+@fuzz(200)
+def test_what_a_domain_rebuilds_has_the_same_values_there(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    domain = tightened(box, data.draw(constraint_lists(box, most=3)))
+    expr = tree_expr(data.draw(trees(len(box), leaves=8)), box)
+    rebuilt = domain.rebuild()(expr)
+    for point in points(domain.variables):
+        if holds(domain.constraints, point):
+            old = dict(zip(box, point.values(), strict=True))
+            assert rebuilt.value(point) == expr.value(old)
+
+
+@given(st.data(), boxes())
+@fuzz(100)
+def test_isl_agrees_that_no_point_is_lost_or_won(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    constraints = data.draw(constraint_lists(box, most=3))
+    before = exact.Relation(box, (), (), tuple(constraints))
+    domain = tightened(box, constraints)
+    after = exact.Relation(domain.variables, (), (), domain.constraints)
+    assert exact.difference(before, after) is None
+    assert exact.is_empty(box, constraints) == exact.is_empty(domain.variables, domain.constraints)
+
+
+@given(st.data(), boxes(empty=True))
+@fuzz(100)
+def test_a_variable_without_values_leaves_no_points(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    domain = tightened(box, data.draw(constraint_lists(box)))
+    if any(v.is_empty for v in box):
+        assert domain.is_known_empty
+
+
+def test_the_three_kinds_of_constraint_are_told_apart() -> None:
+    assert Constraint(a, 0, 99).is_true
+    assert Constraint(a, 100, 120).is_false
+    middle = Constraint(a + b, 5, 9)
+    assert not middle.is_true
+    assert not middle.is_false
+    assert str(middle) == "a + b in [5, 9]"

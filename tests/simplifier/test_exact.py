@@ -1,0 +1,117 @@
+"""What ISL answers: emptiness, bounds, differences with witnesses, and when it may not answer."""
+
+import islpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simplifier import exact, variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Variable
+from tests.oracles import boxes, constraint_lists, fuzz, holds, points, tree_expr, trees
+
+d0, d1 = Variable("d0", 0, 9), Variable("d1", -4, 9)
+
+
+@given(st.data(), boxes())
+@fuzz(150)
+def test_emptiness_and_bounds_are_those_of_the_points(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    constraints = data.draw(constraint_lists(box))
+    expr = tree_expr(data.draw(trees(len(box), leaves=6)), box)
+    values = [expr.value(p) for p in points(box) if holds(constraints, p)]
+    assert exact.is_empty(box, constraints) is (not values)
+    wanted = (min(values), max(values)) if values else None
+    assert exact.bounds(box, constraints, expr) == wanted
+
+
+@given(st.data(), boxes())
+@fuzz(150)
+def test_a_difference_is_a_point_that_only_one_relation_has(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    hidden = data.draw(st.integers(0, len(box) - 1))
+    inputs, inner = box[: len(box) - hidden], box[len(box) - hidden :]
+    related, relations = [], []
+    for _ in range(2):
+        result = tree_expr(data.draw(trees(len(box), leaves=4)), box)
+        constraints = tuple(data.draw(constraint_lists(box, most=1)))
+        relations.append(exact.Relation(inputs, inner, (result,), constraints))
+        related.append(
+            {
+                (tuple(p[v] for v in inputs), result.value(p))
+                for p in points(box)
+                if holds(constraints, p)
+            }
+        )
+    found = exact.difference(relations[0], relations[1])
+    assert not isinstance(found, exact.Undecided)
+    if found is None:
+        assert related[0] == related[1]
+    else:
+        pair = found.point, found.results[0]
+        assert (pair in related[0]) == found.in_first
+        assert (pair in related[1]) != found.in_first
+
+
+def test_a_divisibility_that_intervals_cannot_see_is_seen() -> None:
+    odd = Constraint(d0 * 2 - d1 * 4, 3, 3)
+    assert not odd.is_false
+    assert exact.is_empty((d0, d1), [odd]) is True
+
+
+def test_bounds_of_an_empty_domain_are_none() -> None:
+    assert exact.bounds((d0,), [Constraint(d0.as_expr(), 20, 30)], d0.as_expr()) is None
+
+
+def hard_question() -> tuple[tuple[Variable, ...], list[Constraint]]:
+    """Which no one wants to wait for."""
+    variables = tuple(Variable(f"x{k}", 0, 99) for k in range(4))
+    exprs = [(v * 7 + w * 5) % 11 - (v * 3) % 13 for v in variables for w in variables]
+    return variables, [Constraint(expr, 2, 3) for expr in exprs]
+
+
+def test_beyond_the_budget_the_answer_is_undecided() -> None:
+    variables, mods = hard_question()
+    for answer in (
+        exact.is_empty(variables, mods, budget=20),
+        exact.bounds(variables, mods, variables[0] + variables[1], budget=20),
+        exact.difference(
+            exact.Relation(variables, (), (), tuple(mods)),
+            exact.Relation(variables, (), (), ()),
+            budget=20,
+        ),
+    ):
+        assert isinstance(answer, exact.Undecided)
+        assert "20" in str(answer)
+        with pytest.raises(TypeError, match="neither yes nor no"):
+            bool(answer)
+
+
+def test_after_an_undecided_question_the_next_one_is_answered() -> None:
+    assert isinstance(exact.is_empty(*hard_question(), budget=1), exact.Undecided)
+    assert exact.is_empty((d0,), []) is False
+
+
+def test_relations_have_a_text_that_isl_reads() -> None:
+    s0 = Variable("s0", 0, 2)
+    rt0 = Variable("rt0", 0, 5)
+    relation = exact.Relation((d0,), (s0,), (d0 * 2 + s0 + rt0,), (Constraint(d0 + s0, 0, 4),))
+    shown = exact.to_isl(relation, [rt0])
+    assert shown.dim(islpy.dim_type.param) == 1
+    assert not shown.is_empty()
+
+
+def test_equal_relations_written_differently_have_no_difference() -> None:
+    x = Variable("x", 0, 99)
+    one = exact.Relation((x,), (), (x % 12 // 4,), ())
+    two = exact.Relation((x,), (), (x // 4 % 3,), ())
+    assert exact.difference(one, two) is None
+
+
+def test_variables_may_have_any_name() -> None:
+    for name in ("and", "exists", "mod", "bl.x", "o0"):
+        strange = variable(name, 0, 9)
+        v = next(strange.variables())
+        assert exact.bounds((v,), [], strange * 2) == (0, 18)
