@@ -8,7 +8,8 @@
 True
 """
 
-from hlo.bind import verify as verify
+from hlo.checks import verify as verify
+from hlo.compare import difference as difference
 from hlo.files import load as load
 from hlo.files import load_all as load_all
 from hlo.layout import Layout as Layout

@@ -24,8 +24,7 @@ Source: XLA ``docs/async_ops.md``; ``xla/hlo/parser/hlo_parser.cc`` for what bel
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hlo.module import Computation, Instruction
@@ -50,14 +49,8 @@ _OF_BOTH: Final = "backend_config"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the parser has read of one instruction so far.
+    """What the parser has read of one instruction; `span` is its opcode."""
 
-    Attributes:
-        name: what it is called in messages.
-        span: its opcode.
-    """
-
-    name: str
     span: Span
     opcode: str
     shape: AnyShape | None
@@ -72,7 +65,7 @@ def resolved(parts: Parts, reader: BodyReader) -> Parts:
     Raises:
         HloError: there is no such start, or it says something else.
     """
-    op, dash, step = parts.opcode.rpartition("-")
+    op, _, step = parts.opcode.rpartition("-")
     if parts.opcode in ASYNCHRONOUS:
         if op != "async":
             return parts
@@ -85,15 +78,7 @@ def resolved(parts: Parts, reader: BodyReader) -> Parts:
             parts = _with_computation(parts, op, reader)
         return _called_once(parts, reader)
     _check_step(parts, op, step)
-    return Parts(
-        parts.name,
-        parts.span,
-        f"async{dash}{step}",
-        parts.shape,
-        parts.operands,
-        parts.attributes,
-        parts.called,
-    )
+    return replace(parts, opcode=f"async-{step}")
 
 
 # ---------------------------------------------------------------- a start
@@ -117,15 +102,11 @@ def _with_computation(parts: Parts, op: str, reader: BodyReader) -> Parts:
     """An ``async-start`` of a new computation that holds the op `op`."""
     assert isinstance(parts.shape, TupleShape)
     computation = _computation(parts, op, reader)
-    start, end = parts.span.start, parts.span.end
-    attributes = {"calls": AttributeText(computation.name, reader.source, start, end)}
+    attributes = {"calls": AttributeText.of(computation.name)}
     for name, value in parts.attributes.items():
         if name in _OF_THE_START or name in (_OF_BOTH, THREAD):
             attributes[name] = value
-    shape, operands = parts.shape, parts.operands
-    return Parts(
-        parts.name, parts.span, "async-start", shape, operands, attributes, (computation,)
-    )
+    return replace(parts, opcode="async-start", attributes=attributes, called=(computation,))
 
 
 def _computation(parts: Parts, op: str, reader: BodyReader) -> Computation:
@@ -134,39 +115,41 @@ def _computation(parts: Parts, op: str, reader: BodyReader) -> Computation:
     inputs, result = parts.shape.elements[:2]
     assert isinstance(inputs, TupleShape)
     computation = Computation(reader.fresh_name("async_wrapped"), reader.result, parts.span.start)
-    made: list[Instruction] = []
-
-    def make(name: str, opcode: str, shape: AnyShape, **rest: object) -> None:
-        fields: dict[str, object] = {
-            "operands": (),
-            "literal": None,
-            "attributes": MappingProxyType({}),
-            "called_computations": (),
-            **rest,
-        }
-        made.append(
-            Instruction(
-                name=name,
-                opcode=opcode,
-                shape=shape,
-                computation=computation,
-                index=len(made),
-                start=parts.span.start,
-                end=parts.span.end,
-                **fields,  # type: ignore[arg-type]  # the values above are of the right types
-            )
+    start, end = parts.span.start, parts.span.end
+    made = [
+        Instruction(
+            name=f"async_param.{number}" if number else "async_param",
+            opcode="parameter",
+            shape=parts.operands[number].declared_shape or shape,
+            literal=AttributeText.of(str(number)),
+            computation=computation,
+            index=number,
+            start=start,
+            end=end,
         )
-
-    for number, shape in enumerate(inputs.elements):
-        text = AttributeText(str(number), reader.source, parts.span.start, parts.span.end)
-        name = f"async_param.{number}" if number else "async_param"
-        shape = parts.operands[number].declared_shape or shape
-        make(name, "parameter", shape, literal=text)
-    own = {n: v for n, v in parts.attributes.items() if n not in _OF_THE_START and n != THREAD}
-    make(op, op, result, operands=tuple(made), attributes=own, called_computations=parts.called)
+        for number, shape in enumerate(inputs.elements)
+    ]
+    made.append(
+        Instruction(
+            name=op,
+            opcode=op,
+            shape=result,
+            operands=tuple(made),
+            attributes={
+                name: value
+                for name, value in parts.attributes.items()
+                if name not in _OF_THE_START and name != THREAD
+            },
+            called_computations=parts.called,
+            computation=computation,
+            index=len(made),
+            start=start,
+            end=end,
+        )
+    )
     computation.instructions = tuple(made)
     computation.root = made[-1]
-    computation.end = parts.span.end
+    computation.end = end
     if THREAD in parts.attributes:
         computation.attributes = {"execution_thread": parts.attributes[THREAD]}
     reader.computations[computation.name] = computation

@@ -142,7 +142,7 @@ def _bound(instruction: Instruction, shape: AnyShape | None) -> Op | None:
         if field.role == "attribute":
             text = instruction.attributes.get(field.name)
             texts.append(None if text is None else text.text)
-        elif field.role == "shape":
+        elif field.kind is None:
             texts.append(shape)
         else:  # contents are seldom equal, and may be long
             return _read(instruction, cls, shape)
@@ -168,17 +168,20 @@ def _is_given(instruction: Instruction, field: Field, shape: AnyShape | None) ->
     match field.role:
         case "attribute":
             return field.name in instruction.attributes
-        case "shape":
-            return shape is not None
-        case _:
+        case "contents":
             return instruction.literal is not None
+        case _:
+            return shape is not None
 
 
 def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> Any:
     opcode = instruction.opcode
     if field.kind is None:
-        if shape is not None:
+        if isinstance(shape, Shape) or (shape is not None and field.role == "shape"):
             return shape
+        if shape is not None:
+            message = f"{opcode} gives an array, but `{instruction.name}` is declared {shape}"
+            raise HloError(message, instruction.span, "shape")
         message = f"the shape of `{instruction.name}` does not follow from its operands"
         help = f"write the result shape before {opcode}"  # noqa: A001 - the word of `HloError`
         raise HloError(message, instruction.span, "shape", help=help)

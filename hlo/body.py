@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from hlo.asynchronous import SUFFIXES, Parts, resolved
 from hlo.faults import (
     duplicate,
     free_name,
@@ -17,15 +18,26 @@ from hlo.faults import (
     no_instructions,
     no_opcode,
     no_operand,
+    no_operand_name,
     second_root,
     undefined_computation,
     undefined_operand,
     wrong_operand_shape,
 )
-from hlo.lexer import COMMENT, END, NAME, SPACE, balanced, expected, word
+from hlo.lexer import (
+    COMMENT,
+    END,
+    MAX_DIGITS,
+    NAME,
+    SPACE,
+    balanced,
+    check_numbers,
+    expected,
+    word,
+)
 from hlo.module import Computation, Instruction, Module
 from hlo.shape import AnyShape, find_shape
-from hlo.source import HloError, Source
+from hlo.source import HloError, Source, Span
 from hlo.syntax import AttributeText, read_value
 
 MAX_DEPTH = 40  # instructions in bodies or operands of instructions: the one place where we recurse
@@ -77,6 +89,8 @@ class BodyReader:
         self.words: dict[str, str] = {}  # one object for equal attribute names, values and opcodes
         self.result = Module("", source)
         self.depth = 0
+        self.numbers: dict[str, int] = {}  # the first that is not yet used in fresh names
+        self.started: dict[str, Span] = {}  # where each computation is started, by its name
         # among these names, undefined operands are parameters
         self.open_names: dict[str, Instruction] | None = None
 
@@ -142,12 +156,20 @@ class BodyReader:
         if _LITERAL.match(self.text, position):
             end = balanced(self.source, position - 1)
             literal = self.piece(position, end - 1)
+            if end - position > MAX_DIGITS:
+                check_numbers(self.source, position, end - 1)
             position = end
         else:
             operands, position = self.operands(computation, names, position)
         attributes, called, position = self.attributes(position, name or opcode)
         if "control-predecessors" in attributes:
             self.check_names(attributes["control-predecessors"], names)
+        if opcode.endswith(SUFFIXES):
+            parts = Parts(
+                self.source.span(*found.span(1)), opcode, shape, operands, attributes, called
+            )
+            parts = resolved(parts, self)
+            opcode, attributes, called = parts.opcode, parts.attributes, parts.called
         result = Instruction(
             name=name or (f"{opcode}.anon" if head is None else opcode),
             opcode=opcode,
@@ -221,7 +243,7 @@ class BodyReader:
         """The parameter that an operand without a definition stands for, where that is allowed."""
         if names is not self.open_names or shape is None:
             if name is None:
-                raise expected("the name of an operand", self.source, found.start(2))
+                raise no_operand_name(self.source, found.start(2))
             span = self.source.span(*found.span(1))
             raise undefined_operand(name, span, names, names is self.open_names)
         number = sum(known.opcode == "parameter" for known in names.values())
@@ -230,10 +252,7 @@ class BodyReader:
             name=name or "parameter",
             opcode="parameter",
             shape=shape,
-            operands=(),
-            literal=AttributeText(str(number), self.source, start, end),
-            attributes=_NOTHING,
-            called_computations=(),
+            literal=AttributeText.of(str(number)),
             computation=computation,
             index=len(names),
             start=start,
@@ -316,6 +335,14 @@ class BodyReader:
         if self.depth > MAX_DEPTH:
             message = f"instructions are nested more than {MAX_DEPTH} deep"
             raise HloError(message, self.source.span(position), "nesting", "one too many")
+
+    def fresh_name(self, name: str) -> str:
+        """`name`, or the first of ``name.1``, .. that stands nowhere in the text."""
+        number = self.numbers.get(name, 0)
+        while (free := f"{name}.{number}" if number else name) in self.text:
+            number += 1
+        self.numbers[name] = number + 1
+        return free
 
     def check_names(self, value: AttributeText, names: Mapping[str, Instruction]) -> None:
         for found in _NAMES.finditer(self.text, value.start, value.end):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hlo.module import Computation, Instruction
     from hlo.shape import AnyShape
 
+_NAMELESS = word(r"[,)]")
 _HEADER = word(r"HloModule\b")
 _OPERAND_NAME = word(rf"%?{NAME}(?!\s*[\[({{])")
 
@@ -124,6 +125,17 @@ def no_computation(source: Source, position: int) -> HloError:
     return expected("a computation such as ENTRY main { ... }", source, position, help)
 
 
+def no_module_name(source: Source, position: int) -> HloError:
+    """The error for a header without the name of a module."""
+    help = ""  # noqa: A001 - the word of `HloError`
+    if COMMA.match(source.text, position):
+        help = (  # noqa: A001
+            "names are left out, as in a fingerprint, so that it is not known what calls what; "
+            "print the module with names"
+        )
+    return expected("a name after HloModule", source, position, help)
+
+
 def no_instruction(source: Source, position: int) -> HloError:
     """The error for text in a computation that begins no instruction."""
     if comma := COMMA.match(source.text, position):
@@ -144,11 +156,21 @@ def no_opcode(source: Source, position: int, has_shape: bool) -> HloError:
 
 def no_operand(source: Source, position: int, is_read: bool) -> HloError:
     """The error for a list of operands that goes on, or does not, in the wrong way."""
+    if _NAMELESS.match(source.text, position):
+        return no_operand_name(source, position)
     name = _OPERAND_NAME.match(source.text, position)
     if is_read or name:
         position = name.end() if name and not is_read else position
         return expected("`,` or `)` after an operand", source, position)
     return no_shape("an operand such as %name", source, position)
+
+
+def no_operand_name(source: Source, position: int) -> HloError:
+    """The error for an operand of which the text has nothing, or only its shape."""
+    help = (  # noqa: A001 - the word of `HloError`
+        "which instruction it is cannot be guessed: print the module with operand names"
+    )
+    return expected("the name of an operand", source, position, help)
 
 
 def no_instructions(source: Source, position: int) -> HloError:

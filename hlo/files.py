@@ -1,4 +1,4 @@
-"""Files of HLO text: plain, compressed, or standard input."""
+"""Files of HLO: text or protocol buffers, plain, compressed, or standard input."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hlo.module import Module
 from hlo.parser import parse, parse_all
+from hlo.proto import proto_text
 from hlo.source import HloError, Source
 
 STDIN = "-"
@@ -19,8 +20,11 @@ STDIN = "-"
 def load(path: str | os.PathLike[str]) -> Module:
     """The module in a file; ``.gz`` and ``.xz`` are unpacked, ``-`` is standard input.
 
+    ``.pb`` is a serialized HloModuleProto, or an HloProto as ``--xla_dump_to`` writes it; jaxlib
+    makes text of it.
+
     Raises:
-        HloError: the file is not text, or no HLO.
+        HloError: the file is not text, or no HLO, or a protocol buffer without jaxlib to read it.
         OSError: the file cannot be read.
     """
     return parse(read_text(path), _filename(path))
@@ -32,10 +36,10 @@ def load_all(path: str | os.PathLike[str]) -> list[Module]:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file, unpacked if need be.
+    """The text of a file, unpacked if need be; what jaxlib prints for a protocol buffer.
 
     Raises:
-        HloError: the file is damaged or is not text.
+        HloError: the file is damaged or is not text, or jaxlib is missing.
         OSError: the file cannot be read.
     """
     name = _filename(path)
@@ -48,7 +52,8 @@ def read_text(path: str | os.PathLike[str]) -> str:
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         span = Source("", name).span(0)
         raise HloError(f"the compressed file is damaged: {error}", span, "encoding") from None
-    return _decode(data, name)
+    is_proto = name.removesuffix(".gz").removesuffix(".xz").endswith(".pb")
+    return proto_text(data, name) if is_proto else _decode(data, name)
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -66,7 +71,7 @@ def _decode(data: bytes, name: str) -> str:
     source = Source(before + data[place : place + 80].decode("latin-1"), name)
     label = f"byte 0x{data[place]:02x}"
     message = f"the file is not text: byte {place} is no UTF-8"
-    hint = "HLO protocol buffers are not read; print the module as text"
+    hint = "a protocol buffer is read when the name of its file ends in .pb"
     raise HloError(message, source.span(len(before)), "encoding", label, help=hint)
 
 

@@ -3,6 +3,8 @@
 ``{1,0:T(8,128)(2,1)S(1)}`` is the minor-to-major order of the dimensions, then tiles and other
 suffixes. Source: XLA ``docs/shapes.md`` and ``docs/tiled_layout.md`` for the meaning,
 ``xla/layout.cc`` for the suffixes and their order.
+
+Where the elements of a certain array lie follows from its sizes and its layout: `hlo.memory`.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from hlo.element_type import ELEMENT_TYPES
 from hlo.lexer import SPACE, balanced, expected, integer, skip, word
 from hlo.source import HloError, Source
 
@@ -34,7 +37,14 @@ class Layout:
         splits: ``SC(..)``, pairs of a dimension and the indices it is split at.
         physical_shape: ``P(..)``, the text of the shape that really lies in memory.
         metadata_prefix_bytes: ``M(..)``, bytes before the data that hold dynamic sizes.
+        padded_dimensions: for each dimension the size that memory has room for, before tiles; empty
+            where that is the size of the array. Text has no form for it.
+        padding_value: what lies where no data lies, if that is known. Text has no form for it.
 
+    Dimensions may be counted from the end: -1 is the last one.
+
+    >>> Layout((-1, -2)) == Layout((1, 0))
+    True
     >>> print(Layout((1, 0), tiles=((8, 128), (2, 1)), memory_space=1))
     {1,0:T(8,128)(2,1)S(1)}
     """
@@ -50,11 +60,29 @@ class Layout:
     splits: tuple[tuple[int, tuple[int, ...]], ...] = ()
     physical_shape: str = ""
     metadata_prefix_bytes: int = 0
+    padded_dimensions: tuple[int, ...] = ()
+    padding_value: float | None = None
 
     def __post_init__(self) -> None:
-        if sorted(self.minor_to_major) != list(range(len(self.minor_to_major))):
-            wanted = f"a permutation of 0..{len(self.minor_to_major) - 1}"
-            raise ValueError(f"minor_to_major {self.minor_to_major} is not {wanted}")
+        given, rank = tuple(self.minor_to_major), len(self.minor_to_major)
+        object.__setattr__(self, "minor_to_major", tuple(d + rank if d < 0 else d for d in given))
+        if self.splits:
+            splits = tuple((d + rank if d < 0 else d, tuple(at)) for d, at in self.splits)
+            object.__setattr__(self, "splits", splits)
+        if fault := self._fault():
+            raise ValueError(fault)
+
+    def _fault(self) -> str:
+        order, rank = self.minor_to_major, len(self.minor_to_major)
+        if sorted(order) != list(range(rank)):
+            return f"minor_to_major {order} is not a permutation of 0..{rank - 1}"
+        if self.tail_padding < 1:
+            return f"tail padding is to a multiple of {self.tail_padding}, which is not positive"
+        if self.physical_shape and not self.dim_level_types:
+            return "a physical shape P(..) is only for sparse arrays, which have D(..)"
+        if self.padded_dimensions and len(self.padded_dimensions) != rank:
+            return f"{len(self.padded_dimensions)} padded dimensions are given for {rank}"
+        return ""
 
     @classmethod
     def row_major(cls, rank: int) -> Layout:
@@ -64,6 +92,25 @@ class Layout:
         {2,1,0}
         """
         return cls(tuple(range(rank))[::-1])
+
+    @classmethod
+    def column_major(cls, rank: int) -> Layout:
+        """The layout of an array whose first dimension varies fastest.
+
+        >>> print(Layout.column_major(3))
+        {0,1,2}
+        """
+        return cls(tuple(range(rank)))
+
+    @property
+    def major_to_minor(self) -> tuple[int, ...]:
+        """Dimensions, the slowest varying first."""
+        return self.minor_to_major[::-1]
+
+    @property
+    def rank(self) -> int:
+        """How many dimensions it orders."""
+        return len(self.minor_to_major)
 
     @property
     def is_plain(self) -> bool:
@@ -101,7 +148,7 @@ def _tile(tile: tuple[int, ...]) -> str:
 _ORDER = word(rf"\{{{SPACE}((?:\d+(?:{SPACE},{SPACE}\d+)*)?){SPACE}(:|\}})")
 _SUFFIX = word(r"(SC|[DTL#*ESPM])" + SPACE + r"(?=\()")
 _INTEGERS = re.compile(rf"{SPACE}\d+{SPACE}(?:,{SPACE}\d+{SPACE})*", re.ASCII)
-_TILE = re.compile(rf"{SPACE}(?:\d+|\*){SPACE}(?:,{SPACE}(?:\d+|\*){SPACE})*", re.ASCII)
+_TILE = re.compile(rf"{SPACE}(?:(?:\d+|\*){SPACE}(?:,{SPACE}(?:\d+|\*){SPACE})*)?", re.ASCII)
 _SPLIT = re.compile(rf"{SPACE}\d+{SPACE}:{SPACE}\d+{SPACE}(?:,{SPACE}\d+{SPACE})*", re.ASCII)
 _NUMBER = re.compile(rf"{SPACE}\d+{SPACE}", re.ASCII)
 _TYPE = re.compile(rf"{SPACE}[a-z]\w*{SPACE}", re.ASCII)
@@ -183,6 +230,8 @@ def _read_group(
     if pattern is _ANYTHING:
         return (source.text[start:end].strip(),)
     span = source.span(start, end)
+    if pattern is _TYPE and span.text.strip() not in ELEMENT_TYPES:
+        raise HloError(f"{span.text.strip()} is no element type", span, "layout", "not known")
     pieces = _PIECE.findall(source.text, start, end)
     return tuple(
         COMBINE if piece == "*" else integer(piece, span) if piece.isdigit() else piece

@@ -69,6 +69,26 @@ def integer(digits: str, span: Span) -> int:
     return int(digits)
 
 
+# an integer that may have more than 64 bits; a number with a point or an exponent has no limit
+_LONG = re.compile(rf"(?<![\w.])\d{{{MAX_DIGITS},}}+(?![.eE])", re.ASCII)
+
+
+def check_numbers(source: Source, start: int, end: int) -> None:
+    """Refuse integers that no type of 64 bits can hold.
+
+    >>> check_numbers(Source("{18446744073709551615, -9223372036854775808}"), 0, 44)
+
+    Raises:
+        HloError: there is one between `start` and `end`.
+    """
+    for found in _LONG.finditer(source.text, start, end):
+        span = source.span(*found.span())
+        is_negative = source.text.startswith("-", max(found.start() - 1, start))
+        if integer(found[0], span) > (2**63 if is_negative else 2**64 - 1):
+            label = f"not in [{-(2**63)}, {2**64 - 1}]"
+            raise HloError("the number does not fit into 64 bits", span, "number", label)
+
+
 _SHOWN = re.compile(rf"%?{NAME}|-?\d++")
 
 

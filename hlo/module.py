@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hlo.syntax import AttributeText
 
 _UNKNOWN: Any = object()  # not asked for yet
+_NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
 
 
 class Instruction:
@@ -60,14 +61,15 @@ class Instruction:
         name: str,
         opcode: str,
         shape: AnyShape | None,
-        operands: tuple[Instruction, ...],
-        literal: AttributeText | None,
-        attributes: Mapping[str, AttributeText],
-        called_computations: tuple[Computation, ...],
+        *,
         computation: Computation,
         index: int,
         start: int,
         end: int,
+        operands: tuple[Instruction, ...] = (),
+        literal: AttributeText | None = None,
+        attributes: Mapping[str, AttributeText] = _NOTHING,
+        called_computations: tuple[Computation, ...] = (),
     ) -> None:
         self.name = name
         self.opcode = opcode
@@ -193,7 +195,7 @@ class Computation:
         self._parameters: tuple[Instruction, ...] | None = None
         self.instructions: tuple[Instruction, ...] = ()
         self.root: Instruction = _UNKNOWN
-        self.attributes: Mapping[str, AttributeText] = MappingProxyType({})
+        self.attributes: Mapping[str, AttributeText] = _NOTHING
 
     @property
     def parameters(self) -> tuple[Instruction, ...]:
@@ -279,7 +281,7 @@ class Module:
     def __init__(self, name: str, source: Source) -> None:
         self.name = name
         self.source = source
-        self.attributes: Mapping[str, AttributeText] = MappingProxyType({})
+        self.attributes: Mapping[str, AttributeText] = _NOTHING
         self.tables: Mapping[str, Mapping[int, AttributeText]] = MappingProxyType({})
         self.computations: Mapping[str, Computation] = MappingProxyType({})
         self.entry: Computation = _UNKNOWN
@@ -289,6 +291,20 @@ class Module:
     def filename(self) -> str:
         """The name of the file that the text came from."""
         return self.source.filename
+
+    def header(self, name: str, default: Any = None) -> Any:
+        """What the header says for a key, as a value of `hlo.header`; `default` if it says nothing.
+
+        >>> from hlo.parser import parse
+        >>> parse("HloModule m, is_scheduled=true ENTRY e { p = f32[] parameter(0) }").header(
+        ...     "is_scheduled"
+        ... )
+        True
+        """
+        from hlo.header import value_of
+
+        text = self.attributes.get(name)
+        return default if text is None else value_of(name, text)
 
     @property
     def instructions(self) -> Iterator[Instruction]:

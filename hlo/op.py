@@ -66,7 +66,7 @@ class Field:
 
     Attributes:
         role: ``attribute`` (``name=value``), ``contents`` (what is in the parentheses of a constant
-            or a parameter) or ``shape`` (the declared result shape).
+            or a parameter), ``array`` (the declared result shape, an array) or ``shape`` (any).
         kind: reads and prints the value; None for the declared shape, which is read already.
         name: the attribute's name in text.
         default: the value where the text has none, or `REQUIRED`.
@@ -97,9 +97,12 @@ def contents(kind: Kind[T]) -> T:
     return cast(T, _field("contents", kind, REQUIRED, ""))
 
 
-def declared(default: Any = REQUIRED) -> Any:
-    """A field that is the declared result shape; `default` where the text has none."""
-    return _field("shape", None, default, "")
+def declared(default: Any = REQUIRED, any_shape: bool = False) -> Any:
+    """A field that is the declared result shape; `default` where the text has none.
+
+    It is an array's, unless `any_shape` says that it may be a tuple's or a token's too.
+    """
+    return _field("shape" if any_shape else "array", None, default, "")
 
 
 def _field(role: str, kind: Kind[Any] | None, default: Any, name: str) -> Any:
@@ -151,6 +154,7 @@ def constraint(label: str, sentence: str) -> Callable[[Method], Method]:
 
 
 _MARK: Final = "__constraint__"
+_LEGAL: Final = Constraint("C0", "the result has a legal shape", "infer_shape")
 
 
 # ---------------------------------------------------------------- ops
@@ -190,6 +194,10 @@ class Op(ABC):
             fault = getattr(self, rule.method)(*operands)
             if fault:
                 return rule, fault
+        try:
+            self.infer_shape(*operands)
+        except ValueError as error:  # what `Shape` refuses
+            return _LEGAL, Fault(str(error))
         return None
 
     def attribute_text(self) -> str:

@@ -17,7 +17,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from hlo.body import BodyReader
-from hlo.faults import no_computation, no_text, second_entry, wrong_result_shape
+from hlo.faults import no_computation, no_module_name, no_text, second_entry, wrong_result_shape
+from hlo.header import check as check_header
 from hlo.lexer import END, NAME, SPACE, STRING, balanced, expected, here, integer, skip, word
 from hlo.module import Computation, Module
 from hlo.shape import AnyShape, read_shape
@@ -91,9 +92,10 @@ class _ModuleReader(BodyReader):
         result, position = self.result, 0
         if header := _HEADER.match(self.text):
             if not header[1]:
-                raise expected("a name after HloModule", self.source, header.end())
+                raise no_module_name(self.source, header.end())
             result.name = header[1]
             result.attributes, _, position = self.attributes(header.end(), None)
+            check_header(result.attributes)
         result.tables, position = self.tables(position)
         if header or _COMPUTATION.match(self.text, position):
             result.entry = self.all_computations(position)

@@ -11,157 +11,20 @@ Source: XLA ``docs/shapes.md``; the forms are those that XLA's HLO parser accept
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from typing import TypeAlias
 
+from hlo.array_shape import UNBOUNDED as UNBOUNDED
+from hlo.array_shape import Shape as Shape
 from hlo.element_type import ELEMENT_TYPES as ELEMENT_TYPES
 from hlo.element_type import ElementType as ElementType
 from hlo.element_type import dtype as dtype
-from hlo.layout import Layout, read_layout
+from hlo.layout import read_layout
 from hlo.lexer import COMMENT, END, MAX_NESTING, SPACE, expected, integer, too_deep, word
 from hlo.source import HloError, Source
-
-UNBOUNDED = -1  # a dimension `?`: of any size
-MAX_ELEMENTS = 2**63 - 1  # XLA counts elements in a signed 64-bit number
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Shape:
-    """An array: the type of its elements, its dimensions, and how it lies in memory.
-
-    Attributes:
-        element_type: a name from `ELEMENT_TYPES`.
-        dims: sizes of the dimensions; `UNBOUNDED` for ``?``; the bound for a dynamic dimension
-            ``<=n``.
-        layout: None when the text gives none.
-        dynamic: for each dimension, whether its size varies; empty when none does.
-
-    >>> print(Shape("f32", (2, 3), dynamic=(True, False)))
-    f32[<=2,3]
-    """
-
-    element_type: str
-    dims: tuple[int, ...]
-    layout: Layout | None = None
-    dynamic: tuple[bool, ...] = ()
-    _hash: int = field(init=False, repr=False)  # shapes are keys of memo tables
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "dims", tuple(self.dims))
-        if UNBOUNDED in self.dims:  # such a dimension is dynamic, said or not
-            given = self.dynamic or (False,) * len(self.dims)
-            flags = tuple(f or n == UNBOUNDED for f, n in zip(given, self.dims, strict=True))
-            object.__setattr__(self, "dynamic", flags)
-        elif not any(self.dynamic):
-            object.__setattr__(self, "dynamic", ())
-        if not self.dims and self.layout == Layout():  # nothing to order: not written
-            object.__setattr__(self, "layout", None)
-        if fault := self._fault():
-            raise ValueError(fault)
-        object.__setattr__(self, "_hash", hash(self._fields()))
-
-    def _fields(self) -> tuple[object, ...]:
-        return self.element_type, self.dims, self.layout, self.dynamic
-
-    def _fault(self) -> str:
-        if self.element_type not in ELEMENT_TYPES:
-            return f"{self.element_type!r} is not an element type"
-        if any(size < 0 and size != UNBOUNDED for size in self.dims):
-            return f"a dimension of {self.dims} is negative"
-        if math.prod(size for size in self.dims if size > 0) > MAX_ELEMENTS:
-            return "the number of elements does not fit into 64 bits"
-        if self.dynamic and len(self.dynamic) != self.rank:
-            return f"{len(self.dynamic)} dynamic flags are given for {self.rank} dimensions"
-        order = self.layout.minor_to_major if self.layout else None
-        if order is not None and len(order) != self.rank:
-            return f"the layout orders {len(order)} dimensions, but the array has {self.rank}"
-        return ""
-
-    @property
-    def rank(self) -> int:
-        """Number of dimensions."""
-        return len(self.dims)
-
-    @property
-    def size(self) -> int:
-        """Number of elements; a dynamic dimension counts as its bound.
-
-        Raises:
-            ValueError: a dimension is unbounded.
-        """
-        if UNBOUNDED in self.dims:
-            raise ValueError(f"{self} has an unbounded dimension, and so no size")
-        return math.prod(self.dims)
-
-    @property
-    def is_dynamic(self) -> bool:
-        """Says that some dimension has no fixed size."""
-        return bool(self.dynamic)
-
-    @property
-    def layout_or_default(self) -> Layout:
-        """The layout; row-major where the text gives none, as XLA assumes."""
-        return self.layout or Layout.row_major(self.rank)
-
-    def with_dims(self, dims: Iterable[int], dynamic: Iterable[bool] = ()) -> Shape:
-        """The same element type with other dimensions, without a layout.
-
-        >>> print(Shape("f32", (2, 3)).with_dims([3, 2]))
-        f32[3,2]
-        """
-        return Shape(self.element_type, tuple(dims), dynamic=tuple(dynamic))
-
-    def with_element_type(self, element_type: str) -> Shape:
-        """The same array with elements of another type."""
-        return Shape(element_type, self.dims, self.layout, self.dynamic)
-
-    def with_layout(self, layout: Layout | None) -> Shape:
-        """The same array lying in memory in another way."""
-        return Shape(self.element_type, self.dims, layout, self.dynamic)
-
-    def compatible(self, other: AnyShape) -> bool:
-        """Says that both may hold the same elements: types and dimensions agree.
-
-        Layouts need not agree, nor which dimensions are dynamic, and ``?`` goes with any size; as
-        in XLA (``ShapeUtil::Compatible``).
-
-        >>> parse_shape("f32[2,3]{0,1}").compatible(parse_shape("f32[2,<=3]"))
-        True
-        """
-        if not isinstance(other, Shape) or self.element_type != other.element_type:
-            return False
-        return self.dims == other.dims or (
-            self.rank == other.rank
-            and all(
-                a == b or UNBOUNDED in (a, b) for a, b in zip(self.dims, other.dims, strict=True)
-            )
-        )
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Shape):
-            return NotImplemented
-        return self._hash == other._hash and self._fields() == other._fields()
-
-    def __str__(self) -> str:
-        flags = self.dynamic or (False,) * self.rank
-        dims = ",".join(map(_dimension, self.dims, flags))
-        return f"{self.element_type}[{dims}]{'' if self.layout is None else self.layout}"
-
-
-def _dimension(size: int, is_dynamic: bool) -> str:
-    if size == UNBOUNDED:
-        return "?"
-    return f"<={size}" if is_dynamic else str(size)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

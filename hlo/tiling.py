@@ -8,46 +8,73 @@ tile splits those places again. What is left is a mixed-radix number. Source: XL
 17
 >>> index_at(17, (3, 5), Layout((1, 0), tiles=((2, 2),)))
 (2, 3)
+
+The formulas need nothing but ``+ - * // %``: they hold for numbers, for NumPy arrays of them, and
+for expressions of an indexing map.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from hlo.layout import COMBINE, Layout
 
 Tile = tuple[int, ...]
 
 
-def position_of(index: Sequence[int], dims: Sequence[int], layout: Layout) -> int:
+class Guard(NamedTuple):
+    """Data lies at a position only if ``value < limit``."""
+
+    value: Any
+    limit: int
+
+
+def position_of(index: Sequence[Any], dims: Sequence[int], layout: Layout) -> Any:
     """The position in memory, in elements from 0, of the element at `index`."""
-    order = layout.minor_to_major[::-1]
-    digits, sizes = [index[d] for d in order], [dims[d] for d in order]
+    sizes = _ordered_room(dims, layout)
+    digits = [index[d] for d in layout.major_to_minor]
     for tile in layout.tiles:
         digits, sizes = _split(digits, sizes, tile), _split_sizes(sizes, tile)
     return _number(digits, sizes)
 
 
+def index_with_guards(
+    position: Any, dims: Sequence[int], layout: Layout
+) -> tuple[tuple[Any, ...], tuple[Guard, ...]]:
+    """The index of the element at `position`, and what must hold so that it is no padding.
+
+    >>> index_with_guards(3, (3,), Layout((0,), tiles=((2,),)))
+    ((3,), (Guard(value=3, limit=3),))
+    """
+    order = layout.major_to_minor
+    stages = [_ordered_room(dims, layout)]
+    for tile in layout.tiles:
+        stages.append(_split_sizes(stages[-1], tile))
+    digits = _digits(position, stages[-1])
+    guards = []
+    if math.prod(stages[-1]) != extent(dims, layout):
+        guards.append(Guard(position, math.prod(stages[-1])))
+    for tile, sizes in zip(reversed(layout.tiles), reversed(stages[:-1]), strict=True):
+        digits, found = _join(digits, sizes, tile)
+        guards += found
+    index = tuple(digits[order.index(d)] for d in range(len(dims)))
+    room = room_of(dims, layout)
+    guards += [Guard(i, n) for i, n, wide in zip(index, dims, room, strict=True) if n < wide]
+    return index, tuple(guards)
+
+
 def index_at(position: int, dims: Sequence[int], layout: Layout) -> tuple[int, ...] | None:
-    """The index of the element at `position`; None where only padding lies.
+    """The index of the element at `position`; None where only padding lies, or nothing.
 
     >>> index_at(1, (3,), Layout((0,), tiles=((2,),))), index_at(3, (3,), Layout((0,), ((2,),)))
     ((1,), None)
     """
-    order = layout.minor_to_major[::-1]
-    stages = [[dims[d] for d in order]]
-    for tile in layout.tiles:
-        stages.append(_split_sizes(stages[-1], tile))
-    if not 0 <= position < math.prod(stages[-1]):
+    if not 0 <= position < extent(dims, layout):
         return None
-    digits = _digits(position, stages[-1])
-    for tile, sizes in zip(reversed(layout.tiles), reversed(stages[:-1]), strict=True):
-        joined = _join(digits, sizes, tile)
-        if joined is None:
-            return None
-        digits = joined
-    return tuple(digits[order.index(d)] for d in range(len(dims)))
+    index, guards = index_with_guards(position, dims, layout)
+    return index if all(guard.value < guard.limit for guard in guards) else None
 
 
 def extent(dims: Sequence[int], layout: Layout) -> int:
@@ -56,93 +83,113 @@ def extent(dims: Sequence[int], layout: Layout) -> int:
     >>> extent((3, 5), Layout((1, 0), tiles=((2, 2),))), extent((3,), Layout((0,), tail_padding=8))
     (24, 8)
     """
-    sizes = [dims[d] for d in layout.minor_to_major[::-1]]
+    sizes = _ordered_room(dims, layout)
     for tile in layout.tiles:
         sizes = _split_sizes(sizes, tile)
     return -(-math.prod(sizes) // layout.tail_padding) * layout.tail_padding
 
 
+def room_of(dims: Sequence[int], layout: Layout) -> tuple[int, ...]:
+    """For each dimension the size that memory has room for, before tiles.
+
+    Raises:
+        ValueError: the layout is for another number of dimensions, or for smaller ones.
+    """
+    if layout.rank != len(dims):
+        raise ValueError(f"a layout of {layout.rank} dimensions for an array of {len(dims)}")
+    room = layout.padded_dimensions or tuple(dims)
+    if any(wide < size for wide, size in zip(room, dims, strict=True)):
+        raise ValueError(f"an array of {tuple(dims)} does not fit into {room}")
+    return room
+
+
+def _ordered_room(dims: Sequence[int], layout: Layout) -> list[int]:
+    """What there is room for, the slowest varying dimension first."""
+    room = room_of(dims, layout)
+    return [room[d] for d in layout.major_to_minor]
+
+
 # ---------------------------------------------------------------- one tile
 
 
-def _split(digits: list[int], sizes: list[int], tile: Tile) -> list[int]:
+def _split(digits: list[Any], sizes: list[int], tile: Tile) -> list[Any]:
     outer, inner = _aligned(digits, len(tile), 0), _aligned(sizes, len(tile), 1)
-    lengths = [t for t in tile if t != COMBINE]
     places = _combined(outer[-len(tile) :], inner[-len(tile) :], tile)
-    numbers = [i // t for (i, _), t in zip(places, lengths, strict=True)]
     return [
         *outer[: -len(tile)],
-        *numbers,
-        *(i % t for (i, _), t in zip(places, lengths, strict=True)),
+        *[place // length for place, _, length in places],
+        *[place % length for place, _, length in places],
     ]
 
 
 def _split_sizes(sizes: list[int], tile: Tile) -> list[int]:
     sizes = _aligned(sizes, len(tile), 1)
-    lengths = [t for t in tile if t != COMBINE]
     inner = _combined([0] * len(tile), sizes[-len(tile) :], tile)
-    counts = [-(-n // t) for (_, n), t in zip(inner, lengths, strict=True)]
-    return [*sizes[: -len(tile)], *counts, *lengths]
+    counts = [-(-size // length) for _, size, length in inner]
+    return [*sizes[: -len(tile)], *counts, *[length for _, _, length in inner]]
 
 
-def _join(digits: list[int], sizes: list[int], tile: Tile) -> list[int] | None:
-    """Undo `_split` of an array of `sizes`; None where the place is padding."""
-    lengths = [t for t in tile if t != COMBINE]
-    count, rank = len(lengths), max(len(sizes), len(tile))
+def _join(digits: list[Any], sizes: list[int], tile: Tile) -> tuple[list[Any], list[Guard]]:
+    """Undo `_split` of an array of `sizes`; the guards say that the place is no padding."""
+    groups = _groups(tile)
+    rank = max(len(sizes), len(tile))
     outer = digits[: rank - len(tile)]
-    numbers, places = digits[rank - len(tile) :][:count], digits[-count:]
+    numbers, places = digits[len(outer) :][: len(groups)], digits[-len(groups) :]
     inner = _aligned(sizes, len(tile), 1)[-len(tile) :]
-    joined: list[int] = []
-    rests = [n * t + p for n, t, p in zip(numbers, lengths, places, strict=True)]
-    for dimensions in _groups(tile):
-        rest = rests.pop(0)
-        group = [inner[d] for d in dimensions]
-        if rest >= math.prod(group):
-            return None
-        joined += _digits(rest, group)
+    joined: list[Any] = []
+    guards = []
+    for number, place, group in zip(numbers, places, groups, strict=True):
+        length, own = tile[group[-1]], [inner[d] for d in group]
+        rest = number * length + place
+        if math.prod(own) % length:
+            guards.append(Guard(rest, math.prod(own)))
+        joined += _digits(rest, own)
     found = [*outer, *joined]
-    return found[len(found) - len(sizes) :]
+    return found[len(found) - len(sizes) :], guards
 
 
-def _combined(digits: list[int], sizes: list[int], tile: Tile) -> list[tuple[int, int]]:
-    """Digit and size of each dimension once those marked `COMBINE` are folded into the next."""
+def _combined(digits: list[Any], sizes: list[int], tile: Tile) -> list[tuple[Any, int, int]]:
+    """Digit, size and tile length of each group of dimensions that `COMBINE` makes one."""
     return [
-        (_number([digits[d] for d in group], [sizes[d] for d in group]), _size(sizes, group))
+        (
+            _number([digits[d] for d in group], [sizes[d] for d in group]),
+            math.prod(sizes[d] for d in group),
+            tile[group[-1]],
+        )
         for group in _groups(tile)
     ]
 
 
 def _groups(tile: Tile) -> list[list[int]]:
     """Positions in `tile` that belong together: each size with the `COMBINE` before it."""
+    if not tile or tile[-1] == COMBINE:
+        raise ValueError(f"the tile {tile} does not end in a size, and so means nothing")
+    if any(size < 1 and size != COMBINE for size in tile):
+        raise ValueError(f"a size of the tile {tile} is not positive")
     groups: list[list[int]] = [[]]
     for position, length in enumerate(tile):
         groups[-1].append(position)
         if length != COMBINE:
             groups.append([])
-    if groups[-1]:
-        raise ValueError(f"the tile {tile} ends in `*`, which has no more minor dimension")
     return groups[:-1]
 
 
-def _size(sizes: list[int], group: list[int]) -> int:
-    return math.prod(sizes[d] for d in group)
-
-
-def _aligned(values: list[int], rank: int, filler: int) -> list[int]:
+def _aligned(values: list[Any], rank: int, filler: int) -> list[Any]:
     """`values` with as many major ones before them as a tile of `rank` needs."""
     return [filler] * (rank - len(values)) + values
 
 
-def _number(digits: list[int], sizes: list[int]) -> int:
-    number = 0
+def _number(digits: Sequence[Any], sizes: Sequence[int]) -> Any:
+    number: Any = 0
     for digit, size in zip(digits, sizes, strict=True):
         number = number * size + digit
     return number
 
 
-def _digits(number: int, sizes: list[int]) -> list[int]:
+def _digits(number: Any, sizes: Sequence[int]) -> list[Any]:
+    """The digits of `number`; the first one takes what is too much for the others."""
     digits = []
-    for size in reversed(sizes):
-        number, digit = divmod(number, size)
-        digits.append(digit)
-    return digits[::-1]
+    for size in reversed(sizes[1:]):
+        digits.append(number % max(size, 1))
+        number = number // max(size, 1)
+    return [number, *digits[::-1]][: len(sizes)]

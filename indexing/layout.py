@@ -17,7 +17,6 @@ such maps, so that one definition (`hlo.tiling`) holds for numbers, arrays and m
 
 from __future__ import annotations
 
-from hlo.layout import Layout
 from hlo.shape import Shape
 from hlo.tiling import index_with_guards, position_of
 from indexing.map import Difference, IndexingMap, dims
@@ -30,7 +29,8 @@ from simplifier.linear import Variable, as_expr
 def physical_map(shape: Shape) -> IndexingMap:
     """From the index of each element to its position in memory.
 
-    >>> print(physical_map(Shape("f32", (2, 3), Layout((0, 1)))))
+    >>> from hlo import parse_shape
+    >>> print(physical_map(parse_shape("f32[2,3]{0,1}")))
     (d0, d1) -> (d0 + d1 * 2), domain: d0 in [0, 1], d1 in [0, 2]
     """
     layout = shape.layout_or_default
@@ -42,9 +42,10 @@ def logical_map(shape: Shape) -> IndexingMap:
 
     The inverse of `physical_map`: the constraints leave out the positions where padding lies.
 
-    >>> print(logical_map(Shape("f32", (2, 3), Layout((0, 1)))).simplify())
+    >>> from hlo import parse_shape
+    >>> print(logical_map(parse_shape("f32[2,3]{0,1}")).simplify())
     (d0) -> (d0 mod 2, d0 floordiv 2), domain: d0 in [0, 5]
-    >>> print(logical_map(Shape("f32", (3,), Layout((0,), tiles=((4,),)))).simplify())
+    >>> print(logical_map(parse_shape("f32[3]{0:T(4)}")).simplify())
     (d0) -> (d0), domain: d0 in [0, 2]
     """
     position = dims((shape.physical_size,))
@@ -58,9 +59,11 @@ def layout_change(source: Shape, target: Shape) -> IndexingMap:
 
     It is what a copy reads that changes one layout to the other.
 
-    >>> row, column = Shape("f32", (2, 3), Layout((1, 0))), Shape("f32", (2, 3), Layout((0, 1)))
-    >>> print(layout_change(source=row, target=column))
-    (d0) -> (d0 floordiv 2 + (d0 mod 2) * 3), domain: d0 in [0, 5]
+    >>> from hlo import parse_shape
+    >>> row, column = parse_shape("f32[2,3]{1,0}"), parse_shape("f32[2,3]{0,1}")
+    >>> change = layout_change(source=row, target=column)
+    >>> [change.evaluate([position]) for position in range(6)]
+    [(0,), (3,), (1,), (4,), (2,), (5,)]
 
     Raises:
         ValueError: the two do not have the same elements.
@@ -96,10 +99,11 @@ def is_bitcast(source: Shape, target: Shape, reads: IndexingMap | None = None) -
         True; or False where the two take different memory, or an element that moves: a `Difference`
         of `physical_map(target)` and where its elements lie in the source.
 
-    >>> tall, wide = Shape("f32", (6, 4)), Shape("f32", (2, 3, 4))
+    >>> from hlo import parse_shape
+    >>> tall, wide = parse_shape("f32[6,4]"), parse_shape("f32[2,3,4]")
     >>> is_bitcast(source=tall, target=wide)
     True
-    >>> bool(is_bitcast(source=tall, target=wide.with_layout(Layout((0, 1, 2)))))
+    >>> bool(is_bitcast(source=tall, target=parse_shape("f32[2,3,4]{0,1,2}")))
     False
     """
     if source.element_bits != target.element_bits or source.physical_size != target.physical_size:
@@ -125,9 +129,10 @@ def is_contiguous(reads: IndexingMap, shape: Shape) -> bool:
         UndecidedError: that is beyond the budget to decide.
 
     >>> rows = IndexingMap.over((2, 8), lambda d: [d[0] + 1, d[1]])
-    >>> is_contiguous(rows, Shape("f32", (4, 8), Layout((1, 0))))
+    >>> from hlo import parse_shape
+    >>> is_contiguous(rows, parse_shape("f32[4,8]{1,0}"))
     True
-    >>> is_contiguous(rows, Shape("f32", (4, 8), Layout((0, 1))))
+    >>> is_contiguous(rows, parse_shape("f32[4,8]{0,1}"))
     False
     """
     places = reads.then(physical_map(shape)).simplify()

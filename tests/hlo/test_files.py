@@ -21,7 +21,7 @@ UTF8 = TEXT.encode()
         ("m.hlo", UTF8),
         ("m.txt", UTF8),
         ("m", UTF8),
-        ("m.hlo.gz", gzip.compress(UTF8)),
+        ("m.hlo.gz", gzip.compress(UTF8, mtime=0)),
         ("m.hlo.xz", lzma.compress(UTF8)),
     ],
 )
@@ -47,7 +47,7 @@ NO_TEXT = [
     ("m.hlo",   "größe \x00".encode(),             1, 7,        "the file is not text: byte 8 is no UTF-8"),
     ("m.gz",    b"plain",                          1, 1,        "the compressed file is damaged: Not a gzipped file (b'pl')"),
     ("m.xz",    b"plain",                          1, 1,        "the compressed file is damaged: Input format not supported by decoder"),
-    ("m.gz",    gzip.compress(UTF8)[:-9],          1, 1,        "the compressed file is damaged: Compressed file ended before the end-of-stream marker was reached"),
+    ("m.gz",    gzip.compress(UTF8, mtime=0)[:-9],          1, 1,        "the compressed file is damaged: Compressed file ended before the end-of-stream marker was reached"),
     ("m.xz",    lzma.compress(UTF8)[:-9],          1, 1,        "the compressed file is damaged: Compressed data ended before the end-of-stream marker was reached"),
     ("m.hlo",   b"",                               1, 1,        "expected HLO text, but there is none"),
 ]
