@@ -84,7 +84,7 @@ class Instruction:
         self.end = end
         self._shape = shape
         self._users: tuple[Instruction, ...] | None = None
-        self._op = _UNKNOWN
+        self._op: Op | None = None
 
     @property
     def shape(self) -> AnyShape:
@@ -133,12 +133,11 @@ class Instruction:
         Raises:
             HloError: an attribute of a registered op is wrong or missing.
         """
-        if self._op is _UNKNOWN:
+        if self._op is None:  # not asked for yet, or by nobody registered until now
             from hlo.bind import bind_op
 
             self._op = bind_op(self)
-        op: Op | None = self._op
-        return op
+        return self._op
 
     @property
     def is_root(self) -> bool:

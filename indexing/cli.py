@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from hlo import HloError
     from hlo.module import Instruction, Module
     from indexing.map import IndexingMap
 
@@ -34,6 +35,7 @@ class Reporter:
     def __init__(self) -> None:
         self.debug = False
         self.failed = False
+        self.reported: set[str] = set()
         self.coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def paint(self, text: str, style: str) -> str:
@@ -45,10 +47,12 @@ class Reporter:
         sys.stdout.write(line + "\n")
 
     def error(self, message: str) -> None:
-        """Report something wrong in the input; the run goes on and ends with status 1."""
+        """Report something wrong in the input, once; the run goes on and ends with status 1."""
         self.failed = True
-        sys.stdout.flush()
-        sys.stderr.write(message + "\n")
+        if message not in self.reported:
+            self.reported.add(message)
+            sys.stdout.flush()
+            sys.stderr.write(message + "\n")
 
     @contextmanager
     def reporting(self, place: str) -> Iterator[None]:
@@ -185,7 +189,11 @@ def maps(
         simplify=not no_simplify,
         verify=verify,
     )
+    import_module("indexing.ops")  # registers what is known of each opcode
     for module in reporter.modules(files):
+        with reporter.reporting(module.filename):
+            for error in broken(module):
+                reporter.error(str(error))
         for instruction in chosen(reporter, module, names, opcodes, everything):
             place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
             with reporter.reporting(place):
@@ -196,6 +204,16 @@ def maps(
                 for block in answer(instruction, query, module.filename):
                     for line in lines(block, notation, reporter.paint):
                         reporter.print(line)
+
+
+def broken(module: Module) -> Iterator[HloError]:
+    """What is wrong with instructions of `module`, asked about or not: they have no meaning.
+
+    Unlike `hlo.verify`, attributes that nobody knows are let pass: a newer XLA may have them.
+    """
+    from hlo.bind import check_instruction
+
+    return filter(None, map(check_instruction, module.instructions))
 
 
 def chosen(

@@ -251,11 +251,12 @@ class IndexingMap:
     def source_map(self, runtime: RuntimeVariable) -> IndexingMap:
         """Which element of ``runtime.source`` the runtime variable is.
 
-        The dimensions of the answer are all variables of this map that the element depends on being
-        given: its dimensions, range variables and other runtime variables.
+        The dimensions of the answer are those of this map, and the range variables and other
+        runtime variables that the element depends on.
         """
-        others = [v for v in self.variables if v is not runtime.variable]
-        return IndexingMap.of(others, runtime.index, constraints=())
+        mentioned = {v for expr in runtime.index for v in expr.variables()}
+        others = [v for v in self.variables if v in self.dims or v in mentioned]
+        return IndexingMap.of(others, runtime.index)
 
     def __str__(self) -> str:
         from indexing.text import map_text

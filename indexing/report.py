@@ -287,15 +287,14 @@ def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
     element = f"[{', '.join(map(str, variable.index))}]" if variable.index else ""
     clamp = variable.clamp
     clamped = f", clamped to [{clamp[0]}, {clamp[1]}]" if clamp is not None else ""
-    return f"{variable.name} = {paint(source_name(variable) or '?', 'name')}{element}{clamped}"
+    path = "/".join([*[call.name for call in variable.calls], source_name(variable) or "?"])
+    return f"{variable.name} = {paint(path, 'name')}{element}{clamped}"
 
 
 def source_name(variable: RuntimeVariable) -> str | None:
-    """Name of the instruction whose value `variable` is, after the calls that lead there."""
+    """Name of the instruction whose value `variable` is."""
     source = variable.source
-    if source is None:
-        return None
-    return "/".join([*[call.name for call in variable.calls], str(getattr(source, "name", source))])
+    return None if source is None else str(getattr(source, "name", source))
 
 
 def json_lines(block: Block) -> Iterator[str]:
@@ -324,7 +323,12 @@ def _fields(operand: int | None, found: IndexingMap | None, unknown: str | None)
         "runtime": []
         if found is None
         else [
-            {"name": v.name, "instruction": source_name(v), "map": str(found.source_map(v))}
+            {
+                "name": v.name,
+                "instruction": source_name(v),
+                "calls": [call.name for call in v.calls],
+                "map": str(found.source_map(v)),
+            }
             for v in found.runtime
         ],
     }

@@ -200,15 +200,14 @@ def _has_points(constraints: list[Constraint]) -> bool:
 
 
 def _numbered(current: IndexingMap) -> IndexingMap:
-    """Ranges and runtime variables renamed in the order of their first use; see `_order`."""
+    """Ranges renamed in the order of their first use, runtime variables in the order they have."""
     if not current.ranges and not current.runtime:
         return current
     place = {v: k for k, v in enumerate(_order(current))}
     ranges = sorted(current.ranges, key=place.__getitem__)
-    runtime = list(current.runtime)
+    runtime = current.runtime
     names = {v: f"s{k}" for k, v in enumerate(ranges)}
     if all(rt.source is not None for rt in runtime):  # else the name is all that tells what it is
-        runtime.sort(key=lambda rt: place[rt.variable])
         names |= {rt.variable: f"rt{k}" for k, rt in enumerate(runtime)}
     if any(v.name in names.values() for v in current.variables if v not in names):
         return current
@@ -216,8 +215,7 @@ def _numbered(current: IndexingMap) -> IndexingMap:
         v: v.renamed(names.get(v, v.name)) for v in (*ranges, *[rt.variable for rt in runtime])
     }
     if tuple(ranges) == current.ranges and all(v is new for v, new in renamed.items()):
-        if tuple(runtime) == current.runtime:
-            return current
+        return current
     swap = Substitution({v: new.as_expr() for v, new in renamed.items() if v is not new})
     return IndexingMap(
         current.dims,

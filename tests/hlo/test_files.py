@@ -5,7 +5,9 @@ import gzip
 import io
 import lzma
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,3 +72,70 @@ def test_a_file_that_is_no_text_is_refused(
 def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         hlo.load(tmp_path / "missing.hlo")
+
+
+# ---------------------------------------------------------------- protocol buffers
+
+
+def serialized(text: str) -> bytes:
+    xla: Any = pytest.importorskip("jaxlib._hlo", reason="needs jaxlib, to make a protocol buffer")
+    data: bytes = xla.hlo_module_from_text(text).as_serialized_hlo_module_proto()
+    return data
+
+
+def in_hlo_proto(data: bytes) -> bytes:
+    """A module as the first field of an HloProto: a tag, its length in groups of 7 bits, itself."""
+    length, digits = len(data), bytearray()
+    while length >= 128:
+        digits.append(length % 128 + 128)
+        length //= 128
+    return b"\x0a" + bytes([*digits, length]) + data
+
+
+SMALL = "HloModule m\n\nENTRY e {\n  p = f32[] parameter(0)\n  ROOT n = f32[] negate(p)\n}\n"
+LARGE = "ENTRY e { ROOT c = f32[16] constant({" + ", ".join("7" * 16) + "}) }"
+
+
+@pytest.mark.parametrize("name", ["m.pb", "m.hlo.pb", "m.pb.gz", "m.pb.xz"])
+@pytest.mark.parametrize("wrap", [bytes, in_hlo_proto])
+def test_a_protocol_buffer_is_a_module(
+    tmp_path: Path, name: str, wrap: Callable[[bytes], bytes]
+) -> None:
+    data = wrap(serialized(SMALL))
+    packers: dict[str, Callable[[bytes], bytes]] = {"gz": gzip.compress, "xz": lzma.compress}
+    path = tmp_path / name
+    path.write_bytes(packers.get(name[-2:], bytes)(data))
+    module = hlo.load(path)
+    assert (module.name, module.filename) == ("m", str(path))
+    assert [i.opcode for i in module.entry.instructions] == ["parameter", "negate"]
+    assert hlo.load_all(path) == [module]
+
+
+def test_a_protocol_buffer_keeps_its_constants(tmp_path: Path) -> None:
+    path = tmp_path / "m.pb"
+    path.write_bytes(serialized(LARGE))
+    literal = hlo.load(path).entry.root.literal
+    assert literal is not None
+    assert literal.text.count("7") == 16
+
+
+@pytest.mark.parametrize("data", [b"", b"no module", b"\x0a", b"\x0a\x05hello"])
+def test_what_is_no_protocol_buffer_is_refused(tmp_path: Path, data: bytes) -> None:
+    pytest.importorskip("jaxlib._hlo", reason="needs jaxlib, to read a protocol buffer")
+    path = tmp_path / "m.pb"
+    path.write_bytes(data)
+    with pytest.raises(hlo.HloError, match="the file is no serialized HLO module") as caught:
+        hlo.load(path)
+    assert caught.value.code == "encoding"
+
+
+def test_without_jaxlib_a_protocol_buffer_asks_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jaxlib", None)
+    path = tmp_path / "m.pb"
+    path.write_bytes(b"anything")
+    with pytest.raises(hlo.HloError, match="jaxlib, which is not installed") as caught:
+        hlo.load(path)
+    assert caught.value.span.place() == f"{path}:1:1"
+    assert "pip install 'hlo-indexing[xla]'" in caught.value.help

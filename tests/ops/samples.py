@@ -105,6 +105,8 @@ class Sample:
         """Operands that say where others are read; their own values do not go into the result."""
         first = {"dynamic-slice": 1, "dynamic-update-slice": 2, "gather": 1}
         opcode = self.instruction.opcode
+        if opcode == "scatter":
+            return frozenset({len(self.shapes) // 2})
         return frozenset(range(first.get(opcode, len(self.shapes)), len(self.shapes)))
 
     def run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
@@ -130,7 +132,7 @@ class Sample:
     @property
     def is_arithmetic(self) -> bool:
         """Sums of infinities would hide what is read."""
-        return self.instruction.opcode in ("reduce", "reduce-window", "dot")
+        return self.instruction.opcode in ("reduce", "reduce-window", "dot", "scatter")
 
 
 def _values(random: np.random.Generator, shape: Shape, plain: bool) -> Array:
