@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from simplifier.bounds import Facts
 from simplifier.constraints import FALSE, Constraint, known_terms, merged
 from simplifier.interval import Interval, intersected, scaled
-from simplifier.linear import Expr, Floor, Variable, added
+from simplifier.linear import Expr, Floor, Variable, added, constant
 from simplifier.substitute import Substitution
 
 # Bounds can chase each other in small steps (x < y, y < z, z < x); ISL ends that at once.
@@ -42,11 +42,16 @@ class Domain:
 
     def rebuild(self) -> Callable[[Expr], Expr]:
         """Rewrites an expression of the old variables as a simpler one with equal values here."""
-        substitution = Substitution(self.replaced, Facts(known_terms(self.constraints)))
+        facts = Facts(known_terms(self.constraints))
+        substitution = Substitution(self.replaced, facts)
         zeros = [c.expr - c.lower for c in self.constraints if c.lower == c.upper]
-        if not zeros:
-            return substitution
-        return lambda expr: _without_floors(substitution(expr), zeros)
+
+        def rebuilt(expr: Expr) -> Expr:
+            expr = _without_floors(substitution(expr), zeros)
+            lower, upper = facts.bounds(expr)
+            return constant(lower) if lower == upper else expr
+
+        return rebuilt
 
 
 def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> Domain:

@@ -32,7 +32,7 @@ class TextError(ValueError):
 
 
 def expr_text(expr: Expr) -> str:
-    """`expr` as text that parses back to it."""
+    """`expr` as text; what it parses back to has the same value everywhere."""
     text, constant = terms_and_constant(expr)
     if not constant:
         return text or "0"
