@@ -1,15 +1,18 @@
-"""Maps in other notations: MLIR and LaTeX."""
+"""Maps in other notations: MLIR, LaTeX and JSON."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
-from indexing.map import IndexingMap
+from indexing.map import IndexingMap, RuntimeVariable
 from simplifier.linear import Expr, Floor, Variable
 from simplifier.mods import split
 from simplifier.substitute import Substitution
-from simplifier.text import expr_text
+from simplifier.text import expr_text, parse_expr
 
 
 def to_mlir(shown: IndexingMap) -> str:
@@ -39,6 +42,74 @@ def to_affine_map(shown: IndexingMap) -> str:
     if symbols:
         head += f"[{', '.join(names[v] for v in symbols)}]"
     return f"affine_map<{head} -> ({', '.join(expr_text(swap(r)) for r in shown.results)})>"
+
+
+JSON_VERSION = 1
+
+
+def to_json(shown: IndexingMap) -> str:
+    """The map as a JSON object: its text, its grade, and what its runtime variables are.
+
+    Sources are instructions' names in JSON, and stay names when it is read.
+
+    >>> print(to_json(IndexingMap.over((4,), lambda d: [d[0] // 2])))
+    {"version": 1, "map": "(d0) -> (d0 floordiv 2), domain: d0 in [0, 3]", "grade": "exact",
+    "runtime": []}
+    """
+    record = {
+        "version": JSON_VERSION,
+        "map": str(shown),
+        "grade": shown.grade,
+        "runtime": [
+            {
+                "name": rt.name,
+                "source": rt.source_name,
+                "calls": rt.call_names,
+                "index": [str(expr) for expr in rt.index],
+                "clamp": rt.clamp,
+            }
+            for rt in shown.runtime
+        ],
+    }
+    return json.dumps(record)
+
+
+def from_json(text: str) -> IndexingMap:
+    """The map that `to_json` wrote.
+
+    Raises:
+        ValueError: `text` is no JSON, of another version, or lacks something.
+        HloError: the text of the map in it is no map.
+
+    >>> shown = IndexingMap.over((4,), lambda d: [d[0] // 2])
+    >>> from_json(to_json(shown)) == shown
+    True
+    """
+    from indexing.text import parse_map
+
+    record = json.loads(text)
+    if not isinstance(record, dict) or record.get("version") != JSON_VERSION:
+        raise ValueError(f"expected a map as JSON of version {JSON_VERSION}, not {text[:80]!r}")
+    lacking = {"map", "grade", "runtime"} - record.keys()
+    if lacking or record["grade"] not in ("exact", "may"):
+        raise ValueError(f"the JSON of a map lacks {', '.join(sorted(lacking)) or 'a grade'}")
+    found = parse_map(record["map"])
+    names = {v.name: v for v in found.variables}
+    known = {entry["name"]: entry for entry in record["runtime"]}
+    runtime = [_with_source(rt, known.get(rt.name), names) for rt in found.runtime]
+    return replace(found, runtime=tuple(runtime), grade=record["grade"])
+
+
+def _with_source(rt: RuntimeVariable, entry: Any, names: dict[str, Variable]) -> RuntimeVariable:
+    if entry is None:
+        return rt
+    return RuntimeVariable(
+        rt.variable,
+        entry["source"],
+        tuple([parse_expr(text, names) for text in entry["index"]]),
+        None if entry["clamp"] is None else (entry["clamp"][0], entry["clamp"][1]),
+        tuple(entry["calls"]),
+    )
 
 
 def to_latex(shown: IndexingMap) -> str:

@@ -25,6 +25,8 @@ from simplifier.linear import Affine, Expr, Variable, as_expr
 from simplifier.substitute import Substitution
 
 if TYPE_CHECKING:
+    import sympy
+
     from hlo import Instruction, Shape
 
 Grade: TypeAlias = Literal["exact", "may"]
@@ -38,7 +40,7 @@ class RuntimeVariable:
     Attributes:
         variable: its name, and the bounds it has in the map's domain.
         source: the instruction whose value it is.  In the answer of an op, which knows no
-            instructions, it is the number of the operand.
+            instructions, it is the number of the operand; in a map read from JSON, a name.
         index: which element of the source, as expressions over the variables of the map that the
             runtime variable belongs to; ``()`` for a scalar.
         clamp: the inclusive bounds that the operation forces on the value before it uses it (start
@@ -48,10 +50,10 @@ class RuntimeVariable:
     """
 
     variable: Variable
-    source: Instruction | int | None = None
+    source: Instruction | str | int | None = None
     index: tuple[Expr, ...] = ()
     clamp: Interval | None = None
-    calls: tuple[Instruction, ...] = ()
+    calls: tuple[Instruction | str, ...] = ()
 
     @classmethod
     def start(
@@ -68,6 +70,16 @@ class RuntimeVariable:
         return self.variable.name
 
     @property
+    def source_name(self) -> str | int | None:
+        """The name of the source; its number in the answer of an op."""
+        return _name(self.source) if self.source is not None else None
+
+    @property
+    def call_names(self) -> tuple[str, ...]:
+        """The names of `calls`."""
+        return tuple([str(_name(call)) for call in self.calls])
+
+    @property
     def is_fixed(self) -> bool:
         """It can have only one value, whatever its source holds."""
         bounds = self.variable.bounds
@@ -77,6 +89,10 @@ class RuntimeVariable:
     def expr(self) -> Expr:
         """The value, for use in the results of a map."""
         return self.variable.as_expr()
+
+
+def _name(instruction: Instruction | str | int) -> str | int:
+    return instruction if isinstance(instruction, str | int) else instruction.name
 
 
 def dims(extents: Extents) -> tuple[Variable, ...]:
@@ -419,6 +435,33 @@ class IndexingMap:
         from indexing.interchange import to_mlir
 
         return to_mlir(self)
+
+    def to_json(self) -> str:
+        """The map as a JSON object, which `from_json` reads."""
+        from indexing.interchange import to_json
+
+        return to_json(self)
+
+    @classmethod
+    def from_json(cls, text: str) -> IndexingMap:
+        """The map that `to_json` wrote; sources of runtime variables are names.
+
+        Raises:
+            ValueError: `text` is no such object.
+        """
+        from indexing.interchange import from_json
+
+        return from_json(text)
+
+    def to_sympy(self) -> tuple[sympy.Expr, ...]:
+        """The results as SymPy's expressions of integer symbols.
+
+        >>> IndexingMap.over((8,), lambda d: [d[0] // 4]).to_sympy()
+        (floor(d0/4),)
+        """
+        from simplifier.sympy_bridge import to_sympy
+
+        return tuple([to_sympy(result) for result in self.results])
 
     def to_latex(self) -> str:
         """The map as LaTeX, for mathematics mode."""

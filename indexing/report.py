@@ -287,14 +287,8 @@ def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
     element = f"[{', '.join(map(str, variable.index))}]" if variable.index else ""
     clamp = variable.clamp
     clamped = f", clamped to [{clamp[0]}, {clamp[1]}]" if clamp is not None else ""
-    path = "/".join([*[call.name for call in variable.calls], source_name(variable) or "?"])
+    path = "/".join([*variable.call_names, str(variable.source_name or "?")])
     return f"{variable.name} = {paint(path, 'name')}{element}{clamped}"
-
-
-def source_name(variable: RuntimeVariable) -> str | None:
-    """Name of the instruction whose value `variable` is."""
-    source = variable.source
-    return None if source is None else str(getattr(source, "name", source))
 
 
 def json_lines(block: Block) -> Iterator[str]:
@@ -325,8 +319,8 @@ def _fields(operand: int | None, found: IndexingMap | None, unknown: str | None)
         else [
             {
                 "name": v.name,
-                "instruction": source_name(v),
-                "calls": [call.name for call in v.calls],
+                "instruction": v.source_name,
+                "calls": v.call_names,
                 "map": str(found.source_map(v)),
             }
             for v in found.runtime
