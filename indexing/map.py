@@ -422,6 +422,47 @@ class IndexingMap:
         found = difference(self, other)
         return True if found is None else found
 
+    def inverse(self) -> tuple[IndexingMap, ...]:
+        """The relation from results to dimensions, in disjoint pieces.
+
+        >>> rows = IndexingMap.over((4, 8), lambda d: [d[0] * 8 + d[1]])
+        >>> print(*rows.inverse())
+        (d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]
+        """
+        from indexing.relation import inverse
+
+        return inverse(self)
+
+    def image(self) -> tuple[IndexingMap, ...]:
+        """All results, as maps from nothing in disjoint pieces.
+
+        >>> print(*IndexingMap.over((4,), lambda d: [d[0] * 2]).image())
+        ()[s0] -> (s0), domain: s0 in [0, 6], s0 mod 2 in [0, 0]
+        """
+        from indexing.relation import image
+
+        return image(self)
+
+    def count_image(self) -> int:
+        """How many different results there are: an element that is read twice counts once.
+
+        >>> IndexingMap.over((1000, 1000), lambda d: [d[0] + d[1]]).count_image()
+        1999
+        """
+        from indexing.relation import count_image
+
+        return count_image(self)
+
+    def count_domain(self) -> int:
+        """How many points the domain has: how often an element is read, counted each time.
+
+        >>> IndexingMap.over((1000, 1000), lambda d: [d[0] + d[1]]).count_domain()
+        1000000
+        """
+        from indexing.relation import count_domain
+
+        return count_domain(self)
+
     # ------------------------------------------------------------ interchange
 
     def to_isl(self) -> object:

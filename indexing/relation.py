@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice, product
-from typing import Final, Literal, TypeAlias
+from math import prod
+from typing import Final, Literal, TypeAlias, TypeVar
 
 from indexing.map import Difference, IndexingMap, RuntimeVariable
 from simplifier import exact
-from simplifier.linear import Variable
+from simplifier.linear import Expr, Variable
+from simplifier.substitute import Substitution
 
 Pair: TypeAlias = tuple[RuntimeVariable | None, RuntimeVariable | None]
 Pairs: TypeAlias = Sequence[Pair]
+Answer = TypeVar("Answer")
 
 _MOST_PAIRINGS: Final = 64
 
@@ -140,3 +144,88 @@ def _may_be_same(a: RuntimeVariable, b: RuntimeVariable) -> bool:
 
 def _element(of: RuntimeVariable) -> list[str]:
     return [str(expr) for expr in of.index]
+
+
+# ---------------------------------------------------------------- inverse, image, counts
+
+
+def inverse(asked: IndexingMap) -> tuple[IndexingMap, ...]:
+    """``results -> dims`` in disjoint pieces; runtime variables stay what they are.
+
+    Raises:
+        UndecidedError: that is beyond the budget.
+    """
+    runtime = [rt.expr for rt in asked.runtime]
+    found = exact.inverse(_reading(asked, (*asked.results, *runtime)))
+    pieces = _decided(found, f"the inverse of {asked}")
+    return tuple([_inverted(piece, asked) for piece in pieces])
+
+
+def _inverted(piece: exact.Relation, asked: IndexingMap) -> IndexingMap:
+    """A piece of the inverse relation, whose last inputs are the runtime variables."""
+    rank = len(asked.results)
+    elements = Substitution(dict(zip(asked.dims, piece.results, strict=True)))
+    runtime = [
+        replace(rt, variable=variable, index=tuple(map(elements, rt.index)))
+        for rt, variable in zip(asked.runtime, piece.inputs[rank:], strict=True)
+    ]
+    made = IndexingMap.of(
+        piece.inputs[:rank],
+        piece.results,
+        ranges=piece.hidden,
+        runtime=runtime,
+        constraints=piece.constraints,
+        grade=asked.grade,
+    )
+    return made.simplify()
+
+
+def image(asked: IndexingMap) -> tuple[IndexingMap, ...]:
+    """All results, for any value of the runtime variables, as maps from nothing in disjoint pieces.
+
+    Raises:
+        UndecidedError: that is beyond the budget.
+    """
+    pieces = _decided(exact.image(_reading(asked, asked.results)), f"the image of {asked}")
+    return tuple(
+        [
+            IndexingMap.of(
+                (), p.results, ranges=p.hidden, constraints=p.constraints, grade=asked.grade
+            ).simplify()
+            for p in pieces
+        ]
+    )
+
+
+def count_image(asked: IndexingMap) -> int:
+    """How many different results there are, for any value of the runtime variables.
+
+    Raises:
+        UndecidedError: that is beyond the budget.
+    """
+    found = exact.count(_reading(asked, asked.results))
+    return _decided(found, f"the number of results of {asked}")
+
+
+def count_domain(asked: IndexingMap) -> int:
+    """How many points the domain has: values of dimensions, ranges and runtime variables.
+
+    Raises:
+        UndecidedError: that is beyond the budget.
+    """
+    if not asked.constraints:
+        return prod(max(0, v.upper - v.lower + 1) for v in asked.variables)
+    every = tuple([v.as_expr() for v in asked.variables])
+    return _decided(exact.count(_reading(asked, every)), f"the size of the domain of {asked}")
+
+
+def _reading(asked: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:
+    """The dimensions in relation to `results`, everything else hidden."""
+    hidden = tuple([v for v in asked.variables if v not in asked.dims])
+    return exact.Relation(asked.dims, hidden, results, asked.constraints)
+
+
+def _decided(found: Answer | exact.Undecided, what: str) -> Answer:
+    if isinstance(found, exact.Undecided):
+        raise UndecidedError(f"{what}: {found}")
+    return found
