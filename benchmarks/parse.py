@@ -3,7 +3,8 @@
     python -m benchmarks.parse [FILE...]
 
 Each figure is the best of a few runs in one process. Without FILE the largest module of
-``examples/`` is measured; without jaxlib there are no ratios.
+``examples/`` is measured; without jaxlib there are no ratios. The last lines sum up several files:
+the ratio of the total times, and whether large files cost more per instruction than small ones.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import gc
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import hlo
@@ -57,30 +59,67 @@ def jaxlib_seconds(text: str) -> float | str:
         return f"jaxlib refuses the text: {str(error).splitlines()[0]}"
 
 
-def measure(path: Path) -> None:
-    """Print the figures of one file."""
+@dataclass(frozen=True)
+class Figures:
+    """What one file takes: characters, instructions, seconds, and bytes beyond the text."""
+
+    size: int
+    count: int
+    parsing: float
+    printing: float
+    held: int
+    theirs: float | str
+
+
+def measure(path: Path) -> Figures:
+    """The figures of one file."""
     text = read_text(path)
     module = hlo.parse(text, str(path))
     count = sum(1 for _ in module.instructions)
-    parsing = best_seconds(lambda: hlo.parse(text))
     printing = best_seconds(module.__str__)
-    theirs = jaxlib_seconds(text)
     del module
-    print(f"{path}: {len(text):,} characters, {count:,} instructions")
-    print(f"  parse   {parsing:8.3f} s, {1e6 * parsing / count:.1f} us an instruction")
-    print(f"  print   {printing:8.3f} s")
-    print(f"  memory  {held_bytes(text) / count:8.0f} bytes an instruction beyond the text")
-    if isinstance(theirs, str):
-        print(f"  ratio   unknown: {theirs}")
+    parsing = best_seconds(lambda: hlo.parse(text))
+    return Figures(len(text), count, parsing, printing, held_bytes(text), jaxlib_seconds(text))
+
+
+def show(path: Path, found: Figures) -> None:
+    """Print the figures of one file."""
+    each = 1e6 * found.parsing / found.count
+    print(f"{path}: {found.size:,} characters, {found.count:,} instructions")
+    print(f"  parse   {found.parsing:8.3f} s, {each:.1f} us an instruction")
+    print(f"  print   {found.printing:8.3f} s")
+    print(f"  memory  {found.held / found.count:8.0f} bytes an instruction beyond the text")
+    if isinstance(found.theirs, str):
+        print(f"  ratio   unknown: {found.theirs}")
     else:
-        print(f"  jaxlib  {theirs:8.3f} s; parsing takes {parsing / theirs:.2f} times that")
+        ratio = found.parsing / found.theirs
+        print(f"  jaxlib  {found.theirs:8.3f} s; parsing takes {ratio:.2f} times that")
+
+
+def show_totals(every: Sequence[Figures]) -> None:
+    """Print what all files take together, and the smaller and the larger half of them."""
+    count = sum(f.count for f in every)
+    print(f"{len(every)} files, {count:,} instructions")
+    print(f"  memory  {sum(f.held for f in every) / count:8.0f} bytes an instruction")
+    known = [(f, f.theirs) for f in every if isinstance(f.theirs, float)]
+    known.sort(key=lambda pair: pair[0].size)
+    halves = {"all": known, "small": known[: len(known) // 2], "large": known[len(known) // 2 :]}
+    for name, part in halves.items():
+        theirs, ours = sum(t for _, t in part), sum(f.parsing for f, _ in part)
+        if theirs:
+            speed = sum(f.size for f, _ in part) / ours / 1e6
+            print(f"  {name:7} {ours / theirs:8.2f} times jaxlib, {speed:.1f} million characters/s")
 
 
 def main(arguments: list[str]) -> None:
     """Measure the files named in `arguments`, or the largest example."""
     largest = max(EXAMPLES.glob("*.hlo"), key=lambda path: path.stat().st_size)
+    every = []
     for path in map(Path, arguments or [str(largest)]):
-        measure(path)
+        every.append(measure(path))
+        show(path, every[-1])
+    if len(every) > 1:
+        show_totals(every)
 
 
 if __name__ == "__main__":

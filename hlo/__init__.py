@@ -8,11 +8,15 @@
 True
 """
 
+from hlo.builder import Builder as Builder
 from hlo.checks import verify as verify
 from hlo.compare import difference as difference
 from hlo.files import load as load
 from hlo.files import load_all as load_all
+from hlo.infer import infer_shapes as infer_shapes
 from hlo.layout import Layout as Layout
+from hlo.memory import from_physical as from_physical
+from hlo.memory import to_physical as to_physical
 from hlo.module import Computation as Computation
 from hlo.module import Instruction as Instruction
 from hlo.module import Module as Module

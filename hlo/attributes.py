@@ -26,14 +26,15 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from hlo import lexer
 from hlo.lexer import NAME, balanced, here, skip
-from hlo.shape import AnyShape, read_shape
+from hlo.shape import ELEMENT_TYPES, AnyShape, read_shape
 from hlo.source import HloError, Source, Span
 
 T = TypeVar("T")
+N = TypeVar("N", bound="float | tuple[Any, ...]")
 
 _INTEGER: Final = re.compile(r"-?\d++", re.ASCII)
 _NUMBER: Final = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|inf|nan)(?:[eE][-+]?\d++)?", re.ASCII)
@@ -122,12 +123,15 @@ class Kind(Generic[T]):
         example: the text of a value.
         read: takes a value at a cursor.
         print: the text of a value.
+        limits: what else is demanded of a value, by the name of the demand: ``at least`` and
+            ``at most`` of a number or of the length of a list, ``one of`` some words or classes.
     """
 
     name: str
     example: str
     read: Callable[[Cursor], T]
     print: Callable[[T], str]
+    limits: tuple[tuple[str, Any], ...] = ()
 
     def parse(self, text: str | Span, owner: str = "the value") -> T:
         """The value that `text` says, all of it; `owner` is what messages call it.
@@ -183,7 +187,62 @@ def enum(*choices: str) -> Kind[str]:
             raise cursor.fault(f"`{found[0]}` is none of them", span, help=f"for example {near[0]}")
         return found[0]
 
-    return Kind(f"one of {', '.join(choices)}", choices[0], read, str)
+    limits = (("one of", choices),)
+    return Kind(f"one of {', '.join(choices)}", choices[0], read, str, limits)
+
+
+def at_least(kind: Kind[N], least: int, most: int | None = None) -> Kind[N]:
+    """The numbers of a kind from `least` on, up to `most`; for lists that is their length.
+
+    >>> at_least(integer, 2).parse("7")
+    7
+    >>> try:
+    ...     at_least(int_list, 1).parse("{}", "`dimensions`")
+    ... except HloError as error:
+    ...     print(error.message, "|", error.label)
+    `dimensions` is not a list of integers, at least 1 of them | there are 0
+    """
+
+    def read(cursor: Cursor) -> N:
+        start = cursor.position
+        value = kind.read(cursor)
+        amount = len(value) if isinstance(value, tuple) else value
+        if least <= amount and (most is None or amount <= most):
+            return value
+        label = f"there are {amount}" if isinstance(value, tuple) else f"it is {amount}"
+        raise cursor.fault(label, cursor.source.span(start, cursor.position))
+
+    bounds = f"at least {least}" if most is None else f"{least} to {most}"
+    is_list = kind.example.startswith("{")
+    name = f"{kind.name}, {bounds} of them" if is_list else f"{kind.name}, {bounds}"
+    upper = () if most is None else (("at most", most),)
+    example = kind.example if is_list else str(least)
+    return Kind(name, example, read, kind.print, (*kind.limits, ("at least", least), *upper))
+
+
+def element_type(*classes: str) -> Kind[str]:
+    """The kind of an element type: any, or one of these classes and types.
+
+    >>> element_type("floating", "s8").parse("bf16")
+    'bf16'
+
+    Source of the classes: `hlo.operand_types`.
+    """
+    from hlo.operand_types import is_in_class
+
+    wanted = " or ".join(classes) or "any"
+
+    def read(cursor: Cursor) -> str:
+        found = cursor.need(_NAME, "an element type such as f32")
+        known = found[0] in ELEMENT_TYPES
+        if known and (not classes or any(is_in_class(found[0], name) for name in classes)):
+            return found[0]
+        label = f"`{found[0]}` is not {wanted}" if known else f"`{found[0]}` is no element type"
+        raise cursor.fault(label, cursor.source.span(*found.span()))
+
+    name = "an element type" + (f", {wanted}" if classes else "")
+    example = next(t for t in ELEMENT_TYPES if any(is_in_class(t, c) for c in classes or ["any"]))
+    return Kind(name, example, read, str, (("one of", classes),) if classes else ())
 
 
 # ---------------------------------------------------------------- values of several numbers

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final
 
-from hlo.op import OPS, Constraint, Fault, Field, Op
-from hlo.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, Shape, TupleShape, leaves
+from hlo.config import find_entry, read_entry
+from hlo.op import CUSTOM_CALL, Constraint, Fault, Field, Op, find_op
+from hlo.shape import UNBOUNDED, AnyShape, Shape, TupleShape
 from hlo.source import HloError, Span
+from hlo.unify import Conflict, Known, Unranked, is_partial, same_but_precision
 
 if TYPE_CHECKING:
     from hlo.module import Instruction, Module
@@ -35,6 +37,28 @@ COMMON_ATTRIBUTES: Final = frozenset(
 )
 """What any instruction may carry, and no op interprets."""
 
+CALL_ATTRIBUTES: Final = frozenset(
+    {
+        "api_version",
+        "batch_group_count",
+        "called_computations",
+        "custom_call_has_side_effect",
+        "custom_call_target",
+        "dim_labels",
+        "feature_group_count",
+        "literal",
+        "operand_layout_constraints",
+        "operand_precision",
+        "output_to_operand_aliasing",
+        "padding_type",
+        "schedule",
+        "to_apply",
+        "window",
+    }
+)
+"""What a custom call of any target may carry besides."""
+
+_CONFIG: Final = "backend_config"
 _LIMIT: Final = 1 << 16
 _BOUND: Final[dict[Hashable, Op]] = {}
 _CHECKED: Final[dict[Hashable, _Verdict]] = {}
@@ -47,6 +71,14 @@ def bind_op(instruction: Instruction) -> Op | None:
         HloError: an attribute is missing or its text is wrong.
     """
     return _bound(instruction, instruction.shape)
+
+
+def op_class(instruction: Instruction) -> type[Op] | None:
+    """The class of an instruction's op, which for a custom call may be that of its target."""
+    if instruction.opcode != CUSTOM_CALL:
+        return find_op(instruction.opcode)
+    target = instruction.attributes.get("custom_call_target")
+    return find_op(CUSTOM_CALL, target.text.strip('"') if target else "")
 
 
 def infer(instruction: Instruction) -> AnyShape:
@@ -66,10 +98,39 @@ def infer(instruction: Instruction) -> AnyShape:
     inferred, error = _judged(instruction, op)
     if error:
         raise error
-    if inferred is None:
+    if inferred is None or isinstance(inferred, Unranked):
         message = f"the shape of `{instruction.name}` is missing, and an operand has unknown sizes"
         raise HloError(message, instruction.span, "shape", help="write the result shape")
     return inferred
+
+
+def infer_known(
+    instruction: Instruction, operands: tuple[Known, ...], called: Known | None
+) -> Known:
+    """What follows about an instruction's value from what is known of its operands.
+
+    Args:
+        operands: what is known of each.
+        called: what is known of the result of the computation it calls.
+    Raises:
+        HloError: the operands break a rule, or contradict each other.
+    """
+    if op_class(instruction) is None:
+        return Unranked()
+    try:
+        op = _bound(instruction, instruction.declared_shape)
+    except HloError:
+        if instruction.declared_shape is not None:
+            raise
+        return Unranked()  # it has to be declared, and is not
+    if op is None or op.runs_called:
+        return called or Unranked()
+    if error := _operands_error(instruction, op, operands):
+        raise error
+    verdict = _remembered(op, operands)
+    if verdict.broken:
+        raise _constraint_error(instruction, *verdict.broken)
+    return verdict.inferred or Unranked()
 
 
 def check_instruction(instruction: Instruction) -> HloError | None:
@@ -80,8 +141,10 @@ def check_instruction(instruction: Instruction) -> HloError | None:
     except HloError as error:
         is_here = instruction.start <= error.span.start < instruction.end
         return error if is_here else None  # an operand's error is told once, where it is declared
+    if isinstance(inferred, Unranked):
+        return wrong
     if inferred is not None and not agrees(instruction.shape, inferred):
-        return _shape_error(instruction, inferred)
+        return shape_error(instruction, inferred)
     return wrong
 
 
@@ -109,7 +172,7 @@ def agrees(declared: AnyShape, inferred: AnyShape) -> bool:
     """
     match declared, inferred:
         case Shape(), Shape():
-            return _same_dims(declared.dims, inferred.dims) and _same_but_precision(
+            return _same_dims(declared.dims, inferred.dims) and same_but_precision(
                 declared.element_type, inferred.element_type
             )
         case TupleShape(ours), TupleShape(theirs):
@@ -126,21 +189,18 @@ def _same_dims(ours: tuple[int, ...], theirs: tuple[int, ...]) -> bool:
     )
 
 
-def _same_but_precision(one: str, other: str) -> bool:
-    return one == other or ELEMENT_TYPES[one].kind == ELEMENT_TYPES[other].kind == "floating"
-
-
 # ---------------------------------------------------------------- reading the fields
 
 
 def _bound(instruction: Instruction, shape: AnyShape | None) -> Op | None:
-    cls = OPS.get(instruction.opcode)
+    cls = op_class(instruction)
     if cls is None:
         return None
     texts: list[Hashable] = [cls]
     for field in cls.fields.values():
-        if field.role == "attribute":
-            text = instruction.attributes.get(field.name)
+        if field.role in ("attribute", "config"):
+            name = _CONFIG if field.role == "config" else field.name
+            text = instruction.attributes.get(name)
             texts.append(None if text is None else text.text)
         elif field.kind is None:
             texts.append(shape)
@@ -168,6 +228,9 @@ def _is_given(instruction: Instruction, field: Field, shape: AnyShape | None) ->
     match field.role:
         case "attribute":
             return field.name in instruction.attributes
+        case "config":
+            config = instruction.attributes.get(_CONFIG)
+            return config is not None and find_entry(config.span, field.name) is not None
         case "contents":
             return instruction.literal is not None
         case _:
@@ -185,6 +248,8 @@ def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> An
         message = f"the shape of `{instruction.name}` does not follow from its operands"
         help = f"write the result shape before {opcode}"  # noqa: A001 - the word of `HloError`
         raise HloError(message, instruction.span, "shape", help=help)
+    if field.role == "config":
+        return _entry(instruction, field)
     is_attribute = field.role == "attribute"
     text = instruction.attributes.get(field.name) if is_attribute else instruction.literal
     owner = f"`{field.name}` of {opcode}" if is_attribute else f"what is in {opcode}(..)"
@@ -196,11 +261,24 @@ def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> An
     return field.kind.parse(text.span, owner)
 
 
+def _entry(instruction: Instruction, field: Field) -> Any:
+    """The value of an entry of ``backend_config``."""
+    assert field.kind is not None
+    config = instruction.attributes.get(_CONFIG)
+    owner = f"`{field.name}` in {_CONFIG} of {instruction.opcode}"
+    if config is None or find_entry(config.span, field.name) is None:
+        span = instruction.span if config is None else config.span
+        help = f"add it, for example {_CONFIG}={{{field.name} = {field.kind.example}}}"  # noqa: A001
+        raise HloError(f"{owner} is missing: {field.kind.name}", span, "attribute", help=help)
+    return read_entry(config.span, field.name, field.kind, owner)
+
+
 def _unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
-    cls = OPS.get(instruction.opcode)
+    cls = op_class(instruction)
     if cls is None:
         return
-    known = [field.name for field in cls.fields.values() if field.role == "attribute"]
+    known = [*(CALL_ATTRIBUTES if cls.target else [])]
+    known += [field.name for field in cls.fields.values() if field.role == "attribute"]
     for name, text in instruction.attributes.items():
         if name in known or name in COMMON_ATTRIBUTES:
             continue
@@ -220,40 +298,52 @@ class _Verdict:
     Neither, where an operand has a dimension of unknown size: that breaks no rule.
     """
 
-    inferred: AnyShape | None = None
+    inferred: Known | None = None
     broken: tuple[Constraint, Fault] | None = None
 
 
-def _judged(instruction: Instruction, op: Op) -> tuple[AnyShape | None, HloError | None]:
+def _judged(instruction: Instruction, op: Op) -> tuple[Known | None, HloError | None]:
     """The inferred shape, or the error; neither where sizes are unknown."""
     shapes = tuple([operand.shape for operand in instruction.operands])
-    if error := _operands_error(instruction, op):
+    if error := _operands_error(instruction, op, shapes):
         return None, error
     if op.runs_called:
         return _called(instruction, shapes)
+    verdict = _remembered(op, shapes)
+    if verdict.broken:
+        return None, _constraint_error(instruction, *verdict.broken)
+    return verdict.inferred, None
+
+
+def _remembered(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
     key = op.opcode, op, shapes
     verdict = _CHECKED.get(key)
     if verdict is None:
         if len(_CHECKED) >= _LIMIT:
             _CHECKED.clear()
         verdict = _CHECKED[key] = _verdict(op, shapes)
-    if verdict.broken:
-        return None, _constraint_error(instruction, *verdict.broken)
-    return verdict.inferred, None
+    return verdict
 
 
-def _verdict(op: Op, shapes: tuple[AnyShape, ...]) -> _Verdict:
-    if any(map(_is_unbounded, shapes)):
-        return _Verdict()
+def _verdict(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
+    if any(map(is_partial, shapes)):
+        if not op.takes_partial:
+            return _Verdict()
+        try:
+            shapes = tuple(op.unified(*shapes))
+        except Conflict as conflict:
+            at = conflict.operands[-1] if conflict.operands else None
+            return _Verdict(broken=(_AGREE, Fault(str(conflict), at)))
+        if any(isinstance(shape, Unranked) for shape in shapes):
+            return _Verdict(op.infer_unranked(*shapes))
     broken = op.first_fault(shapes)
     return _Verdict(broken=broken) if broken else _Verdict(op.infer_shape(*shapes))
 
 
-def _is_unbounded(shape: AnyShape) -> bool:
-    return any(UNBOUNDED in leaf.dims for _, leaf in leaves(shape) if isinstance(leaf, Shape))
+_AGREE: Final = Constraint("C0", "what is known of the operands agrees", "unified")
 
 
-def _operands_error(instruction: Instruction, op: Op) -> HloError | None:
+def _operands_error(instruction: Instruction, op: Op, shapes: tuple[Known, ...]) -> HloError | None:
     """Too many or too few operands, or one that is no array where arrays are needed."""
     count, opcode = len(instruction.operands), instruction.opcode
     if count < op.least or (op.most is not None and count > op.most):
@@ -267,9 +357,9 @@ def _operands_error(instruction: Instruction, op: Op) -> HloError | None:
         message = f"{opcode} takes {wanted} operand{plural}, but {_given(count)}"
         return HloError(message, instruction.span, "operands", notes=_notes(instruction))
     if op.takes_arrays:
-        for number, operand in enumerate(instruction.operands):
-            if not isinstance(operand.shape, Shape):
-                message = f"{opcode} takes arrays, but operand {number} is {operand.shape}"
+        for number, shape in enumerate(shapes):
+            if not isinstance(shape, Shape | Unranked):
+                message = f"{opcode} takes arrays, but operand {number} is {shape}"
                 span = instruction.span
                 return HloError(message, span, "operands", notes=_notes(instruction))
     return None
@@ -295,9 +385,17 @@ def _fault_span(instruction: Instruction, at: str | int | None) -> Span:
 
 def _notes(instruction: Instruction) -> list[str]:
     return [
-        f"operand `{operand.name}` is {_text(operand.shape)}, declared at {operand.span.place()}"
+        f"operand `{operand.name}` is {_text(shape)}, declared at {operand.span.place()}"
         for operand in dict.fromkeys(instruction.operands)
+        if (shape := _shape_of(operand)) is not None
     ]
+
+
+def _shape_of(instruction: Instruction) -> AnyShape | None:
+    try:
+        return instruction.shape
+    except HloError:
+        return None
 
 
 def _given(count: int, what: str = "") -> str:
@@ -308,7 +406,8 @@ def _text(shape: AnyShape) -> str:
     return str(shape.with_layout(None) if isinstance(shape, Shape) else shape)
 
 
-def _shape_error(instruction: Instruction, inferred: AnyShape) -> HloError:
+def shape_error(instruction: Instruction, inferred: AnyShape) -> HloError:
+    """The error for an instruction that is declared to be something else than it is."""
     return HloError(
         f"`{instruction.name}` is declared {_text(instruction.shape)}, "
         f"but its {instruction.opcode} is {_text(inferred)}",

@@ -89,7 +89,7 @@ class BodyReader:
         self.words: dict[str, str] = {}  # one object for equal attribute names, values and opcodes
         self.result = Module("", source)
         self.depth = 0
-        self.numbers: dict[str, int] = {}  # the first that is not yet used in fresh names
+        self.numbers: dict[str, tuple[int, bool]] = {}  # for fresh names, see there
         self.started: dict[str, Span] = {}  # where each computation is started, by its name
         # among these names, undefined operands are parameters
         self.open_names: dict[str, Instruction] | None = None
@@ -337,12 +337,15 @@ class BodyReader:
             raise HloError(message, self.source.span(position), "nesting", "one too many")
 
     def fresh_name(self, name: str) -> str:
-        """`name`, or the first of ``name.1``, .. that stands nowhere in the text."""
-        number = self.numbers.get(name, 0)
-        while (free := f"{name}.{number}" if number else name) in self.text:
+        """`name`, or the first of ``name.1``, .. that stands nowhere in the text.
+
+        The text is searched for each name only if `name` itself is a part of it.
+        """
+        number, is_in_text = self.numbers.get(name) or (0, name in self.text)
+        while is_in_text and _numbered(name, number) in self.text:
             number += 1
-        self.numbers[name] = number + 1
-        return free
+        self.numbers[name] = number + 1, is_in_text
+        return _numbered(name, number)
 
     def check_names(self, value: AttributeText, names: Mapping[str, Instruction]) -> None:
         for found in _NAMES.finditer(self.text, value.start, value.end):
@@ -353,6 +356,10 @@ class BodyReader:
         declared = operand.declared_shape
         if declared is not None and not declared.compatible(shape):
             raise wrong_operand_shape(operand, shape, self.source.span(*found.span(1)))
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"{name}.{number}" if number else name
 
 
 def _no_name(names: Mapping[str, Instruction]) -> str:

@@ -7,18 +7,19 @@ and says here what is wrong, all of it in one go.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from hlo import bind
-from hlo.attributes import Cursor, Kind, integer, number
-from hlo.attributes import word as any_word
+from hlo.attributes import Cursor, Kind, enum, integer, number
+from hlo.calls import signature_errors
 from hlo.literal import read_literal
+from hlo.shape import AnyShape, Shape, leaves
 from hlo.source import HloError
+from hlo.tiling import tile_fault
 
 if TYPE_CHECKING:
     from hlo.module import Computation, Instruction, Module
-
-_MODES: Final = ("default", "highest")
 
 
 def verify(module: Module) -> list[HloError]:
@@ -32,9 +33,13 @@ def verify(module: Module) -> list[HloError]:
     [(11, 'parameter 0 of `e` is missing: there is a parameter 1'), (57, '256 is no value of u8')]
     """
     errors = bind.verify(module)
-    told = {(error.span.start, error.span.end) for error in errors}
-    errors += [e for e in _errors(module) if (e.span.start, e.span.end) not in told]
+    told = set(map(_place, errors))
+    errors += [error for error in _errors(module) if _place(error) not in told]
     return sorted(errors, key=lambda error: error.span.start)
+
+
+def _place(error: HloError) -> tuple[int, int, str]:
+    return error.span.start, error.span.end, error.code
 
 
 def _errors(module: Module) -> Iterator[HloError]:
@@ -42,6 +47,10 @@ def _errors(module: Module) -> Iterator[HloError]:
         yield from _parameter_errors(computation)
         for instruction in computation.instructions:
             yield from _value_errors(instruction)
+            yield from _call_errors(instruction)
+            if instruction.declared_shape and (fault := layout_fault(instruction.declared_shape)):
+                message = f"the layout of `{instruction.name}` means nothing: {fault}"
+                yield HloError(message, instruction.span, "layout")
 
 
 def _parameter_errors(computation: Computation) -> Iterator[HloError]:
@@ -69,6 +78,18 @@ def _parameter_errors(computation: Computation) -> Iterator[HloError]:
         yield HloError(message, seen[max(seen)].span, "parameter", "numbers begin with 0")
 
 
+def _call_errors(instruction: Instruction) -> Iterator[HloError]:
+    """Called computations that do not fit; not asked of an instruction with other errors."""
+    if not instruction.called_computations or bind.check_instruction(instruction) is not None:
+        return
+    try:
+        op = instruction.op
+        if op is not None:
+            yield from signature_errors(instruction, op)
+    except HloError:  # a shape in the called computation is wrong, and told there
+        return
+
+
 def _value_errors(instruction: Instruction) -> Iterator[HloError]:
     try:
         if instruction.opcode == "constant" and instruction.literal is not None:
@@ -80,30 +101,49 @@ def _value_errors(instruction: Instruction) -> Iterator[HloError]:
             yield error
 
 
+@lru_cache(maxsize=1 << 12)
+def layout_fault(shape: AnyShape) -> str:
+    """Why a layout in `shape` puts no element anywhere, though it can be written; empty if none is.
+
+    >>> from hlo.shape import parse_shape
+    >>> layout_fault(parse_shape("f32[2,3]{1,0:T(8,0)}"))
+    'a size of the tile (8,0) is not positive'
+    """
+    for _, leaf in leaves(shape):
+        if not isinstance(leaf, Shape) or leaf.layout is None:
+            continue
+        for dimension, _ in leaf.layout.splits:
+            if dimension >= leaf.rank:
+                return f"SC(..) splits dimension {dimension} of {leaf.rank}"
+        for tile in leaf.layout.tiles:
+            if fault := tile_fault(tile):
+                return fault
+    return ""
+
+
 # ---------------------------------------------------------------- result_accuracy
+
+
+_part: Final = enum("mode", "tolerance")
+_mode: Final = enum("default", "highest")
+_limit: Final = enum("atol", "rtol", "ulps")
 
 
 def _accuracy(cursor: Cursor) -> dict[str, float | str]:
     cursor.expect("{")
-    name = any_word.read(cursor)
+    name = _part.read(cursor)
     found: dict[str, float | str] = {}
     cursor.expect("=")
     if name == "mode":
-        found[name] = any_word.read(cursor)
-        if found[name] not in _MODES:
-            raise cursor.fault(f"the mode is not one of {', '.join(_MODES)}")
-    elif name == "tolerance":
+        found[name] = _mode.read(cursor)
+    else:
         cursor.expect("{")
         while not cursor.accepts("}"):
             if found:
-                cursor.accepts(",")
-            field = any_word.read(cursor)
-            if field not in ("atol", "rtol", "ulps"):
-                raise cursor.fault(f"`{field}` is not one of atol, rtol, ulps")
+                cursor.expect(",")
+            limit = _limit.read(cursor)
             cursor.expect("=")
-            found[field] = number.read(cursor)
-    else:
-        raise cursor.fault(f"`{name}` is neither mode nor tolerance")
+            found[limit] = number.read(cursor)
     cursor.expect("}")
     return found
 

@@ -1,8 +1,8 @@
 """``dim_labels``: which dimension of a convolution's operands and result is which.
 
 >>> labels = dim_labels.parse("b01f_01io->bf01")
->>> labels.rank, labels.lhs.index("f"), labels.spatial("out")
-(4, 3, (2, 3))
+>>> labels.rank, labels.order("lhs"), labels.order("out")
+(4, (0, 3, 1, 2), (0, 1, 2, 3))
 >>> print(labels)
 b01f_01io->bf01
 
@@ -40,10 +40,15 @@ class DimLabels:
         """How many dimensions each of the three arrays has."""
         return len(self.lhs)
 
-    def spatial(self, of: Literal["lhs", "rhs", "out"]) -> tuple[int, ...]:
-        """The spatial dimensions of one of the arrays, in the order of the window."""
+    def order(self, of: Literal["lhs", "rhs", "out"]) -> tuple[int, ...]:
+        """The dimensions of one of the arrays: b and f (of the kernel: i and o), then spatial ones.
+
+        Spatial dimensions are in the order of the window.
+        """
         text: str = getattr(self, of)
-        return tuple([text.index(digit) for digit in sorted(filter(str.isdigit, text))])
+        letters = "io" if of == "rhs" else "bf"
+        digits = sorted(filter(str.isdigit, text))
+        return tuple([text.index(letter) for letter in (*letters, *digits)])
 
     def __str__(self) -> str:
         return f"{self.lhs}_{self.rhs}->{self.out}"

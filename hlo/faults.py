@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hlo.shape import AnyShape
 
 _NAMELESS = word(r"[,)]")
+_ELIDED = word(r"\.\.\.")
 _HEADER = word(r"HloModule\b")
 _OPERAND_NAME = word(rf"%?{NAME}(?!\s*[\[({{])")
 
@@ -158,6 +159,9 @@ def no_operand(source: Source, position: int, is_read: bool) -> HloError:
     """The error for a list of operands that goes on, or does not, in the wrong way."""
     if _NAMELESS.match(source.text, position):
         return no_operand_name(source, position)
+    if _ELIDED.match(source.text, position):
+        hint = "`...` stands for some: print the module with all operands, not compact"
+        return expected("the name of an operand", source, position, hint)
     name = _OPERAND_NAME.match(source.text, position)
     if is_read or name:
         position = name.end() if name and not is_read else position

@@ -132,8 +132,10 @@ def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
             places.append(pieces.span())
             values.append(_read_value(pieces, element))
         else:
-            what = f"{depth} levels of braces, as {shape} has," if word == "{" else "a value"
-            raise HloError(f"expected {what} in a literal", pieces.span(), "literal")
+            is_level = word == "{" or len(counts) <= depth
+            what = "a value" if word == "{" or not is_level else "`{`"
+            label = f"{shape} has {depth} level{'s' * (depth != 1)} of braces" if is_level else ""
+            raise HloError(f"expected {what} in a literal", pieces.span(), "literal", label)
         counts[-1] += 1
         if len(counts) == 1:
             return _filled(values, places, shape)

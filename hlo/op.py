@@ -31,12 +31,14 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final, TypeVar, cast, dataclass_transform, overload
 
 from hlo.attributes import Kind
-from hlo.shape import Shape
+from hlo.operand_types import types_fault, types_sentence
+from hlo.shape import AnyShape, Shape, TupleShape
+from hlo.unify import Known, Unranked
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -56,6 +58,11 @@ REQUIRED: Final = Required()
 OPS: Final[dict[str, type[Op]]] = {}
 """Every registered op by its opcode."""
 
+TARGETS: Final[dict[str, type[Op]]] = {}
+"""Every registered target of a custom call, by its name; other targets are ``custom-call``."""
+
+CUSTOM_CALL: Final = "custom-call"
+
 
 # ---------------------------------------------------------------- fields
 
@@ -65,8 +72,9 @@ class Field:
     """Where in an instruction's text the value of an op's field stands.
 
     Attributes:
-        role: ``attribute`` (``name=value``), ``contents`` (what is in the parentheses of a constant
-            or a parameter), ``array`` (the declared result shape, an array) or ``shape`` (any).
+        role: ``attribute`` (``name=value``), ``config`` (an entry of ``backend_config={..}``),
+            ``contents`` (what is in the parentheses of a constant or a parameter), ``array`` (the
+            declared result shape, an array) or ``shape`` (any).
         kind: reads and prints the value; None for the declared shape, which is read already.
         name: the attribute's name in text.
         default: the value where the text has none, or `REQUIRED`.
@@ -90,6 +98,18 @@ def attribute(kind: Kind[T], default: D, name: str = ...) -> T | D: ...
 def attribute(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
     """A field read from the attribute `name`, by default the field's own name."""
     return _field("attribute", kind, default, name)
+
+
+@overload
+def configured(kind: Kind[T], *, name: str = ...) -> T: ...
+@overload
+def configured(kind: Kind[T], default: D, name: str = ...) -> T | D: ...
+def configured(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
+    """A field read from the entry `name` of ``backend_config``: an attribute of a custom call.
+
+    The text may be JSON, ``{"axis": 1}``, or an MLIR dictionary, ``{axis = 1 : i64}``.
+    """
+    return _field("config", kind, default, name)
 
 
 def contents(kind: Kind[T]) -> T:
@@ -135,6 +155,42 @@ HOLDS: Final = Fault("")
 
 
 @dataclass(frozen=True, slots=True)
+class Signature:
+    """What a called computation takes and gives; None gives whatever it likes."""
+
+    parameters: tuple[AnyShape, ...]
+    result: AnyShape | None = None
+
+    @classmethod
+    def folding(cls, shapes: Iterable[Shape]) -> Signature:
+        """That of a computation that makes one scalar of two, for each of these arrays in step.
+
+        >>> print(Signature.folding([Shape("f32", (2, 3))]))
+        (f32[], f32[]) -> f32[]
+        """
+        scalars = tuple([shape.with_dims(()) for shape in shapes])
+        return cls((*scalars, *scalars), scalars[0] if len(scalars) == 1 else TupleShape(scalars))
+
+    def __str__(self) -> str:
+        result = "" if self.result is None else f" -> {self.result}"
+        return f"({', '.join(map(str, self.parameters))}){result}"
+
+
+def signature(*attributes: str) -> Callable[[Method], Method]:
+    """Marks a method ``(self, *operand shapes) -> Signature`` that says how an op calls those
+    computations that these attributes name; or one signature for each, if it gives a list.
+
+    `hlo.verify` compares them with the computations.
+    """
+
+    def mark(method: Method) -> Method:
+        setattr(method, _CALLS, attributes)
+        return method
+
+    return mark
+
+
+@dataclass(frozen=True, slots=True)
 class Constraint:
     """A labelled rule of an op, and the method that checks it."""
 
@@ -154,6 +210,7 @@ def constraint(label: str, sentence: str) -> Callable[[Method], Method]:
 
 
 _MARK: Final = "__constraint__"
+_CALLS: Final = "__calls__"
 _LEGAL: Final = Constraint("C0", "the result has a legal shape", "infer_shape")
 
 
@@ -168,6 +225,11 @@ class Op(ABC):
         least, most: how many operands it takes; `most` is None for any number.
         takes_arrays: its operands are arrays, not tuples or tokens.
         runs_called: it passes its operands to the one computation it calls, and gives its result.
+        types: for each operand its element type: a name such as ``pred``, a class such as
+            ``integer``, or a variable such as ``T`` or ``T: floating``, which is one type wherever
+            it stands; ``..`` after the last one repeats it. Empty where types are left to
+            constraints.
+        takes_partial: rules and shape function know what to do with dimensions of unknown size.
     """
 
     __slots__ = ()
@@ -176,10 +238,26 @@ class Op(ABC):
     samples: ClassVar[tuple[str, ...]]
     fields: ClassVar[dict[str, Field]]
     constraints: ClassVar[tuple[Constraint, ...]]
+    signatures: ClassVar[dict[str, tuple[str, ...]]] = {}
+    target: ClassVar[str] = ""
     least: ClassVar[int] = 0
     most: ClassVar[int | None] = None
     takes_arrays: ClassVar[bool] = True
     runs_called: ClassVar[bool] = False
+    types: ClassVar[tuple[str, ...]] = ()
+    takes_partial: ClassVar[bool] = False
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        """The operands with what each tells about the others (`hlo.unify`), and the op about all.
+
+        Raises:
+            Conflict: they contradict each other.
+        """
+        return operands
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        """What is known of the result where the rank of an operand is still unknown."""
+        return Unranked()
 
     @abstractmethod
     def infer_shape(self, *args: Any, **kwargs: Any) -> Any:
@@ -190,6 +268,8 @@ class Op(ABC):
 
     def first_fault(self, operands: Sequence[Any]) -> tuple[Constraint, Fault] | None:
         """The first constraint that operands of these shapes break, and how."""
+        if self.types and (fault := types_fault(self.types, operands)):
+            return Constraint("T", types_sentence(self.types), "types"), fault
         for rule in self.constraints:
             fault = getattr(self, rule.method)(*operands)
             if fault:
@@ -202,20 +282,27 @@ class Op(ABC):
 
     def attribute_text(self) -> str:
         """The attributes as HLO text; those that have their default value are left out."""
-        texts = [
-            f"{field.name}={field.kind.print(value)}"
-            for name, field in self.fields.items()
-            if field.role == "attribute"
-            and field.kind
-            and (value := getattr(self, name)) != field.default
-        ]
-        return ", ".join(texts)
+        texts = {"attribute": list[str](), "config": list[str]()}
+        if self.target:
+            texts["attribute"].append(f'custom_call_target="{self.target}"')
+        for name, field in self.fields.items():
+            if (
+                field.role in texts
+                and field.kind
+                and (value := getattr(self, name)) != field.default
+            ):
+                equals = " = " if field.role == "config" else "="
+                texts[field.role].append(f"{field.name}{equals}{field.kind.print(value)}")
+        config = [f"backend_config={{{', '.join(texts['config'])}}}"] if texts["config"] else []
+        return ", ".join([*texts["attribute"], *config])
 
 
 @dataclass_transform(
-    frozen_default=True, kw_only_default=True, field_specifiers=(attribute, contents, declared)
+    frozen_default=True,
+    kw_only_default=True,
+    field_specifiers=(attribute, configured, contents, declared),
 )
-def op(opcode: str, *, samples: Sequence[str]) -> Callable[[type[O]], type[O]]:
+def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[type[O]], type[O]]:
     """Makes a class the op of `opcode`: a frozen dataclass, checked and registered.
 
     Args:
@@ -223,28 +310,52 @@ def op(opcode: str, *, samples: Sequence[str]) -> Callable[[type[O]], type[O]]:
         samples: instructions in which every operand has its shape, such as
             ``f32[3,2] transpose(f32[2,3] p), dimensions={1,0}``. Tests run over them; so let them
             be small and ugly: primes, different sizes, rank 0, size 1, size 0.
+        target: of the custom calls that the class is for; others of the opcode are as before.
     Raises:
         TypeError: the class lacks something, or the opcode is taken.
     """
 
     def register(cls: type[O]) -> type[O]:
         made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+        named = f"target {target!r}" if target else f"op {opcode!r}"
+        if target and opcode != CUSTOM_CALL:
+            raise TypeError(f"{named}: only {CUSTOM_CALL} has targets, not {opcode}")
         if lacks := _lacks(made, samples):
-            raise TypeError(f"op {opcode!r} ({cls.__name__}) lacks {', '.join(lacks)}")
-        taken = OPS.get(opcode)
+            raise TypeError(f"{named} ({cls.__name__}) lacks {', '.join(lacks)}")
+        registry, name = (TARGETS, target) if target else (OPS, opcode)
+        taken = registry.get(name)
         if taken and (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
-            raise TypeError(f"op {opcode!r} is registered already, by {taken.__qualname__}")
-        made.opcode, made.samples = opcode, tuple(samples)
+            raise TypeError(f"{named} is registered already, by {taken.__qualname__}")
+        made.opcode, made.samples, made.target = opcode, tuple(samples), target
         made.fields = {
             field.name: _named(field.metadata["hlo"], field.name)
             for field in dataclasses.fields(cast(Any, made))
             if "hlo" in field.metadata
         }
         made.constraints = _constraints(made)
-        OPS[opcode] = made
+        made.signatures = {
+            name: called
+            for base in reversed(made.__mro__)
+            for name, member in vars(base).items()
+            if (called := getattr(member, _CALLS, None)) is not None
+        }
+        registry[name] = made
         return made
 
     return register
+
+
+def custom_call(target: str, *, samples: Sequence[str]) -> Callable[[type[O]], type[O]]:
+    """``@op`` for the custom calls of one target; samples leave ``custom_call_target`` out or not.
+
+    Source: XLA ``docs/custom_call.md``.
+    """
+    return op(CUSTOM_CALL, samples=samples, target=target)
+
+
+def find_op(opcode: str, target: str = "") -> type[Op] | None:
+    """The class of an opcode, and of a target if it is a custom call; None if there is none."""
+    return (TARGETS.get(target) if opcode == CUSTOM_CALL else None) or OPS.get(opcode)
 
 
 def _lacks(cls: type[Op], samples: Sequence[str]) -> list[str]:
@@ -345,17 +456,23 @@ __all__ = [
     "HOLDS",
     "OPS",
     "REQUIRED",
+    "TARGETS",
     "Constraint",
     "Fault",
     "Field",
     "Op",
     "Shape",
+    "Signature",
     "attribute",
+    "configured",
     "constraint",
     "contents",
     "count_fault",
+    "custom_call",
     "declared",
     "dimensions_fault",
+    "find_op",
     "op",
     "permutation_fault",
+    "signature",
 ]

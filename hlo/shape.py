@@ -22,6 +22,7 @@ from hlo.array_shape import Shape as Shape
 from hlo.element_type import ELEMENT_TYPES as ELEMENT_TYPES
 from hlo.element_type import ElementType as ElementType
 from hlo.element_type import dtype as dtype
+from hlo.layout import Layout as Layout
 from hlo.layout import read_layout
 from hlo.lexer import COMMENT, END, MAX_NESTING, SPACE, expected, integer, too_deep, word
 from hlo.source import HloError, Source

@@ -103,6 +103,20 @@ def room_of(dims: Sequence[int], layout: Layout) -> tuple[int, ...]:
     return room
 
 
+def tile_fault(tile: Tile) -> str:
+    """Why a tile means nothing; empty if it does.
+
+    >>> tile_fault((8, COMBINE))
+    'the tile (8,*) does not end in a size'
+    """
+    text = ",".join("*" if size == COMBINE else str(size) for size in tile)
+    if not tile or tile[-1] == COMBINE:
+        return f"the tile ({text}) does not end in a size"
+    if any(size < 1 and size != COMBINE for size in tile):
+        return f"a size of the tile ({text}) is not positive"
+    return ""
+
+
 def _ordered_room(dims: Sequence[int], layout: Layout) -> list[int]:
     """What there is room for, the slowest varying dimension first."""
     room = room_of(dims, layout)
@@ -162,10 +176,8 @@ def _combined(digits: list[Any], sizes: list[int], tile: Tile) -> list[tuple[Any
 
 def _groups(tile: Tile) -> list[list[int]]:
     """Positions in `tile` that belong together: each size with the `COMBINE` before it."""
-    if not tile or tile[-1] == COMBINE:
-        raise ValueError(f"the tile {tile} does not end in a size, and so means nothing")
-    if any(size < 1 and size != COMBINE for size in tile):
-        raise ValueError(f"a size of the tile {tile} is not positive")
+    if fault := tile_fault(tile):
+        raise ValueError(fault)
     groups: list[list[int]] = [[]]
     for position, length in enumerate(tile):
         groups[-1].append(position)

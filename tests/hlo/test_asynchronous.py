@@ -2,6 +2,7 @@
 # ruff: noqa: E501 - a row of a table is a line
 
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -112,3 +113,20 @@ def test_new_names_are_no_names_of_the_text() -> None:
         "async_wrapped { p = f32[3] parameter(0) }"
     )
     assert list(hlo.parse(text).computations) == ["async_wrapped.1", "e", "async_wrapped"]
+
+
+@pytest.mark.parametrize("before, lines, opcodes", FORMS[:11])
+def test_xla_counts_the_same(before: str, lines: list[str], opcodes: str) -> None:
+    """Computations, instructions and opcodes are those of XLA's parser."""
+    xla: Any = pytest.importorskip("jaxlib._hlo", reason="needs jaxlib, which this is compared to")
+    text = "\n".join([f"{before}ENTRY e {{", "p = f32[3] parameter(0)", *lines, "}"])
+    theirs = [c.instructions() for c in xla.hlo_module_from_text(text).computations()]
+    ours = [c.instructions for c in module(*lines, before=before).computations.values()]
+    assert sorted(map(len, theirs)) == sorted(map(len, ours))
+    names = Counter(_opcode(i.opcode) for c in theirs for i in c)
+    assert names == Counter(i.opcode.replace("-", "") for c in ours for i in c)
+
+
+def _opcode(value: Any) -> str:
+    """XLA's enumerator, such as ``kAsyncStart``, without its ``k``, in lower case."""
+    return str(value).rpartition(".")[2].removeprefix("k").lower()

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hlo
+from tests.hlo.fuzz import EXAMPLES, cases, outcome, texts
 
 SMALL = """HloModule m, is_scheduled=true, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
 
@@ -89,3 +90,26 @@ def test_any_text_gives_a_module_or_an_error(text: str) -> None:
 
 def test_examples_read_back_from_their_own_text(example: Path) -> None:
     assert check(example.read_text())
+
+
+BASES = texts(sorted(EXAMPLES.glob("*.hlo")))
+
+
+@pytest.mark.parametrize("seed", range(0, 1500, 100))
+def test_mutations_of_real_modules_are_modules_or_errors(seed: int) -> None:
+    for number, text in cases(BASES, seed, 100):
+        assert outcome(text), f"python -m tests.hlo.fuzz --seed {number} --count 1"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100_000, 120_000, 2000))
+def test_many_mutations_of_real_modules_are_modules_or_errors(seed: int) -> None:
+    """The same for others; for 100,000 of them: ``python -m tests.hlo.fuzz``."""
+    for number, text in cases(BASES, seed, 2000):
+        assert outcome(text), f"python -m tests.hlo.fuzz --seed {number} --count 1"
+
+
+def test_mutations_reach_every_kind_of_outcome() -> None:
+    found = {outcome(text) for _, text in cases(BASES, 0, 1000)}
+    kinds = {"module", "wrong module", *(f"error[{c}]" for c in ("syntax", "undefined", "shape"))}
+    assert kinds <= found
