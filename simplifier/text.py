@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple, NoReturn
 
-from simplifier.linear import Affine, Expr, Floor, as_expr, scaled
+from simplifier.linear import Affine, Expr, Floor, Variable, as_expr, scaled
 from simplifier.mods import split
 
 
@@ -44,7 +44,7 @@ def expr_text(expr: Expr) -> str:
 def terms_and_constant(expr: Expr) -> tuple[str, int]:
     """``expr = text + constant``, where `text` is empty for a constant.
 
-    Constants inside floors and mods are chosen so that little is left outside:
+    What stands inside floors and mods is chosen so that little is left outside:
 
     >>> from simplifier.linear import Variable
     >>> d0 = Variable("d0", 0, 99)
@@ -53,20 +53,25 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
     """
     mods, rest = split(expr)
     constant = rest.constant
-    variables: list[tuple[int, str]] = []
+    outside = {atom: c for atom, c in rest.terms if isinstance(atom, Variable)}
     floors: list[tuple[int, str]] = []
     for atom, coefficient in rest.terms:
         if not isinstance(atom, Floor):
-            variables.append((coefficient, atom.name))
             continue
-        numerator = atom.numerator
+        numerator, divisor = atom.numerator, atom.divisor
+        for inner, count in numerator.terms:
+            if isinstance(inner, Variable) and outside.get(inner) == -coefficient:
+                if count * 2 == divisor:  # as far from the other side: (d0 - s0) floordiv 2
+                    del outside[inner]
+                    numerator = numerator - inner * divisor
         if numerator.constant and constant == -coefficient:
-            numerator, constant = numerator - atom.divisor, 0
-        floors.append((coefficient, f"{_operand(numerator)} floordiv {atom.divisor}"))
+            numerator, constant = numerator - divisor, 0
+        floors.append((coefficient, f"{_operand(numerator)} floordiv {divisor}"))
     for coefficient, dividend, modulus in mods:
         nearer = dividend.constant * 2 > modulus
         dividend = dividend - modulus if nearer else dividend
         floors.append((coefficient, f"{_operand(dividend)} mod {modulus}"))
+    variables = [(c, variable.name) for variable, c in outside.items()]
     pieces = enumerate([*variables, *floors])
     return "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces]), constant
 
