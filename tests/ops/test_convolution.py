@@ -46,8 +46,8 @@ def convolutions(draw: Draw, most: int = 2) -> str:
     spatial = [draw(st.integers(0, 4)) for _ in window]
     groups, inputs, outputs, batch = draw(st.tuples(st.integers(1, 3), SMALL, SMALL, SMALL))
     by_batch = draw(st.booleans())
-    digits = "".join(map(str, range(rank)))
-    lhs, rhs, out = (draw(st.permutations(letters + digits)) for letters in ("bf", "io", "bf"))
+    digits = [str(k) for k in range(rank)]
+    lhs, rhs, out = (draw(st.permutations([*letters, *digits])) for letters in ("bf", "io", "bf"))
     features = outputs * groups
     sizes = {
         "lhs": {"b": batch * (groups if by_batch else 1), "f": inputs * (groups, 1)[by_batch]},
@@ -61,7 +61,7 @@ def convolutions(draw: Draw, most: int = 2) -> str:
         array([sizes[name][letter] for letter in letters])
         for name, letters in (("out", out), ("lhs", lhs), ("rhs", rhs))
     ]
-    fields = {
+    fields: dict[str, list[Any]] = {
         "size": [w.size for w in window],
         "stride": [w.stride for w in window],
         "pad": [f"{w.low}_{w.high}" for w in window],

@@ -1,0 +1,263 @@
+"""Convolution: a kernel slides over an array, and products are summed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+
+from hlo.attributes import WindowDimension, integer, window, word_list
+from hlo.dim_labels import DimLabels, dim_labels
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, declared, op
+from hlo.shape import ELEMENT_TYPES, dtype
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, BinaryOp, placed
+from indexing.ops.reduce_window import window_fault
+from indexing.ops.windows import always_covers, element_under, over, under
+from simplifier.constraints import Constraint
+from simplifier.linear import Affine, Variable
+
+T = TypeVar("T")
+A = TypeVar("A", int, Affine)
+Side: TypeAlias = Literal["lhs", "rhs", "out"]
+
+
+class Sizes(NamedTuple):
+    """What a convolution goes over.
+
+    Attributes:
+        batch: of the result.
+        inputs, outputs: features that one group has.
+        spatial: of the input, in the order of the window.
+    """
+
+    batch: int
+    inputs: int
+    outputs: int
+    spatial: list[int]
+
+
+@op(
+    "convolution",
+    samples=[
+        "f32[1,2,2,2] convolution(f32[1,5,3,2] p, f32[2,2,3,2] q), "
+        "window={size=2x3 stride=2x1 pad=-1_0x1_0}, dim_labels=b01f_i01o->b01f",
+        "f32[3,4,3] convolution(f32[2,3,3] p, f32[2,3,2] q), "
+        "window={size=2 stride=3 pad=2_3 lhs_dilate=3 rhs_dilate=2}, dim_labels=fb0_0oi->b0f",
+        "f32[2,2,4] convolution(f32[2,3,6] p, f32[2,3,4] q), "
+        "window={size=2 rhs_reversal=1}, dim_labels=b0f_0io->b0f, feature_group_count=2",
+        "f32[2,6,2] convolution(f32[6,1,3] p, f32[6,1,3] q), "
+        "window={size=3 pad=1_0 rhs_reversal=1}, dim_labels=bf0_oi0->bf0, batch_group_count=3",
+        "s32[2,3] convolution(s8[2,5] p, s8[5,3] q), dim_labels=bf_io->bf",
+        "f32[1,1,7] convolution(f32[1,1,5] p, f32[1,1,1] q), "
+        "window={size=1 pad=1_1}, dim_labels=bf0_oi0->bf0",
+        "f32[2,1,3] convolution(f32[2,0,3] p, f32[1,0,1] q), "
+        "window={size=1}, dim_labels=bf0_oi0->bf0",
+        "f32[0,1,3] convolution(f32[0,2,3] p, f32[1,2,1] q), "
+        "window={size=1}, dim_labels=bf0_oi0->bf0",
+        "f32[1,1,2] convolution(f32[1,2,0] p, f32[1,2,2] q), "
+        "window={size=2 pad=2_1}, dim_labels=bf0_oi0->bf0",
+    ],
+)
+class Convolution(BinaryOp):
+    """``out[b, x, o] = Σ_{s, i} left[b, y, i] · right[s, i, o]``, y under window element s at x.
+
+    The window slides over the spatial dimensions: ``y = x·stride + s·window_dilation − low`` in the
+    array dilated by base_dilation; there is nothing to multiply between and beside its elements.
+    With rhs_reversal, the kernel is read from its end.
+
+    With feature groups, the output features of a group read the input features of that group alone;
+    with batch groups, they read its part of the batch: ``left[g·(B / groups) + b, ..]``.
+
+    Elements of the kernel that lie on padding are not needed. Maps say so where exact ones are
+    asked for; otherwise they are those of a window that is always full, and "may".
+
+    Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding".
+    """
+
+    shape: Shape | None = declared(default=None)
+    window: tuple[WindowDimension, ...] = attribute(window, default=())
+    dim_labels: DimLabels = attribute(dim_labels)
+    feature_group_count: int = attribute(integer, default=1)
+    batch_group_count: int = attribute(integer, default=1)
+    operand_precision: tuple[str, ...] = attribute(word_list, default=())
+
+    @constraint("C1", "dim_labels names every dimension of both operands")
+    def names_dimensions(self, left: Shape, right: Shape) -> Fault:
+        if "?" in str(self.dim_labels):
+            return Fault("`?` is a dimension without a part in the convolution", "dim_labels")
+        for number, shape in enumerate((left, right)):
+            if shape.rank != self.dim_labels.rank:
+                label = f"operand {number} is {shape.with_layout(None)}"
+                return Fault(f"{self.dim_labels.rank} labels, but {label}", "dim_labels")
+        return HOLDS
+
+    @constraint("C2", "the window has one entry for each spatial dimension")
+    def has_window(self, left: Shape, right: Shape) -> Fault:
+        return count_fault(self.window, self.dim_labels.rank - 2, "spatial dimension", "window")
+
+    @constraint("C3", "sizes, strides and dilations of the window are positive")
+    def is_window(self, left: Shape, right: Shape) -> Fault:
+        return window_fault(self.window)
+
+    @constraint("C4", "the window has the sizes of the kernel's spatial dimensions")
+    def fits(self, left: Shape, right: Shape) -> Fault:
+        for k, (w, n) in enumerate(zip(self.window, self.dim_labels.order("rhs")[2:], strict=True)):
+            if w.size != right.dims[n]:
+                label = f"size {w.size}, but dimension {n} of the kernel has size {right.dims[n]}"
+                return Fault(f"dimension {k} of the window has {label}", "window")
+        return HOLDS
+
+    @constraint("C5", "group counts are positive, and only one of them is above 1")
+    def counts_groups(self, left: Shape, right: Shape) -> Fault:
+        for name in ("feature_group_count", "batch_group_count"):
+            if getattr(self, name) < 1:
+                return Fault(f"the count is {getattr(self, name)}", name)
+        if self.feature_group_count > 1 and self.batch_group_count > 1:
+            return Fault(f"feature_group_count is {self.feature_group_count}", "batch_group_count")
+        return HOLDS
+
+    @constraint("C6", "a feature group of the input has as many features as the kernel takes")
+    def takes_features(self, left: Shape, right: Shape) -> Fault:
+        _, features, *_ = self._taken("lhs", left.dims)
+        taken, *_ = self._taken("rhs", right.dims)
+        if features == taken * self.feature_group_count:
+            return HOLDS
+        groups = f"{self.feature_group_count} x {taken}"
+        return Fault(f"the input has {features} features, not {groups}", "feature_group_count")
+
+    @constraint("C7", "groups divide the output features, and batch groups the batch")
+    def divides(self, left: Shape, right: Shape) -> Fault:
+        batch, *_ = self._taken("lhs", left.dims)
+        _, features, *_ = self._taken("rhs", right.dims)
+        if batch % self.batch_group_count:
+            return Fault(f"the batch has size {batch}", "batch_group_count")
+        for name in ("feature_group_count", "batch_group_count"):
+            if features % getattr(self, name):
+                return Fault(f"there are {features} output features", name)
+        return HOLDS
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        size = self._sizes(left.dims, right.dims)
+        counts = [w.positions(n) for w, n in zip(self.window, size.spatial, strict=True)]
+        features = size.outputs * self._groups
+        widest = max((left, right), key=lambda s: ELEMENT_TYPES[s.element_type].bits)
+        return (self.shape or widest).with_dims(self._put("out", [size.batch, features, *counts]))
+
+    def output_to_input(
+        self, out: Shape, left: Shape, right: Shape, exact: bool = False
+    ) -> tuple[IndexingMap, IndexingMap]:
+        size, d = self._sizes(left.dims, right.dims), dims(out)
+        b, o, *x = self._taken("out", d)
+        *s, i = ranges(*[w.size for w in self.window], size.inputs)
+        found = [under(*each) for each in zip(self.window, x, s, size.spatial, strict=True)]
+        full = [c for _, constraints in found for c in constraints]
+        group = o // size.outputs
+        batch = b + group * size.batch if self.batch_group_count > 1 else b
+        feature = i + group * size.inputs if self.feature_group_count > 1 else i
+        from_left = self._put("lhs", [batch, feature, *[y for y, _ in found]])
+        from_right = self._put("rhs", [i, o, *self._reversed(s)])
+        return (
+            IndexingMap.of(d, from_left, ranges=[*s, i], constraints=full),
+            self._kernel_map(d, from_right, [*s, i], full, size, exact),
+        )
+
+    def input_to_output(
+        self, out: Shape, left: Shape, right: Shape, exact: bool = False
+    ) -> tuple[IndexingMap, IndexingMap]:
+        size = self._sizes(left.dims, right.dims)
+        _, _, *counts = self._taken("out", out.dims)
+        return self._left_writes(left, size, counts), self._right_writes(right, size, counts, exact)
+
+    def _left_writes(self, left: Shape, size: Sizes, counts: list[int]) -> IndexingMap:
+        d = dims(left)
+        b, i, *y = self._taken("lhs", d)
+        *s, o = ranges(*[w.size for w in self.window], size.outputs)
+        found = [over(*each) for each in zip(self.window, y, s, counts, strict=True)]
+        group = i // max(1, size.inputs) if self.feature_group_count > 1 else b // size.batch
+        results = [b % size.batch, o + group * size.outputs, *[x for x, _ in found]]
+        constraints = [c for _, each in found for c in each]
+        return IndexingMap.of(d, self._put("out", results), ranges=[*s, o], constraints=constraints)
+
+    def _right_writes(
+        self, right: Shape, size: Sizes, counts: list[int], exact: bool
+    ) -> IndexingMap:
+        d = dims(right)
+        _, o, *at = self._taken("rhs", d)
+        *x, b = ranges(*counts, size.batch)
+        s = self._reversed(at)
+        under_it = [under(*each)[1] for each in zip(self.window, x, s, size.spatial, strict=True)]
+        full = [c for constraints in under_it for c in constraints]
+        return self._kernel_map(d, self._put("out", [b, o, *x]), [*x, b], full, size, exact)
+
+    def _kernel_map(
+        self,
+        d: Sequence[Variable],
+        results: Sequence[Affine],
+        s: Sequence[Variable],
+        full: Sequence[Constraint],
+        size: Sizes,
+        exact: bool,
+    ) -> IndexingMap:
+        """A map from or to the kernel, whose elements do not lie on padding where `full` holds."""
+        if exact:
+            return IndexingMap.of(d, results, ranges=s, constraints=full)
+        is_full = all(always_covers(w, n) for w, n in zip(self.window, size.spatial, strict=True))
+        return IndexingMap.of(d, results, ranges=s, grade="exact" if is_full else "may")
+
+    def kernel(self, left: Array, right: Array) -> Array:
+        kind = dtype(self.shape.element_type) if self.shape else np.result_type(left, right)
+        wide = np.result_type(kind, np.float32) if left.dtype.kind not in "biucO" else kind
+        size = self._sizes(left.shape, right.shape)
+        counts = [w.positions(n) for w, n in zip(self.window, size.spatial, strict=True)]
+        array = left.transpose(self.dim_labels.order("lhs")).astype(wide)
+        taps = right.transpose(self.dim_labels.order("rhs")).astype(wide)
+        batches, groups = self.batch_group_count, self._groups
+        features = self.feature_group_count * size.inputs
+        array = array.reshape(batches, size.batch, features, *size.spatial)
+        array = array.swapaxes(0, 1).reshape(size.batch, groups, size.inputs, *size.spatial)
+        taps = taps.reshape(size.inputs, groups, size.outputs, *taps.shape[2:])
+        everywhere: tuple[Any, ...] = np.s_[:, :, :]
+        out = np.zeros((size.batch, groups, size.outputs, *counts), wide)
+        for s in product(*[range(w.size) for w in self.window]):
+            x, y = self._meetings(s, counts, size.spatial)
+            tap = taps[*everywhere, *self._reversed(s)]
+            out[*everywhere, *x] += np.einsum("bgi...,igo->bgo...", array[*everywhere, *y], tap)
+        out = out.reshape(size.batch, groups * size.outputs, *counts)
+        return np.moveaxis(out, range(out.ndim), self.dim_labels.order("out")).astype(kind)
+
+    def _meetings(
+        self, s: Sequence[int], counts: Sequence[int], sizes: Sequence[int]
+    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The window's positions where its element s lies on one of the input, and which one."""
+        found = [
+            [(i, y) for i in range(n) if (y := element_under(w, i, at, size)) is not None]
+            for w, at, n, size in zip(self.window, s, counts, sizes, strict=True)
+        ]
+        positions = [np.array([i for i, _ in pairs], int) for pairs in found]
+        elements = [np.array([y for _, y in pairs], int) for pairs in found]
+        return np.ix_(*positions), np.ix_(*elements)
+
+    @property
+    def _groups(self) -> int:
+        return self.feature_group_count * self.batch_group_count
+
+    def _sizes(self, left: Sequence[int], right: Sequence[int]) -> Sizes:
+        batch, _, *spatial = self._taken("lhs", left)
+        inputs, features, *_ = self._taken("rhs", right)
+        return Sizes(batch // self.batch_group_count, inputs, features // self._groups, spatial)
+
+    def _reversed(self, s: Iterable[A]) -> list[A]:
+        """Where in the kernel the window's elements are; and back."""
+        pairs = zip(self.window, s, strict=True)
+        return [w.size - 1 - at if w.is_reversed else at for w, at in pairs]
+
+    def _taken(self, of: Side, values: Sequence[T]) -> list[T]:
+        """One value for each dimension of an array, in the order of `DimLabels.order`."""
+        return [values[k] for k in self.dim_labels.order(of)]
+
+    def _put(self, of: Side, values: Iterable[T]) -> list[T]:
+        """The inverse of `_taken`."""
+        return placed(self.dim_labels.rank, zip(self.dim_labels.order(of), values, strict=True))

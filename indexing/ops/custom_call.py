@@ -1,0 +1,124 @@
+"""Custom calls: code that HLO does not show.
+
+What a target does is not known, unless it is registered with ``@custom_call`` (`hlo.op`), from any
+file. Some targets only annotate a value; they are registered here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from hlo.attributes import (
+    WindowDimension,
+    boolean,
+    computation,
+    computation_list,
+    integer,
+    raw,
+    string,
+    window,
+    word,
+    word_list,
+)
+from hlo.module import Instruction
+from hlo.op import attribute, custom_call, declared, op
+from hlo.shape import UNBOUNDED, AnyShape, Shape, leaves
+from indexing.access import Path, Unknown
+from indexing.calling import CallingOp, Summaries
+from indexing.ops.structure import Barrier
+from indexing.steps import Step
+
+
+@op(
+    "custom-call",
+    samples=[
+        'f32[2,3] custom-call(f32[5] p), custom_call_target="opaque"',
+        "(f32[2], token[], s32[0]) custom-call((f32[3], s32[]) p, f32[5] q), "
+        'custom_call_target="opaque", api_version=API_VERSION_TYPED_FFI, '
+        "custom_call_has_side_effect=true, output_to_operand_aliasing={{0}: (0, {0})}",
+        'f32[] custom-call(), custom_call_target="say \\"hello\\""',
+    ],
+)
+class CustomCall(CallingOp):
+    """What the code called custom_call_target makes of the operands.
+
+    It may read every element of every operand for each element of its result: maps are "may".
+
+    Source: XLA ``docs/custom_call.md``.
+    """
+
+    least: ClassVar[int] = 0
+    most: ClassVar[int | None] = None
+    shape: AnyShape = declared(any_shape=True)
+    custom_call_target: str = attribute(string)
+    api_version: str = attribute(word, default="API_VERSION_ORIGINAL")
+    operand_layout_constraints: str = attribute(raw, default="")
+    output_to_operand_aliasing: str = attribute(raw, default="")
+    custom_call_has_side_effect: bool = attribute(boolean, default=False)
+    called_computations: tuple[str, ...] = attribute(computation_list, default=())
+    to_apply: str = attribute(computation, default="")
+    literal: str = attribute(raw, default="")
+    schedule: str = attribute(word, default="SCHEDULE_NONE")
+    window: tuple[WindowDimension, ...] = attribute(window, default=())
+    dim_labels: str = attribute(raw, default="")
+    feature_group_count: int = attribute(integer, default=1)
+    batch_group_count: int = attribute(integer, default=1)
+    padding_type: str = attribute(word, default="PADDING_INVALID")
+    operand_precision: tuple[str, ...] = attribute(word_list, default=())
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return self.shape
+
+    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+        shape = dict(leaves(instruction.shape))[output]
+        for number, operand in enumerate(instruction.operands):
+            for path, leaf in leaves(operand.shape):
+                if not isinstance(shape, Shape) or not isinstance(leaf, Shape):
+                    continue
+                if UNBOUNDED in (*shape.dims, *leaf.dims):
+                    reason = f"`{instruction.name}` has a dimension of unknown size"
+                    yield Step(number, path, output, (), Unknown(reason, instruction))
+                elif shape.size and leaf.size:
+                    yield Step(number, path, output, summaries.everything(shape, leaf))
+
+
+@custom_call(
+    "Sharding", samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="Sharding"']
+)
+class Sharding(Barrier):
+    """Its operand, which is to be distributed as attribute ``sharding`` says.
+
+    Source: XLA ``xla/service/sharding_propagation.cc``, where it is an annotation of a value.
+    """
+
+
+@custom_call(
+    "annotate_device_placement",
+    samples=['f32[2] custom-call(f32[2] p), custom_call_target="annotate_device_placement"'],
+)
+class DevicePlacement(Barrier):
+    """Its operand, which is to be kept where the attributes say.
+
+    Source: XLA ``xla/service/memory_annotations.h``.
+    """
+
+
+@custom_call(
+    "MoveToHost", samples=['f32[2] custom-call(f32[2] p), custom_call_target="MoveToHost"']
+)
+class MoveToHost(Barrier):
+    """Its operand, in the memory of the host.
+
+    Source: XLA ``xla/service/memory_annotations.h``.
+    """
+
+
+@custom_call(
+    "MoveToDevice", samples=['f32[2] custom-call(f32[2] p), custom_call_target="MoveToDevice"']
+)
+class MoveToDevice(Barrier):
+    """Its operand, in the memory of the device.
+
+    Source: XLA ``xla/service/memory_annotations.h``.
+    """

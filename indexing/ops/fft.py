@@ -1,0 +1,96 @@
+"""Fourier transforms: along the last dimensions, everything depends on everything."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hlo.attributes import enum, int_list
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, UnaryOp
+
+_COMPLEX = {"f32": "c64", "f64": "c128"}
+_REAL = {"c64": "f32", "c128": "f64"}
+
+
+@op(
+    "fft",
+    samples=[
+        "c64[2,3] fft(c64[2,3] p), fft_type=FFT, fft_length={3}",
+        "c128[2,3,2] fft(c128[2,3,2] p), fft_type=IFFT, fft_length={3,2}",
+        "c64[3,2,3] fft(f32[3,2,5] p), fft_type=RFFT, fft_length={2,5}",
+        "c64[3] fft(f32[4] p), fft_type=RFFT, fft_length={4}",
+        "f32[2,3,5] fft(c64[2,3,3] p), fft_type=IRFFT, fft_length={3,5}",
+        "f64[2,4] fft(c128[2,3] p), fft_type=IRFFT, fft_length={4}",
+        "c64[2,1] fft(f32[2,1] p), fft_type=RFFT, fft_length={1}",
+        "c64[0,3] fft(c64[0,3] p), fft_type=FFT, fft_length={3}",
+    ],
+)
+class Fft(UnaryOp):
+    """The discrete Fourier transform, or its inverse, along the last dimensions.
+
+    There is a length for each of them. The transform of real numbers (RFFT) is symmetric: of its
+    last dimension, only ``n // 2 + 1`` elements are kept, and IRFFT takes just these; `fft_length`
+    has n.
+
+    Source: XLA ``docs/operation_semantics.md``, "Fft".
+    """
+
+    fft_type: str = attribute(enum("FFT", "IFFT", "RFFT", "IRFFT"))
+    fft_length: tuple[int, ...] = attribute(int_list)
+
+    @constraint("C1", "1 to 3 dimensions are transformed, and the operand has as many")
+    def counts(self, operand: Shape) -> Fault:
+        count = len(self.fft_length)
+        if 1 <= count <= 3 and count <= operand.rank:
+            return HOLDS
+        return Fault(f"{count} lengths, the operand has rank {operand.rank}", "fft_length")
+
+    @constraint("C2", "RFFT takes real numbers of 32 or 64 bits, the others complex ones")
+    def has_type(self, operand: Shape) -> Fault:
+        allowed = _COMPLEX if self.fft_type == "RFFT" else _REAL
+        if operand.element_type in allowed:
+            return HOLDS
+        return Fault(f"{operand.element_type} is none of {', '.join(allowed)}", "fft_type")
+
+    @constraint("C3", "fft_length has the operand's last sizes; IRFFT takes n // 2 + 1 of the last")
+    def has_lengths(self, operand: Shape) -> Fault:
+        wanted = list(self.fft_length)
+        if self.fft_type == "IRFFT":
+            wanted[-1] = wanted[-1] // 2 + 1
+        sizes = list(operand.dims[-len(wanted) :])
+        return HOLDS if sizes == wanted else Fault(f"the sizes are {sizes}", "fft_length")
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        others = operand.dims[: operand.rank - len(self.fft_length)]
+        match self.fft_type:
+            case "RFFT":
+                half = self.fft_length[-1] // 2 + 1
+                found = operand.with_dims((*others, *self.fft_length[:-1], half))
+                return found.with_element_type(_COMPLEX[operand.element_type])
+            case "IRFFT":
+                found = operand.with_dims((*others, *self.fft_length))
+                return found.with_element_type(_REAL[operand.element_type])
+            case _:
+                return operand
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
+        return self._all(out, operand)
+
+    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
+        return self._all(operand, out)
+
+    def _all(self, start: Shape, end: Shape) -> IndexingMap:
+        """From an element to all those along the transformed dimensions."""
+        kept = start.rank - len(self.fft_length)
+        d, s = dims(start), ranges(*end.dims[kept:])
+        return IndexingMap.of(d, [*d[:kept], *s], ranges=s)
+
+    def kernel(self, operand: Array) -> Array:
+        axes = range(operand.ndim - len(self.fft_length), operand.ndim)
+        transform = getattr(np.fft, f"{self.fft_type.lower()}n")
+        lengths = self.fft_length if self.fft_type == "IRFFT" else None
+        kind = operand.real.dtype
+        if self.fft_type != "IRFFT":
+            kind = np.result_type(kind, np.complex64)
+        return np.asarray(transform(operand, lengths, axes)).astype(kind)

@@ -1,0 +1,208 @@
+"""Ragged-dot: a dot in which one dimension of the left operand consists of groups."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from hlo.attributes import int_list, word, word_list
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
+from hlo.shape import ELEMENT_TYPES, dtype
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, Entry, TernaryOp, every_element
+from indexing.ops.dot import Dot
+
+Mode: TypeAlias = Literal["free", "contracting", "batch"]
+
+
+@op(
+    "ragged-dot",
+    samples=[
+        "f32[3,2] ragged-dot(f32[3,4] p, f32[2,4,2] q, s32[2] r), lhs_contracting_dims={1}, "
+        "rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}",
+        "f32[3,2,1] ragged-dot(f32[2,4] p, f32[4,1] q, s32[3] r), lhs_contracting_dims={1}, "
+        "rhs_contracting_dims={0}, lhs_ragged_dims={1}",
+        "f32[3,2,1] ragged-dot(f32[3,2,2] p, f32[3,2,1] q, s32[2] r), lhs_batch_dims={0}, "
+        "rhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_contracting_dims={1}, "
+        "lhs_ragged_dims={0}",
+        "f32[2,3,1] ragged-dot(f32[2,3,2] p, f32[2,2,2,1] q, s32[2,2] r), lhs_batch_dims={0}, "
+        "rhs_batch_dims={1}, lhs_contracting_dims={2}, rhs_contracting_dims={2}, "
+        "lhs_ragged_dims={1}, rhs_group_dims={0}",
+    ],
+)
+class RaggedDot(TernaryOp):
+    """A dot, group by group: operand 2 has the sizes of the groups along the ragged dimension.
+
+    Groups lie one after another from index 0. If the ragged dimension is
+
+    * *free*: a row is multiplied by its group's part of the right operand, ``right[g, ..]``; rows
+      behind the last group give 0;
+    * *contracting*: each group is summed for itself: ``out[g, ..]``;
+    * *batch*: each batch entry is multiplied as ever.
+
+    In which group an index lies depends on all sizes up to its own: maps are "may".
+
+    Source: XLA ``xla/xla_data.proto``, ``RaggedDotDimensionNumbers``; JAX's documentation of
+    ``jax.lax.ragged_dot_general`` for the three modes.
+    """
+
+    shape: Shape | None = declared(default=None)
+    lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
+    lhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
+    rhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
+    rhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
+    lhs_ragged_dims: tuple[int, ...] = attribute(int_list)
+    rhs_group_dims: tuple[int, ...] = attribute(int_list, default=())
+    operand_precision: tuple[str, ...] = attribute(word_list, default=())
+    algorithm: str = attribute(word, default="")
+
+    @constraint("C1", "one dimension of the left operand is ragged")
+    def is_ragged(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        if len(self.lhs_ragged_dims) == 1 and 0 <= self.lhs_ragged_dims[0] < first.rank:
+            return HOLDS
+        return Fault(f"the left operand has {first.rank} dimensions", "lhs_ragged_dims")
+
+    @constraint("C2", "the right operand has a group dimension only if the ragged one is free")
+    def has_groups(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        wanted = self._mode == "free"
+        taken = (*self.rhs_batch_dims, *self.rhs_contracting_dims)
+        if len(self.rhs_group_dims) != wanted:
+            return Fault(f"the ragged dimension is {self._mode}", "rhs_group_dims")
+        if any(not 0 <= g < second.rank or g in taken for g in self.rhs_group_dims):
+            return Fault("it is no other dimension of the right operand", "rhs_group_dims")
+        return HOLDS
+
+    @constraint("C3", "without group dimension, the operands are those of a dot")
+    def is_dot(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        found = self._dot.first_fault((first, self._one_group(second)))
+        return found[1] if found else HOLDS
+
+    @constraint("C4", "group sizes are integers: one for each group, in each outer index")
+    def has_sizes(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        outer = tuple([first.dims[k] for k in self._outer(first.rank)])
+        is_integer = ELEMENT_TYPES[third.element_type].kind in ("integral", "unsigned")
+        groups = [second.dims[g] for g in self.rhs_group_dims] or list(third.dims[-1:])
+        if is_integer and third.rank and third.dims in ((*groups,), (*outer, *groups)):
+            return HOLDS
+        return Fault(f"operand 2 is {third.with_layout(None)}", 2)
+
+    @property
+    def _mode(self) -> Mode:
+        """What the ragged dimension is to the dot."""
+        (ragged,) = self.lhs_ragged_dims
+        if ragged in self.lhs_contracting_dims:
+            return "contracting"
+        return "batch" if ragged in self.lhs_batch_dims else "free"
+
+    def _outer(self, rank: int) -> list[int]:
+        """The dimensions of the left operand that group sizes may differ in."""
+        (ragged,) = self.lhs_ragged_dims
+        if self._mode == "batch":
+            return list(self.lhs_batch_dims[: self.lhs_batch_dims.index(ragged)])
+        taken = *self.lhs_batch_dims, *self.lhs_contracting_dims
+        free = [k for k in range(rank) if k not in taken]
+        like_it = list(self.lhs_contracting_dims) if self._mode == "contracting" else free
+        return [*self.lhs_batch_dims, *like_it[: like_it.index(ragged)]]
+
+    @property
+    def _dot(self) -> Dot:
+        """What is done with one group."""
+        gone = self.rhs_group_dims
+        return Dot(
+            lhs_batch_dims=self.lhs_batch_dims,
+            lhs_contracting_dims=self.lhs_contracting_dims,
+            rhs_batch_dims=_without(gone, self.rhs_batch_dims),
+            rhs_contracting_dims=_without(gone, self.rhs_contracting_dims),
+        )
+
+    def _one_group(self, right: Shape) -> Shape:
+        return right.with_dims(n for k, n in enumerate(right.dims) if k not in self.rhs_group_dims)
+
+    def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
+        found = self._dot.infer_shape(first, self._one_group(second))
+        sizes = (*third.dims[-1:], *found.dims) if self._mode == "contracting" else found.dims
+        return (self.shape or found).with_dims(sizes)
+
+    def output_to_input(
+        self, out: Shape, first: Shape, second: Shape, third: Shape
+    ) -> tuple[Entry, Entry, Entry]:
+        right = self._one_group(second)
+        one = self._one_output(out)
+        of_left, of_right = _maps(self._dot.output_to_input(one, first, right))
+        if self._mode == "contracting":
+            group = IndexingMap.over(out, lambda d: d[1:])
+            of_left, of_right = group.then(of_left), group.then(of_right)
+        of_right = of_right.then(self._to_groups(right, second))
+        return _may(of_left), _may(of_right), _may(every_element(out, third))
+
+    def input_to_output(
+        self, out: Shape, first: Shape, second: Shape, third: Shape
+    ) -> tuple[Entry, Entry, Entry]:
+        right = self._one_group(second)
+        one = self._one_output(out)
+        of_left, of_right = _maps(self._dot.input_to_output(one, first, right))
+        if self._mode == "contracting":
+            d, s = dims(one), ranges(out.dims[0])
+            groups = IndexingMap.of(d, [*s, *d], ranges=s)
+            of_left, of_right = of_left.then(groups), of_right.then(groups)
+        of_right = self._from_groups(second).then(of_right)
+        return _may(of_left), _may(of_right), _may(every_element(third, out))
+
+    def _one_output(self, out: Shape) -> Shape:
+        return out.with_dims(out.dims[1:]) if self._mode == "contracting" else out
+
+    def _from_groups(self, second: Shape) -> IndexingMap:
+        """From the right operand to what is one group of it."""
+        gone = self.rhs_group_dims
+        return IndexingMap.over(second, lambda d: [v for k, v in enumerate(d) if k not in gone])
+
+    def _to_groups(self, right: Shape, second: Shape) -> IndexingMap:
+        """From one group to all of the right operand."""
+        d = list(dims(right))
+        s = ranges(*[second.dims[g] for g in self.rhs_group_dims])
+        index = list(d)
+        for g, v in zip(self.rhs_group_dims, s, strict=True):
+            index.insert(g, v)
+        return IndexingMap.of(d, index, ranges=s)
+
+    def kernel(self, first: Array, second: Array, third: Array) -> Array:
+        kind = dtype(self.shape.element_type) if self.shape else np.result_type(first, second)
+        dot = self._dot
+        if self._mode == "batch":
+            return dot.kernel(first, second).astype(kind)
+        ends = third.cumsum(-1)
+        parts = []
+        for g in range(third.shape[-1]):
+            inside = self._inside(first, ends[..., g] - third[..., g], ends[..., g])
+            right = second
+            for axis in self.rhs_group_dims:
+                right = second.take(g, axis)
+            parts.append(dot.kernel(np.where(inside, first, first.dtype.type(0)), right))
+        found = np.stack(parts)
+        return (found if self._mode == "contracting" else found.sum(0)).astype(kind)
+
+    def _inside(self, first: Array, start: Array, end: Array) -> Array:
+        """Where in the left operand indices along the ragged dimension are in ``[start, end)``."""
+        (ragged,) = self.lhs_ragged_dims
+        at = np.arange(first.shape[ragged]).reshape(
+            [-1 if k == ragged else 1 for k in range(first.ndim)]
+        )
+        outer = self._outer(first.ndim) if start.ndim else []
+        order = sorted(range(len(outer)), key=outer.__getitem__)
+        sizes = [first.shape[k] if k in outer else 1 for k in range(first.ndim)]
+        low, high = (bound.transpose(order).reshape(sizes) for bound in (start, end))
+        return np.asarray((low <= at) & (at < high))
+
+
+def _without(gone: tuple[int, ...], dimensions: tuple[int, ...]) -> tuple[int, ...]:
+    """The numbers that dimensions have where others are gone."""
+    return tuple([k - sum(g < k for g in gone) for k in dimensions])
+
+
+def _may(found: IndexingMap) -> IndexingMap:
+    return found.with_grade("may")
+
+
+def _maps(entries: tuple[Entry, ...]) -> list[IndexingMap]:
+    return [entry for entry in entries if isinstance(entry, IndexingMap)]

@@ -1,0 +1,95 @@
+"""Scaled-dot: a dot of two arrays whose elements are scaled block by block."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from hlo.op import HOLDS, Fault, Shape, constraint, op
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, Entries, every_element
+from indexing.ops.dot import Dot
+
+
+@op(
+    "scaled-dot",
+    samples=[
+        "f32[3,5] scaled-dot(f32[3,4] p, f32[4,5] q, f32[3,2] r, f32[1,5] s), "
+        "lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+        "f32[2,3,1] scaled-dot(f32[2,3,6] p, f32[2,1,6] q, f32[1,1,1] r, f32[2,1,3] s), "
+        "lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={2}, "
+        "rhs_contracting_dims={2}",
+        "f32[2] scaled-dot(f32[2,3] p, f32[3] q, f32[] r, f32[3] s), lhs_contracting_dims={1}, "
+        "rhs_contracting_dims={0}",
+    ],
+)
+class ScaledDot(Dot):
+    """``Σ_c (left · left_scale)[b, l, c] · (right · right_scale)[b, r, c]``, as in `Dot`.
+
+    A scale has the rank of its operand; one element of it scales a block: along a dimension, the
+    sizes' quotient. A scalar scales everything.
+
+    Source: XLA ``xla/hlo/ir/hlo_instructions.h``, ``HloScaledDotInstruction``.
+    """
+
+    least: ClassVar[int] = 4
+    most: ClassVar[int | None] = 4
+
+    @constraint("C5", "a scale has the rank of its operand, whose sizes are multiples of its sizes")
+    def has_operands(self, left: Shape, right: Shape, *scales: Shape) -> Fault:
+        for number, (operand, scale) in enumerate(zip((left, right), scales, strict=True)):
+            divides = len(operand.dims) == len(scale.dims) and all(
+                m and n % m == 0 for n, m in zip(operand.dims, scale.dims, strict=True)
+            )
+            if scale.rank and not divides:
+                label = f"operand {number} is {operand.with_layout(None)}, its scale is"
+                return Fault(f"{label} {scale.with_layout(None)}", number + 2)
+        return HOLDS
+
+    def output_to_input(self, out: Shape, left: Shape, right: Shape, *scales: Shape) -> Entries:
+        of_left, of_right = self._maps(Dot.output_to_input(self, out, left, right))
+        of_scales = [
+            read.then(_to_block(operand, scale))
+            for read, operand, scale in zip((of_left, of_right), (left, right), scales, strict=True)
+        ]
+        return of_left, of_right, *of_scales
+
+    def input_to_output(self, out: Shape, left: Shape, right: Shape, *scales: Shape) -> Entries:
+        of_left, of_right = self._maps(Dot.input_to_output(self, out, left, right))
+        of_scales = [
+            _from_block(operand, scale).then(written)
+            for written, operand, scale in zip(
+                (of_left, of_right), (left, right), scales, strict=True
+            )
+        ]
+        return of_left, of_right, *of_scales
+
+    def _maps(self, entries: Entries) -> list[IndexingMap]:
+        return [entry for entry in entries if isinstance(entry, IndexingMap)]
+
+    def kernel(self, left: Array, right: Array, *scales: Array) -> Array:
+        scaled = []
+        for array, scale in zip((left, right), scales, strict=True):
+            factor = scale.astype(np.float32)
+            for axis, (n, m) in enumerate(zip(array.shape, scale.shape, strict=False)):
+                factor = np.repeat(factor, n // m, axis)
+            scaled.append(array.astype(np.float32) * factor)
+        return Dot.kernel(self, *scaled)
+
+
+def _to_block(operand: Shape, scale: Shape) -> IndexingMap:
+    """From an element of an operand to the element of its scale."""
+    j = dims(operand)
+    sizes = zip(j, operand.dims, scale.dims, strict=False)  # a scalar scale has none
+    return IndexingMap.of(j, [v // (n // m) for v, n, m in sizes])
+
+
+def _from_block(operand: Shape, scale: Shape) -> IndexingMap:
+    """From an element of a scale to the elements of the operand that it scales."""
+    if not scale.rank:
+        return every_element(scale, operand)
+    blocks = [n // m for n, m in zip(operand.dims, scale.dims, strict=True)]
+    k, s = dims(scale), ranges(*blocks)
+    index = [at * n + place for at, n, place in zip(k, blocks, s, strict=True)]
+    return IndexingMap.of(k, index, ranges=s)

@@ -1,0 +1,164 @@
+"""Select-and-scatter: each window position picks one element, and a value is scattered to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from hlo.attributes import WindowDimension, computation, dilated, window
+from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, count_fault, op, signature
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, Entry, TernaryOp, every_element
+from indexing.ops.reduce_window import window_fault
+from indexing.ops.windows import element_under, over, under
+from simplifier.constraints import Constraint
+
+Index = tuple[int, ...]
+
+
+@op(
+    "select-and-scatter",
+    samples=[
+        "f32[4,6] select-and-scatter(f32[4,6] p, f32[2,2] q, f32[] z), "
+        "window={size=2x3 stride=2x3}, select=greater_or_equal, scatter=add",
+        "f32[5,3] select-and-scatter(f32[5,3] p, f32[3,2] q, f32[] z), "
+        "window={size=3x2 stride=2x1 pad=1_1x0_0}, select=greater_or_equal, scatter=add",
+        "f32[4] select-and-scatter(f32[4] p, f32[2] q, f32[] z), "
+        "window={size=1 stride=2}, select=greater_or_equal, scatter=add",
+        "f32[5] select-and-scatter(f32[5] p, f32[4] q, f32[] z), "
+        "window={size=2 stride=2 pad=1_0 lhs_dilate=2 rhs_dilate=2}, select=greater_or_equal, "
+        "scatter=add",
+        "f32[] select-and-scatter(f32[] p, f32[] q, f32[] z), window={}, "
+        "select=greater_or_equal, scatter=add",
+        "f32[0] select-and-scatter(f32[0] p, f32[1] q, f32[] z), window={size=2 pad=1_1}, "
+        "select=greater_or_equal, scatter=add",
+    ],
+)
+class SelectAndScatter(TernaryOp):
+    """``out[j] = fold(scatter, init, source[i])`` over the window positions i that picked j.
+
+    A position picks, of the operand's elements under its window, the first one that no later one
+    beats: where ``select(picked, next)`` is false, the next one is picked instead. Padding is never
+    picked.
+
+    An element may be picked by every window that touches it, and which one does is decided by all
+    elements of these windows: so both maps are "may".
+
+    Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
+    """
+
+    window: tuple[WindowDimension, ...] = attribute(window, default=())
+    select: str = attribute(computation)
+    scatter: str = attribute(computation)
+
+    @signature("select")
+    def selects(self, first: Shape, second: Shape, third: Shape) -> Signature:
+        return Signature((first.with_dims(()),) * 2, Shape("pred", ()))
+
+    @signature("scatter")
+    def scatters(self, first: Shape, second: Shape, third: Shape) -> Signature:
+        return Signature.folding([second])
+
+    @constraint("C1", "the window has one entry for each dimension of the operand")
+    def fits(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        return count_fault(self.window, first.rank, "operand dimension", "window")
+
+    @constraint("C2", "sizes, strides and dilations of the window are positive")
+    def is_window(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        return window_fault(self.window)
+
+    @constraint("C3", "the source has one element for each position of the window")
+    def has_source(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        counts = [w.positions(n) for w, n in zip(self.window, first.dims, strict=True)]
+        if list(second.dims) == counts:
+            return HOLDS
+        return Fault(f"the source is {second.with_layout(None)}, the positions are {counts}", 1)
+
+    @constraint("C4", "the init value is a scalar, and all element types are the same")
+    def has_init(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        if third.rank:
+            return Fault(f"the init value is {third.with_layout(None)}", 2)
+        for number, shape in ((1, second), (2, third)):
+            if shape.element_type != first.element_type:
+                return Fault(f"operand {number} is {shape.with_layout(None)}", number)
+        return HOLDS
+
+    def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
+        return first
+
+    def output_to_input(
+        self, out: Shape, first: Shape, second: Shape, third: Shape
+    ) -> tuple[Entry, Entry, Entry]:
+        j, s = dims(out), ranges(*[w.size for w in self.window])
+        found = [over(*each) for each in zip(self.window, j, s, second.dims, strict=True)]
+        source = IndexingMap.of(
+            j,
+            [position for position, _ in found],
+            ranges=s,
+            constraints=[c for _, constraints in found for c in constraints],
+            grade="may" if self._selects else "exact",
+        )
+        return self._neighbours(first, second), source, IndexingMap.of(j, [])
+
+    def input_to_output(
+        self, out: Shape, first: Shape, second: Shape, third: Shape
+    ) -> tuple[Entry, Entry, Entry]:
+        i, s = dims(second), ranges(*[w.size for w in self.window])
+        found = [under(*each) for each in zip(self.window, i, s, first.dims, strict=True)]
+        source = IndexingMap.of(
+            i,
+            [index for index, _ in found],
+            ranges=s,
+            constraints=[c for _, constraints in found for c in constraints],
+            grade="may" if self._selects else "exact",
+        )
+        return self._neighbours(first, second), source, every_element(third, out)
+
+    @property
+    def _selects(self) -> bool:
+        """There is something to choose from."""
+        return any(w.size > 1 for w in self.window)
+
+    def _neighbours(self, first: Shape, second: Shape) -> Entry:
+        """From each element to all those that are under one window with it; its own inverse."""
+        if not self._selects:
+            return ()
+        j = dims(first)
+        both = ranges(*[w.size for w in self.window] * 2)
+        results, constraints = [], []
+        for k, (w, n, count) in enumerate(zip(self.window, first.dims, second.dims, strict=True)):
+            s, t = both[k], both[first.rank + k]
+            constraints += over(w, j[k], s, count)[1]
+            place = j[k] * w.base_dilation + (t - s) * w.window_dilation
+            results.append(place // w.base_dilation)
+            constraints.append(Constraint(place, 0, dilated(n, w.base_dilation) - 1))
+            if w.base_dilation > 1:
+                constraints.append(Constraint(place % w.base_dilation, 0, 0))
+        return IndexingMap.of(j, results, ranges=both, constraints=constraints, grade="may")
+
+    def kernel(
+        self,
+        first: Array,
+        second: Array,
+        third: Array,
+        *,
+        select: Callable[..., Any],
+        scatter: Callable[..., Any],
+    ) -> Array:
+        out = np.full(first.shape, third, first.dtype)
+        for i in np.ndindex(*second.shape):
+            picked: Index | None = None
+            for s in product(*[range(w.size) for w in self.window]):
+                pairs = zip(self.window, i, s, first.shape, strict=True)
+                found = [element_under(*each) for each in pairs]
+                at = tuple([index for index in found if index is not None])
+                if len(at) < len(found):
+                    continue
+                if picked is None or not select(first[picked], first[at]):
+                    picked = at
+            if picked is not None:
+                out[picked] = scatter(second[i], out[picked])
+        return out

@@ -1,0 +1,104 @@
+"""Maps of collectives, compared with the collectives played through on several devices.
+
+Each device holds the indices of its own elements; a collective moves them, so that what arrives at
+an index of a result says which index of an operand it came from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import hlo
+import indexing
+from tests.oracles import Pair, swapped, union
+
+Array: TypeAlias = NDArray[Any]
+DEVICES = 3
+
+
+def places(*sizes: int) -> Array:
+    """An array whose elements are their own flat index."""
+    return np.arange(int(np.prod(sizes))).reshape(sizes)
+
+
+def gathered(device: int) -> Array:
+    return np.concatenate([places(2, 3)] * DEVICES, axis=1)
+
+
+def scattered(device: int) -> Array:
+    return np.split(places(2, 9), DEVICES, axis=1)[device]
+
+
+def exchanged(device: int) -> Array:
+    own = np.split(places(2, 9), DEVICES, axis=1)[device]
+    return np.concatenate([own] * DEVICES, axis=1)
+
+
+def same(device: int) -> Array:
+    return places(2, 3)
+
+
+# fmt: off
+PLAYED = [
+    # what follows `f32[`                                           operand  device     grade
+    ("2,3] all-reduce(p), to_apply=add",                             (2, 3), same,      "exact"),
+    ("2,3] all-reduce-start(p), to_apply=add",                       (2, 3), same,      "exact"),
+    ("2,9] all-gather(p), dimensions={1}",                           (2, 3), gathered,  "exact"),
+    ("2,3] reduce-scatter(p), dimensions={1}, to_apply=add",         (2, 9), scattered, "may"),
+    ("2,9] all-to-all(p), dimensions={1}",                           (2, 9), exchanged, "may"),
+    ("2,3] collective-permute(p), source_target_pairs={{0,1}}",      (2, 3), same,      "may"),
+    ("2,3] collective-broadcast(p), replica_groups={{0,1}}",         (2, 3), same,      "may"),
+]
+# fmt: on
+
+
+def answers(text: str, sizes: tuple[int, ...]) -> tuple[indexing.Answer, indexing.Answer]:
+    operand = f"f32[{','.join(map(str, sizes))}]"
+    module = hlo.parse(f"""
+        add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
+        ENTRY e {{ p = {operand} parameter(0)  ROOT r = f32[{text} }}""")
+    assert hlo.verify(module) == []
+    root = module.entry.root
+    return indexing.output_to_input(root), indexing.input_to_output(root)
+
+
+@pytest.mark.parametrize("text, sizes, play, grade", PLAYED, ids=[row[0][5:24] for row in PLAYED])
+def test_maps_hold_what_arrives_on_any_device(
+    text: str, sizes: tuple[int, ...], play: Callable[[int], Array], grade: str
+) -> None:
+    reads, writes = answers(text, sizes)
+    arrived: set[Pair] = set()
+    for device in range(DEVICES):
+        result = play(device)
+        for at in np.ndindex(*result.shape):
+            arrived.add((at, tuple(int(k) for k in np.unravel_index(result[at], sizes))))
+    told = union(reads.maps[0])
+    assert {m.grade for m in (*reads.maps[0], *writes.maps[0])} == {grade}
+    assert arrived <= told
+    assert grade == "may" or arrived == told
+    assert union(writes.maps[0]) == swapped(told)
+
+
+def test_started_collectives_give_their_results_when_done() -> None:
+    module = hlo.parse("""ENTRY e {
+        p = f32[2,3] parameter(0)
+        s = (f32[2,3], f32[2,9]) all-gather-start(p), dimensions={1}
+        ROOT d = f32[2,9] all-gather-done(s)
+    }""")
+    assert hlo.verify(module) == []
+    (read,) = indexing.to_parameters(module.entry.root).maps[0]
+    assert str(read) == "(d0, d1) -> (d0, d1 mod 3), domain: d0 in [0, 1], d1 in [0, 8]"
+    start = module.entry.instructions[1]
+    (alias,) = indexing.output_to_input(start, output_id=0).maps[0]
+    assert alias.is_identity
+
+
+def test_results_that_are_no_whole_parts_are_refused() -> None:
+    text = "ENTRY e { p = f32[2,3] parameter(0) ROOT g = f32[2,8] all-gather(p), dimensions={1} }"
+    (error,) = hlo.verify(hlo.parse(text))
+    assert "all-gather C1" in str(error)
