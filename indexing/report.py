@@ -14,7 +14,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -283,10 +282,16 @@ def text_lines(block: Block, notation: str = "text", paint: Paint = plain) -> It
 
 
 def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
-    """What `variable` is: which element of which instruction, and how the operation clamps it."""
+    """What `variable` is: which element of which instruction, and how the operation clamps it.
+
+    Where its bounds are narrower than the clamp, nothing is read outside of them (scatter, say,
+    skips an update that does not fit).
+    """
     element = f"[{', '.join(map(str, variable.index))}]" if variable.index else ""
-    clamp = variable.clamp
-    clamped = f", clamped to [{clamp[0]}, {clamp[1]}]" if clamp is not None else ""
+    clamped = ""
+    if variable.clamp is not None:
+        how = "clamped to" if variable.clamp == variable.variable.bounds else "if in"
+        clamped = f", {how} [{variable.variable.lower}, {variable.variable.upper}]"
     path = "/".join([*variable.call_names, str(variable.source_name or "?")])
     return f"{variable.name} = {paint(path, 'name')}{element}{clamped}"
 
@@ -326,27 +331,3 @@ def _fields(operand: int | None, found: IndexingMap | None, unknown: str | None)
             for v in found.runtime
         ],
     }
-
-
-def op_lines(notation: str) -> Iterator[str]:
-    """The registry as a table: opcode, family, what the op computes; text or a page of Markdown."""
-    from hlo.op import OPS
-
-    import_module("indexing.ops")
-    rows = [
-        (opcode, cls.__module__.rpartition(".")[2], (cls.__doc__ or "").partition("\n")[0])
-        for opcode, cls in sorted(OPS.items())
-    ]
-    if notation == "text":
-        width = max(len(opcode) for opcode, _, _ in rows)
-        yield from (f"{opcode:{width}}  {family:14}  {says}" for opcode, family, says in rows)
-        return
-    yield "# Opcodes with maps"
-    yield ""
-    yield f"{len(rows)} opcodes; a family is a module of `indexing/ops/`. Written by `make docs`."
-    yield "Any other opcode parses, prints, and is answered with a reason."
-    yield ""
-    yield "| opcode | family | what it computes |"
-    yield "|---|---|---|"
-    for opcode, family, says in rows:
-        yield f"| {opcode} | {family} | {says.replace('|', chr(92) + '|')} |"

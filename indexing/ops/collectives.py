@@ -74,6 +74,16 @@ class Collective(CallingOp):
             yield Step(number, (), output, (found,))
 
 
+def everything_steps(
+    instruction: Instruction, output: Path, summaries: Summaries
+) -> Iterator[Step]:
+    """An element of the result may need every element of every operand."""
+    out = dict(leaves(instruction.shape))[output]
+    for number, operand in enumerate(instruction.operands):
+        for path, leaf in leaves(operand.shape):
+            yield Step(number, path, output, summaries.everything(out, leaf))
+
+
 def _result(operands: tuple[AnyShape, ...]) -> AnyShape:
     return operands[0] if len(operands) == 1 else TupleShape(operands)
 
@@ -272,16 +282,30 @@ class CollectiveBroadcast(Collective):
     ],
 )
 class CollectivePermute(Collective):
-    """``out[i] = operand[i]`` of the device that sends to this one; zeros where none does."""
+    """``out[i] = operand[i]`` of the device that sends to this one; zeros where none does.
 
+    In the form that writes in place, operands are (inputs, outputs, starts of both): there any
+    element may be needed.
+    """
+
+    takes_arrays: ClassVar[bool] = False
+    shape: AnyShape = declared(any_shape=True)
     source_target_pairs: str = attribute(raw)
+    slice_sizes: str = attribute(raw, default="{}")
     channel_id: int = attribute(integer, default=0)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return _result(operands)
+        return self.shape
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
         return IndexingMap.identity(out).with_grade("may")
+
+    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+        operands = tuple([operand.shape for operand in instruction.operands])
+        if instruction.shape.compatible(_result(operands)):
+            yield from Collective.steps(self, instruction, output, summaries)
+        else:
+            yield from everything_steps(instruction, output, summaries)
 
 
 @op(
@@ -303,9 +327,7 @@ class RaggedAllToAll(CallingOp):
         return operands[1]
 
     def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
-        for number, operand in enumerate(instruction.operands):
-            maps = summaries.everything(instruction.shape, operand.shape)
-            yield Step(number, (), output, maps)
+        yield from everything_steps(instruction, output, summaries)
 
 
 # ---------------------------------------------------------------- begun and done
@@ -315,16 +337,15 @@ class Begun(CallingOp):
     """A collective that was started: ``(operands, results, ..)``."""
 
     __slots__ = ()
+    takes_arrays: ClassVar[bool] = False
     least: ClassVar[int] = 1
     shape: TupleShape
 
     @constraint("C1", "the result is a tuple (operands, results, ..)")
-    def has_results(self, *operands: Shape) -> Fault:
-        given = _result(operands)
+    def has_results(self, *operands: AnyShape) -> Fault:
         if isinstance(self.shape, TupleShape) and len(self.shape.elements) >= 2:
-            if self.shape.elements[0].compatible(given):
-                return HOLDS
-        return Fault(f"the operands are {given}, the result is {self.shape}")
+            return HOLDS
+        return Fault(f"the result is {self.shape}")
 
     @abstractmethod
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
@@ -334,7 +355,12 @@ class Begun(CallingOp):
         return self.shape
 
     def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+        begun, results = self.shape.elements[0], self.shape.elements[1]
+        operands = _result(tuple([operand.shape for operand in instruction.operands]))
         if output[0] > 1:
+            return
+        if not begun.compatible(operands) or len(leaves(results)) != len(instruction.operands):
+            yield from everything_steps(instruction, output, summaries)
             return
         number = output[1] if len(output) > 1 else 0
         operand, out = instruction.operands[number].shape, dict(leaves(instruction.shape))[output]

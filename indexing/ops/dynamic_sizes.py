@@ -1,0 +1,170 @@
+"""Ops about dimensions whose size only the running program knows.
+
+A kernel's arrays have the largest sizes (the bounds); what is in them beyond the size is not
+defined. An op that looks at the size of an operand reads none of its elements.
+
+Source: XLA ``docs/operation_semantics.md``, "DynamicReshape", "GetDimensionSize" and
+"SetDimensionSize".
+"""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import numpy as np
+
+from hlo.attributes import int_list
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, dimensions_fault, op
+from hlo.shape import ELEMENT_TYPES
+from indexing.map import IndexingMap
+from indexing.op import Array, BinaryOp, Entry, UnaryOp, VariadicOp, every_element
+from indexing.ops.reshape import elements, reindexed
+
+
+def _dimension_fault(dimensions: tuple[int, ...], operand: Shape) -> Fault:
+    """The fault of `dimensions` not being one dimension of the operand."""
+    if len(dimensions) != 1:
+        return Fault(f"{len(dimensions)} dimensions are given", "dimensions")
+    return dimensions_fault(dimensions, operand.rank)
+
+
+def _size_fault(size: Shape, number: int) -> Fault:
+    """The fault of operand `number` not being an integer scalar."""
+    is_integer = ELEMENT_TYPES[size.element_type].kind in ("integral", "unsigned")
+    return HOLDS if is_integer and not size.rank else Fault(f"it is {size}", number)
+
+
+@op(
+    "get-dimension-size",
+    samples=[
+        "s32[] get-dimension-size(f32[3,5] p), dimensions={1}",
+        "s32[] get-dimension-size(f32[<=2,0] p), dimensions={0}",
+    ],
+)
+class GetDimensionSize(UnaryOp):
+    """The size of one dimension of the operand; of its elements it needs none."""
+
+    dimensions: tuple[int, ...] = attribute(int_list)
+
+    @constraint("C1", "dimensions is one dimension of the operand")
+    def names_dimension(self, operand: Shape) -> Fault:
+        return _dimension_fault(self.dimensions, operand)
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return Shape("s32", ())
+
+    def output_to_input(self, out: Shape, operand: Shape) -> Entry:
+        return ()
+
+    def input_to_output(self, out: Shape, operand: Shape) -> Entry:
+        return ()
+
+    def kernel(self, operand: Array) -> Array:
+        return np.asarray(operand.shape[self.dimensions[0]], np.int32)
+
+
+@op(
+    "set-dimension-size",
+    samples=[
+        "f32[3,<=5] set-dimension-size(f32[3,5] p, s32[] n), dimensions={1}",
+        "f32[2] set-dimension-size(f32[<=2] p, s32[] n), dimensions={0}",
+        "f32[<=2,0] set-dimension-size(f32[2,0] p, s32[] n), dimensions={0}",
+    ],
+)
+class SetDimensionSize(BinaryOp):
+    """The operand, of which only the first `right` elements along one dimension count.
+
+    The size decides which elements there are, and none of their values.
+    """
+
+    dimensions: tuple[int, ...] = attribute(int_list)
+
+    @constraint("C1", "dimensions is one dimension of the operand")
+    def names_dimension(self, left: Shape, right: Shape) -> Fault:
+        return _dimension_fault(self.dimensions, left)
+
+    @constraint("C2", "the size is an integer scalar")
+    def has_size(self, left: Shape, right: Shape) -> Fault:
+        return _size_fault(right, 1)
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        flags = left.dynamic or (False,) * left.rank
+        (dimension,) = self.dimensions
+        return left.with_dims(left.dims, [f or k == dimension for k, f in enumerate(flags)])
+
+    def output_to_input(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
+        return IndexingMap.identity(out), ()
+
+    def input_to_output(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
+        return IndexingMap.identity(out), ()
+
+    def kernel(self, left: Array, right: Array) -> Array:
+        return left.copy()
+
+
+@op(
+    "dynamic-reshape",
+    samples=[
+        "f32[<=6,2] dynamic-reshape(f32[<=4,3] p, s32[] n, s32[] m)",
+        "f32[2,<=3] dynamic-reshape(f32[<=6] p, s32[] n, s32[] m)",
+        "f32[<=3,<=4] dynamic-reshape(f32[2,<=6] p, s32[] n, s32[] m)",
+        "f32[3,2] dynamic-reshape(f32[6] p, s32[] n, s32[] m)",
+        "f32[<=0] dynamic-reshape(f32[<=0,3] p, s32[] n)",
+    ],
+)
+class DynamicReshape(VariadicOp):
+    """The elements of operand 0 in row-major order in an array of the sizes that the others are.
+
+    Where no size but that of the first dimension varies, on either side, positions in row-major
+    order do not depend on sizes, and this is a `Reshape`. Else any element may go anywhere.
+    """
+
+    least: ClassVar[int] = 1
+    shape: Shape = declared()
+
+    @constraint("C1", "there is an integer scalar for the size of each dimension of the result")
+    def has_sizes(self, *operands: Shape) -> Fault:
+        if len(operands) - 1 != self.shape.rank:
+            return Fault(f"{len(operands) - 1} sizes are given for {self.shape.rank} dimensions")
+        faults = (_size_fault(size, number) for number, size in enumerate(operands[1:], 1))
+        return next(filter(None, faults), HOLDS)
+
+    @constraint(
+        "C2", "the bounds of the operand and of the result hold the same number of elements"
+    )
+    def keeps_elements(self, *operands: Shape) -> Fault:
+        ours, theirs = operands[0].dims, self.shape.dims
+        if math.prod(ours) == math.prod(theirs):
+            return HOLDS
+        return Fault(f"{elements(ours)} become {elements(theirs)}")
+
+    def infer_shape(self, *operands: Shape) -> Shape:
+        return self.shape.with_element_type(operands[0].element_type).with_layout(None)
+
+    def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
+        if self._keeps_places(operands[0]):
+            same = IndexingMap.over(out, lambda i: reindexed(i, out.dims, operands[0].dims))
+            return [same, *[()] * out.rank]
+        return [every_element(out, shape).with_grade("may") for shape in operands]
+
+    def input_to_output(self, out: Shape, *operands: Shape) -> list[Entry]:
+        array = operands[0]
+        if self._keeps_places(array):
+            same = IndexingMap.over(array, lambda j: reindexed(j, array.dims, out.dims))
+            return [same, *[()] * out.rank]
+        return [every_element(shape, out).with_grade("may") for shape in operands]
+
+    def _keeps_places(self, operand: Shape) -> bool:
+        """The place of an element in row-major order depends on no size."""
+        return not any((*operand.dynamic[1:], *self.shape.dynamic[1:]))
+
+    def kernel(self, *arrays: Array, operands: tuple[Shape, ...]) -> Array:
+        bounds = self.shape.dims
+        if self._keeps_places(operands[0]):
+            return arrays[0].reshape(bounds)
+        sizes = [min(max(int(n), 0), bound) for n, bound in zip(arrays[1:], bounds, strict=True)]
+        out = np.zeros(bounds, arrays[0].dtype)
+        taken = arrays[0].reshape(-1)[: math.prod(sizes)]
+        out[tuple([slice(0, n) for n in sizes])] = taken.reshape(sizes)
+        return out

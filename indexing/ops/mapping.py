@@ -1,0 +1,69 @@
+"""Map: a computation is applied to each element.
+
+Source: XLA ``docs/operation_semantics.md``, "Map".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hlo.attributes import computation, int_list
+from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, declared, op, signature
+from indexing.map import IndexingMap
+from indexing.op import Array, VariadicOp
+
+
+@op(
+    "map",
+    samples=[
+        "f32[3,2] map(f32[3,2] p, f32[3,2] q), dimensions={0,1}, to_apply=add",
+        "pred[5] map(f32[5] p, f32[5] q), dimensions={0}, to_apply=less_than",
+        "f32[] map(f32[] p, f32[] q), dimensions={}, to_apply=add",
+        "f32[0,3] map(f32[0,3] p, f32[0,3] q), to_apply=add",
+    ],
+)
+class Map(VariadicOp):
+    """``out[i] = to_apply(first[i], second[i], ..)``.
+
+    The type of the result is that of `to_apply`, and so it is read from the text.
+    """
+
+    shape: Shape = declared()
+    dimensions: tuple[int, ...] = attribute(int_list, default=())
+    to_apply: str = attribute(computation)
+
+    @signature("to_apply")
+    def applies(self, *operands: Shape) -> Signature:
+        scalars = tuple([operand.with_dims(()) for operand in operands])
+        return Signature(scalars, self.shape.with_dims(()))
+
+    @constraint("C1", "the operands have the same dimensions")
+    def same_dims(self, *operands: Shape) -> Fault:
+        for number, operand in enumerate(operands):
+            if operand.dims != operands[0].dims:
+                label = f"operand {number} is {operand.with_layout(None)}, operand 0 is"
+                return Fault(f"{label} {operands[0].with_layout(None)}", number)
+        return HOLDS
+
+    @constraint("C2", "dimensions are all dimensions in order, where they are given")
+    def names_dimensions(self, *operands: Shape) -> Fault:
+        every = tuple(range(operands[0].rank))
+        if self.dimensions in ((), every):
+            return HOLDS
+        return Fault(f"the operands have {len(every)} dimensions", "dimensions")
+
+    def infer_shape(self, *operands: Shape) -> Shape:
+        return operands[0].with_element_type(self.shape.element_type).with_layout(None)
+
+    def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
+        return [IndexingMap.identity(out)] * len(operands)
+
+    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
+        return [IndexingMap.identity(out)] * len(operands)
+
+    def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Array:
+        with np.errstate(all="ignore"):
+            return np.asarray(to_apply(*operands))

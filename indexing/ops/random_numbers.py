@@ -1,0 +1,151 @@
+"""Ops that give random numbers.
+
+Source: XLA ``docs/operation_semantics.md``, "RngNormal", "RngUniform" and "RngBitGenerator".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hlo.attributes import enum, integer
+from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
+from hlo.shape import ELEMENT_TYPES, AnyShape, TupleShape, dtype, leaves
+from indexing.map import IndexingMap
+from indexing.op import Array, BinaryOp, NullaryOp, UnaryOp, every_element
+from indexing.ops.random_bits import philox, three_fry
+
+
+@op(
+    "rng",
+    samples=[
+        "f32[3,5] rng(f32[] low, f32[] high), distribution=rng_uniform",
+        "f32[2,3] rng(f32[] mean, f32[] deviation), distribution=rng_normal",
+        "s32[4] rng(s32[] low, s32[] high), distribution=rng_uniform",
+        "f32[] rng(f32[] low, f32[] high), distribution=rng_uniform",
+        "f32[0,3] rng(f32[] low, f32[] high), distribution=rng_uniform",
+    ],
+)
+class Rng(BinaryOp):
+    """Random numbers in ``[left, right)``, or with mean `left` and standard deviation `right`.
+
+    Each run of a program gives other ones; the kernel always gives the same.
+    """
+
+    shape: Shape = declared()
+    distribution: str = attribute(enum("rng_uniform", "rng_normal"))
+
+    @constraint("C1", "the parameters are scalars of the result's element type")
+    def has_parameters(self, left: Shape, right: Shape) -> Fault:
+        for number, shape in enumerate((left, right)):
+            if shape.rank or shape.element_type != self.shape.element_type:
+                return Fault(f"operand {number} is {shape}, the result {self.shape}", number)
+        return HOLDS
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        return self.shape.with_layout(None)
+
+    def output_to_input(
+        self, out: Shape, left: Shape, right: Shape
+    ) -> tuple[IndexingMap, IndexingMap]:
+        parameter = IndexingMap.over(out, lambda i: [])
+        return parameter, parameter
+
+    def input_to_output(
+        self, out: Shape, left: Shape, right: Shape
+    ) -> tuple[IndexingMap, IndexingMap]:
+        every = every_element(left, out)
+        return every, every
+
+    def kernel(self, left: Array, right: Array) -> Array:
+        random = np.random.default_rng(0)
+        kind = dtype(self.shape.element_type)
+        with np.errstate(all="ignore"):
+            if self.distribution == "rng_normal":
+                values = random.standard_normal(self.shape.dims) * right + left
+            else:
+                share = random.random(self.shape.dims)
+                values = left + share * (right.astype(np.float64) - left)
+                if ELEMENT_TYPES[self.shape.element_type].kind != "floating":
+                    values = np.floor(values)
+            return np.asarray(values).astype(kind)
+
+
+@op(
+    "rng-bit-generator",
+    samples=[
+        "(u64[2], u32[3,5]) rng-bit-generator(u64[2] state), algorithm=rng_three_fry",
+        "(u64[2], u32[]) rng-bit-generator(u64[2] state), algorithm=rng_three_fry",
+        "(u64[3], u64[3]) rng-bit-generator(u64[3] state), algorithm=rng_philox",
+        "(u64[2], u8[7]) rng-bit-generator(u64[2] state), algorithm=rng_default",
+        "u16[3,2] rng-bit-generator(u64[2] state), algorithm=rng_three_fry",
+    ],
+)
+class RngBitGenerator(UnaryOp):
+    """The next state, and random bits made from the state; or the bits alone, if it is an array.
+
+    The algorithm ``rng_default`` is the backend's choice; the kernel's is Philox, as XLA's on CPU.
+    """
+
+    shape: AnyShape = declared(any_shape=True)
+    algorithm: str = attribute(enum("rng_default", "rng_three_fry", "rng_philox"))
+
+    @constraint("C1", "the state is u64[2], or for Philox u64[3]; rng_default takes any")
+    def has_state(self, operand: Shape) -> Fault:
+        longest = 2 if self.algorithm == "rng_three_fry" else 3
+        is_state = operand.element_type == "u64" and operand.rank == 1
+        if self.algorithm == "rng_default" or (is_state and 2 <= operand.dims[0] <= longest):
+            return HOLDS
+        return Fault(f"it is {operand}", 0)
+
+    @constraint("C2", "the result is the next state and an array of integers, or just the array")
+    def has_result(self, operand: Shape) -> Fault:
+        match self.shape:
+            case Shape() as bits:
+                state = operand
+            case TupleShape((Shape() as state, Shape() as bits)):
+                pass
+            case _:
+                return Fault(f"it is {self.shape}")
+        is_integer = ELEMENT_TYPES[bits.element_type].kind in ("integral", "unsigned")
+        return HOLDS if state.compatible(operand) and is_integer else Fault(f"it is {self.shape}")
+
+    def infer_shape(self, operand: Shape) -> AnyShape:
+        return self.shape
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
+        return every_element(out, operand).with_grade("may")
+
+    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
+        return every_element(operand, out).with_grade("may")
+
+    def kernel(self, operand: Array) -> Any:
+        generate = three_fry if self.algorithm == "rng_three_fry" else philox
+        shape = leaves(self.shape)[-1][1]
+        assert isinstance(shape, Shape)  # C2 holds
+        state, bits = generate(operand, shape.dims, dtype(shape.element_type))
+        return (state, bits) if isinstance(self.shape, TupleShape) else bits
+
+
+@op(
+    "rng-get-and-update-state",
+    samples=["u64[2] rng-get-and-update-state(), delta=3"],
+)
+class RngGetAndUpdateState(NullaryOp):
+    """The state of the program's random number generator, which then counts `delta` further."""
+
+    shape: Shape = declared()
+    delta: int = attribute(integer)
+
+    @constraint("C1", "the result is u64[2]")
+    def has_state(self) -> Fault:
+        if (self.shape.element_type, self.shape.dims) == ("u64", (2,)):
+            return HOLDS
+        return Fault(f"it is {self.shape}")
+
+    def infer_shape(self) -> Shape:
+        return self.shape.with_layout(None)
+
+    def kernel(self) -> Any:
+        raise TypeError("the state of the random number generator is no value of the program")

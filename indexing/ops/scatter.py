@@ -1,0 +1,305 @@
+"""Scatter: windows of the updates are combined with the operand, at places that the indices say.
+
+An update goes where a gather with the same dimension numbers would read, but for one thing: start
+indices are not clamped. A window that does not lie inside of the operand is skipped, all of it.
+
+Source: XLA ``docs/operation_semantics.md``, "Scatter", for the dimension numbers, which are those
+of "Gather" under other names; ``xla/service/scatter_expander.cc``, ``CheckIndexValidity``, for
+windows that do not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from hlo.attributes import boolean, computation, int_list, integer
+from hlo.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    Signature,
+    attribute,
+    constraint,
+    count_fault,
+    dimensions_fault,
+    op,
+    signature,
+)
+from hlo.shape import TupleShape, dtype
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, Entry, VariadicOp, placed
+from indexing.ops.gather import Gather
+from indexing.ops.numerics import limits
+from simplifier.constraints import Constraint
+
+Sizes = tuple[int, ...]
+
+_NAMES: Final = {
+    "offset_dims": "update_window_dims",
+    "collapsed_slice_dims": "inserted_window_dims",
+    "start_index_map": "scatter_dims_to_operand_dims",
+    "operand_batching_dims": "input_batching_dims",
+    "start_indices_batching_dims": "scatter_indices_batching_dims",
+}
+
+
+@op(
+    "scatter",
+    samples=[
+        "f32[6,3] scatter(f32[6,3] p, s32[2] i, f32[2,3] u), update_window_dims={1}, "
+        "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, "
+        "to_apply=add",
+        "f32[4,5] scatter(f32[4,5] p, s32[2,2] i, f32[2,2,3] u), update_window_dims={1,2}, "
+        "inserted_window_dims={}, scatter_dims_to_operand_dims={1,0}, index_vector_dim=1, "
+        "to_apply=add",
+        "f32[4,3,2] scatter(f32[4,3,2] p, s8[2,3] i, f32[2,2] u), update_window_dims={1}, "
+        "inserted_window_dims={1,0}, scatter_dims_to_operand_dims={2,0,1}, index_vector_dim=1, "
+        "to_apply=add",
+        "f32[3,5,2] scatter(f32[3,5,2] p, s32[1,2,3] i, f32[2,2,3] u), update_window_dims={0}, "
+        "inserted_window_dims={1}, scatter_dims_to_operand_dims={1}, input_batching_dims={0}, "
+        "scatter_indices_batching_dims={2}, index_vector_dim=0, to_apply=add",
+        "(f32[5], s32[5]) scatter(f32[5] p, s32[5] q, u8[2,1] i, f32[2,2] u, s32[2,2] v), "
+        "update_window_dims={1}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, "
+        "index_vector_dim=1, to_apply=add_both",
+        "f32[3,3] scatter(f32[3,3] p, s32[1] i, f32[3,2] u), update_window_dims={0,1}, "
+        "inserted_window_dims={}, scatter_dims_to_operand_dims={0}, index_vector_dim=0, "
+        "to_apply=add",
+        "f32[3] scatter(f32[3] p, s32[0,1] i, f32[0] u), update_window_dims={}, "
+        "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, "
+        "to_apply=add",
+        "f32[] scatter(f32[] p, s32[2,0] i, f32[2] u), update_window_dims={}, "
+        "inserted_window_dims={}, scatter_dims_to_operand_dims={}, index_vector_dim=1, "
+        "to_apply=add",
+    ],
+)
+class Scatter(VariadicOp):
+    """``out[place(u)] = to_apply(out[place(u)], updates[u])`` for each update with a place.
+
+    Operands are n arrays, the indices, and n arrays of updates. The order of updates that have the
+    same place is not defined.
+    """
+
+    least: ClassVar[int] = 3
+    update_window_dims: tuple[int, ...] = attribute(int_list)
+    inserted_window_dims: tuple[int, ...] = attribute(int_list)
+    scatter_dims_to_operand_dims: tuple[int, ...] = attribute(int_list)
+    input_batching_dims: tuple[int, ...] = attribute(int_list, default=())
+    scatter_indices_batching_dims: tuple[int, ...] = attribute(int_list, default=())
+    index_vector_dim: int = attribute(integer)
+    indices_are_sorted: bool = attribute(boolean, default=False)
+    unique_indices: bool = attribute(boolean, default=False)
+    to_apply: str = attribute(computation)
+
+    # ------------------------------------------------------------ rules
+
+    @signature("to_apply")
+    def combines(self, *operands: Shape) -> Signature:
+        return Signature.folding(operands[: len(operands) // 2])
+
+    @constraint("C1", "operands are n arrays of equal sizes, indices, n updates of equal sizes")
+    def has_updates(self, *operands: Shape) -> Fault:
+        if len(operands) % 2 == 0:
+            return Fault(f"{len(operands)} operands are given", help="give each array its updates")
+        half = len(operands) // 2
+        for number, shape in enumerate(operands):
+            first = 0 if number < half else half + 1
+            if number != half and shape.dims != operands[first].dims:
+                label = f"operand {number} is {shape.with_layout(None)}, operand {first} is"
+                return Fault(f"{label} {operands[first].with_layout(None)}", number)
+        for number, updates in enumerate(operands[half + 1 :]):
+            if updates.element_type != operands[number].element_type:
+                label = f"the updates of {operands[number].element_type} are {updates.element_type}"
+                return Fault(label, half + 1 + number)
+        return HOLDS
+
+    @constraint("C2", "each operand dimension is a window's, an inserted or a batching one")
+    def names_dimensions(self, *operands: Shape) -> Fault:
+        array, updates = operands[0], operands[-1]
+        gone = (*self.inserted_window_dims, *self.input_batching_dims)
+        wanted = array.rank - len(gone)
+        at = "update_window_dims"
+        return (
+            dimensions_fault(gone, array.rank, "inserted_window_dims")
+            or dimensions_fault(self.update_window_dims, updates.rank, at)
+            or count_fault(self.update_window_dims, wanted, "windowed operand dimension", at)
+        )
+
+    @constraint("C3", "the window of an update is not larger than the operand in any dimension")
+    def fits(self, *operands: Shape) -> Fault:
+        array, half = operands[0], len(operands) // 2
+        for k, taken in enumerate(self._window(array.rank, operands[-1].dims)):
+            if k in self._windowed(array.rank) and taken > array.dims[k]:
+                label = f"size {taken} does not fit into dimension {k}, whose size is"
+                return Fault(f"{label} {array.dims[k]}", half + 1)
+        return HOLDS
+
+    @constraint("C4", "the indices are integers")
+    def has_integers(self, *operands: Shape) -> Fault:
+        return self._fault(Gather.has_integers, operands)
+
+    @constraint("C5", "0 <= index_vector_dim <= rank(indices)")
+    def has_vector(self, *operands: Shape) -> Fault:
+        return self._fault(Gather.has_vector, operands)
+
+    @constraint("C6", "scatter_dims_to_operand_dims has a dimension for each index component")
+    def maps_starts(self, *operands: Shape) -> Fault:
+        return self._fault(Gather.maps_starts, operands)
+
+    @constraint("C7", "batching dimensions come in pairs of the same size, none with a start index")
+    def pairs_batching(self, *operands: Shape) -> Fault:
+        return self._fault(Gather.pairs_batching, operands)
+
+    @constraint("C8", "the updates have a window for each index vector")
+    def has_windows(self, *operands: Shape) -> Fault:
+        half = len(operands) // 2
+        updates, indices = operands[-1], operands[half]
+        kept = [n for k, n in enumerate(updates.dims) if k not in self.update_window_dims]
+        wanted = [n for k, n in enumerate(indices.dims) if k != self.index_vector_dim]
+        if kept == wanted:
+            return HOLDS
+        return Fault(f"they have sizes {kept} beside the window's, the indices {wanted}", half + 1)
+
+    def _fault(
+        self, rule: Callable[[Gather, Shape, Shape], Fault], operands: tuple[Shape, ...]
+    ) -> Fault:
+        """How the gather with these dimension numbers breaks a rule, in our words."""
+        half = len(operands) // 2
+        fault = rule(self._gather(operands), operands[0], operands[half])
+        label = fault.label
+        for theirs, ours in _NAMES.items():
+            label = label.replace(theirs, ours)
+        at = half if fault.at == 1 else fault.at
+        return Fault(label, _NAMES.get(at, at) if isinstance(at, str) else at, fault.help)
+
+    # ------------------------------------------------------------ which dimension is which
+
+    def _gather(self, operands: tuple[Shape, ...]) -> Gather:
+        """The gather that reads where the updates go."""
+        return Gather(
+            offset_dims=tuple(sorted(self.update_window_dims)),
+            collapsed_slice_dims=self.inserted_window_dims,
+            start_index_map=self.scatter_dims_to_operand_dims,
+            operand_batching_dims=self.input_batching_dims,
+            start_indices_batching_dims=self.scatter_indices_batching_dims,
+            index_vector_dim=self.index_vector_dim,
+            slice_sizes=self._window(operands[0].rank, operands[-1].dims),
+        )
+
+    def _windowed(self, rank: int) -> list[int]:
+        """Operand dimensions that are window dimensions of the updates, in order."""
+        gone = {*self.inserted_window_dims, *self.input_batching_dims}
+        return [k for k in range(rank) if k not in gone]
+
+    def _window(self, rank: int, updates: tuple[int, ...]) -> tuple[int, ...]:
+        """The size of an update's window in each dimension of the operand."""
+        sizes = [updates[k] for k in sorted(self.update_window_dims)]
+        taken = dict(zip(self._windowed(rank), sizes, strict=True))
+        return tuple([taken.get(k, 1) for k in range(rank)])
+
+    def _batched(self) -> dict[int, int]:
+        """Batching dimensions of the indices, by those of the operand."""
+        pairs = zip(self.input_batching_dims, self.scatter_indices_batching_dims, strict=True)
+        return dict(pairs)
+
+    # ------------------------------------------------------------ shape, maps, kernel
+
+    def infer_shape(self, *operands: Shape) -> Shape | TupleShape:
+        arrays = [shape.with_layout(None) for shape in operands[: len(operands) // 2]]
+        return arrays[0] if len(arrays) == 1 else TupleShape(tuple(arrays))
+
+    def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
+        half = len(operands) // 2
+        indices, updates = operands[half], operands[-1]
+        found, _ = self._gather(operands).input_to_output(updates, operands[0], indices)
+        base = IndexingMap.identity(out).with_grade("may")  # an update may take its place
+        read: Entry = self._read_indices(operands) if updates.size else ()
+        return [*[base] * half, read, *[_unclamped(found, half, indices)] * half]
+
+    def input_to_output(self, out: Shape, *operands: Shape) -> list[Entry]:
+        half = len(operands) // 2
+        indices, updates = operands[half], operands[-1]
+        found, _ = self._gather(operands).output_to_input(updates, operands[0], indices)
+        base = IndexingMap.identity(out).with_grade("may")
+        written: Entry = self._written_by_indices(operands) if updates.size else ()
+        return [*[base] * half, written, *[_unclamped(found, half, indices)] * half]
+
+    def _read_indices(self, operands: tuple[Shape, ...]) -> IndexingMap:
+        """All index vectors of the batch: any of them may say that its window is here."""
+        array, indices = operands[0], operands[len(operands) // 2]
+        i, batched = dims(array), self._batched()
+        free = [k for k in range(indices.rank) if k not in batched.values()]
+        s = ranges(*[indices.dims[k] for k in free])
+        fixed = [(n, i[k]) for k, n in batched.items()]
+        return IndexingMap.of(
+            i,
+            placed(indices.rank, [*fixed, *zip(free, s, strict=True)]),
+            ranges=s,
+            constraints=[Constraint(i[k].as_expr(), 0, n - 1) for k, n in self._unmoved(operands)],
+        )
+
+    def _written_by_indices(self, operands: tuple[Shape, ...]) -> IndexingMap:
+        """Wherever the window may be, if this index is another one."""
+        array, indices = operands[0], operands[len(operands) // 2]
+        g, batched = dims(indices), self._batched()
+        extents = {k: array.dims[k] for k in self.scatter_dims_to_operand_dims}
+        extents |= dict(self._unmoved(operands))
+        s = ranges(*extents.values())
+        fixed = [(k, g[n]) for k, n in batched.items()]
+        place = placed(array.rank, [*fixed, *zip(extents, s, strict=True)])
+        return IndexingMap.of(g, place, ranges=s)
+
+    def _unmoved(self, operands: tuple[Shape, ...]) -> list[tuple[int, int]]:
+        """Dimensions in which no index moves the window, and its size there: it begins at 0."""
+        sizes = enumerate(self._window(operands[0].rank, operands[-1].dims))
+        moved = {*self.scatter_dims_to_operand_dims, *self.input_batching_dims}
+        return [(k, n) for k, n in sizes if k not in moved]
+
+    def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
+        half = len(operands) // 2
+        arrays = [array.copy() for array in operands[:half]]
+        sizes = self._window(arrays[0].ndim, operands[-1].shape)
+        windows = sorted(self.update_window_dims)
+        batch = [k for k in range(operands[-1].ndim) if k not in windows]
+        updates = [array.transpose(*batch, *windows) for array in operands[half + 1 :]]
+        vectors = operands[half]
+        if self.index_vector_dim == vectors.ndim:
+            vectors = vectors[..., None]
+        vectors = np.moveaxis(vectors, self.index_vector_dim, -1)
+        for position in np.ndindex(*vectors.shape[:-1]):
+            place = self._place(arrays[0].shape, sizes, position, vectors[position])
+            if place is None:
+                continue
+            old = [array[place] for array in arrays]
+            new = to_apply(*old, *[array[position].reshape(sizes) for array in updates])
+            for array, value in zip(arrays, new if half > 1 else [new], strict=True):
+                array[place] = value
+        return tuple(arrays) if half > 1 else arrays[0]
+
+    def _place(
+        self, shape: Sizes, window: Sizes, position: Sizes, vector: Array
+    ) -> tuple[slice, ...] | None:
+        """Where the window for a position of the indices is; None if it does not fit."""
+        start = [0] * len(shape)
+        for k, n in self._batched().items():
+            start[k] = position[n - (n > self.index_vector_dim)]
+        for k, value in zip(self.scatter_dims_to_operand_dims, vector, strict=True):
+            start[k] = int(value)
+        if any(not 0 <= f <= n - w for f, n, w in zip(start, shape, window, strict=True)):
+            return None
+        return tuple([slice(f, f + w) for f, w in zip(start, window, strict=True)])
+
+
+def _unclamped(found: IndexingMap, source: int, indices: Shape) -> IndexingMap:
+    """`found`, whose runtime variables have the values of the indices (operand `source`) as they
+    are.
+
+    Their bounds stay: with any other value the window does not fit, and nothing is updated.
+    """
+    every = limits(dtype(indices.element_type))
+    return replace(
+        found, runtime=tuple([replace(rt, source=source, clamp=every) for rt in found.runtime])
+    )

@@ -1,0 +1,154 @@
+"""Sort and topk: where an element of the result comes from depends on all values along a dimension.
+
+Source: XLA ``docs/operation_semantics.md``, "Sort" and "TopK".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cmp_to_key
+from typing import Any
+
+import numpy as np
+
+from hlo.attributes import boolean, computation, int_list, integer
+from hlo.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    Signature,
+    attribute,
+    constraint,
+    dimensions_fault,
+    op,
+    signature,
+)
+from hlo.shape import TupleShape
+from indexing.map import IndexingMap, dims, ranges
+from indexing.op import Array, UnaryOp, VariadicOp
+from indexing.ops.numerics import is_integer, total_order
+
+
+def along(start: Shape, end: Shape, dimension: int) -> IndexingMap:
+    """Each element of a tensor to all those of another that differ along `dimension` at most.
+
+    >>> print(along(Shape("f32", (3, 2)), Shape("f32", (3, 9)), 1))
+    (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 2], d1 in [0, 1], s0 in [0, 8]
+    """
+    i, s = dims(start), ranges(end.dims[dimension])
+    place = [s[0] if k == dimension else d for k, d in enumerate(i)]
+    return IndexingMap.of(i, place, ranges=s, grade="may")
+
+
+@op(
+    "sort",
+    samples=[
+        "f32[3,5] sort(f32[3,5] p), dimensions={1}, to_apply=less_than",
+        "(s32[3,2,1], f32[3,2,1]) sort(s32[3,2,1] p, f32[3,2,1] q), dimensions={0}, "
+        "is_stable=true, to_apply=first_less_than",
+        "f32[1] sort(f32[1] p), dimensions={0}, to_apply=less_than",
+        "f32[2,0] sort(f32[2,0] p), dimensions={1}, to_apply=less_than",
+    ],
+)
+class Sort(VariadicOp):
+    """The operands' elements along one dimension, so that ``to_apply(later, earlier)`` never holds.
+
+    All operands are sorted alike: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
+    """
+
+    dimensions: tuple[int, ...] = attribute(int_list)
+    is_stable: bool = attribute(boolean, default=False)
+    to_apply: str = attribute(computation)
+
+    @signature("to_apply")
+    def compares(self, *operands: Shape) -> Signature:
+        scalars = [operand.with_dims(()) for operand in operands]
+        return Signature(tuple([s for s in scalars for _ in range(2)]), Shape("pred", ()))
+
+    @constraint("C1", "the operands have the same dimensions")
+    def same_dims(self, *operands: Shape) -> Fault:
+        for number, operand in enumerate(operands):
+            if operand.dims != operands[0].dims:
+                label = f"operand {number} is {operand.with_layout(None)}, operand 0 is"
+                return Fault(f"{label} {operands[0].with_layout(None)}", number)
+        return HOLDS
+
+    @constraint("C2", "dimensions is one dimension of the operands")
+    def names_dimension(self, *operands: Shape) -> Fault:
+        if len(self.dimensions) != 1:
+            return Fault(f"{len(self.dimensions)} dimensions are given", "dimensions")
+        return dimensions_fault(self.dimensions, operands[0].rank)
+
+    def infer_shape(self, *operands: Shape) -> Shape | TupleShape:
+        arrays = tuple([operand.with_layout(None) for operand in operands])
+        return arrays[0] if len(arrays) == 1 else TupleShape(arrays)
+
+    def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
+        return [along(out, out, self.dimensions[0])] * len(operands)
+
+    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
+        return [along(out, out, self.dimensions[0])] * len(operands)
+
+    def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
+        arrays = [operand.copy() for operand in operands]
+        rows = [np.moveaxis(array, self.dimensions[0], -1) for array in arrays]
+        for place in np.ndindex(*rows[0].shape[:-1]):
+            lines = [row[place] for row in rows]
+            order = _order(lines, to_apply)
+            for row, line in zip(rows, lines, strict=True):
+                row[place] = line[order]
+        return tuple(arrays) if len(arrays) > 1 else arrays[0]
+
+
+def _order(lines: list[Array], is_before: Callable[..., Any]) -> list[int]:
+    """The places of elements that go together, stably sorted."""
+
+    def compared(a: int, b: int) -> int:
+        forth = is_before(*[line[k] for line in lines for k in (a, b)])
+        back = is_before(*[line[k] for line in lines for k in (b, a)])
+        return int(bool(back)) - int(bool(forth))
+
+    return sorted(range(len(lines[0])), key=cmp_to_key(compared))
+
+
+@op(
+    "topk",
+    samples=[
+        "(f32[3,2], s32[3,2]) topk(f32[3,5] p), k=2, largest=true",
+        "(s16[3], s32[3]) topk(s16[3] p), k=3, largest=false",
+        "(u8[2,0], s32[2,0]) topk(u8[2,3] p), k=0",
+    ],
+)
+class TopK(UnaryOp):
+    """The `k` largest (or smallest) elements of the last dimension in order, and where they are."""
+
+    k: int = attribute(integer)
+    largest: bool = attribute(boolean, default=True)
+
+    @constraint("C1", "the operand has a dimension with k elements or more, its last one")
+    def has_elements(self, operand: Shape) -> Fault:
+        if not operand.rank:
+            return Fault("the operand is a scalar", 0)
+        if 0 <= self.k <= operand.dims[-1]:
+            return HOLDS
+        return Fault(f"the last dimension has size {operand.dims[-1]}", "k")
+
+    def infer_shape(self, operand: Shape) -> TupleShape:
+        values = operand.with_dims([*operand.dims[:-1], self.k])
+        return TupleShape((values, values.with_element_type("s32")))
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
+        return along(out, operand, out.rank - 1)
+
+    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
+        return along(operand, out, out.rank - 1)
+
+    def kernel(self, operand: Array) -> tuple[Array, Array]:
+        keys = operand if is_integer(operand) else total_order(operand)
+        if self.largest:
+            keys = np.flip(keys, -1)
+        order = np.argsort(keys, -1, kind="stable")
+        if self.largest:  # equal ones stay in order
+            order = operand.shape[-1] - 1 - np.flip(order, -1)
+        places = order[..., : self.k]
+        return np.take_along_axis(operand, places, -1), places.astype(np.int32)

@@ -1,0 +1,372 @@
+"""Ops that carry values to and from elsewhere: the host, another device, another memory.
+
+They are put in order by tokens, which hold no elements: nothing is read of a token. What comes from
+elsewhere reads nothing of the program, and what goes there is read by nothing in it.
+
+Sources: XLA ``docs/operation_semantics.md``, "AfterAll", "Infeed", "Outfeed", "Recv" and "Send";
+``xla/service/hlo_verifier.cc`` for the shapes of what is begun and what is done.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hlo.attributes import boolean, integer, raw, string
+from hlo.attributes import shape as shape_kind
+from hlo.module import Instruction
+from hlo.op import HOLDS, Fault, attribute, constraint, declared, op
+from hlo.shape import AnyShape, OpaqueShape, Shape, TupleShape, leaves
+from indexing.access import Path, Unknown
+from indexing.calling import CallingOp, Summaries
+from indexing.map import IndexingMap
+from indexing.op import Entry, RoutingOp, UnaryOp
+from indexing.ops.structure import Barrier
+from indexing.steps import Step, identity
+
+TOKEN = OpaqueShape("token")
+CONTEXT = Shape("u32", ())
+
+
+def _token_fault(operands: tuple[AnyShape, ...], number: int) -> Fault:
+    """The fault of operand `number` not being a token."""
+    if operands[number] == TOKEN:
+        return HOLDS
+    return Fault(f"operand {number} is {operands[number]}", number)
+
+
+class EndpointOp(CallingOp):
+    """An op that meets the world outside of the program: no kernel can say what it gives.
+
+    A leaf of its result is a leaf of an operand, as it is, or comes from outside.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def origin(self, path: Path) -> tuple[int, Path] | None:
+        """The operand, and the path in it, that the leaf at `path` is; None: it is from outside."""
+
+    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+        origin = self.origin(output)
+        if origin:
+            operand, path = origin
+            yield Step(operand, path, output, identity((instruction, output)))
+
+
+class SinkOp(EndpointOp):
+    """An op that gives nothing but a token, or what comes from outside."""
+
+    __slots__ = ()
+
+    def origin(self, path: Path) -> None:
+        return None
+
+
+# ---------------------------------------------------------------- tokens
+
+
+@op(
+    "after-all",
+    samples=["token[] after-all()", "token[] after-all(token[] p, f32[2,3] q)"],
+)
+class AfterAll(SinkOp):
+    """A token that waits for all operands."""
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return TOKEN
+
+
+@op(
+    "add-dependency",
+    samples=[
+        "f32[2,3] add-dependency(f32[2,3] p, token[] t)",
+        "(f32[2], (s32[], token[])) add-dependency((f32[2], (s32[], token[])) p, token[] t)",
+    ],
+)
+class AddDependency(RoutingOp):
+    """The first operand, once the second one is there."""
+
+    least: ClassVar[int] = 2
+    most: ClassVar[int | None] = 2
+
+    def infer_shape(self, data: AnyShape, token: AnyShape) -> AnyShape:
+        return data
+
+    def route(self, path: Path) -> tuple[int, Path]:
+        return 0, path
+
+    def route_back(self, operand: int, path: Path) -> Path | None:
+        return None if operand else path
+
+    def kernel(self, data: Any, token: Any) -> Any:
+        return data
+
+
+@op(
+    "domain",
+    samples=[
+        "(f32[2], token[]) domain((f32[2], token[]) p), "
+        'domain={kind="sharding", entry={maximal device=0}, exit={maximal device=1}}'
+    ],
+)
+class Domain(Barrier):
+    """The operand, at the edge of a part of the program with another sharding."""
+
+    domain: str = attribute(raw, default="")
+
+
+# ---------------------------------------------------------------- the host
+
+
+@op(
+    "infeed",
+    samples=[
+        "(f32[2,3], token[]) infeed(token[] t)",
+        '((s32[], pred[5]), token[]) infeed(token[] t), infeed_config="abc"',
+    ],
+)
+class Infeed(SinkOp):
+    """Data from the host, and a token."""
+
+    most: ClassVar[int | None] = 1
+    shape: AnyShape = declared(any_shape=True)
+    infeed_config: str = attribute(string, default="")
+
+    @constraint("C1", "the operand is a token")
+    def has_token(self, *operands: AnyShape) -> Fault:
+        return _token_fault(operands, 0) if operands else HOLDS
+
+    @constraint("C2", "the result is the data and a token")
+    def gives_data(self, *operands: AnyShape) -> Fault:
+        match self.shape:
+            case TupleShape((_, token)) if token == TOKEN:
+                return HOLDS
+        return Fault(f"it is {self.shape}", help=f"write ({self.shape}, token[])")
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return self.shape
+
+
+@op(
+    "outfeed",
+    samples=[
+        "token[] outfeed(f32[2,3] p, token[] t)",
+        "token[] outfeed((f32[2], s32[]) p, token[] t), outfeed_shape=(f32[2], s32[]), "
+        'outfeed_config="abc"',
+    ],
+)
+class Outfeed(SinkOp):
+    """Data to the host."""
+
+    least: ClassVar[int] = 2
+    most: ClassVar[int | None] = 2
+    outfeed_shape: AnyShape | None = attribute(shape_kind, default=None)
+    outfeed_config: str = attribute(string, default="")
+
+    @constraint("C1", "the second operand is a token")
+    def has_token(self, *operands: AnyShape) -> Fault:
+        return _token_fault(operands, 1)
+
+    @constraint("C2", "the first operand has the outfeed's shape")
+    def has_data(self, *operands: AnyShape) -> Fault:
+        if self.outfeed_shape is None or operands[0].compatible(self.outfeed_shape):
+            return HOLDS
+        return Fault(f"the operand is {operands[0]}", "outfeed_shape")
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return TOKEN
+
+
+# ---------------------------------------------------------------- another device
+
+
+@op(
+    "send",
+    samples=[
+        "(f32[2,3], u32[], token[]) send(f32[2,3] p, token[] t), channel_id=7",
+        "((f32[2], s32[]), u32[], token[]) send((f32[2], s32[]) p, token[] t), "
+        "is_host_transfer=true",
+    ],
+)
+class Send(EndpointOp):
+    """Begins to send data: the data, a context, and a token."""
+
+    least: ClassVar[int] = 2
+    most: ClassVar[int | None] = 2
+    channel_id: int | None = attribute(integer, default=None)
+    is_host_transfer: bool = attribute(boolean, default=False)
+
+    @constraint("C1", "the second operand is a token")
+    def has_token(self, *operands: AnyShape) -> Fault:
+        return _token_fault(operands, 1)
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return TupleShape((operands[0], CONTEXT, TOKEN))
+
+    def origin(self, path: Path) -> tuple[int, Path] | None:
+        return (0, path[1:]) if path[0] == 0 else None
+
+
+@op(
+    "recv",
+    samples=["(f32[2,3], u32[], token[]) recv(token[] t), channel_id=7, is_host_transfer=true"],
+)
+class Recv(SinkOp):
+    """Begins to receive data: a place for the data, a context, and a token."""
+
+    least: ClassVar[int] = 1
+    most: ClassVar[int | None] = 1
+    shape: AnyShape = declared(any_shape=True)
+    channel_id: int | None = attribute(integer, default=None)
+    is_host_transfer: bool = attribute(boolean, default=False)
+
+    @constraint("C1", "the operand is a token")
+    def has_token(self, *operands: AnyShape) -> Fault:
+        return _token_fault(operands, 0)
+
+    @constraint("C2", "the result is the data, a context and a token")
+    def gives_data(self, *operands: AnyShape) -> Fault:
+        return _begun_fault(self.shape, None)
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return self.shape
+
+
+def _begun_fault(shape: AnyShape, at: int | None) -> Fault:
+    """The fault of not being ``(data, u32[], token[])``."""
+    match shape:
+        case TupleShape((_, context, token)) if CONTEXT.compatible(context) and token == TOKEN:
+            return HOLDS
+    return Fault(f"it is {shape}", at, "it is like (f32[2,3], u32[], token[])")
+
+
+@op(
+    "send-done",
+    samples=["token[] send-done((f32[2,3], u32[], token[]) s), channel_id=7"],
+)
+class SendDone(SinkOp):
+    """Waits until all is sent."""
+
+    least: ClassVar[int] = 1
+    most: ClassVar[int | None] = 1
+    channel_id: int | None = attribute(integer, default=None)
+    is_host_transfer: bool = attribute(boolean, default=False)
+
+    @constraint("C1", "the operand is what a send gives")
+    def has_begun(self, *operands: AnyShape) -> Fault:
+        return _begun_fault(operands[0], 0)
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return TOKEN
+
+
+@op(
+    "recv-done",
+    samples=[
+        "(f32[2,3], token[]) recv-done((f32[2,3], u32[], token[]) s), channel_id=7",
+        "((f32[2], s32[]), token[]) recv-done(((f32[2], s32[]), u32[], token[]) s)",
+    ],
+)
+class RecvDone(RoutingOp):
+    """The data that `recv` began to receive, and a token."""
+
+    least: ClassVar[int] = 1
+    most: ClassVar[int | None] = 1
+    channel_id: int | None = attribute(integer, default=None)
+    is_host_transfer: bool = attribute(boolean, default=False)
+
+    @constraint("C1", "the operand is what a recv gives")
+    def has_begun(self, operand: AnyShape) -> Fault:
+        return _begun_fault(operand, 0)
+
+    def infer_shape(self, operand: TupleShape) -> AnyShape:
+        data, _, token = operand.elements
+        return TupleShape((data, token))
+
+    def route(self, path: Path) -> tuple[int, Path]:
+        return 0, (path[0] * 2, *path[1:])
+
+    def route_back(self, operand: int, path: Path) -> Path | None:
+        return None if path[0] == 1 else (path[0] // 2, *path[1:])
+
+    def kernel(self, operand: tuple[Any, ...]) -> tuple[Any, Any]:
+        return operand[0], operand[2]
+
+
+# ---------------------------------------------------------------- another memory
+
+
+@op(
+    "copy-start",
+    samples=[
+        "(f32[2,3], f32[2,3]{0,1}, u32[]) copy-start(f32[2,3]{0,1} p)",
+        "(s8[], s8[], u32[]) copy-start(s8[] p), cross_program_prefetch_index=0",
+    ],
+)
+class CopyStart(UnaryOp):
+    """Begins a copy: the copy, the operand, and a context."""
+
+    cross_program_prefetch_index: int | None = attribute(integer, default=None)
+
+    def infer_shape(self, operand: Shape) -> TupleShape:
+        return TupleShape((operand.with_layout(None), operand, CONTEXT))
+
+    def output_to_input(self, out: Shape, operand: Shape, *, output: int = 0) -> Entry:
+        return IndexingMap.identity(out) if output < 2 else ()
+
+    def input_to_output(self, out: Shape, operand: Shape, *, output: int = 0) -> Entry:
+        return IndexingMap.identity(out) if output < 2 else ()
+
+    def kernel(self, operand: Any) -> tuple[Any, Any, Any]:
+        return operand.copy(), operand, np.zeros((), np.uint32)
+
+
+@op("copy-done", samples=["f32[2,3] copy-done((f32[2,3], f32[2,3], u32[]) s)"])
+class CopyDone(RoutingOp):
+    """The copy that `copy-start` began."""
+
+    least: ClassVar[int] = 1
+    most: ClassVar[int | None] = 1
+
+    @constraint("C1", "the operand is what a copy-start gives")
+    def has_begun(self, operand: AnyShape) -> Fault:
+        match operand:
+            case TupleShape((_, _, context)) if CONTEXT.compatible(context):
+                return HOLDS
+        return Fault(f"it is {operand}", 0, "it is like (f32[2,3], f32[2,3], u32[])")
+
+    def infer_shape(self, operand: TupleShape) -> AnyShape:
+        return operand.elements[0]
+
+    def route(self, path: Path) -> tuple[int, Path]:
+        return 0, (0, *path)
+
+    def route_back(self, operand: int, path: Path) -> Path | None:
+        return path[1:] if path[0] == 0 else None
+
+    def kernel(self, operand: tuple[Any, ...]) -> Any:
+        return operand[0]
+
+
+# ---------------------------------------------------------------- nobody knows
+
+
+@op("shuffle", samples=["f32[2,3] shuffle(f32[2,3] p)"])
+class Shuffle(CallingOp):
+    """An opcode whose semantics nobody has published."""
+
+    shape: AnyShape = declared(any_shape=True)
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return self.shape
+
+    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+        reason = f"shuffle `{instruction.name}`: no published semantics of shuffle is known"
+        for number, operand in enumerate(instruction.operands):
+            for path, shape in leaves(operand.shape):
+                if isinstance(shape, Shape):
+                    yield Step(number, path, output, (), Unknown(reason, instruction))

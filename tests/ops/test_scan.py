@@ -1,0 +1,114 @@
+"""Scan: what its kernel reads is what the maps through its computation say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hlo
+from hlo import Instruction
+from indexing import input_to_output, output_to_input
+from indexing.access import Answer
+from tests.ops.samples import Array, Pair, related
+
+SLICE = "x = f32[2] parameter(0) c = f32[2] parameter(1)"
+TWO = "ROOT r = (f32[2], f32[2]) tuple"
+
+
+def total(x: Array, c: Array) -> tuple[Array, Array]:
+    return x + c, x + c
+
+
+# what one step does to a slice and to the carry, in HLO and in NumPy
+STEPS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "sums": (f"{SLICE} s = f32[2] add(x, c) {TWO}(s, s)", total),
+    "sums before": (f"{SLICE} s = f32[2] add(x, c) {TWO}(c, s)", lambda x, c: (c, x + c)),
+    "last": (f"{SLICE} {TWO}(x, x)", lambda x, c: (x, x)),
+    "one before": (f"{SLICE} {TWO}(c, x)", lambda x, c: (c, x)),
+    "first": (f"{SLICE} {TWO}(c, c)", lambda x, c: (c, c)),
+    "turned round": (
+        f"{SLICE} s = f32[2] add(x, c) t = f32[2] reverse(s), dimensions={{0}} {TWO}(x, t)",
+        lambda x, c: (x, (x + c)[::-1]),
+    ),
+    "the other element": (
+        f"{SLICE} s = f32[2] add(x, c) t = f32[2] reverse(x), dimensions={{0}} {TWO}(t, s)",
+        lambda x, c: (x[::-1], x + c),
+    ),
+}
+EXACT = {"sums", "sums before", "last", "first"}
+
+
+def scan(step: str, is_reverse: bool, count: int) -> Instruction:
+    """A scan along the second dimension."""
+    return hlo.parse(f"""
+    step {{ {STEPS[step][0]} }}
+    ENTRY e {{
+      p = f32[2,{count}] parameter(0)
+      z = f32[2] parameter(1)
+      ROOT r = (f32[2,{count}], f32[2]) scan(p, z), dimensions={{1}}, num_carries=1,
+        is_reverse={str(is_reverse).lower()}, to_apply=step
+    }}""").entry.root
+
+
+def moved(instruction: Instruction, step: str, operand: int, output: int) -> set[Pair]:
+    """Which elements of the output move when one of the operand is changed."""
+    op: Any = instruction.op
+    shapes: list[Any] = [o.shape for o in instruction.operands]
+    inputs = [np.arange(s.size, dtype=np.float32).reshape(s.dims) + 1 for s in shapes]
+    before = op.kernel(*inputs, to_apply=STEPS[step][1])[output]
+    found: set[Pair] = set()
+    for place in np.ndindex(*shapes[operand].dims):
+        changed = [array.copy() for array in inputs]
+        changed[operand][place] += 1000
+        after = op.kernel(*changed, to_apply=STEPS[step][1])[output]
+        found.update((tuple(map(int, i)), place) for i in np.argwhere(before != after))
+    return found
+
+
+def said(answer: Answer, number: int) -> set[Pair]:
+    return {pair for m in answer.maps[number] for pair in related(m, [])}
+
+
+@pytest.mark.parametrize("count", [0, 1, 4])
+@pytest.mark.parametrize("is_reverse", [False, True])
+@pytest.mark.parametrize("step", STEPS)
+def test_maps_say_what_the_kernel_reads(step: str, is_reverse: bool, count: int) -> None:
+    instruction = scan(step, is_reverse, count)
+    assert hlo.verify(instruction.module) == []
+    for output in (0, 1):
+        back = output_to_input(instruction, output)
+        for operand in (0, 1):
+            reads = said(back, operand)
+            needed = moved(instruction, step, operand, output)
+            assert needed <= reads
+            is_exact = all(m.grade == "exact" for m in back.maps[operand])
+            assert not is_exact or needed == reads
+            assert is_exact or step not in EXACT
+            writes = said(input_to_output(instruction, operand), output)
+            assert {(b, a) for a, b in writes} == reads
+
+
+def test_a_running_sum_reads_a_prefix() -> None:
+    (forth,) = output_to_input(scan("sums", False, 5)).maps[0]
+    assert str(forth) == (
+        "(d0, d1)[s0] -> (d0, s0), "
+        "domain: d0 in [0, 1], d1 in [0, 4], s0 in [0, 4], d1 - s0 in [0, 4]"
+    )
+    (back,) = output_to_input(scan("sums", True, 5)).maps[0]
+    assert str(back).endswith("d1 - s0 in [-4, 0]")
+
+
+def test_a_step_that_does_not_fit_is_unknown_and_says_why() -> None:
+    module = hlo.parse("""
+    step { x = f32[2] parameter(0) c = f32[2] parameter(1) ROOT r = (f32[2], f32[2]) tuple(x, c) }
+    ENTRY e {
+      p = f32[3,5] parameter(0)
+      z = f32[2] parameter(1)
+      ROOT r = (f32[3,5], f32[2]) scan(p, z), dimensions={1}, num_carries=1, to_apply=step
+    }""")
+    why, _ = output_to_input(module.entry.root).unknown
+    assert why is not None
+    assert str(why) == "scan `r`: a step of `step` has (f32[3], f32[2]), not (f32[2], f32[2])"

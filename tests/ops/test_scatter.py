@@ -1,0 +1,173 @@
+"""Scatter: any dimension numbers, windows that do not fit, and runtime variables that say so."""
+
+# ruff: noqa: E501 - a row is a line
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hlo
+from indexing import IndexingMap, input_to_output, output_to_input, to_parameters
+from tests.ops.samples import parse_sample
+from tests.ops.test_ops import check_inverse, check_reads
+from tests.oracles import fuzz
+
+Draw = Any
+SIZE = st.integers(1, 4)
+
+
+def ints(values: Any) -> str:
+    return ",".join(map(str, values))
+
+
+def array(sizes: Any, element_type: str = "f32") -> str:
+    return f"{element_type}[{ints(sizes)}]"
+
+
+@st.composite
+def scatters(draw: Draw) -> str:
+    """Any form: windowed, inserted and batching dimensions; the index vector is anywhere."""
+    kinds = draw(st.lists(st.sampled_from("wwib"), min_size=1, max_size=3))
+    sizes = [draw(SIZE) for _ in kinds]
+    taken = [draw(st.integers(1, n)) if k == "w" else 1 for n, k in zip(sizes, kinds, strict=True)]
+    places = {kind: [k for k, other in enumerate(kinds) if other == kind] for kind in "wib"}
+    starts = draw(st.permutations([k for k in range(len(kinds)) if kinds[k] != "b"]))
+    starts = starts[: draw(st.integers(0, len(starts)))]
+    batch = [*places["b"], *[None] * draw(st.integers(0, 1))]
+    batch = draw(st.permutations(batch))
+    batch_sizes = [sizes[k] if k is not None else draw(st.integers(1, 3)) for k in batch]
+    vector = draw(st.integers(0, len(batch)))
+    indices = list(batch_sizes)
+    if len(starts) != 1 or vector < len(batch) or draw(st.booleans()):
+        indices.insert(vector, len(starts))
+    shift = [k + (len(indices) > len(batch) and k >= vector) for k in range(len(batch))]
+    pairs = [(k, shift[place]) for place, k in enumerate(batch) if k is not None]
+    rank = len(batch) + len(places["w"])
+    windows = sorted(draw(st.permutations(range(rank)))[: len(places["w"])])
+    free, held = iter(batch_sizes), iter([taken[k] for k in places["w"]])
+    updates = [next(held) if k in windows else next(free) for k in range(rank)]
+    kind = draw(st.sampled_from(["s32", "u8"]))
+    return (
+        f"{array(sizes)} scatter({array(sizes)} p, {array(indices, kind)} i, {array(updates)} u), "
+        f"update_window_dims={{{ints(windows)}}}, inserted_window_dims={{{ints(places['i'])}}}, "
+        f"scatter_dims_to_operand_dims={{{ints(starts)}}}, "
+        f"input_batching_dims={{{ints(k for k, _ in pairs)}}}, "
+        f"scatter_indices_batching_dims={{{ints(n for _, n in pairs)}}}, "
+        f"index_vector_dim={vector}, to_apply=add"
+    )
+
+
+@fuzz(40)
+@given(scatters(), st.integers(0, 1 << 30))
+def test_random_scatters_read_as_their_maps_say(text: str, seed: int) -> None:
+    sample = parse_sample(text)
+    assert hlo.verify(sample.instruction.module) == []
+    if sum(math.prod(s.dims) for s in (*sample.outputs, *sample.arrays)) > 150:
+        return
+    random = np.random.default_rng(seed)
+    check_reads(sample, random, choices=1)
+    check_inverse(sample, random, choices=2)
+
+
+# ---------------------------------------------------------------- windows that do not fit
+
+
+def only(maps: tuple[IndexingMap, ...]) -> IndexingMap:
+    (found,) = maps
+    return found
+
+
+ROWS = (
+    "f32[6,3] scatter(f32[6,3] p, s32[2] i, f32[2,3] u), update_window_dims={1}, "
+    "inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add"
+)
+
+
+def test_an_update_goes_to_the_row_that_its_index_says() -> None:
+    scatter = parse_sample(ROWS).instruction
+    written = only(input_to_output(scatter, 2).maps[0])
+    assert str(written) == (
+        "(d0, d1){rt0} -> (rt0, d1), domain: d0 in [0, 1], d1 in [0, 2], rt0 in [0, 5]"
+    )
+    (row,) = written.runtime
+    assert row.source is scatter.operands[1]
+    assert str(written.source_map(row)) == "(d0, d1) -> (d0), domain: d0 in [0, 1], d1 in [0, 2]"
+    assert written.evaluate((1, 2), runtime=[4]) == (4, 2)
+    assert written.evaluate((1, 2), runtime=[6]) is None
+    assert written.evaluate((1, 2), runtime=[-1]) is None
+
+
+def test_an_index_is_not_clamped_into_the_operand() -> None:
+    """Its bounds are where the window fits; what it may be is all that its type holds."""
+    (row,) = only(output_to_input(parse_sample(ROWS).instruction).maps[2]).runtime
+    assert row.variable.bounds == (0, 5)
+    assert row.clamp == (-(2**31), 2**31 - 1)
+
+
+def test_a_window_without_room_still_depends_on_its_index() -> None:
+    """With any index but 0 there is no update: composition must not take it for a constant."""
+    module = hlo.parse("""
+    add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+    ENTRY e {
+      p = f32[3] parameter(0)  i = s32[1] parameter(1)  u = f32[3] parameter(2)
+      n = f32[3] negate(u)
+      s = f32[3] scatter(p, i, n), update_window_dims={0}, inserted_window_dims={},
+        scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=add
+      ROOT r = f32[3] reverse(s), dimensions={0}
+    }""")
+    found = only(to_parameters(module.entry.root).maps[2])
+    assert [rt.source for rt in found.runtime] == [module.entry["i"]]
+    assert found.evaluate((0,), runtime=[0]) == (2,)
+    assert found.evaluate((0,), runtime=[1]) is None
+
+
+def test_several_arrays_are_scattered_alike() -> None:
+    text = (
+        "(f32[5], s32[5]) scatter(f32[5] p, s32[5] q, s32[2,1] i, f32[2,2] u, s32[2,2] v), "
+        "update_window_dims={1}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, "
+        "index_vector_dim=1, to_apply=add_both"
+    )
+    sample = parse_sample(text)
+    arrays = [np.zeros(5, np.float32), np.zeros(5, np.int32)]
+    updates = [np.ones((2, 2), np.float32), np.full((2, 2), 10, np.int32)]
+    index = np.array([[3], [4]], np.int32)  # the second window sticks out: all of it is skipped
+    first, second = sample.run([*arrays, index, *updates])
+    assert first.tolist() == [0, 0, 0, 11, 11]
+    assert second.tolist() == [0, 0, 0, 11, 11]
+
+
+# ---------------------------------------------------------------- rules
+
+# fmt: off
+FAULTS = [
+    # what stands there          and what instead                rule  points at  says
+    (", f32[2,3] u",             ", f32[2,3] u, f32[2,3] v",     "C1", None,      "4 operands are given"),
+    ("f32[2,3] u",               "s32[2,3] u",                   "C1", None,      "the updates of f32 are s32"),
+    ("inserted_window_dims={0}", "inserted_window_dims={2}",     "C2", "{2}",     "2 is not below 2"),
+    ("update_window_dims={1}",   "update_window_dims={}",        "C2", "{}",      "0 instead of 1: one for each windowed operand dimension"),
+    ("update_window_dims={1}",   "update_window_dims={2}",       "C2", "{2}",     "2 is not below 2"),
+    ("f32[2,3] u",               "f32[2,4] u",                   "C3", None,      "size 4 does not fit into dimension 1, whose size is 3"),
+    ("s32[2] i",                 "f32[2] i",                     "C4", None,      "they are floating"),
+    ("index_vector_dim=1",       "index_vector_dim=2",           "C5", "2",       "the indices have 1 dimensions"),
+    ("operand_dims={0}",         "operand_dims={0,1}",           "C6", "{0,1}",   "2 instead of 1: one for each component of an index vector"),
+    ("operand_dims={0}",         "operand_dims={2}",             "C6", "{2}",     "2 is not below 2"),
+    ("index_vector_dim=1",       "scatter_indices_batching_dims={0}, index_vector_dim=1", "C7", "{0}", "1 instead of 0: one for each of input_batching_dims"),
+    ("f32[2,3] u",               "f32[5,3] u",                   "C8", None,      "they have sizes [5] beside the window's, the indices [2]"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("before, after, rule, at, label", FAULTS)
+def test_a_broken_rule_is_named_and_pointed_at(
+    before: str, after: str, rule: str, at: str | None, label: str
+) -> None:
+    assert before in ROWS
+    text = ROWS.replace(before, after, 1)
+    (error,) = hlo.verify(parse_sample(text).instruction.module)
+    assert f" {rule} does not hold: " in error.message
+    assert (error.span.text, error.label) == (at or f"out = {text}", label)

@@ -1,0 +1,93 @@
+"""Tokens, endpoints and copies: what goes through them, and what comes from elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo
+from hlo.shape import leaves
+from indexing import input_to_output, output_to_input, to_parameters
+from indexing.ops.transfers import EndpointOp
+from tests.ops.samples import parse_sample, samples_of
+
+# fmt: off
+ROUTES = [
+    # instruction                                                        leaf   is leaf of operand
+    ("(f32[2,3], u32[], token[]) send(f32[2,3] p, token[] t)",           0,     0),
+    ("(f32[2,3], u32[], token[]) send(f32[2,3] p, token[] t)",           1,     None),
+    ("(f32[2,3], u32[], token[]) send(f32[2,3] p, token[] t)",           2,     None),
+    ("(f32[2,3], u32[], token[]) recv(token[] t)",                       0,     None),
+    ("(f32[2,3], token[]) recv-done((f32[2,3], u32[], token[]) s)",      0,     0),
+    ("(f32[2,3], f32[2,3], u32[]) copy-start(f32[2,3] p)",               0,     0),
+    ("(f32[2,3], f32[2,3], u32[]) copy-start(f32[2,3] p)",               1,     0),
+    ("(f32[2,3], f32[2,3], u32[]) copy-start(f32[2,3] p)",               2,     None),
+    ("f32[2,3] copy-done((f32[2,3], f32[2,3], u32[]) s)",                0,     0),
+    ("f32[2,3] add-dependency(f32[2,3] p, token[] t)",                   0,     0),
+    ("(f32[2,3], token[]) infeed(token[] t)",                            0,     None),
+    ("token[] outfeed((f32[2,3], s32[]) p, token[] t)",                  0,     None),
+    ("token[] after-all(f32[2,3] p, token[] t)",                         0,     None),
+    ("token[] send-done((f32[2,3], u32[], token[]) s)",                  0,     None),
+]
+# fmt: on
+IDENTITY = "(d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]"
+
+
+@pytest.mark.parametrize("text, output, operand", ROUTES)
+def test_a_leaf_is_one_of_an_operand_or_comes_from_outside(
+    text: str, output: int, operand: int | None
+) -> None:
+    instruction = parse_sample(text).instruction
+    answer = output_to_input(instruction, output)
+    assert not any(answer.unknown)
+    for number, maps in enumerate(answer.maps):
+        assert list(map(str, maps)) == ([IDENTITY] if number == operand else [])
+    for number in range(len(instruction.operands)):
+        there = input_to_output(instruction, number)
+        assert not any(there.unknown)
+        wanted = [IDENTITY] if number == operand else []
+        assert list(map(str, there.maps[output])) == wanted
+
+
+@pytest.mark.parametrize("text", samples_of("send", "recv", "infeed", "outfeed", "after-all"))
+def test_an_endpoint_needs_no_kernel(text: str) -> None:
+    op = parse_sample(text).op
+    assert isinstance(op, EndpointOp)
+    assert not hasattr(op, "kernel")
+
+
+def test_a_copy_is_followed_from_its_end_to_the_operand() -> None:
+    module = hlo.parse("""
+    ENTRY e {
+      p = f32[2,3] parameter(0)
+      s = (f32[2,3], f32[2,3], u32[]) copy-start(p)
+      d = f32[2,3] copy-done(s)
+      k = token[] after-all(d)
+      ROOT r = f32[2,3] add-dependency(d, k)
+    }""")
+    assert hlo.verify(module) == []
+    assert list(map(str, to_parameters(module.entry.root).maps[0])) == [IDENTITY]
+
+
+def test_what_is_received_reads_nothing_of_what_is_sent() -> None:
+    module = hlo.parse("""
+    ENTRY e {
+      p = f32[2,3] parameter(0)
+      t = token[] after-all()
+      s = (f32[2,3], u32[], token[]) send(p, t), channel_id=1
+      u = token[] send-done(s), channel_id=1
+      r = (f32[2,3], u32[], token[]) recv(u), channel_id=2
+      d = (f32[2,3], token[]) recv-done(r), channel_id=2
+      ROOT x = f32[2,3] get-tuple-element(d), index=0
+    }""")
+    assert hlo.verify(module) == []
+    answer = to_parameters(module.entry.root)
+    assert answer.maps == ((),)
+    assert answer.unknown == (None,)
+
+
+def test_nobody_knows_what_a_shuffle_reads() -> None:
+    instruction = parse_sample("f32[2,3] shuffle(f32[2,3] p)").instruction
+    (why,) = output_to_input(instruction).unknown
+    assert str(why) == "shuffle `out`: no published semantics of shuffle is known"
+    assert [len(leaves(instruction.shape))] == [1]
+    assert input_to_output(instruction).unknown == (why,)
