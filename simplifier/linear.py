@@ -132,12 +132,13 @@ class Floor:
     Made by `simplifier.divmod` alone, which guarantees that no law applies to it.
     """
 
-    __slots__ = ("__weakref__", "bounds", "divisor", "key", "numerator")
+    __slots__ = ("__weakref__", "bounds", "divisor", "key", "numerator", "weight")
 
     numerator: Expr
     divisor: int
     bounds: Interval
     key: SortKey
+    weight: int
     _known: Final = WeakValueDictionary[tuple["Expr", int], "Floor"]()
 
     def __new__(cls, numerator: Expr, divisor: int, bounds: Interval) -> Floor:
@@ -148,6 +149,7 @@ class Floor:
         self = super().__new__(cls)
         self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
         self.key = (1, divisor, numerator.key)
+        self.weight = 1 + numerator.weight
         cls._known[numerator, divisor] = self
         return self
 
@@ -222,6 +224,11 @@ class Expr(Arithmetic):
     def is_constant(self) -> bool:
         """No variable is left."""
         return not self.terms
+
+    @property
+    def weight(self) -> int:
+        """How many atoms its text has; far more than the expression itself, where parts recur."""
+        return sum(atom.weight if isinstance(atom, Floor) else 1 for atom, _ in self.terms)
 
     @property
     def as_variable(self) -> Variable | None:

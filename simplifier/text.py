@@ -186,6 +186,9 @@ def _tokenized(text: str) -> list[Token]:
     return tokens
 
 
+# An expression that shares its parts can be small, and its text exponentially large.
+_HEAVIEST: Final = 100_000
+
 # How tightly an operator binds; a higher number binds first.
 _BINDS: Final = {"+": 1, "-": 1, "*": 2, "floordiv": 2, "ceildiv": 2, "mod": 2}
 _NEGATE: Final = Token("sign", "negate", 0, 0)
@@ -271,6 +274,8 @@ class _Shunting:
             elif _BINDS[operator.text] >= binds:
                 right, left = self.values.pop(), self.values.pop()
                 self.values.append(self._applied(operator, left, right))
+                if self.values[-1].weight > _HEAVIEST:
+                    self.tokens.fail(f"written out, this has more than {_HEAVIEST} terms", operator)
             else:
                 return
             self.operators.pop()

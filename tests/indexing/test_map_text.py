@@ -110,6 +110,15 @@ def test_a_misspelt_variable_is_answered_with_the_near_one() -> None:
         parse_map("(th_x) -> (thx), domain: th_x in [0, 1]")
 
 
+def test_an_expression_whose_text_explodes_is_refused() -> None:
+    """Each level holds the one below twice: as a DAG it is small, as text it doubles."""
+    nested = "d0"
+    for _ in range(60):
+        nested = f"(({nested}) floordiv 7 * 9 + d0)"
+    with pytest.raises(HloError, match="written out, this has more than"):
+        parse_map(f"(d0) -> ({nested}), domain: d0 in [0, 1000000]")
+
+
 def test_parentheses_nest_without_limit() -> None:
     depth = 20_000
     nested = parse_map(f"(d0) -> ({'(' * depth}d0{')' * depth}), domain: d0 in [0, 9]")
