@@ -30,13 +30,16 @@ A subclass may do more (`indexing.op` adds maps and kernels); `hlo` itself regis
 from __future__ import annotations
 
 import dataclasses
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, ClassVar, Final, TypeVar, cast, dataclass_transform, overload
 
 from hlo.attributes import Kind
 from hlo.operand_types import types_fault, types_sentence
+from hlo.rules import HOLDS, Fault, count_fault, dimensions_fault, permutation_fault
 from hlo.shape import AnyShape, Shape, TupleShape
 from hlo.unify import Known, Unranked
 
@@ -62,6 +65,9 @@ TARGETS: Final[dict[str, type[Op]]] = {}
 """Every registered target of a custom call, by its name; other targets are ``custom-call``."""
 
 CUSTOM_CALL: Final = "custom-call"
+
+DECLARING: Final = ["indexing.ops"]
+"""Modules that declare ops: imported at the first question if the package that holds them is."""
 
 
 # ---------------------------------------------------------------- fields
@@ -131,27 +137,6 @@ def _field(role: str, kind: Kind[Any] | None, default: Any, name: str) -> Any:
 
 
 # ---------------------------------------------------------------- constraints
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """How a constraint fails; falsy (`HOLDS`) when it does not.
-
-    Attributes:
-        label: what is wrong, shown beside the carets.
-        at: the attribute that is wrong, the number of the operand, or None for the instruction.
-        help: what to write instead.
-    """
-
-    label: str
-    at: str | int | None = None
-    help: str = ""
-
-    def __bool__(self) -> bool:
-        return bool(self.label)
-
-
-HOLDS: Final = Fault("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,8 +338,20 @@ def custom_call(target: str, *, samples: Sequence[str]) -> Callable[[type[O]], t
     return op(CUSTOM_CALL, samples=samples, target=target)
 
 
+def _declare() -> None:
+    """Have those packages declare their ops that are imported, but wait until they are asked.
+
+    `hlo` itself imports none of them: without ``import indexing`` no op of HLO is declared.
+    """
+    for name in DECLARING:
+        if name not in sys.modules and name.rpartition(".")[0] in sys.modules:
+            import_module(name)
+
+
 def find_op(opcode: str, target: str = "") -> type[Op] | None:
     """The class of an opcode, and of a target if it is a custom call; None if there is none."""
+    if opcode not in OPS:
+        _declare()
     return (TARGETS.get(target) if opcode == CUSTOM_CALL else None) or OPS.get(opcode)
 
 
@@ -389,67 +386,6 @@ def _constraints(cls: type[Op]) -> tuple[Constraint, ...]:
             else:
                 found.pop(name, None)
     return tuple(found.values())
-
-
-# ---------------------------------------------------------------- faults that many ops report
-
-
-def permutation_fault(values: Sequence[int], size: int, at: str = "dimensions") -> Fault:
-    """The fault of `values` not being a permutation of ``range(size)``.
-
-    >>> permutation_fault((2, 0, 0), 3).label
-    '0 appears twice, 1 is missing'
-    """
-    if sorted(values) == list(range(size)):
-        return HOLDS
-    missing = [i for i in range(size) if i not in values]
-    spare, seen, fixed = list(missing), set[int](), list[int]()
-    for value in values:
-        good = 0 <= value < size and value not in seen
-        fixed.append(value if good or not spare else spare.pop(0))
-        seen.add(value)
-    fixed = [*dict.fromkeys(v for v in fixed if 0 <= v < size), *spare]
-    example = ",".join(map(str, fixed))
-    label = ", ".join([*_repeats(values), *_outside(values, size), *_missing(missing)])
-    return Fault(label, at, f"list every operand dimension once, for example {at}={{{example}}}")
-
-
-def dimensions_fault(values: Sequence[int], rank: int, at: str = "dimensions") -> Fault:
-    """The fault of `values` not being different dimensions of an array of this rank.
-
-    >>> dimensions_fault((1, 3, 1), 2).label
-    '1 appears twice, 3 is not below 2'
-    """
-    label = ", ".join([*_repeats(values), *_outside(values, rank)])
-    return Fault(label, at, f"name dimensions below {rank}, each at most once") if label else HOLDS
-
-
-def count_fault(values: Sequence[object], wanted: int, what: str, at: str) -> Fault:
-    """The fault of not having one of `values` for each of `wanted` things called `what`.
-
-    >>> count_fault((1, 0), 3, "operand dimension", "dimensions").label
-    '2 instead of 3: one for each operand dimension'
-    """
-    if len(values) == wanted:
-        return HOLDS
-    return Fault(f"{len(values)} instead of {wanted}: one for each {what}", at)
-
-
-def _repeats(values: Sequence[int]) -> list[str]:
-    times = {2: "twice", 3: "three times"}
-    repeated = {value: n for value in values if (n := list(values).count(value)) > 1}
-    return [f"{value} appears {times.get(n, f'{n} times')}" for value, n in repeated.items()]
-
-
-def _outside(values: Sequence[int], size: int) -> list[str]:
-    bad = dict.fromkeys(v for v in values if not 0 <= v < size)
-    return [f"{v} is negative" if v < 0 else f"{v} is not below {size}" for v in bad]
-
-
-def _missing(values: Sequence[int]) -> list[str]:
-    if not values:
-        return []
-    return [f"{', '.join(map(str, values))} {'is' if len(values) == 1 else 'are'} missing"]
 
 
 __all__ = [

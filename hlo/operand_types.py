@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hlo.rules import HOLDS, Fault
 from hlo.shape import ELEMENT_TYPES, Shape
 from hlo.unify import same_but_precision
 
@@ -70,13 +71,11 @@ def types_sentence(types: Sequence[str]) -> str:
     return f"{said} with {limits}" if limits else said
 
 
-def types_fault(types: Sequence[str], operands: Sequence[Any]) -> Any:
-    """The `hlo.op.Fault` of operands whose element types are not as declared.
+def types_fault(types: Sequence[str], operands: Sequence[Any]) -> Fault:
+    """The fault of operands whose element types are not as declared.
 
     Floating types may be mixed, as everywhere in HLO.
     """
-    from hlo.op import HOLDS, Fault
-
     declared = list(types)
     if declared[-1] == REPEATED:
         declared[-1:] = [declared[-2]] * (len(operands) - len(declared) + 1)

@@ -331,12 +331,12 @@ def check(reporter: Reporter, files: Sequence[str]) -> None:
     "notation",
     default="text",
     show_default=True,
-    type=click.Choice(["text", "markdown"]),
+    type=click.Choice(["text", "json", "markdown"]),
 )
 @click.pass_obj
 def ops(reporter: Reporter, notation: str) -> None:
-    """List the opcodes whose maps are known: opcode, family, and what the op computes."""
-    from indexing.report import op_lines
+    """List the declared ops: what each computes, its attributes, its rules, and what is known."""
+    from indexing.op_table import op_lines
 
     for line in op_lines(notation):
         reporter.print(line)

@@ -52,7 +52,7 @@ Entry: TypeAlias = "IndexingMap | Maps | Unknown"
 Entries: TypeAlias = "tuple[Entry, ...]"
 Path: TypeAlias = tuple[int, ...]
 
-_KEYWORDS: Final = frozenset({"exact", "output", "operands", "to_apply"})
+_KEYWORDS: Final = frozenset({"exact", "output", "operands", "scatter", "select", "to_apply"})
 _LIMIT: Final = 1 << 16
 _ANSWERS: Final[dict[object, tuple[Maps | Unknown, ...]]] = {}
 
@@ -79,13 +79,15 @@ class MappedOp(Op):
         operands: Sequence[Any],
         shapes: Sequence[AnyShape],
         to_apply: Callable[..., Any] | None = None,
+        **called: Callable[..., Any] | None,
     ) -> Any:
         """The kernel's result for arrays of these shapes.
 
         A kernel that takes the keyword ``operands`` is told the shapes, and with them the layouts;
-        one that takes ``to_apply`` is given the called computation as a function of arrays.
+        one that takes ``to_apply`` (or ``select`` and ``scatter``) is given the computations that
+        these attributes name as functions of arrays.
         """
-        options = {"operands": tuple(shapes), "to_apply": to_apply}
+        options = {"operands": tuple(shapes), "to_apply": to_apply, **called}
         wanted = {name: options[name] for name in _options(type(self).kernel)}
         return self.kernel(*operands, **wanted)
 
@@ -299,6 +301,7 @@ class RoutingOp(Op):
 
     __slots__ = ()
     takes_arrays: ClassVar[bool] = False
+    takes_partial: ClassVar[bool] = True
 
     @abstractmethod
     def route(self, path: Path) -> tuple[int, Path]:

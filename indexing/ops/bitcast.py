@@ -11,9 +11,12 @@ import math
 
 import numpy as np
 
+from hlo.checks import layout_fault
+from hlo.memory import from_physical, to_physical
 from hlo.op import HOLDS, Fault, Shape, constraint, declared, op
 from hlo.shape import ELEMENT_TYPES, dtype
 from indexing.access import Unknown
+from indexing.layout import logical_map, physical_map
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, UnaryOp, placed
 from indexing.ops.reshape import elements, reindexed
@@ -31,6 +34,10 @@ from simplifier.linear import Affine
         "u8[3,2,4]{0,1,2} bitcast(u16[3,4]{0,1} p)",
         "s32[3]{0} bitcast(s8[4,3]{0,1} p)",
         "f32[0,3] bitcast(f32[3,0]{0,1} p)",
+        "f32[4,6]{1,0} bitcast(f32[4,6]{1,0:T(2,3)} p)",
+        "f32[6,4]{1,0:T(2,2)(2,1)} bitcast(f32[4,6]{0,1:T(3,2)} p)",
+        "f32[24]{0} bitcast(f32[3,5]{1,0:T(2,2)} p)",
+        "f32[3]{0:T(4)} bitcast(f32[2]{0:L(4)} p)",
     ],
 )
 class Bitcast(UnaryOp):
@@ -63,6 +70,13 @@ class Bitcast(UnaryOp):
         return _same_bytes(operand, out)
 
     def kernel(self, operand: Array, operands: tuple[Shape, ...]) -> Array:
+        if _is_tiled(self.shape) or _is_tiled(operands[0]):
+            buffer = to_physical(operand, operands[0].layout_or_default)
+            room = np.zeros(self.shape.physical_size, dtype=buffer.dtype)
+            count = min(len(buffer), len(room))
+            room[:count] = buffer[:count]
+            laid = from_physical(room, self.shape.layout_or_default, self.shape.dims)
+            return laid if laid.dtype == object else laid.view(dtype(self.shape.element_type))
         laid = np.ascontiguousarray(operand.transpose(_major_to_minor(operands[0])))
         order = _major_to_minor(self.shape)
         sizes = [self.shape.dims[k] for k in order]
@@ -104,11 +118,19 @@ def _same_tiles(source: Shape, target: Shape) -> IndexingMap | Unknown:
         or outs[split[0] :] != ins[split[1] :]
         or math.prod(outs) != math.prod(ins)
     ):
-        return Unknown(f"a bitcast between tiled layouts: {target} and {source}")
+        return _same_place(source, target)
     index: list[Affine] = [0 if k is None else i[k] for k in outer]
     major = reindexed(index[: split[0]], outs[: split[0]], ins[: split[1]])
     found = zip(inner, [*major, *index[split[0] :]], strict=True)
     return IndexingMap.of(i, placed(target.rank, [(k, at) for k, at in found if k is not None]))
+
+
+def _same_place(source: Shape, target: Shape) -> IndexingMap | Unknown:
+    """The same for any tiles: through the places in memory, of which padding is no element."""
+    wrong = layout_fault(source) or layout_fault(target)
+    if wrong or _is_sparse(source) or _is_sparse(target) or _bits(source) != _bits(target):
+        return Unknown(f"a bitcast between tiled layouts: {target} and {source}")
+    return physical_map(source).then(logical_map(target)).simplify()
 
 
 def _padded(shape: Shape, rank: int) -> tuple[list[int | None], list[int]]:
@@ -125,13 +147,19 @@ def _major_to_minor(shape: Shape) -> tuple[int, ...]:
 def _is_tiled(shape: Shape) -> bool:
     """The elements do not lie one after another in the order of the dimensions."""
     layout = shape.layout_or_default
-    return bool(layout.tiles or layout.dim_level_types or layout.physical_shape)
+    is_padded = layout.tail_padding != 1 or bool(layout.padded_dimensions)
+    return bool(layout.tiles) or is_padded or _is_sparse(shape)
+
+
+def _is_sparse(shape: Shape) -> bool:
+    layout = shape.layout_or_default
+    return bool(layout.dim_level_types or layout.physical_shape)
 
 
 def _has_same_tiling(one: Shape, other: Shape) -> bool:
     ours, theirs = one.layout_or_default, other.layout_or_default
-    plain = not (ours.dim_level_types or ours.physical_shape)
-    plain = plain and not (theirs.dim_level_types or theirs.physical_shape)
+    plain = not (_is_sparse(one) or _is_sparse(other))
+    plain = plain and not (ours.padded_dimensions or theirs.padded_dimensions)
     return plain and ours.tiles == theirs.tiles and _bits(one) == _bits(other)
 
 

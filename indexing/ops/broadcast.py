@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import numpy as np
 
 from hlo.attributes import int_list
@@ -16,6 +19,7 @@ from hlo.op import (
     dimensions_fault,
     op,
 )
+from hlo.unify import Known, array, dims_of, may_be, with_rank
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, UnaryOp
 
@@ -35,8 +39,15 @@ from indexing.op import Array, UnaryOp
 class Broadcast(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = i_{dimensions[k]}``; other dimensions of i are free."""
 
+    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return [with_rank(operand, len(self.dimensions)) for operand in operands]
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return self.shape.with_layout(None)
 
     @constraint("C1", "dimensions has one entry for each dimension of the operand")
     def fits(self, operand: Shape) -> Fault:
@@ -49,14 +60,18 @@ class Broadcast(UnaryOp):
     @constraint("C3", "dimension k of the operand has the size of dimension dimensions[k] of out")
     def keeps_sizes(self, operand: Shape) -> Fault:
         for k, place in enumerate(self.dimensions):
-            if operand.dims[k] != self.shape.dims[place]:
+            if not may_be(operand.dims[k], self.shape.dims[place]):
                 sizes = f"size {operand.dims[k]}, dimension {place} of the result has size"
                 label = f"operand dimension {k} has {sizes} {self.shape.dims[place]}"
                 return Fault(label, "dimensions")
         return HOLDS
 
     def infer_shape(self, operand: Shape) -> Shape:
-        return self.shape.with_element_type(operand.element_type)
+        sizes = list(dims_of(self.shape))
+        for size, place in zip(dims_of(operand), self.dimensions, strict=True):
+            if not sizes[place].is_known:
+                sizes[place] = size
+        return array(operand.element_type, sizes)
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return IndexingMap.over(out, lambda i: [i[p] for p in self.dimensions])

@@ -139,6 +139,17 @@ class AllReduceStart(AllReduce):
     """Starts an all-reduce."""
 
 
+@op(
+    "collective-reduce",
+    samples=["f32[2,3] collective-reduce(f32[2,3] p), replica_groups={{0,1}}, to_apply=add"],
+)
+class CollectiveReduce(AllReduce):
+    """``out[i]`` as of an all-reduce, but on one device of the group only."""
+
+    def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
+        return IndexingMap.identity(out).with_grade("may")
+
+
 @op("all-reduce-done", samples=["f32[2,3] all-reduce-done(f32[2,3] p)"])
 class AllReduceDone(Barrier):
     """The result of an all-reduce that was started."""
@@ -410,6 +421,7 @@ class CollectivePermuteStart(Begun):
 
     shape: TupleShape = declared(any_shape=True)
     source_target_pairs: str = attribute(raw)
+    slice_sizes: str = attribute(raw, default="{}")
     channel_id: int = attribute(integer, default=0)
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:

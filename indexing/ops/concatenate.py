@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
+from typing import ClassVar
 
 import numpy as np
 
 from hlo.attributes import int_list
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
+from hlo.unify import UNKNOWN, Dim, Known, array, dims_of, same_shape
 from indexing.map import IndexingMap, dims
 from indexing.op import Array, VariadicOp
 from simplifier.linear import Variable
@@ -29,7 +32,25 @@ class Concatenate(VariadicOp):
     of the maps partition the result.
     """
 
+    types: ClassVar[tuple[str, ...]] = ("T", "..")
+    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        """All dimensions but the one are the same."""
+        open_ones = [self._with_size(operand, UNKNOWN) for operand in operands]
+        return [
+            self._with_size(shape, dims_of(operand)[self.dimension])
+            if isinstance(operand, Shape) and 0 <= self.dimension < operand.rank
+            else shape
+            for shape, operand in zip(same_shape(*open_ones), operands, strict=True)
+        ]
+
+    def _with_size(self, shape: Known, size: Dim) -> Known:
+        if not isinstance(shape, Shape):
+            return shape
+        sizes = [size if k == self.dimension else n for k, n in enumerate(dims_of(shape))]
+        return array(shape.element_type, sizes)
 
     @property
     def dimension(self) -> int:
@@ -60,11 +81,9 @@ class Concatenate(VariadicOp):
         return [0, *accumulate(operand.dims[self.dimension] for operand in operands)][:-1]
 
     def infer_shape(self, *operands: Shape) -> Shape:
-        total = sum(operand.dims[self.dimension] for operand in operands)
-        first = operands[0]
-        return first.with_dims(
-            total if k == self.dimension else n for k, n in enumerate(first.dims)
-        )
+        total = sum((dims_of(operand)[self.dimension] for operand in operands), Dim(0))
+        sizes = [total if k == self.dimension else n for k, n in enumerate(dims_of(operands[0]))]
+        return array(operands[0].element_type, sizes)
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         at = self.dimension

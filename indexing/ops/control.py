@@ -11,12 +11,11 @@ from typing import ClassVar
 
 from hlo.attributes import computation, computation_list, string
 from hlo.module import Computation, Instruction
-from hlo.op import HOLDS, Fault, attribute, constraint, declared, op
-from hlo.shape import AnyShape, TupleShape, leaves
+from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, declared, op, signature
+from hlo.shape import AnyShape, leaves
 from indexing.access import Path
 from indexing.calling import CallingOp, Summaries, through
-from indexing.op import RoutingOp
-from indexing.ops.structure import Barrier
+from indexing.ops.structure import Barrier, Done
 from indexing.steps import Step, identity
 
 
@@ -50,6 +49,14 @@ class While(CallingOp):
     most: ClassVar[int | None] = 1
     condition: str = attribute(computation)
     body: str = attribute(computation)
+
+    @signature("condition")
+    def asks(self, operand: AnyShape) -> Signature:
+        return Signature((operand,), Shape("pred", ()))
+
+    @signature("body")
+    def repeats(self, operand: AnyShape) -> Signature:
+        return Signature((operand,), operand)
 
     def infer_shape(self, operand: AnyShape) -> AnyShape:
         return operand
@@ -101,6 +108,17 @@ class Conditional(CallingOp):
     branch_computations: tuple[str, ...] = attribute(computation_list, default=())
     true_computation: str = attribute(computation, default="")
     false_computation: str = attribute(computation, default="")
+
+    @constraint("C1", "operand 0 is a pred, or an s32 that numbers a branch; a scalar")
+    def is_index(self, *operands: AnyShape) -> Fault:
+        index = operands[0]
+        if isinstance(index, Shape) and not index.rank and index.element_type in ("pred", "s32"):
+            return HOLDS
+        return Fault(f"it is {index}", 0)
+
+    @signature("branch_computations", "true_computation", "false_computation")
+    def branches(self, index: AnyShape, *operands: AnyShape) -> list[Signature]:
+        return [Signature((operand,), self.shape) for operand in operands]
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
@@ -159,28 +177,8 @@ class AsyncUpdate(Barrier):
 
 
 @op("async-done", samples=["f32[2,3] async-done(((f32[2,3]), f32[2,3], s32[]) s)"])
-class AsyncDone(RoutingOp):
+class AsyncDone(Done):
     """The result of what `async-start` began."""
 
-    least: ClassVar[int] = 1
-    most: ClassVar[int | None] = 1
     async_execution_thread: str = attribute(string, default="main")
     calls: str = attribute(computation, default="")
-
-    @constraint("C1", "the operand is a tuple ((operands), result, ..)")
-    def has_result(self, operand: AnyShape) -> Fault:
-        if isinstance(operand, TupleShape) and len(operand.elements) >= 2:
-            return HOLDS
-        return Fault(f"the operand is {operand}", 0)
-
-    def infer_shape(self, operand: TupleShape) -> AnyShape:
-        return operand.elements[1]
-
-    def route(self, path: Path) -> tuple[int, Path]:
-        return 0, (1, *path)
-
-    def route_back(self, operand: int, path: Path) -> Path | None:
-        return path[1:] if path[0] == 1 else None
-
-    def kernel(self, operand: tuple[object, ...]) -> object:
-        return operand[1]

@@ -14,20 +14,40 @@ from hlo.attributes import (
     boolean,
     computation,
     computation_list,
+    enum,
     integer,
+    list_of,
     raw,
     string,
     window,
     word,
     word_list,
 )
+from hlo.attributes import shape as shape_kind
 from hlo.module import Instruction
-from hlo.op import attribute, custom_call, declared, op
+from hlo.op import (
+    HOLDS,
+    Fault,
+    attribute,
+    constraint,
+    count_fault,
+    custom_call,
+    declared,
+    op,
+)
 from hlo.shape import UNBOUNDED, AnyShape, Shape, leaves
 from indexing.access import Path, Unknown
 from indexing.calling import CallingOp, Summaries
 from indexing.ops.structure import Barrier
 from indexing.steps import Step
+
+API_VERSIONS = (
+    "API_VERSION_ORIGINAL",
+    "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED",
+    "API_VERSION_TYPED_FFI",
+)
+shape_list = list_of(shape_kind, "a list of shapes", "{f32[2]{0}, s32[]}", ", ")
 
 
 @op(
@@ -37,6 +57,8 @@ from indexing.steps import Step
         "(f32[2], token[], s32[0]) custom-call((f32[3], s32[]) p, f32[5] q), "
         'custom_call_target="opaque", api_version=API_VERSION_TYPED_FFI, '
         "custom_call_has_side_effect=true, output_to_operand_aliasing={{0}: (0, {0})}",
+        'f32[2] custom-call(f32[3] p), custom_call_target="opaque", '
+        "operand_layout_constraints={f32[3]{0}}",
         'f32[] custom-call(), custom_call_target="say \\"hello\\""',
     ],
 )
@@ -52,8 +74,8 @@ class CustomCall(CallingOp):
     most: ClassVar[int | None] = None
     shape: AnyShape = declared(any_shape=True)
     custom_call_target: str = attribute(string)
-    api_version: str = attribute(word, default="API_VERSION_ORIGINAL")
-    operand_layout_constraints: str = attribute(raw, default="")
+    api_version: str = attribute(enum(*API_VERSIONS), default="API_VERSION_ORIGINAL")
+    operand_layout_constraints: tuple[AnyShape, ...] = attribute(shape_list, default=())
     output_to_operand_aliasing: str = attribute(raw, default="")
     custom_call_has_side_effect: bool = attribute(boolean, default=False)
     called_computations: tuple[str, ...] = attribute(computation_list, default=())
@@ -66,6 +88,18 @@ class CustomCall(CallingOp):
     batch_group_count: int = attribute(integer, default=1)
     padding_type: str = attribute(word, default="PADDING_INVALID")
     operand_precision: tuple[str, ...] = attribute(word_list, default=())
+
+    @constraint("C1", "operand_layout_constraints has the shape of each operand")
+    def constrains_operands(self, *operands: AnyShape) -> Fault:
+        given, at = self.operand_layout_constraints, "operand_layout_constraints"
+        if not given:
+            return HOLDS
+        if fault := count_fault(given, len(operands), "operand", at):
+            return fault
+        for number, (wanted, operand) in enumerate(zip(given, operands, strict=True)):
+            if not wanted.compatible(operand):
+                return Fault(f"{wanted} is given for operand {number}, which is {operand}", at)
+        return HOLDS
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape

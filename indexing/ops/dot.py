@@ -20,6 +20,7 @@ from hlo.op import (
     op,
 )
 from hlo.shape import ELEMENT_TYPES, dtype
+from hlo.unify import array, dims_of, may_be
 from indexing.access import Unknown
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, BinaryOp, Entries, placed
@@ -48,6 +49,7 @@ class Dot(BinaryOp):
     """
 
     most: ClassVar[int | None] = 4
+    takes_partial: ClassVar[bool] = True
 
     shape: Shape | None = declared(default=None)
     lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
@@ -102,10 +104,14 @@ class Dot(BinaryOp):
 
     def infer_shape(self, left: Shape, right: Shape, *metadata: Shape) -> Shape:
         ours, theirs = self._free(left.rank, right.rank)
-        batch = [left.dims[k] for k in self.lhs_batch_dims]
-        sizes = [*batch, *[left.dims[k] for k in ours], *[right.dims[k] for k in theirs]]
+        rows, columns = dims_of(left), dims_of(right)
+        batch = [
+            rows[k] if rows[k].is_known else columns[n]
+            for k, n in zip(self.lhs_batch_dims, self.rhs_batch_dims, strict=True)
+        ]
+        sizes = [*batch, *[rows[k] for k in ours], *[columns[k] for k in theirs]]
         widest = max((left, right), key=lambda s: ELEMENT_TYPES[s.element_type].bits)
-        return (self.shape or widest).with_dims(sizes)
+        return array((self.shape or widest).element_type, sizes)
 
     def output_to_input(self, out: Shape, left: Shape, right: Shape, *metadata: Shape) -> Entries:
         if self.sparsity:
@@ -168,7 +174,7 @@ def _pairs_fault(
     if fault := count_fault(theirs, len(ours), "one of the left operand", at):
         return fault
     for k, n in zip(ours, theirs, strict=True):
-        if left.dims[k] != right.dims[n]:
+        if not may_be(left.dims[k], right.dims[n]):
             label = f"dimension {k} of the left operand has size {left.dims[k]}, dimension {n}"
             return Fault(f"{label} of the right one {right.dims[n]}", at)
     return HOLDS

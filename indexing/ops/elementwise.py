@@ -9,17 +9,18 @@ Source: XLA ``docs/operation_semantics.md``; ``xla/service/shape_inference.cc``,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import enum, integer
+from hlo.attributes import at_least, enum, integer
 from hlo.op import HOLDS, Fault, Op, Shape, attribute, constraint, declared, op
 from hlo.shape import ELEMENT_TYPES, AnyShape, dtype
+from hlo.unify import Known, Unranked, same_shape
 from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, BinaryOp, Entry, TernaryOp, UnaryOp, every_element
+from indexing.op import Array, BinaryOp, Entry, UnaryOp
 from indexing.ops import numerics
 
 PRED = ("pred",)
@@ -85,10 +86,11 @@ def _dims(shape: Shape) -> str:
     return f"[{','.join(map(str, shape.dims))}]"
 
 
-def _precision(element_type: str) -> str:
-    """The kind of a floating type; other types are themselves. Precisions may be mixed."""
-    kind = ELEMENT_TYPES[element_type].kind
-    return kind if kind == "floating" else element_type
+def _unranked(op: Op, *operands: Any) -> Known:
+    """The result for operands of unknown rank: its shape is theirs in all but the element type."""
+    known = all(getattr(operand, "element_type", "") for operand in operands)
+    found: Known = op.infer_shape(*operands) if known else Unranked()
+    return found
 
 
 class UnaryElementwise(UnaryOp):
@@ -96,6 +98,10 @@ class UnaryElementwise(UnaryOp):
 
     __slots__ = ()
     takes: ClassVar[tuple[str, ...]] = ANY
+    takes_partial: ClassVar[bool] = True
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return _unranked(self, *operands)
 
     @constraint("C1", "the op is defined for the element type of the operand")
     def takes_type(self, operand: Shape) -> Fault:
@@ -116,6 +122,16 @@ class BinaryElementwise(BinaryOp):
 
     __slots__ = ()
     takes: ClassVar[tuple[str, ...]] = ANY
+    types: ClassVar[tuple[str, ...]] = ("T", "T")
+    takes_partial: ClassVar[bool] = True
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        types = [t for s in operands if (t := getattr(s, "element_type", ""))]
+        typed = [Unranked(types[0]) if s == Unranked() and types else s for s in operands]
+        return same_shape(*typed)
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return _unranked(self, *operands)
 
     @constraint("C1", "the op is defined for the element type of the operands")
     def takes_types(self, left: Shape, right: Shape) -> Fault:
@@ -124,13 +140,6 @@ class BinaryElementwise(BinaryOp):
     @constraint("C2", "the operands have the same dimensions")
     def same_dims(self, left: Shape, right: Shape) -> Fault:
         return dims_fault((left, right), 1, like=0)
-
-    @constraint("C3", "the operands have the same element type")
-    def same_types(self, left: Shape, right: Shape) -> Fault:
-        if _precision(left.element_type) == _precision(right.element_type):
-            return HOLDS
-        label = f"operand 0 is {left.element_type}, operand 1 is {right.element_type}"
-        return Fault(label, 1, "write a convert instruction")
 
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
         return left.with_layout(None)
@@ -307,7 +316,7 @@ class Compare(BinaryElementwise):
     type: str = attribute(enum("", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"), default="")
 
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
-        return Shape("pred", left.dims, dynamic=left.dynamic)
+        return left.with_element_type("pred").with_layout(None)
 
     def kernel(self, left: Array, right: Array) -> Array:
         if self.type == "TOTALORDER" and not numerics.is_integer(left):
@@ -329,7 +338,7 @@ class Copy(UnaryElementwise):
         return HOLDS
 
     def infer_shape(self, operand: AnyShape) -> AnyShape:
-        return operand.with_layout(None) if isinstance(operand, Shape) else operand
+        return operand.with_layout(None) if isinstance(operand, Shape | Unranked) else operand
 
     def kernel(self, operand: Array) -> Array:
         return operand.copy()
@@ -385,16 +394,8 @@ class ReducePrecision(UnaryElementwise):
     """``out[i]`` is operand[i] rounded to a type with so many exponent and mantissa bits."""
 
     takes: ClassVar[tuple[str, ...]] = FLOATS
-    exponent_bits: int = attribute(integer)
-    mantissa_bits: int = attribute(integer)
-
-    @constraint("C2", "exponent_bits >= 1 and mantissa_bits >= 0")
-    def has_bits(self, operand: Shape) -> Fault:
-        if self.exponent_bits < 1:
-            return Fault(f"{self.exponent_bits} bits hold no exponent", "exponent_bits")
-        if self.mantissa_bits < 0:
-            return Fault("the number of bits is negative", "mantissa_bits")
-        return HOLDS
+    exponent_bits: int = attribute(at_least(integer, 1))
+    mantissa_bits: int = attribute(at_least(integer, 0))
 
     def kernel(self, operand: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -406,12 +407,16 @@ class StochasticConvert(BinaryElementwise):
     """``out[i]`` is left[i] in the result's type, rounded up or down as the bits right[i] say."""
 
     takes: ClassVar[tuple[str, ...]] = FLOATS
+    types: ClassVar[tuple[str, ...]] = ("any", "unsigned")
     shape: Shape = declared()
 
-    @constraint("C3", "the random bits are unsigned, as many as the operand has")
-    def same_types(self, left: Shape, right: Shape) -> Fault:
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return same_shape(*operands)
+
+    @constraint("C3", "there are as many random bits as the operand has")
+    def same_bits(self, left: Shape, right: Shape) -> Fault:
         ours, theirs = ELEMENT_TYPES[left.element_type], ELEMENT_TYPES[right.element_type]
-        if theirs.kind == "unsigned" and ours.bits == theirs.bits:
+        if ours.bits == theirs.bits:
             return HOLDS
         return Fault(f"operand 1 is {theirs.name}", 1, f"convert it to u{ours.bits}")
 
@@ -436,18 +441,12 @@ class StochasticConvert(BinaryElementwise):
 class BitcastConvert(UnaryElementwise):
     """``out[i]`` has the bits of operand[i]; other widths add or drop a minor dimension."""
 
+    takes_partial: ClassVar[bool] = False
     shape: Shape = declared()
 
     @property
     def _bits(self) -> int:
         return ELEMENT_TYPES[self.shape.element_type].bits
-
-    @constraint("C2", "the widths of the element types divide each other")
-    def divides(self, operand: Shape) -> Fault:
-        bits = ELEMENT_TYPES[operand.element_type].bits
-        if bits % self._bits == 0 or self._bits % bits == 0:
-            return HOLDS
-        return Fault(f"{bits} bits become {self._bits}")
 
     @constraint("C3", "an operand of narrower elements has them in its last dimension")
     def has_parts(self, operand: Shape) -> Fault:
@@ -481,103 +480,3 @@ def _same_leading(source: Shape, target: Shape) -> IndexingMap:
     i = dims(source)
     s = ranges(*target.dims[source.rank :])
     return IndexingMap.of(i, [*i[: target.rank], *s], ranges=s)
-
-
-# ---------------------------------------------------------------- ops with scalar operands
-
-
-def _spread(out: Shape, operand: Shape) -> IndexingMap:
-    """What the result reads of an operand that may be a scalar instead of an array."""
-    return IndexingMap.over(out, lambda i: i if operand.rank else [])
-
-
-def _gathered(out: Shape, operand: Shape) -> IndexingMap:
-    """Which elements of the result need an element of such an operand."""
-    return (
-        IndexingMap.identity(out) if operand.rank or not out.rank else every_element(operand, out)
-    )
-
-
-class TernaryElementwise(TernaryOp):
-    """``out[i] = function(first[i], second[i], third[i])``; some operands may be scalars."""
-
-    __slots__ = ()
-
-    def output_to_input(
-        self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]:
-        return _spread(out, first), _spread(out, second), _spread(out, third)
-
-    def input_to_output(
-        self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]:
-        return _gathered(out, first), _gathered(out, second), _gathered(out, third)
-
-
-@op(
-    "select",
-    samples=[
-        "f32[2,3] select(pred[2,3] p, f32[2,3] a, f32[2,3] b)",
-        "f32[2,3] select(pred[] p, f32[2,3] a, f32[2,3] b)",
-        "s8[] select(pred[] p, s8[] a, s8[] b)",
-        "f32[0] select(pred[] p, f32[0] a, f32[0] b)",
-    ],
-)
-class Select(TernaryElementwise):
-    """``out[i] = on_true[i] if pred[i] else on_false[i]``; `pred` may be a scalar."""
-
-    @constraint("C1", "the first operand is pred, with the result's dimensions or a scalar")
-    def has_predicate(self, first: Shape, second: Shape, third: Shape) -> Fault:
-        if first.element_type != "pred":
-            return Fault(f"operand 0 is {first.element_type}", 0, "compare it with something")
-        return dims_fault((first, second), 0, like=1) if first.rank else HOLDS
-
-    @constraint("C2", "both values have the same shape")
-    def same_shapes(self, first: Shape, second: Shape, third: Shape) -> Fault:
-        if second.dims != third.dims or _precision(second.element_type) != _precision(
-            third.element_type
-        ):
-            label = f"operand 1 is {second.with_layout(None)}, operand 2 is"
-            return Fault(f"{label} {third.with_layout(None)}", 2)
-        return HOLDS
-
-    def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
-        return second.with_layout(None)
-
-    def kernel(self, first: Array, second: Array, third: Array) -> Array:
-        return np.where(first, second, third)
-
-
-@op(
-    "clamp",
-    samples=[
-        "f32[2,3] clamp(f32[2,3] low, f32[2,3] x, f32[2,3] high)",
-        "f32[5] clamp(f32[] low, f32[5] x, f32[] high)",
-        "s32[5] clamp(s32[5] low, s32[5] x, s32[] high)",
-        "f32[] clamp(f32[] low, f32[] x, f32[] high)",
-    ],
-)
-class Clamp(TernaryElementwise):
-    """``out[i] = min(max(x[i], low[i]), high[i])``; the bounds may be scalars."""
-
-    @constraint("C1", "the bounds have the dimensions of the second operand or are scalars")
-    def has_bounds(self, first: Shape, second: Shape, third: Shape) -> Fault:
-        shapes = first, second, third
-        for number in (0, 2):
-            if shapes[number].rank and (fault := dims_fault(shapes, number, like=1)):
-                return fault
-        return HOLDS
-
-    @constraint("C2", "all operands have the same element type")
-    def same_types(self, first: Shape, second: Shape, third: Shape) -> Fault:
-        for number, bound in (0, first), (2, third):
-            if _precision(bound.element_type) != _precision(second.element_type):
-                label = f"operand {number} is {bound.element_type}"
-                return Fault(f"{label}, operand 1 is {second.element_type}", number)
-        return HOLDS
-
-    def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
-        return second.with_layout(None)
-
-    def kernel(self, first: Array, second: Array, third: Array) -> Array:
-        return np.minimum(np.maximum(second, first), third)

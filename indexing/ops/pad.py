@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import numpy as np
 
 from hlo.attributes import Padding, padding_config
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
+from hlo.shape import UNBOUNDED
+from hlo.unify import Known, array, dims_of, with_rank
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, BinaryOp, Maps
 from indexing.ops.regions import Extent, whole_or_pieces, window
@@ -31,7 +36,12 @@ class Pad(BinaryOp):
     Negative low and high padding removes elements.
     """
 
+    types: ClassVar[tuple[str, ...]] = ("T", "T")
+    takes_partial: ClassVar[bool] = True
     padding: tuple[Padding, ...] = attribute(padding_config)
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return [with_rank(operands[0], len(self.padding)), with_rank(operands[1], 0)]
 
     @constraint("C1", "padding has one entry for each dimension of the operand")
     def fits(self, left: Shape, right: Shape) -> Fault:
@@ -42,20 +52,17 @@ class Pad(BinaryOp):
         for k, (edge, size) in enumerate(zip(self.padding, left.dims, strict=True)):
             if edge.interior < 0:
                 return Fault(f"the interior padding of dimension {k} is negative", "padding")
-            if edge.padded(size) < 0:
+            if size != UNBOUNDED and edge.padded(size) < 0:
                 return Fault(f"{edge} removes more of dimension {k} than is there", "padding")
         return HOLDS
 
-    @constraint("C3", "the padding value is a scalar of the operand's element type")
+    @constraint("C3", "the padding value is a scalar")
     def has_value(self, left: Shape, right: Shape) -> Fault:
-        if right.rank == 0 and right.element_type == left.element_type:
-            return HOLDS
-        return Fault(f"operand 1 is {right.with_layout(None)}", 1)
+        return Fault(f"operand 1 is {right.with_layout(None)}", 1) if right.rank else HOLDS
 
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
-        return left.with_dims(
-            edge.padded(size) for edge, size in zip(self.padding, left.dims, strict=True)
-        )
+        sizes = zip(dims_of(left), self.padding, strict=True)
+        return array(left.element_type, [size.through(edge.padded) for size, edge in sizes])
 
     def output_to_input(
         self, out: Shape, left: Shape, right: Shape, exact: bool = False

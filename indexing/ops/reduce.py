@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hlo.attributes import computation, int_list
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, dimensions_fault, op
+from hlo.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    Signature,
+    attribute,
+    constraint,
+    dimensions_fault,
+    op,
+    signature,
+)
 from hlo.shape import TupleShape
+from hlo.unify import Dim, Known, array, dims_of, same_shape, with_rank
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, VariadicOp, every_element
 
@@ -29,9 +40,9 @@ def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
     return HOLDS
 
 
-def results(sizes: list[int], operands: tuple[Shape, ...]) -> Shape | TupleShape:
+def results(sizes: Sequence[Dim | int], operands: tuple[Shape, ...]) -> Shape | TupleShape:
     """An array of these sizes for each init value, in a tuple if they are several."""
-    arrays = [init.with_dims(sizes) for init in operands[len(operands) // 2 :]]
+    arrays = [array(init.element_type, sizes) for init in operands[len(operands) // 2 :]]
     return arrays[0] if len(arrays) == 1 else TupleShape(tuple(arrays))
 
 
@@ -52,8 +63,18 @@ class Reduce(VariadicOp):
     """``out[i] = fold(to_apply, init, operand[.., i, ..])`` over all indices along `dimensions`."""
 
     least: ClassVar[int] = 2
+    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        half = len(operands) // 2
+        inits = [with_rank(init, 0) for init in operands[half:]]
+        return [*same_shape(*operands[:half]), *inits]
+
+    @signature("to_apply")
+    def folds(self, *operands: Shape) -> Signature:
+        return Signature.folding(operands[len(operands) // 2 :])
 
     @constraint("C1", "the operands are arrays of the same sizes, then an init scalar for each")
     def has_inits(self, *operands: Shape) -> Fault:
@@ -67,21 +88,22 @@ class Reduce(VariadicOp):
         return [k for k in range(operand.rank) if k not in self.dimensions]
 
     def infer_shape(self, *operands: Shape) -> Shape | TupleShape:
-        return results([operands[0].dims[k] for k in self._kept(operands[0])], operands)
+        sizes = dims_of(operands[0])
+        return results([sizes[k] for k in self._kept(operands[0])], operands)
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        array = operands[0]
+        source = operands[0]
         folded = sorted(self.dimensions)
-        i, s = dims(out), ranges(*[array.dims[k] for k in folded])
-        place = dict(zip([*self._kept(array), *folded], [*i, *s], strict=True))
-        values = IndexingMap.of(i, [place[k] for k in range(array.rank)], ranges=s)
+        i, s = dims(out), ranges(*[source.dims[k] for k in folded])
+        place = dict(zip([*self._kept(source), *folded], [*i, *s], strict=True))
+        values = IndexingMap.of(i, [place[k] for k in range(source.rank)], ranges=s)
         init = IndexingMap.of(i, [])
         half = len(operands) // 2
         return [values] * half + [init] * half
 
     def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        array = operands[0]
-        values = IndexingMap.over(array, lambda j: [j[k] for k in self._kept(array)])
+        source = operands[0]
+        values = IndexingMap.over(source, lambda j: [j[k] for k in self._kept(source)])
         half = len(operands) // 2
         return [values] * half + [every_element(operands[-1], out)] * half
 
@@ -90,10 +112,10 @@ class Reduce(VariadicOp):
         kept = [k for k in range(operands[0].ndim) if k not in self.dimensions]
         sizes = [operands[0].shape[k] for k in kept]
         rows = [
-            array.transpose(*self.dimensions, *kept).reshape(-1, *sizes)
-            if array.size
-            else np.empty((0, *sizes), array.dtype)
-            for array in operands[:half]
+            values.transpose(*self.dimensions, *kept).reshape(-1, *sizes)
+            if values.size
+            else np.empty((0, *sizes), values.dtype)
+            for values in operands[:half]
         ]
         return fold(to_apply, [np.full(sizes, init, init.dtype) for init in operands[half:]], rows)
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hlo.attributes import WindowDimension, computation, dilated, window
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
+from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, count_fault, op, signature
 from hlo.shape import TupleShape
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, VariadicOp, every_element
@@ -59,6 +59,10 @@ class ReduceWindow(VariadicOp):
     least: ClassVar[int] = 2
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     to_apply: str = attribute(computation)
+
+    @signature("to_apply")
+    def folds(self, *operands: Shape) -> Signature:
+        return Signature.folding(operands[len(operands) // 2 :])
 
     @constraint("C1", "the operands are arrays of the same sizes, then an init scalar for each")
     def has_inits(self, *operands: Shape) -> Fault:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 from hlo import attributes
 from hlo.attributes import slices
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
+from hlo.shape import UNBOUNDED
+from hlo.unify import Known, with_rank
 from indexing.map import IndexingMap, dims
 from indexing.op import Array, UnaryOp
 from simplifier.constraints import Constraint
@@ -24,7 +29,11 @@ from simplifier.linear import Variable
 class Slice(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = start_k + stride_k · i_k``."""
 
+    takes_partial: ClassVar[bool] = True
     slice: tuple[attributes.Slice, ...] = attribute(slices)
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return [with_rank(operand, len(self.slice)) for operand in operands]
 
     @constraint("C1", "slice has one entry for each dimension of the operand")
     def fits(self, operand: Shape) -> Fault:
@@ -35,7 +44,8 @@ class Slice(UnaryOp):
         for k, (cut, size) in enumerate(zip(self.slice, operand.dims, strict=True)):
             if cut.stride < 1:
                 return Fault(f"the stride of dimension {k} is {cut.stride}", "slice")
-            if not 0 <= cut.start <= cut.limit <= size:
+            bound = cut.limit if size == UNBOUNDED else size
+            if not 0 <= cut.start <= cut.limit <= bound:
                 return Fault(f"{cut} is not within dimension {k}, whose size is {size}", "slice")
         return HOLDS
 

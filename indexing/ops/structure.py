@@ -90,6 +90,32 @@ class Barrier(RoutingOp):
         return operand
 
 
+class Done(RoutingOp):
+    """The result of what was begun: element 1 of ``(operands, result, ..)``."""
+
+    __slots__ = ()
+    least: ClassVar[int] = 1
+    most: ClassVar[int | None] = 1
+
+    @constraint("C1", "the operand is a tuple (operands, results, ..)")
+    def has_result(self, operand: AnyShape) -> Fault:
+        if isinstance(operand, TupleShape) and len(operand.elements) >= 2:
+            return HOLDS
+        return Fault(f"the operand is {operand}", 0)
+
+    def infer_shape(self, operand: TupleShape) -> AnyShape:
+        return operand.elements[1]
+
+    def route(self, path: Path) -> tuple[int, Path]:
+        return 0, (1, *path)
+
+    def route_back(self, operand: int, path: Path) -> Path | None:
+        return path[1:] if path[0] == 1 else None
+
+    def kernel(self, operand: tuple[object, ...]) -> object:
+        return operand[1]
+
+
 @op(
     "opt-barrier",
     samples=["(f32[2], token[]) opt-barrier((f32[2], token[]) p)", "f32[] opt-barrier(f32[] p)"],

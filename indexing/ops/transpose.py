@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import numpy as np
 
 from hlo.attributes import int_list
 from hlo.op import Fault, Shape, attribute, constraint, dimensions_fault, op, permutation_fault
+from hlo.unify import Known, array, dims_of, with_rank
 from indexing.map import IndexingMap
 from indexing.op import Array, UnaryOp
 
@@ -22,14 +26,19 @@ from indexing.op import Array, UnaryOp
 class Transpose(UnaryOp):
     """``out[i_0, ..] = operand[j_0, ..]`` where ``i_k = j_{dimensions[k]}``."""
 
+    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return [with_rank(operand, len(self.dimensions)) for operand in operands]
 
     @constraint("C2", "dimensions is a permutation of range(rank(operand))")
     def permutes(self, operand: Shape) -> Fault:
         return permutation_fault(self.dimensions, operand.rank)
 
     def infer_shape(self, operand: Shape) -> Shape:
-        return operand.with_dims(operand.dims[p] for p in self.dimensions)
+        sizes = dims_of(operand)
+        return array(operand.element_type, [sizes[p] for p in self.dimensions])
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         place = self.dimensions.index
@@ -54,6 +63,7 @@ class Transpose(UnaryOp):
 class Reverse(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = size_k − 1 − i_k`` for k in dimensions, or ``i_k``."""
 
+    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
     @constraint("C1", "dimensions are different dimensions of the operand")
@@ -61,7 +71,10 @@ class Reverse(UnaryOp):
         return dimensions_fault(self.dimensions, operand.rank)
 
     def infer_shape(self, operand: Shape) -> Shape:
-        return operand.with_dims(operand.dims)
+        return operand.with_layout(None)
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return operands[0]
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return IndexingMap.over(

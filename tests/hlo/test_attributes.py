@@ -39,6 +39,11 @@ ROWS: list[tuple[Kind[Any], str, Any, str]] = [
     (a.computation,    "{ ROOT r = f32[] c() }",     "{ ROOT r = f32[] c() }",            "{ ROOT r = f32[] c() }"),
     (a.computation_list, "{%f, g}",                  ("f", "g"),                          "{f, g}"),
     (a.enum("EQ", "NE"), "NE",                       "NE",                                "NE"),
+    (a.at_least(a.integer, 2), "2",                  2,                                   "2"),
+    (a.at_least(a.integer, -1, 1), "-1",             -1,                                  "-1"),
+    (a.at_least(a.int_list, 2), "{1,2}",             (1, 2),                              "{1,2}"),
+    (a.element_type(), "pred",                       "pred",                              "pred"),
+    (a.element_type("floating", "s8"), "s8",         "s8",                                "s8"),
     (a.raw,            "{ {0}: (1, {}) } ",          "{ {0}: (1, {}) }",                  "{ {0}: (1, {}) }"),
 ]
 
@@ -58,6 +63,12 @@ FAULTS: list[tuple[Kind[Any], str, str, str]] = [
     (a.window,         "{size=3 size=2}",            "size",        "given twice"),
     (a.window,         "{size=3x2 stride=2}",        "stride=2",    "1 values, but the window has 2 dimensions"),
     (a.window,         "{stride=2}",                 "stride=2",    "the size is missing"),
+    (a.at_least(a.integer, 2), "1",                  "1",           "it is 1"),
+    (a.at_least(a.number, 0, 1), "1.5",              "1.5",         "it is 1.5"),
+    (a.at_least(a.int_list, 2), "{3}",               "{3}",         "there are 1"),
+    (a.at_least(a.int_list, 0, 1), "{3,4}",          "{3,4}",       "there are 2"),
+    (a.element_type("floating"), "s8",               "s8",          "`s8` is not floating"),
+    (a.element_type(), "float",                      "float",       "`float` is no element type"),
     (a.enum("EQ", "NE"), "eq",                       "eq",          "`eq` is none of them"),
     (a.string,         "'x'",                        "'",           "expected a string in double quotes"),
 ]

@@ -23,7 +23,6 @@ def constant(shape: str, literal: str) -> str:
 
 
 P = "p = f32[2] parameter(0)"
-OPEN = pytest.mark.xfail(reason="the op does not check this yet", strict=False)
 
 # fmt: off
 PARSE = [
@@ -85,9 +84,9 @@ OF_OPS = [
     ("dimension labels that repeat",          "convolution", entry("p = f32[1,2,1] parameter(0)", "k = f32[1,1,1] parameter(1)", "c = f32[1,2,1] convolution(p, k), window={size=1}, dim_labels=00_01->10")),
     ("padding of three numbers",              "convolution", entry("p = f32[1,2,1] parameter(0)", "k = f32[1,1,1] parameter(1)", "c = f32[1,2,1] convolution(p, k), window={size=1 pad=1_1_0}, dim_labels=b0f_0io->b0f")),
     ("infeed of an array",                    "infeed",      entry("t = token[] after-all()", "i = pred[] infeed(t)")),
-    pytest.param("constraints for fewer operands",        "custom-call", entry(P, 'c = f32[2] custom-call(p, p), custom_call_target="x", operand_layout_constraints={f32[2]{0}}'), marks=OPEN),
-    pytest.param("constraints of other shapes",           "custom-call", entry(P, 'c = f32[2]{0} custom-call(p), custom_call_target="x", operand_layout_constraints={f32[5]{0}}'), marks=OPEN),
-    pytest.param("an unknown API version",                "custom-call", entry(P, 'c = f32[2] custom-call(p), custom_call_target="x", api_version=API_VERSION_OF_MINE'), marks=OPEN),
+    ("constraints for fewer operands",        "custom-call", entry(P, 'c = f32[2] custom-call(p, p), custom_call_target="x", operand_layout_constraints={f32[2]{0}}')),
+    ("constraints of other shapes",           "custom-call", entry(P, 'c = f32[2]{0} custom-call(p), custom_call_target="x", operand_layout_constraints={f32[5]{0}}')),
+    ("an unknown API version",                "custom-call", entry(P, 'c = f32[2] custom-call(p), custom_call_target="x", api_version=API_VERSION_OF_MINE')),
     ("a predicate that is no scalar",         "conditional", "f { p = f32[2] parameter(0) }\n" + entry(P, "b = s32[2] parameter(1)", "c = f32[2] conditional(b, p, p), branch_computations={f, f}")),
     ("a predicate that is a float",           "conditional", "f { p = f32[2] parameter(0) }\n" + entry(P, "b = f32[] parameter(1)", "c = f32[2] conditional(b, p, p), branch_computations={f, f}")),
 ]

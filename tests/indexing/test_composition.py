@@ -184,7 +184,7 @@ def test_a_gather_behind_a_reduction_keeps_the_range_variable_in_its_index() -> 
     d = dims((3, 5))
     bounds = 0, 8
     at = (d[1].as_expr(), d[0].as_expr())
-    row = RuntimeVariable(Variable("rt0", *bounds), "rows", at, bounds)  # type: ignore[arg-type]
+    row = RuntimeVariable(Variable("rt0", *bounds), "rows", at, bounds)
     together = reduced.then(IndexingMap.of(d, [row.expr], runtime=[row])).simplify(certify=True)
     assert [str(e) for e in together.runtime[0].index] == ["s0", "d0"]
     assert [v.bounds for v in together.ranges] == [(0, 4)]
@@ -193,7 +193,7 @@ def test_a_gather_behind_a_reduction_keeps_the_range_variable_in_its_index() -> 
 def test_a_runtime_variable_that_only_a_constraint_leaves_one_value_stays() -> None:
     """The value 3 is what the domain says, not what the operation forces: nothing else reads."""
     d = dims((4,))
-    start = RuntimeVariable(Variable("rt0", 0, 3), "start", (), (0, 3))  # type: ignore[arg-type]
+    start = RuntimeVariable(Variable("rt0", 0, 3), "start", (), (0, 3))
     last = IndexingMap.of(
         d, [d[0] + start.expr], runtime=[start], constraints=[Constraint(d[0] + start.expr, 6, 6)]
     ).simplify(certify=True)
@@ -211,7 +211,7 @@ def test_composition_with_runtime_variables_joins_for_each_of_their_values(
     made = []
     for d, source in ((outer, "a"), (inner, "b")):
         size = data.draw(st.integers(1, 3))
-        rt = RuntimeVariable(Variable("rt0", 0, size), source, (), (0, size))  # type: ignore[arg-type]
+        rt = RuntimeVariable(Variable("rt0", 0, size), source, (), (0, size))
         every = (*d, rt.variable)
         result = tree_expr(data.draw(trees(len(every), leaves=4)), every)
         constraints = data.draw(constraint_lists(every, most=1))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops
 from hlo import Instruction
+from hlo.attributes import computation
 from hlo.op import OPS
 from hlo.shape import AnyShape, Shape, dtype, leaves
 from indexing import IndexingMap
@@ -37,6 +38,20 @@ add_both {
   x = f32[] convert(b) y = f32[] convert(d)
   k = f32[] add(a, c) l = f32[] add(x, y) m = f32[] add(k, l)
   ROOT r = (f32[], s32[]) tuple(m, g)
+}
+less_than {
+  a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT
+}
+greater_or_equal {
+  a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE
+}
+first_less_than {
+  a = s32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+add_twice {
+  a = f32[] parameter(0) b = f32[] parameter(1) s = f32[] add(a, b)
+  ROOT r = (f32[], f32[]) tuple(s, s)
 }
 negate { a = f32[2,3] parameter(0) ROOT r = f32[2,3] negate(a) }
 less_than_five {
@@ -65,8 +80,15 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": np.add,
     "maximum": np.maximum,
     "add_both": add_both,
+    "less_than": np.less,
+    "greater_or_equal": np.greater_equal,
+    "first_less_than": lambda a, b, c, d: a < b,
 }
 
+ARITHMETIC = """
+batch-norm-grad batch-norm-inference batch-norm-training cholesky convolution dot fft ragged-dot
+reduce reduce-window rng scaled-dot scatter select-and-scatter triangular-solve
+"""
 INDEX_VALUES = range(-2, 7)  # of start indices: too small ones and too large ones as well
 _SPECIAL = [0.0, 0.5, -0.3, 1.0, 1.1, -2.5, 3.14159, 7.75, -40.7, np.inf, -np.inf, np.nan]
 _PLAIN = [1.0, 2.0, -3.0, 5.0, 11.0, -17.0, 33.0, 64.0, 127.0]
@@ -111,8 +133,12 @@ class Sample:
 
     def run(self, inputs: Sequence[Array]) -> tuple[Array, ...]:
         """The kernel's results."""
-        to_apply = FUNCTIONS.get(getattr(self.op, "to_apply", ""))
-        found = self.op.compute(inputs, self.shapes, to_apply)
+        called = {
+            name: FUNCTIONS.get(getattr(self.op, name))
+            for name, field in self.op.fields.items()
+            if field.kind is computation
+        }
+        found = self.op.compute(inputs, self.shapes, **called)
         return found if isinstance(found, tuple) else (found,)
 
     def inputs(self, random: np.random.Generator) -> list[Array]:
@@ -132,7 +158,7 @@ class Sample:
     @property
     def is_arithmetic(self) -> bool:
         """Sums of infinities would hide what is read."""
-        return self.instruction.opcode in ("reduce", "reduce-window", "dot", "scatter")
+        return self.instruction.opcode in ARITHMETIC.split()
 
 
 def _values(random: np.random.Generator, shape: Shape, plain: bool) -> Array:

@@ -20,11 +20,19 @@ SAMPLES = [
     "pred[1]{0:T(128)} bitcast(pred[]{:T(128)} p)",
     "s32[5,3]{1,0:T(2,2)} bitcast(f32[5,3]{1,0:T(2,2)} p)",
 ]
-UNKNOWN = [
+THROUGH_MEMORY = [
     "f32[5,6]{1,0:T(2,2)} bitcast(f32[5,2,3]{2,1,0:T(2,2)} p)",     # tiles of other dimensions
     "f32[5,3]{1,0:T(2,2)} bitcast(f32[5,3]{1,0:T(2,3)} p)",         # other tiles
-    "f32[5,3]{1,0:T(2,2)} bitcast(f32[5,3]{1,0} p)",                # tiles on one side only
-    "s32[1]{0:T(128)} bitcast(s32[6]{0:T(128)} p)",                 # padding becomes elements
+    "f32[6,4]{1,0:T(2,2)} bitcast(f32[6,4]{1,0} p)",                # tiles on one side only
+    "f32[5,3]{1,0} bitcast(f32[5,3]{1,0:T(2,2)} p)",                # padding becomes elements
+    "s32[6]{0:T(128)} bitcast(s32[1]{0:T(128)} p)",
+    "s32[1]{0:T(128)} bitcast(s32[6]{0:T(128)} p)",                 # elements become padding
+    "f32[6,5,3]{2,1,0:T(4,2)(2,1)} bitcast(f32[6,5,3]{2,1,0:T(2,4)} p)",
+]
+UNKNOWN = [
+    "f32[3,2]{1,0:T(2,2)} bitcast(f16[3,4]{1,0:T(2,4)} p)",         # elements of another width
+    "f32[3]{0:D(C)} bitcast(f32[3]{0} p)",                          # a sparse array
+    "f32[4,6]{1,0} bitcast(f32[4,6]{1,0:T(2,0)} p)",                # tiles without elements
 ]
 # fmt: on
 
@@ -55,6 +63,20 @@ def test_both_elements_have_the_same_place(text: str) -> None:
     for i in np.ndindex(*out.dims):
         assert place(operand, reads.evaluate(i)) == place(out, i)
         assert writes.evaluate(reads.evaluate(i)) == i
+
+
+@pytest.mark.parametrize("text", THROUGH_MEMORY)
+def test_elements_are_related_through_their_places(text: str) -> None:
+    sample = parse_sample(text)
+    (out,), (operand,) = sample.outputs, sample.arrays
+    ((reads,),) = sample.op.reads(out, sample.shapes)
+    ((writes,),) = sample.op.writes(out, sample.shapes)
+    index_at = {place(operand, j): j for j in np.ndindex(*operand.dims)}
+    for i in np.ndindex(*out.dims):
+        assert reads.evaluate(i) == index_at.get(place(out, i))
+    at = {place(out, i): i for i in np.ndindex(*out.dims)}
+    for j in np.ndindex(*operand.dims):
+        assert writes.evaluate(j) == at.get(place(operand, j))
 
 
 @pytest.mark.parametrize("text", UNKNOWN)

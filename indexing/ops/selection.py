@@ -1,0 +1,130 @@
+"""Select and clamp: elementwise ops of which some operands may be scalars.
+
+Source: XLA ``docs/operation_semantics.md``, "Select" and "Clamp".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from hlo.op import HOLDS, Fault, Shape, constraint, op
+from hlo.unify import Known, same_shape
+from indexing.map import IndexingMap
+from indexing.op import Array, Entry, TernaryOp, every_element
+from indexing.ops.elementwise import dims_fault
+
+
+def _spread(out: Shape, operand: Shape) -> IndexingMap:
+    """What the result reads of an operand that may be a scalar instead of an array."""
+    return IndexingMap.over(out, lambda i: i if operand.rank else [])
+
+
+def _gathered(out: Shape, operand: Shape) -> IndexingMap:
+    """Which elements of the result need an element of such an operand."""
+    return (
+        IndexingMap.identity(out) if operand.rank or not out.rank else every_element(operand, out)
+    )
+
+
+def is_full(shape: Known) -> bool:
+    """Says that it is an array, and no scalar."""
+    return isinstance(shape, Shape) and shape.rank > 0
+
+
+class TernaryElementwise(TernaryOp):
+    """``out[i] = function(first[i], second[i], third[i])``; some operands may be scalars."""
+
+    __slots__ = ()
+    takes_partial: ClassVar[bool] = True
+    arrays: ClassVar[tuple[int, ...]]  # the operands that have the result's dimensions for certain
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        full = [k for k, s in enumerate(operands) if k in self.arrays or is_full(s)]
+        found = list(operands)
+        for k, shape in zip(full, same_shape(*[operands[k] for k in full]), strict=True):
+            found[k] = shape
+        return [
+            shape if k in full or isinstance(shape, Shape) else Shape(self._type(k, operands), ())
+            for k, shape in enumerate(found)
+        ]
+
+    def _type(self, number: int, operands: Sequence[Known]) -> str:
+        """The element type of an operand of which nothing is known: a scalar will do for it."""
+        like = getattr(operands[self.arrays[0]], "element_type", "")
+        return str(getattr(operands[number], "element_type", "") or like or "pred")
+
+    def output_to_input(
+        self, out: Shape, first: Shape, second: Shape, third: Shape
+    ) -> tuple[Entry, Entry, Entry]:
+        return _spread(out, first), _spread(out, second), _spread(out, third)
+
+    def input_to_output(
+        self, out: Shape, first: Shape, second: Shape, third: Shape
+    ) -> tuple[Entry, Entry, Entry]:
+        return _gathered(out, first), _gathered(out, second), _gathered(out, third)
+
+
+@op(
+    "select",
+    samples=[
+        "f32[2,3] select(pred[2,3] p, f32[2,3] a, f32[2,3] b)",
+        "f32[2,3] select(pred[] p, f32[2,3] a, f32[2,3] b)",
+        "s8[] select(pred[] p, s8[] a, s8[] b)",
+        "f32[0] select(pred[] p, f32[0] a, f32[0] b)",
+    ],
+)
+class Select(TernaryElementwise):
+    """``out[i] = on_true[i] if pred[i] else on_false[i]``; `pred` may be a scalar."""
+
+    types: ClassVar[tuple[str, ...]] = ("pred", "T", "T")
+    arrays: ClassVar[tuple[int, ...]] = (1, 2)
+
+    def _type(self, number: int, operands: Sequence[Known]) -> str:
+        return "pred"
+
+    @constraint("C1", "the first operand has the result's dimensions or is a scalar")
+    def fits(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        return dims_fault((first, second), 0, like=1) if first.rank else HOLDS
+
+    @constraint("C2", "both values have the same dimensions")
+    def same_dims(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        return dims_fault((first, second, third), 2, like=1)
+
+    def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
+        return second.with_layout(None)
+
+    def kernel(self, first: Array, second: Array, third: Array) -> Array:
+        return np.where(first, second, third)
+
+
+@op(
+    "clamp",
+    samples=[
+        "f32[2,3] clamp(f32[2,3] low, f32[2,3] x, f32[2,3] high)",
+        "f32[5] clamp(f32[] low, f32[5] x, f32[] high)",
+        "s32[5] clamp(s32[5] low, s32[5] x, s32[] high)",
+        "f32[] clamp(f32[] low, f32[] x, f32[] high)",
+    ],
+)
+class Clamp(TernaryElementwise):
+    """``out[i] = min(max(x[i], low[i]), high[i])``; the bounds may be scalars."""
+
+    types: ClassVar[tuple[str, ...]] = ("T", "T", "T")
+    arrays: ClassVar[tuple[int, ...]] = (1,)
+
+    @constraint("C1", "the bounds have the dimensions of the second operand or are scalars")
+    def has_bounds(self, first: Shape, second: Shape, third: Shape) -> Fault:
+        shapes = first, second, third
+        for number in (0, 2):
+            if shapes[number].rank and (fault := dims_fault(shapes, number, like=1)):
+                return fault
+        return HOLDS
+
+    def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
+        return second.with_layout(None)
+
+    def kernel(self, first: Array, second: Array, third: Array) -> Array:
+        return np.minimum(np.maximum(second, first), third)

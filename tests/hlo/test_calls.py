@@ -1,0 +1,79 @@
+"""Called computations that do not fit what an op gives them or wants from them."""
+
+# ruff: noqa: E501 - a row is a line
+from __future__ import annotations
+
+import pytest
+
+import hlo
+import indexing.ops  # noqa: F401 - registers the ops
+
+COMPUTATIONS = """
+one { a = f32[] parameter(0) ROOT r = f32[] negate(a) }
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+add16 { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT r = bf16[] add(a, b) }
+ints { a = s32[] parameter(0) b = s32[] parameter(1) ROOT r = s32[] add(a, b) }
+less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT }
+row { a = f32[3] parameter(0) ROOT r = f32[3] negate(a) }
+yes { a = f32[3] parameter(0) ROOT r = pred[] constant(true) }
+"""
+OPERANDS = """p = f32[3] parameter(0)
+z = f32[] parameter(1)
+i = s32[1] parameter(2)
+b = pred[] parameter(3)
+n = s32[] parameter(4)
+u = f32[1] parameter(5)"""
+SCATTER = "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1"
+
+# fmt: off
+ROWS = [
+    # instruction                                                        at       what is wrong; empty if nothing is
+    ("f32[] reduce(p, z), dimensions={0}, to_apply=add",                 "",      ""),
+    ("f32[] reduce(p, z), dimensions={0}, to_apply=add16",               "",      ""),
+    ("f32[] reduce(p, z), dimensions={0}, to_apply=one",                 "one",   "`one` takes 1 parameter, but reduce gives its `to_apply` 2"),
+    ("f32[] reduce(p, z), dimensions={0}, to_apply=ints",                "ints",  "parameter 0 of `ints` is s32[], but reduce gives its `to_apply` f32[]"),
+    ("f32[] reduce(p, z), dimensions={0}, to_apply=less",                "less",  "`less` gives pred[], but reduce wants f32[] of its `to_apply`"),
+    ("f32[2] reduce-window(p, z), window={size=2}, to_apply=less",       "less",  "`less` gives pred[], but reduce-window wants f32[] of its `to_apply`"),
+    ("f32[3] while(p), condition=yes, body=row",                         "",      ""),
+    ("f32[3] while(p), condition=row, body=row",                         "row",   "`row` gives f32[3], but while wants pred[] of its `condition`"),
+    ("f32[3] while(p), condition=yes, body=yes",                         "yes",   "`yes` gives pred[], but while wants f32[3] of its `body`"),
+    ("f32[3] while(p), body=add, condition=yes",                         "add",   "`add` takes 2 parameters, but while gives its `body` 1"),
+    ("f32[3] conditional(n, p, p), branch_computations={row, row}",      "",      ""),
+    ("f32[3] conditional(n, p, p), branch_computations={row, yes}",      "{row, yes}", "`yes` gives pred[], but conditional wants f32[3] of its `branch_computations`"),
+    ("f32[3] conditional(n, p, p), branch_computations={row}",           "{row}", "conditional calls 2 computations, but 1 are given"),
+    ("f32[3] conditional(b, p, z), true_computation=row, false_computation=row", "row", "parameter 0 of `row` is f32[3], but conditional gives its `false_computation` f32[]"),
+    ("f32[3] sort(p), dimensions={0}, to_apply=less",                    "",      ""),
+    ("f32[3] sort(p), dimensions={0}, to_apply=add",                     "add",   "`add` gives f32[], but sort wants pred[] of its `to_apply`"),
+    ("f32[3] map(p, p), dimensions={0}, to_apply=add",                   "",      ""),
+    ("f32[3] map(p, p), dimensions={0}, to_apply=one",                   "one",   "`one` takes 1 parameter, but map gives its `to_apply` 2"),
+    (f"f32[3] scatter(p, i, u), {SCATTER}, to_apply=add",                 "",      ""),
+    (f"f32[3] scatter(p, i, u), {SCATTER}, to_apply=less",                "less",  "`less` gives pred[], but scatter wants f32[] of its `to_apply`"),
+    ("f32[3] select-and-scatter(p, p, z), window={size=1}, select=add, scatter=add", "add", "`add` gives f32[], but select-and-scatter wants pred[] of its `select`"),
+    ("f32[3] select-and-scatter(p, p, z), window={size=1}, select=less, scatter=less", "less", "`less` gives pred[], but select-and-scatter wants f32[] of its `scatter`"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("text, at, message", ROWS)
+def test_a_called_computation_fits(text: str, at: str, message: str) -> None:
+    module = hlo.parse(f"{COMPUTATIONS}ENTRY e {{\n{OPERANDS}\nROOT out = {text}\n}}")
+    errors = hlo.verify(module)
+    assert [error.message for error in errors] == ([message] if message else [])
+    for error in errors:
+        assert (error.code, error.span.text) == ("signature", at)
+        assert error.span.line == module.entry.root.span.line
+
+
+def test_all_errors_of_a_file_are_told_in_one_run() -> None:
+    text = f"""{COMPUTATIONS}
+ENTRY e {{
+  p = f32[3] parameter(0)
+  a = f32[3] transpose(p), dimensions={{1}}
+  b = f32[4] negate(p)
+  c = f32[3] add(p)
+  d = f32[3] while(p), condition=row, body=yes
+  ROOT e = f32[3] negate(p), colour={{red}}
+}}"""
+    found = [(error.code, error.span.line) for error in hlo.verify(hlo.parse(text))]
+    codes = ["op-constraint", "shape", "operands", "signature", "signature", "attribute"]
+    assert found == list(zip(codes, [12, 13, 14, 15, 15, 16], strict=True))

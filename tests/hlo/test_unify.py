@@ -1,0 +1,169 @@
+"""Partly known shapes: what follows from several, through ops, and what contradicts itself."""
+
+# ruff: noqa: E501 - a row is a line
+from __future__ import annotations
+
+import pytest
+
+import hlo
+import indexing.ops  # noqa: F401 - registers the ops
+from hlo.infer import known_shapes
+from hlo.unify import Conflict, Dim, Known, Unranked, merge, same_shape, with_rank
+
+
+def known(text: str) -> Known:
+    return (
+        Unranked(text.removesuffix("[..]").strip("?"))
+        if text.endswith("[..]")
+        else hlo.parse_shape(text)
+    )
+
+
+# fmt: off
+MERGED = [
+    # one            other           both, or the contradiction
+    ("f32[2,?]",     "f32[?,3]",     "f32[2,3]"),
+    ("f32[?]",       "f32[?]",       "f32[?]"),
+    ("f32[<=4]",     "f32[3]",       "f32[3]"),
+    ("f32[<=4]",     "f32[4]",       "f32[4]"),
+    ("f32[<=4]",     "f32[<=3]",     "f32[<=3]"),
+    ("f32[<=4]",     "f32[?]",       "f32[<=4]"),
+    ("f32[3]",       "bf16[3]",      "f32[3]"),
+    ("f32[2]{0}",    "f32[?]",       "f32[2]{0}"),
+    ("f32[..]",      "f32[2,?]",     "f32[2,?]"),
+    ("?[..]",        "(s8[], s8[])", "(s8[], s8[])"),
+    ("(f32[?], token[])", "(f32[2], token[])", "(f32[2], token[])"),
+    ("f32[2]",       "f32[3]",       "dimension 0 is 2 in f32[2], but 3 in f32[3]"),
+    ("f32[<=4]",     "f32[5]",       "dimension 0 is 4 in f32[<=4], but 5 in f32[5]"),
+    ("f32[2]",       "f32[2,1]",     "f32[2] has rank 1, but f32[2,1] has rank 2"),
+    ("f32[2]",       "s32[2]",       "f32[2] and s32[2] have elements of different types"),
+    ("f32[2]",       "(f32[2])",     "f32[2] and (f32[2]) are different things"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("one, other, both", MERGED)
+def test_two_shapes_tell_about_each_other(one: str, other: str, both: str) -> None:
+    try:
+        found = str(merge(known(one), known(other)))
+    except Conflict as conflict:
+        found = str(conflict)
+    assert found == both
+
+
+def test_dimensions_carry_what_is_not_known() -> None:
+    open_one = Dim(-1, True)
+    assert Dim(2) + 3 * Dim(4, True) == Dim(14, True)
+    assert Dim(2) + open_one == open_one
+    assert open_one.through(lambda size: size // 2) == open_one
+
+
+def test_a_rank_is_demanded() -> None:
+    assert str(with_rank(Unranked("s8"), 2)) == "s8[?,?]"
+    assert with_rank(Unranked(), 2) == Unranked()
+    with pytest.raises(Conflict, match=r"f32\[2\] is no array of 3 dimensions"):
+        with_rank(hlo.Shape("f32", (2,)), 3)
+
+
+def test_a_conflict_names_the_operands() -> None:
+    shapes = [known(text) for text in ("f32[2,?]", "f32[?,3]", "f32[4,3]")]
+    with pytest.raises(Conflict, match=r"operand 0 is f32\[2,\?\], operand 2 f32\[4,3\]") as caught:
+        same_shape(*shapes)
+    assert caught.value.operands == (0, 2)
+
+
+# fmt: off
+INFERRED = [
+    # operands p, q, ..                  instruction                                     what follows
+    (["f32[?,3]", "f32[2,?]"],           "add(p, q)",                                    "f32[2,3]"),
+    (["f32[?,3]", "f32[?,3]"],           "compare(p, q), direction=LT",                  "pred[?,3]"),
+    (["f32[<=5,3]"],                     "negate(p)",                                    "f32[<=5,3]"),
+    (["pred[]", "f32[?,3]", "f32[2,?]"], "select(p, q, r)",                              "f32[2,3]"),
+    (["f32[?]", "f32[]"],                "clamp(q, p, q)",                               "f32[?]"),
+    (["f32[?,3,4]"],                     "transpose(p), dimensions={2,0,1}",             "f32[4,?,3]"),
+    (["f32[<=2,3]"],                     "transpose(p), dimensions={1,0}",               "f32[3,<=2]"),
+    (["f32[?,3]"],                       "reverse(p), dimensions={0}",                   "f32[?,3]"),
+    (["f32[?,3]", "f32[4,?]"],           "concatenate(p, q), dimensions={0}",            "f32[?,3]"),
+    (["f32[2,?]", "f32[4,3]"],           "concatenate(p, q), dimensions={0}",            "f32[6,3]"),
+    (["f32[<=2,3]", "f32[4,3]"],         "concatenate(p, q), dimensions={0}",            "f32[<=6,3]"),
+    (["f32[?,3,?]", "f32[]"],            "reduce(p, q), dimensions={0}, to_apply=add",   "f32[3,?]"),
+    (["f32[?,3]", "f32[3,5]"],           "dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "f32[?,5]"),
+    (["f32[?,2]", "f32[7,2]"],           "dot(p, q), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contracting_dims={1}, rhs_contracting_dims={1}", "f32[7]"),
+    (["f32[?,9]"],                       "slice(p), slice={[1:4], [0:9:2]}",             "f32[3,5]"),
+    (["f32[?,2]", "f32[]"],              "pad(p, q), padding=1_1x0_0_1",                 "f32[?,3]"),
+    (["f32[?]", "s32[]"],                "tuple(p, q)",                                  "(f32[?], s32[])"),
+    (["(f32[?], s32[])"],                "get-tuple-element(p), index=0",                "f32[?]"),
+    (["f32[?]"],                         "f32[2,?] broadcast(p), dimensions={1}",        "f32[2,?]"),
+    (["f32[3]"],                         "f32[2,?] broadcast(p), dimensions={1}",        "f32[2,3]"),
+    (["f32[2,3]"],                       "f32[?,3] negate(p)",                           "f32[2,3]"),
+    (["f32[?]"],                         "f32[<=6] sort(p), dimensions={0}, to_apply=less", "f32[<=6]"),
+    (["f32[2]"],                         "mystery(p)",                                   "?[..]"),
+    (["f32[2]"],                         "negate(mystery(p))",                           "?[..]"),
+    (["f32[2]"],                         "add(p, mystery(p))",                           "f32[2]"),
+    (["f32[2]"],                         "f32[3] broadcast(mystery(p)), dimensions={}",  "f32[3]"),
+]
+CONFLICTS = [
+    (["f32[?,3]", "f32[?,4]"],           "add(p, q)",                                    "add C0 does not hold: what is known of the operands agrees"),
+    (["f32[?,3]"],                       "transpose(p), dimensions={0,1,2}",             "transpose C0 does not hold: what is known of the operands agrees"),
+    (["f32[?,3]"],                       "slice(p), slice={[0:1], [0:4]}",               "slice C2 does not hold"),
+    (["f32[?,3]"],                       "f32[2,4] negate(p)",                           "`out` is declared f32[2,4], but its negate is f32[?,3]"),
+    (["f32[2,?]", "f32[?,3]"],           "f32[2,4] add(p, q)",                           "`out` is declared f32[2,4], but its add is f32[2,3]"),
+]
+# fmt: on
+COMPUTATIONS = """
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT }
+"""
+
+
+def program(operands: list[str], text: str) -> hlo.Module:
+    lines = [
+        f"{name} = {shape} parameter({k})"
+        for k, (name, shape) in enumerate(zip("pqr", operands, strict=False))
+    ]
+    return hlo.parse(
+        COMPUTATIONS + "ENTRY e {\n" + "\n".join([*lines, f"ROOT out = {text}"]) + "\n}", "m.hlo"
+    )
+
+
+@pytest.mark.parametrize("operands, text, shape", INFERRED)
+def test_what_follows_through_an_op(operands: list[str], text: str, shape: str) -> None:
+    module = program(operands, text)
+    assert str(known_shapes(module)[module.entry.root]) == shape
+
+
+@pytest.mark.parametrize("operands, text, message", CONFLICTS)
+def test_a_contradiction_is_told_with_both_places(
+    operands: list[str], text: str, message: str
+) -> None:
+    with pytest.raises(hlo.HloError) as caught:
+        hlo.infer_shapes(program(operands, text))
+    assert caught.value.message.startswith(message)
+    assert [note.rpartition(" ")[2] for note in caught.value.notes] == [
+        f"m.hlo:{5 + k}:1" for k in range(len(operands))
+    ]
+
+
+def test_missing_shapes_are_filled_in_and_the_rest_stays() -> None:
+    text = (
+        "inner { a = f32[?,3] parameter(0) ROOT b = negate(a) }\n"
+        "ENTRY e { p = f32[2,3] parameter(0) c = call(p), to_apply=inner u = strange(c) ROOT d = tuple(c, p) }"
+    )
+    module = hlo.parse(text)
+    filled = hlo.infer_shapes(module)
+    shapes = [str(i.declared_shape) for i in filled.instructions]
+    assert shapes == [
+        "f32[?,3]",
+        "f32[?,3]",
+        "f32[2,3]",
+        "f32[?,3]",
+        "None",
+        "(f32[?,3], f32[2,3])",
+    ]
+    assert [i.declared_shape for i in module.entry if i.name == "c"] == [None]
+    assert hlo.parse(str(filled)) == filled
+
+
+def test_a_module_with_all_shapes_is_the_same(example: object) -> None:
+    module = hlo.load(str(example))
+    assert hlo.infer_shapes(module) == module

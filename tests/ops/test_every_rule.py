@@ -1,0 +1,31 @@
+"""Every labelled rule of every op rejects a program, and says where: the rows of `rejected.txt`."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo
+from tests.ops.rejected import Row, rows, rules
+from tests.ops.samples import parse_sample
+
+ROWS = rows()
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.opcode} {row.rule}")
+def test_a_rule_rejects_a_program_and_says_where(row: Row) -> None:
+    instruction = parse_sample(row.text).instruction
+    (error,) = hlo.verify(instruction.module)
+    assert error.code == "op-constraint"
+    assert error.message.startswith(f"{instruction.opcode} {row.rule} does not hold: ")
+    assert (error.span.line, error.span.column) == (instruction.span.line, row.column)
+    assert error.label
+
+
+def test_every_rule_has_a_row() -> None:
+    """If not: ``python -m tests.ops.rejected`` looks for one, or write it by hand."""
+    missing = rules().keys() - {(row.opcode, row.rule) for row in ROWS}
+    assert not missing
+
+
+def test_every_row_has_a_rule() -> None:
+    assert not {(row.opcode, row.rule) for row in ROWS} - rules().keys()

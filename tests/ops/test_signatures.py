@@ -1,0 +1,106 @@
+"""Declared ops keep their promises: modules that were written before stay valid.
+
+`signatures.json` holds what each op promised when it was last written. New ops may be missing in
+it; a changed one must break no rule of `hlo.signatures`, and its old samples must still be right.
+After a change on purpose: ``python -m tests.ops.test_signatures`` writes it anew.
+"""
+
+# ruff: noqa: E501 - a row is a line
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlo
+import indexing.ops  # noqa: F401 - registers the ops
+from hlo.op import OPS, TARGETS
+from hlo.signatures import breaks, describe
+from tests.ops.samples import parse_sample
+
+SNAPSHOT = Path(__file__).parent / "signatures.json"
+OWN = ("indexing.",)  # ops that other tests register are not promised
+
+
+def described() -> dict[str, Any]:
+    """Every declared op by its opcode; targets of custom calls by ``custom-call TARGET``."""
+    named = {**OPS, **{f"custom-call {target}": cls for target, cls in TARGETS.items()}}
+    own = {name: cls for name, cls in named.items() if cls.__module__.startswith(OWN)}
+    return {name: describe(cls) for name, cls in sorted(own.items())}
+
+
+BEFORE: dict[str, Any] = json.loads(SNAPSHOT.read_text())
+NOW = described()
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_a_declared_op_keeps_its_promises(name: str) -> None:
+    assert name in NOW, f"an op stays: {name} is gone"
+    assert breaks(BEFORE[name], NOW[name]) == []
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_modules_written_before_are_still_right(name: str) -> None:
+    for text in BEFORE[name]["samples"]:
+        assert hlo.verify(parse_sample(text).instruction.module) == [], text
+
+
+# fmt: off
+OLD = {
+    "operands": [1, 1],
+    "types": ["T: integer"],
+    "attributes": {
+        "k": {"kind": "an integer", "limits": {"at least": 2}},
+        "mode": {"kind": "one of", "limits": {"one of": ["A", "B"]}, "default": "'A'"},
+    },
+    "constraints": {"C1": "it fits"},
+}
+TIGHTER = "a constraint may be loosened, not tightened: "
+CHANGES = [
+    # place                                   new value                             says
+    ("operands",                              [1, 3],                               []),
+    ("operands",                              [0, None],                            []),
+    ("operands",                              [2, 2],                               [f"{TIGHTER}at least 2 operands are needed now, 1 before"]),
+    ("operands",                              [0, 0],                               [f"{TIGHTER}at most 0 operands are taken now, 1 before"]),
+    ("types",                                 ["T: numeric"],                       []),
+    ("types",                                 [],                                   []),
+    ("types",                                 ["T: signed"],                        [f"{TIGHTER}operand 0 was T: integer, and is T: signed now"]),
+    ("constraints",                           {},                                   []),
+    ("constraints",                           {"C1": "it fits well"},               []),
+    ("constraints",                           {"C1": "it fits", "C2": "it is new"}, [f"{TIGHTER}C2 is new (it is new)"]),
+    ("attributes.more",                       {"kind": "a word", "default": "''"},  []),
+    ("attributes.more",                       {"kind": "a word"},                   ["a new attribute needs a default: `more` has none"]),
+    ("attributes.k",                          None,                                 ["an attribute stays: `k` is gone"]),
+    ("attributes.k.default",                  "3",                                  []),
+    ("attributes.k.kind",                     "a word",                             ["an attribute keeps its kind: `k` was an integer, is a word"]),
+    ("attributes.k.limits",                   {"at least": 1},                      []),
+    ("attributes.k.limits",                   {},                                   []),
+    ("attributes.k.limits",                   {"at least": 3},                      [f"{TIGHTER}`k` is now at least 3"]),
+    ("attributes.k.limits",                   {"at least": 2, "at most": 9},        [f"{TIGHTER}`k` is now at most 9"]),
+    ("attributes.mode.limits",                {"one of": ["A", "B", "C"]},          []),
+    ("attributes.mode.limits",                {"one of": ["A"]},                    [f"{TIGHTER}`mode` may no longer be B"]),
+    ("attributes.mode.default",               "'B'",                                ["a default stays what it is: `mode` was 'A', is 'B'"]),
+    ("attributes.mode.default",               None,                                 ["a default stays what it is: `mode` was 'A', is missing"]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("place, value, says", CHANGES)
+def test_a_change_is_named_by_the_rule_it_breaks(place: str, value: Any, says: list[str]) -> None:
+    changed: dict[str, Any] = copy.deepcopy(OLD)
+    *path, last = place.split(".")
+    at = changed
+    for step in path:
+        at = at[step]
+    if value is None:
+        del at[last]
+    else:
+        at[last] = value
+    assert breaks(OLD, changed) == says
+
+
+if __name__ == "__main__":
+    SNAPSHOT.write_text(json.dumps(described(), indent=1, ensure_ascii=False) + "\n")
