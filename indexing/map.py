@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import sympy
 
     from hlo import Instruction, Shape
+    from indexing.simplify import Rewrite
 
 Grade: TypeAlias = Literal["exact", "may"]
 Extents: TypeAlias = "Sequence[int] | Shape"
@@ -343,7 +344,7 @@ class IndexingMap:
 
         return composed(self, second)
 
-    def simplify(self, certify: bool = False) -> IndexingMap:
+    def simplify(self, certify: bool = False, trace: list[Rewrite] | None = None) -> IndexingMap:
         """The same relation in its simplest form.
 
         Tighter bounds, simpler results and fewer constraints; range variables and runtime variables
@@ -351,12 +352,16 @@ class IndexingMap:
 
         Args:
             certify: prove with ISL that the result equals the original.
+            trace: a list to which the steps are added that change something, with the maps before
+                and after each.
         Raises:
             CertificateError: it does not (with a witness point), or the proof was beyond its
             budget.
         """
-        from indexing.simplify import certified, simplified
+        from indexing.simplify import certified, simplified, traced
 
+        if trace is not None:
+            trace.extend(traced(self))
         return certified(self, simplified(self)) if certify else simplified(self)
 
     def with_grade(self, grade: Grade) -> IndexingMap:

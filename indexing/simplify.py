@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
+from typing import Final, NamedTuple
 
 from indexing.compose import composed
 from indexing.map import IndexingMap, RuntimeVariable
@@ -27,14 +28,38 @@ def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
     """`simple`, proved with ISL to be the same relation as `original`.
 
     Raises:
-        CertificateError: with a witness where the two differ.
+        CertificateError: with a witness where the two differ, or because of the budget.
     """
-    from indexing.relation import difference
+    from indexing.relation import UndecidedError, difference
 
-    found = difference(original, simple)
+    try:
+        found = difference(original, simple)
+    except UndecidedError as error:
+        raise CertificateError(f"{simple}\nis not proved equal to\n{original}\n{error}") from None
     if found is not None:
         raise CertificateError(f"{simple}\nis not equal to\n{original}\n{found}")
     return simple
+
+
+class Rewrite(NamedTuple):
+    """One step of a simplification: what was done, and the map before and after it."""
+
+    law: str
+    before: IndexingMap
+    after: IndexingMap
+
+    def __str__(self) -> str:
+        return f"{self.law}:\n  {self.before}\n  {self.after}"
+
+
+def traced(original: IndexingMap) -> Iterator[Rewrite]:
+    """The steps by which `simplified` gets to its result, those that change something."""
+    before = original
+    for law, step in STEPS:
+        after = step(before)
+        if after != before:
+            yield Rewrite(law, before, after)
+        before = after
 
 
 def composed_and_simplified(first: IndexingMap, second: IndexingMap) -> IndexingMap:
@@ -63,13 +88,20 @@ def _simplified_once(original: IndexingMap) -> IndexingMap:
 
 
 def _simplified(original: IndexingMap) -> IndexingMap:
+    current = original
+    for _, step in STEPS:
+        current = step(current)
+    return current
+
+
+def _tightened(original: IndexingMap) -> IndexingMap:
+    """The same points with tight bounds and few constraints, and what follows for the results."""
     if original.is_known_empty:
         return IndexingMap.empty(original.dims, len(original.results))
     domain = tightened(original.variables, original.constraints)
     if domain.is_known_empty:
         return IndexingMap.empty(original.dims, len(original.results))
-    current = _on_domain(original, domain)
-    return _numbered(without_unused(current))
+    return _on_domain(original, domain)
 
 
 def _on_domain(original: IndexingMap, domain: Domain) -> IndexingMap:
@@ -256,3 +288,11 @@ def _add_in_order(expr: Expr, seen: dict[Variable, None]) -> None:
             seen.setdefault(atom)
         else:
             _add_in_order(atom.numerator, seen)
+
+
+STEPS: Final = (
+    ("bounds tightened, constraints simplified, results rewritten on the domain", _tightened),
+    ("variables dropped on which nothing depends", without_unused),
+    ("variables numbered", _numbered),
+)
+"""What `simplified` does, in order."""

@@ -436,3 +436,19 @@ def test_check_reports_every_error(run: Run) -> None:
 
 def test_check_accepts_the_examples(run: Run, example: Path) -> None:
     assert run("check", str(example))[0] == 0
+
+
+def test_simplify_explains_its_steps(run: Run) -> None:
+    text = (
+        "(d0)[s0, s1] -> (s1), domain: d0 in [0, 4], s0 in [0, 3], s1 in [0, 9], s1 * 2 in [0, 9]"
+    )
+    status, out, err = run("simplify", "--explain", text)
+    assert (status, err) == (0, "")
+    result, *steps = out.splitlines()
+    assert result == "(d0)[s0] -> (s0), domain: d0 in [0, 4], s0 in [0, 4]"
+    assert [step.split(",")[0].split(":")[0].strip() for step in steps] == [
+        "bounds tightened",
+        "variables dropped on which nothing depends",
+        "variables numbered",
+    ]
+    assert all(result in step for step in steps[-1:])

@@ -2,12 +2,15 @@
 
 # ruff: noqa: E501 - a row of a table is one line
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import indexing.simplify
 from indexing import CertificateError, IndexingMap, RuntimeVariable, dims, parse_map, ranges
+from indexing.simplify import Rewrite
 from simplifier.constraints import Constraint
 from simplifier.linear import Variable
 from tests.oracles import boxes, constraint_lists, fuzz, relation, tree_expr, trees
@@ -197,3 +200,19 @@ def test_a_range_variable_rescales_to(before: str, after: str) -> None:
     rescaled = parse_map(before).rescale()
     assert str(rescaled) == after
     assert relation(rescaled) == relation(parse_map(before))
+
+
+def test_a_trace_tells_each_step_that_changed_something() -> None:
+    before = parse_map(
+        "(d0)[s0, s1] -> (s1), domain: d0 in [0, 4], s0 in [0, 3], s1 in [0, 9], s1 * 2 in [0, 9]"
+    )
+    trace: list[Rewrite] = []
+    simple = before.simplify(trace=trace)
+    assert str(simple) == "(d0)[s0] -> (s0), domain: d0 in [0, 4], s0 in [0, 4]"
+    assert [rewrite.law.split()[0] for rewrite in trace] == ["bounds", "variables", "variables"]
+    assert trace[0].before is before
+    assert trace[-1].after == simple
+    assert all(a.after == b.before for a, b in pairwise(trace))
+    quiet: list[Rewrite] = []
+    simple.simplify(trace=quiet)
+    assert quiet == []
