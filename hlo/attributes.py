@@ -41,6 +41,7 @@ _NUMBER: Final = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|inf|nan)(?:[eE][-+]?\d++)?
 _NAME: Final = re.compile(NAME, re.ASCII)
 _STRING: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _REFERENCE: Final = re.compile(rf"%?({NAME})", re.ASCII)
+_NAMES: Final = re.compile(rf"\{{\s*(?:%?{NAME}\s*[,}}]|\}})", re.ASCII)  # in braces, and no body
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -355,10 +356,8 @@ def _slice(cursor: Cursor) -> Slice:
 
 
 def _padding(cursor: Cursor) -> Padding:
-    low = cursor.integer()
-    cursor.need(_UNDERSCORE, "`_`")
-    high = cursor.integer()
-    return Padding(low, high, cursor.integer() if cursor.take(_UNDERSCORE) else 0)
+    edges = _edges(cursor)
+    return Padding(edges.low, edges.high, cursor.integer() if cursor.take(_UNDERSCORE) else 0)
 
 
 def _flag(cursor: Cursor) -> bool:
@@ -366,7 +365,9 @@ def _flag(cursor: Cursor) -> bool:
 
 
 def _edges(cursor: Cursor) -> Padding:
-    return _padding(cursor)
+    low = cursor.integer()
+    cursor.need(_UNDERSCORE, "`_`")
+    return Padding(low, cursor.integer())
 
 
 _WINDOW_FIELDS: Final[dict[str, Callable[[Cursor], object]]] = {
@@ -464,7 +465,8 @@ def _shape(cursor: Cursor) -> AnyShape:
 
 
 def _computation(cursor: Cursor) -> str:
-    if cursor.source.text.startswith("{", skip(cursor.source.text, cursor.position)):
+    start = skip(cursor.source.text, cursor.position)
+    if cursor.source.text.startswith("{", start) and not _NAMES.match(cursor.source.text, start):
         return cursor.group()
     return cursor.need(_REFERENCE, "the name of a computation")[1]
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from hlo.config import find_entry, read_entry
 from hlo.op import CUSTOM_CALL, Constraint, Fault, Field, Op, find_op
-from hlo.shape import UNBOUNDED, AnyShape, Shape, TupleShape
+from hlo.shape import AnyShape, Shape, TupleShape
 from hlo.source import HloError, Span
-from hlo.unify import Conflict, Known, Unranked, is_partial, same_but_precision
+from hlo.unify import Conflict, Known, Unranked, is_partial, same_but_precision, same_dims
 
 if TYPE_CHECKING:
     from hlo.module import Instruction, Module
@@ -87,7 +87,7 @@ def infer(instruction: Instruction) -> AnyShape:
     Raises:
         HloError: it does not follow from the operands, or they are wrong.
     """
-    op = _bound(instruction, None)
+    op = _bound(instruction, _left_out(instruction))
     if op is None:
         raise HloError(
             f"the shape of `{instruction.name}` is missing, and {instruction.opcode} is unknown",
@@ -104,6 +104,11 @@ def infer(instruction: Instruction) -> AnyShape:
     return inferred
 
 
+def _left_out(instruction: Instruction) -> AnyShape | None:
+    cls = op_class(instruction)
+    return cls.left_out(instruction) if cls else None
+
+
 def infer_known(
     instruction: Instruction, operands: tuple[Known, ...], called: Known | None
 ) -> Known:
@@ -118,12 +123,16 @@ def infer_known(
     if op_class(instruction) is None:
         return Unranked()
     try:
-        op = _bound(instruction, instruction.declared_shape)
+        op = _bound(instruction, instruction.declared_shape or _left_out(instruction))
     except HloError:
         if instruction.declared_shape is not None:
             raise
         return Unranked()  # it has to be declared, and is not
-    if op is None or op.runs_called:
+    if op is None:
+        return Unranked()
+    if op.runs_called:
+        if error := _call_error(instruction, operands):
+            raise error
         return called or Unranked()
     if error := _operands_error(instruction, op, operands):
         raise error
@@ -172,21 +181,13 @@ def agrees(declared: AnyShape, inferred: AnyShape) -> bool:
     """
     match declared, inferred:
         case Shape(), Shape():
-            return _same_dims(declared.dims, inferred.dims) and same_but_precision(
+            return same_dims(declared.dims, inferred.dims) and same_but_precision(
                 declared.element_type, inferred.element_type
             )
         case TupleShape(ours), TupleShape(theirs):
             return len(ours) == len(theirs) and all(map(agrees, ours, theirs))
         case _:
             return declared.compatible(inferred)
-
-
-def _same_dims(ours: tuple[int, ...], theirs: tuple[int, ...]) -> bool:
-    """Equal, where both are known."""
-    return ours == theirs or (
-        len(ours) == len(theirs)
-        and all(a == b or UNBOUNDED in (a, b) for a, b in zip(ours, theirs, strict=True))
-    )
 
 
 # ---------------------------------------------------------------- reading the fields
@@ -422,21 +423,28 @@ def _called(
     instruction: Instruction, shapes: tuple[AnyShape, ...]
 ) -> tuple[AnyShape | None, HloError | None]:
     """The shape of what the one called computation returns, if the operands are its parameters."""
+    if error := _call_error(instruction, shapes):
+        return None, error
+    return instruction.called_computations[0].root.shape, None
+
+
+def _call_error(instruction: Instruction, shapes: tuple[Known, ...]) -> HloError | None:
+    """What is wrong with the operands as the parameters of the one called computation."""
     called = instruction.called_computations
     if len(called) != 1:
         message = f"{instruction.opcode} calls one computation, but {len(called)} are given"
-        return None, HloError(message, instruction.span, "operands")
+        return HloError(message, instruction.span, "operands")
     name, parameters = called[0].name, called[0].parameters
     if len(parameters) != len(shapes):
         operands = "operand" if len(shapes) == 1 else "operands"
         message = f"`{name}` has {len(parameters)} parameters, but {_given(len(shapes), operands)}"
-        return None, HloError(message, instruction.span, "operands", notes=_notes(instruction))
+        return HloError(message, instruction.span, "operands", notes=_notes(instruction))
     for number, (parameter, shape) in enumerate(zip(parameters, shapes, strict=True)):
-        if not agrees(shape, parameter.shape):
+        if not isinstance(shape, Unranked) and not agrees(shape, parameter.shape):
             message = (
                 f"operand {number} is {_text(shape)}, but parameter {number} of `{name}` is "
                 f"{_text(parameter.shape)}"
             )
             notes = [f"the parameter is declared at {parameter.span.place()}"]
-            return None, HloError(message, instruction.span, "operands", notes=notes)
-    return called[0].root.shape, None
+            return HloError(message, instruction.span, "operands", notes=notes)
+    return None

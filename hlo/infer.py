@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from hlo.bind import agrees, infer_known, shape_error
 from hlo.module import Computation, Instruction, Module
+from hlo.source import HloError
 from hlo.unify import Conflict, Known, Unranked, merge
 
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ def infer_shapes(module: Module) -> Module:
     made up.
 
     Raises:
-        HloError: shapes contradict each other, or an instruction breaks a rule of its op.
+        HloError: shapes contradict each other, or an instruction breaks a rule of its op. It is the
+            first such error, and its notes tell of all others; after an error, what is declared
+            is taken to be so.
     """
     return _with_shapes(module, known_shapes(module))
 
@@ -34,9 +37,25 @@ def infer_shapes(module: Module) -> Module:
 def known_shapes(module: Module) -> dict[Instruction, Known]:
     """What is known of each instruction's value, `Unranked` included; raises as `infer_shapes`."""
     known: dict[Instruction, Known] = {}
+    errors: list[HloError] = []
     for instruction in module.instructions:  # operands come before users, callees before callers
-        known[instruction] = _known(instruction, known)
+        try:
+            known[instruction] = _known(instruction, known)
+        except HloError as error:
+            known[instruction] = instruction.declared_shape or Unranked()
+            errors.append(error)
+    if errors:
+        raise _all(errors)
     return known
+
+
+def _all(errors: list[HloError]) -> HloError:
+    """The first error, with notes about the others."""
+    first, *others = errors
+    more = [f"at {error.span.place()}: {error.message}" for error in others]
+    return HloError(
+        first.message, first.span, first.code, first.label, [*first.notes, *more], first.help
+    )
 
 
 def _known(instruction: Instruction, known: dict[Instruction, Known]) -> Known:

@@ -35,13 +35,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, ClassVar, Final, TypeVar, cast, dataclass_transform, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    overload,
+)
 
 from hlo.attributes import Kind
 from hlo.operand_types import types_fault, types_sentence
 from hlo.rules import HOLDS, Fault, count_fault, dimensions_fault, permutation_fault
 from hlo.shape import AnyShape, Shape, TupleShape
 from hlo.unify import Known, Unranked
+
+if TYPE_CHECKING:
+    from hlo.module import Instruction
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -243,6 +255,14 @@ class Op(ABC):
     def infer_unranked(self, *operands: Known) -> Known:
         """What is known of the result where the rank of an operand is still unknown."""
         return Unranked()
+
+    @classmethod
+    def left_out(cls, instruction: Instruction) -> AnyShape | None:
+        """The shape that `declared` is where the text of an instruction leaves it out.
+
+        None where nothing else says it, such as what an instruction calls.
+        """
+        return None
 
     @abstractmethod
     def infer_shape(self, *args: Any, **kwargs: Any) -> Any:

@@ -22,7 +22,7 @@ hlo.unify.Conflict: dimension 1 is 4 in f32[2,4], but 3 in f32[?,3]
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -141,6 +141,25 @@ def may_be(size: int, other: int) -> bool:
     return size == other or UNBOUNDED in (size, other)
 
 
+def same_dims(one: Sequence[int], other: Sequence[int]) -> bool:
+    """Says that there are as many sizes, and that each pair may be the same.
+
+    >>> same_dims((2, UNBOUNDED), (2, 3)), same_dims((2, UNBOUNDED), (3, 3))
+    (True, False)
+    """
+    return one == other or (len(one) == len(other) and all(map(may_be, one, other)))
+
+
+def at_most(size: int, limit: int) -> bool:
+    """Says that a size is not above another, or that one is not known."""
+    return size <= limit or limit == UNBOUNDED
+
+
+def may_divide(part: int, whole: int) -> bool:
+    """Says that a size is a multiple of another that is not 0, or that one is not known."""
+    return UNBOUNDED in (part, whole) or (part > 0 and whole % part == 0)
+
+
 # ---------------------------------------------------------------- what must be so
 
 
@@ -157,6 +176,74 @@ def with_rank(shape: Known, rank: int) -> Known:
     if isinstance(shape, Shape) and shape.rank == rank:
         return shape
     raise Conflict(f"{shape} is no array of {rank} dimension{'s' * (rank != 1)}")
+
+
+def same_rank(*shapes: Known) -> list[Known]:
+    """The shapes, those without a rank with that of the first one that has one.
+
+    >>> print(*same_rank(Shape("f32", (2, 3)), Unranked("s8")))
+    f32[2,3] s8[?,?]
+    """
+    ranks = [shape.rank for shape in shapes if isinstance(shape, Shape)][:1]
+    unranked = [isinstance(shape, Unranked) for shape in shapes]
+    return [
+        with_rank(shape, ranks[0]) if ranks and is_open else shape
+        for shape, is_open in zip(shapes, unranked, strict=True)
+    ]
+
+
+def same_sizes(operands: Iterable[Known], *groups: Iterable[tuple[int, int]]) -> list[Known]:
+    """Operands of which the dimensions in a group, pairs (operand, dimension), have one size.
+
+    >>> print(*same_sizes([Shape("f32", (UNBOUNDED, 2)), Shape("s8", (3,))], [(0, 0), (1, -1)]))
+    f32[3,2] s8[3]
+
+    Raises:
+        Conflict: two of a group have different ones.
+    """
+    found = list(operands)
+    for group in groups:
+        sizes = {
+            (number, k % shape.rank): dims_of(shape)[k]
+            for number, k in group
+            if isinstance(shape := found[number], Shape) and -shape.rank <= k < shape.rank
+        }
+        total = UNKNOWN
+        for place, size in sizes.items():
+            both = _both(total, size)
+            if both is None:
+                first = next(p for p, s in sizes.items() if _both(s, size) is None)
+                raise _different(first, sizes[first], place, size)
+            total = both
+        for number, k in sizes:
+            found[number] = _with_size(found[number], k, total)
+    return found
+
+
+def _different(one: tuple[int, int], size: Dim, other: tuple[int, int], its: Dim) -> Conflict:
+    texts = [
+        f"dimension {k} of operand {number} is {dim.size}"
+        for (number, k), dim in ((one, size), (other, its))
+    ]
+    return Conflict(", ".join(texts), (one[0], other[0]))
+
+
+def _with_size(shape: Known, dimension: int, size: Dim) -> Known:
+    if not isinstance(shape, Shape):
+        return shape
+    sizes = list(dims_of(shape))
+    sizes[dimension] = size
+    return array(shape.element_type, sizes).with_layout(shape.layout)
+
+
+def _both(one: Dim, other: Dim) -> Dim | None:
+    """The size that is both; None if there is none. A bound goes with any size up to it."""
+    if not (one.is_known and other.is_known):
+        return one if one.is_known else other
+    if one.size == other.size:
+        return Dim(one.size, one.dynamic and other.dynamic)
+    low, high = sorted((one, other), key=lambda dim: dim.size)
+    return low if high.dynamic else None
 
 
 def merge(one: Known, other: Known) -> Known:
@@ -195,15 +282,11 @@ def _merged(one: Shape, other: Shape) -> Shape:
         raise Conflict(f"{_text(one)} and {_text(other)} have elements of different types")
     found = []
     for k, (a, b) in enumerate(zip(dims_of(one), dims_of(other), strict=True)):
-        if not (a.is_known and b.is_known):
-            found.append(a if a.is_known else b)
-        elif a.size == b.size:
-            found.append(Dim(a.size, a.dynamic and b.dynamic))
-        elif (a.size > b.size and a.dynamic) or (b.size > a.size and b.dynamic):
-            found.append(min(a, b, key=lambda d: d.size))
-        else:
+        both = _both(a, b)
+        if both is None:
             sizes = f"{a.size} in {_text(one)}, but {b.size} in {_text(other)}"
             raise Conflict(f"dimension {k} is {sizes}")
+        found.append(both)
     merged = array(one.element_type, found)
     return merged if one.layout is None else merged.with_layout(one.layout)
 

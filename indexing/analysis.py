@@ -17,7 +17,6 @@ from collections.abc import Iterable
 from hlo.module import Instruction
 from hlo.shape import leaves
 from indexing.access import Answer, Direction, Path, Unknown
-from indexing.calling import InlineOp
 from indexing.distinct import distinct
 from indexing.graph import (
     backward,
@@ -27,6 +26,7 @@ from indexing.graph import (
     steps_forward,
     writes_summary,
 )
+from indexing.leafwise import InlineOp
 from indexing.map import IndexingMap
 from indexing.steps import Maps, Options, Step
 

@@ -16,7 +16,7 @@ from hlo.bind import check_instruction
 from hlo.module import Computation, Instruction
 from hlo.shape import Shape, leaves
 from indexing.access import Path, Unknown
-from indexing.calling import CallingOp, Summaries
+from indexing.leafwise import LeafwiseOp, Summaries
 from indexing.map import IndexingMap
 from indexing.op import MappedOp, RoutingOp
 from indexing.steps import Maps, Node, Options, Step, identity, leaf_shape
@@ -34,7 +34,7 @@ def steps_back(instruction: Instruction, path: Path, options: Options) -> list[S
     if isinstance(op, RoutingOp):
         operand, operand_path = op.route(path)
         return [Step(operand, operand_path, path, identity((instruction, path)))]
-    if isinstance(op, CallingOp):
+    if isinstance(op, LeafwiseOp):
         summaries = Summaries(partial(reads_summary, options=options), backward=True)
         return list(op.steps(instruction, path, summaries))
     operands = instruction.operands
@@ -58,7 +58,7 @@ def steps_forward(
         to = op.route_back(operand, path)
         return [] if to is None else [Step(operand, path, to, identity((instruction, to)))]
     outputs = [output for output, _ in leaves(instruction.shape)]
-    if isinstance(op, CallingOp):
+    if isinstance(op, LeafwiseOp):
         summaries = Summaries(partial(writes_summary, options=options), backward=False)
         return [
             step
@@ -175,7 +175,7 @@ def prepare(
 
 
 def _calls(instruction: Instruction) -> bool:
-    return isinstance(instruction.op, CallingOp)
+    return isinstance(instruction.op, LeafwiseOp)
 
 
 def _position(computation: Computation) -> int:

@@ -18,7 +18,7 @@ Everyone else asks through `reads` and `writes`, which look the same for every o
 remembered.
 
 Ops that move no element have other bases: a `RoutingOp` says which operand a leaf of its result is;
-those that run computations are in `indexing.calling`.
+those that run computations are in `indexing.leafwise`.
 """
 
 from __future__ import annotations
@@ -205,6 +205,7 @@ class NullaryOp(MappedOp):
     """An op without operands: it reads nothing."""
 
     __slots__ = ()
+    takes_partial: ClassVar[bool] = True
     least: ClassVar[int] = 0
     most: ClassVar[int | None] = 0
 

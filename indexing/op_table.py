@@ -3,7 +3,7 @@
 >>> from hlo.op import OPS
 >>> import indexing.ops
 >>> faces(OPS["transpose"]), faces(OPS["fusion"])
-('shape, partial shapes, maps, kernel', 'called shape, called maps')
+('shape, partial shapes, maps, kernel', 'called shape, partial shapes, maps of its leaves')
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from hlo.op import OPS, TARGETS, Op
 from hlo.signatures import describe
-from indexing.calling import CallingOp
+from indexing.leafwise import LeafwiseOp
 from indexing.op import MappedOp, RoutingOp
 
 _HEAD = """\
@@ -27,7 +27,7 @@ Any other opcode parses, prints, and is answered with a reason.
 What is known of an op: its *shape* (also of operands with dimensions of unknown size: *partial
 shapes*); its *maps*, from output to input and back, or for ops on tuples the *routes* of their
 leaves; a NumPy *kernel*, which the maps are proved with. What is *called* comes from the
-computations that the op calls. An attribute in brackets has a default.
+computation that the op calls. An attribute in brackets has a default.
 
 | opcode | family | attributes | what is known | what it computes |
 |---|---|---|---|---|"""
@@ -41,8 +41,8 @@ def faces(cls: type[Op]) -> str:
         found += ["maps", "kernel"]
     elif issubclass(cls, RoutingOp):
         found += ["routes"]
-    elif issubclass(cls, CallingOp):
-        found += ["called maps"]
+    elif issubclass(cls, LeafwiseOp):
+        found += ["maps of its leaves"]
     return ", ".join(found)
 
 

@@ -9,6 +9,7 @@ Source: XLA ``docs/operation_semantics.md``, "BatchNormTraining", "BatchNormInfe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from hlo.attributes import integer, number
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
 from hlo.shape import TupleShape
+from hlo.unify import Known, array, dims_of, same_shape, same_sizes, with_rank
 from indexing.map import Grade, IndexingMap, dims, ranges
 from indexing.op import Array, Entry, VariadicOp
 from simplifier.linear import Variable
@@ -25,11 +27,19 @@ class BatchNorm(VariadicOp):
     """An op on an array and on vectors with one element for each of its features."""
 
     __slots__ = ()
+    takes_partial: ClassVar[bool] = True
     arrays: ClassVar[tuple[int, ...]] = (0,)
     """The operands that have the sizes of the first one; the others are vectors."""
 
     epsilon: float
     feature_index: int
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        """Arrays have one shape, and vectors the size of its feature dimension."""
+        same = dict(zip(self.arrays, same_shape(*[operands[k] for k in self.arrays]), strict=True))
+        found = [same[k] if k in same else with_rank(s, 1) for k, s in enumerate(operands)]
+        places = [(k, self.feature_index if k in same else 0) for k in range(len(found))]
+        return same_sizes(found, places)
 
     @constraint("C1", "feature_index is a dimension of operand 0")
     def has_feature(self, *operands: Shape) -> Fault:
@@ -47,7 +57,7 @@ class BatchNorm(VariadicOp):
 
     def _normal_shape(self, *operands: Shape) -> TupleShape:
         """The shape of an array and of two vectors."""
-        vector = operands[0].with_dims([operands[0].dims[self.feature_index]])
+        vector = array(operands[0].element_type, [dims_of(operands[0])[self.feature_index]])
         return TupleShape((operands[0], vector, vector))
 
     def _mates(self, array: Shape) -> IndexingMap:

@@ -8,6 +8,7 @@ dimensions from major to minor, that is a reshape (`indexing.ops.reshape`).
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from hlo.checks import layout_fault
 from hlo.memory import from_physical, to_physical
 from hlo.op import HOLDS, Fault, Shape, constraint, declared, op
 from hlo.shape import ELEMENT_TYPES, dtype
+from hlo.unify import is_partial
 from indexing.access import Unknown
 from indexing.layout import logical_map, physical_map
 from indexing.map import IndexingMap, dims, ranges
@@ -49,10 +51,13 @@ class Bitcast(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Bitcast"; ``docs/shapes.md`` for minor-to-major.
     """
 
+    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
 
     @constraint("C1", "the operand and the result take the same number of bits")
     def keeps_bits(self, operand: Shape) -> Fault:
+        if is_partial(operand) or is_partial(self.shape):
+            return HOLDS
         if _is_tiled(operand) or _is_tiled(self.shape):
             return HOLDS  # padding counts too, and is not known here
         if _ratio(self.shape, operand) is not None:

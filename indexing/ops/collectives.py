@@ -18,8 +18,9 @@ from hlo.attributes import boolean, computation, int_list, integer, raw
 from hlo.module import Instruction
 from hlo.op import HOLDS, Fault, attribute, constraint, declared, op
 from hlo.shape import AnyShape, Shape, TupleShape, leaves
+from hlo.unify import Known, Unranked, may_be, may_divide, same_sizes
 from indexing.access import Path
-from indexing.calling import CallingOp, Summaries
+from indexing.leafwise import LeafwiseOp, Summaries
 from indexing.map import Grade, IndexingMap, dims, ranges
 from indexing.ops.structure import Barrier, Done
 from indexing.steps import Step, identity
@@ -51,7 +52,7 @@ def _at(index: tuple[Affine, ...], along: int, value: Affine) -> list[Affine]:
     return [value if k == along else at for k, at in enumerate(index)]
 
 
-class Collective(CallingOp):
+class Collective(LeafwiseOp):
     """An op on all devices of a group; operand k goes into result k, if there are several.
 
     A kernel needs several devices, so there is none.
@@ -60,6 +61,7 @@ class Collective(CallingOp):
     __slots__ = ()
     least: ClassVar[int] = 1
     takes_arrays: ClassVar[bool] = True
+    takes_partial: ClassVar[bool] = True
 
     @abstractmethod
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
@@ -102,10 +104,23 @@ def _parts_fault(
         if not isinstance(out, Shape) or not 0 <= along < operand.rank or out.rank != operand.rank:
             return Fault(f"operand {number} has no such dimension", "dimensions")
         whole, part = (out, operand) if gathers else (operand, out)
-        others = [k for k in range(out.rank) if k != along and whole.dims[k] != part.dims[k]]
-        if others or not part.dims[along] or whole.dims[along] % part.dims[along]:
+        pairs = list(zip(part.dims, whole.dims, strict=True))
+        others = all(may_be(*pair) for k, pair in enumerate(pairs) if k != along)
+        if not others or not may_divide(*pairs[along]):
             return Fault(f"{operand.with_layout(None)} becomes {out.with_layout(None)}", number)
     return HOLDS
+
+
+def _like_parts(
+    shape: AnyShape, operands: tuple[AnyShape, ...], dimensions: tuple[int, ...]
+) -> AnyShape:
+    """The results with what the operands tell of their sizes, but along the one dimension."""
+    found = []
+    for (_, out), operand in zip(leaves(shape), operands, strict=True):
+        others = [k for k in range(len(getattr(out, "dims", ()))) if k not in dimensions]
+        found.append(same_sizes([out, operand], *[[(0, k), (1, k)] for k in others])[0])
+    results = tuple([out for out in found if not isinstance(out, Unranked)])
+    return TupleShape(results) if isinstance(shape, TupleShape) else results[0]
 
 
 @op(
@@ -177,7 +192,7 @@ class AllGather(Collective):
         return _parts_fault(self.shape, operands, self.dimensions, gathers=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return self.shape
+        return _like_parts(self.shape, operands, self.dimensions)
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
         along = self.dimensions[0]
@@ -207,7 +222,7 @@ class ReduceScatter(Collective):
         return _parts_fault(self.shape, operands, self.dimensions, gathers=False)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return self.shape
+        return _like_parts(self.shape, operands, self.dimensions)
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
         along = self.dimensions[0]
@@ -326,15 +341,19 @@ class CollectivePermute(Collective):
         "replica_groups={{0,1}}"
     ],
 )
-class RaggedAllToAll(CallingOp):
+class RaggedAllToAll(LeafwiseOp):
     """Rows of the first operand, as many as sizes say, written into the second one elsewhere."""
 
     least: ClassVar[int] = 6
     most: ClassVar[int | None] = 6
+    takes_partial: ClassVar[bool] = True
     replica_groups: str = attribute(raw, default="{}")
     channel_id: int = attribute(integer, default=0)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return operands[1]
+
+    def infer_unranked(self, *operands: Known) -> Known:
         return operands[1]
 
     def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
@@ -344,11 +363,12 @@ class RaggedAllToAll(CallingOp):
 # ---------------------------------------------------------------- begun and done
 
 
-class Begun(CallingOp):
+class Begun(LeafwiseOp):
     """A collective that was started: ``(operands, results, ..)``."""
 
     __slots__ = ()
     takes_arrays: ClassVar[bool] = False
+    takes_partial: ClassVar[bool] = True
     least: ClassVar[int] = 1
     shape: TupleShape
 

@@ -13,8 +13,9 @@ from hlo.attributes import computation, computation_list, string
 from hlo.module import Computation, Instruction
 from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, declared, op, signature
 from hlo.shape import AnyShape, leaves
+from hlo.unify import Known
 from indexing.access import Path
-from indexing.calling import CallingOp, Summaries, through
+from indexing.leafwise import LeafwiseOp, Summaries, through
 from indexing.ops.structure import Barrier, Done
 from indexing.steps import Step, identity
 
@@ -35,7 +36,7 @@ def callees(instruction: Instruction, *names: str) -> list[Computation]:
         "(s32[], f32[2,3]) while((s32[], f32[2,3]) p), condition=less_than_five, body=next_trip"
     ],
 )
-class While(CallingOp):
+class While(LeafwiseOp):
     """Runs `body` on its own result, first on the operand, as long as `condition` holds of it.
 
     A leaf that every trip passes on as it is, is that leaf of the operand.  Any other one may need
@@ -47,8 +48,12 @@ class While(CallingOp):
 
     least: ClassVar[int] = 1
     most: ClassVar[int | None] = 1
+    takes_partial: ClassVar[bool] = True
     condition: str = attribute(computation)
     body: str = attribute(computation)
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return operands[0]
 
     @signature("condition")
     def asks(self, operand: AnyShape) -> Signature:
@@ -97,13 +102,16 @@ class While(CallingOp):
         "false_computation=negate",
     ],
 )
-class Conditional(CallingOp):
+class Conditional(LeafwiseOp):
     """The value of one branch for its operand; operand 0 says which.
+
+    All branches give the shape of the result.
 
     Source: XLA ``docs/operation_semantics.md``, "Conditional".
     """
 
     least: ClassVar[int] = 2
+    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     branch_computations: tuple[str, ...] = attribute(computation_list, default=())
     true_computation: str = attribute(computation, default="")
@@ -115,6 +123,20 @@ class Conditional(CallingOp):
         if isinstance(index, Shape) and not index.rank and index.element_type in ("pred", "s32"):
             return HOLDS
         return Fault(f"it is {index}", 0)
+
+    @constraint("C2", "a pred chooses by true_computation and false_computation, an s32 by a list")
+    def has_its_branches(self, *operands: Shape) -> Fault:
+        if operands[0].element_type == "s32":
+            at = "true_computation" if self.true_computation else "false_computation"
+            wrong = bool(self.true_computation or self.false_computation)
+            return Fault("operand 0 is an s32", at) if wrong else HOLDS
+        wrong = bool(self.branch_computations)
+        return Fault("operand 0 is a pred", "branch_computations") if wrong else HOLDS
+
+    @classmethod
+    def left_out(cls, instruction: Instruction) -> AnyShape | None:
+        called = instruction.called_computations
+        return called[0].root.shape if called else None
 
     @signature("branch_computations", "true_computation", "false_computation")
     def branches(self, index: AnyShape, *operands: AnyShape) -> list[Signature]:
@@ -141,12 +163,13 @@ class Conditional(CallingOp):
 
 
 @op("async-start", samples=["((f32[2,3]), f32[2,3], s32[]) async-start(f32[2,3] p), calls=negate"])
-class AsyncStart(CallingOp):
+class AsyncStart(LeafwiseOp):
     """Starts the called computation: ``((operands), result, context)``.
 
     Source: XLA ``docs/async_ops.md``.
     """
 
+    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)
     async_execution_thread: str = attribute(string, default="main")

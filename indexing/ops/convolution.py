@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import product
-from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from hlo.attributes import WindowDimension, integer, window, word_list
 from hlo.dim_labels import DimLabels, dim_labels
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, declared, op
-from hlo.shape import ELEMENT_TYPES, dtype
+from hlo.shape import ELEMENT_TYPES, UNBOUNDED, dtype
+from hlo.unify import Known, array, dims_of, may_be, may_divide, with_rank
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, BinaryOp, placed
 from indexing.ops.reduce_window import window_fault
@@ -77,12 +78,16 @@ class Convolution(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding".
     """
 
+    takes_partial: ClassVar[bool] = True
     shape: Shape | None = declared(default=None)
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     dim_labels: DimLabels = attribute(dim_labels)
     feature_group_count: int = attribute(integer, default=1)
     batch_group_count: int = attribute(integer, default=1)
     operand_precision: tuple[str, ...] = attribute(word_list, default=())
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return [with_rank(operand, self.dim_labels.rank) for operand in operands]
 
     @constraint("C1", "dim_labels names every dimension of both operands")
     def names_dimensions(self, left: Shape, right: Shape) -> Fault:
@@ -105,7 +110,7 @@ class Convolution(BinaryOp):
     @constraint("C4", "the window has the sizes of the kernel's spatial dimensions")
     def fits(self, left: Shape, right: Shape) -> Fault:
         for k, (w, n) in enumerate(zip(self.window, self.dim_labels.order("rhs")[2:], strict=True)):
-            if w.size != right.dims[n]:
+            if not may_be(w.size, right.dims[n]):
                 label = f"size {w.size}, but dimension {n} of the kernel has size {right.dims[n]}"
                 return Fault(f"dimension {k} of the window has {label}", "window")
         return HOLDS
@@ -123,7 +128,7 @@ class Convolution(BinaryOp):
     def takes_features(self, left: Shape, right: Shape) -> Fault:
         _, features, *_ = self._taken("lhs", left.dims)
         taken, *_ = self._taken("rhs", right.dims)
-        if features == taken * self.feature_group_count:
+        if UNBOUNDED in (features, taken) or features == taken * self.feature_group_count:
             return HOLDS
         groups = f"{self.feature_group_count} x {taken}"
         return Fault(f"the input has {features} features, not {groups}", "feature_group_count")
@@ -132,19 +137,21 @@ class Convolution(BinaryOp):
     def divides(self, left: Shape, right: Shape) -> Fault:
         batch, *_ = self._taken("lhs", left.dims)
         _, features, *_ = self._taken("rhs", right.dims)
-        if batch % self.batch_group_count:
+        if not may_divide(self.batch_group_count, batch):
             return Fault(f"the batch has size {batch}", "batch_group_count")
         for name in ("feature_group_count", "batch_group_count"):
-            if features % getattr(self, name):
+            if not may_divide(getattr(self, name), features):
                 return Fault(f"there are {features} output features", name)
         return HOLDS
 
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
-        size = self._sizes(left.dims, right.dims)
-        counts = [w.positions(n) for w, n in zip(self.window, size.spatial, strict=True)]
-        features = size.outputs * self._groups
+        batch, _, *spatial = self._taken("lhs", dims_of(left))
+        _, features, *_ = self._taken("rhs", dims_of(right))
+        counts = [n.through(w.positions) for w, n in zip(self.window, spatial, strict=True)]
+        batch = batch.through(lambda size: size // self.batch_group_count)
         widest = max((left, right), key=lambda s: ELEMENT_TYPES[s.element_type].bits)
-        return (self.shape or widest).with_dims(self._put("out", [size.batch, features, *counts]))
+        sizes = self._put("out", [batch, features, *counts])
+        return array((self.shape or widest).element_type, sizes)
 
     def output_to_input(
         self, out: Shape, left: Shape, right: Shape, exact: bool = False

@@ -37,7 +37,7 @@ from hlo.op import (
 )
 from hlo.shape import UNBOUNDED, AnyShape, Shape, leaves
 from indexing.access import Path, Unknown
-from indexing.calling import CallingOp, Summaries
+from indexing.leafwise import LeafwiseOp, Summaries
 from indexing.ops.structure import Barrier
 from indexing.steps import Step
 
@@ -62,7 +62,7 @@ shape_list = list_of(shape_kind, "a list of shapes", "{f32[2]{0}, s32[]}", ", ")
         'f32[] custom-call(), custom_call_target="say \\"hello\\""',
     ],
 )
-class CustomCall(CallingOp):
+class CustomCall(LeafwiseOp):
     """What the code called custom_call_target makes of the operands.
 
     It may read every element of every operand for each element of its result: maps are "may".
@@ -72,6 +72,7 @@ class CustomCall(CallingOp):
 
     least: ClassVar[int] = 0
     most: ClassVar[int | None] = None
+    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     custom_call_target: str = attribute(string)
     api_version: str = attribute(enum(*API_VERSIONS), default="API_VERSION_ORIGINAL")

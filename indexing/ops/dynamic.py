@@ -15,6 +15,7 @@ from typing import ClassVar
 from hlo.attributes import int_list
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
 from hlo.shape import ELEMENT_TYPES
+from hlo.unify import Known, Unranked, at_most, same_dims, same_rank, with_rank
 from indexing.map import Grade, IndexingMap, RuntimeVariable, dims, ranges
 from indexing.op import Array, Maps, VariadicOp, every_element
 from indexing.ops.regions import Extent, whole_or_pieces, window
@@ -26,7 +27,7 @@ Sizes = tuple[int, ...]
 def _starts_fault(starts: Sequence[Shape], rank: int, first: int) -> Fault:
     """The fault of start indices that are not an integer scalar for each dimension."""
     if _is_vector(starts):
-        if starts[0].dims == (rank,):
+        if same_dims(starts[0].dims, (rank,)):
             return HOLDS
         return Fault(f"{starts[0].dims[0]} start indices for {rank} dimensions", first)
     if len(starts) != rank:
@@ -94,7 +95,15 @@ def _clamped(sizes: Sizes, window: Sizes, starts: Sequence[Array]) -> list[int]:
 class DynamicSlice(VariadicOp):
     """``out[i] = operand[start + i]``, start clamped so that the window stays inside."""
 
+    takes_partial: ClassVar[bool] = True
     dynamic_slice_sizes: tuple[int, ...] = attribute(int_list)
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return [with_rank(operands[0], len(self.dynamic_slice_sizes)), *operands[1:]]
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        base = operands[0]
+        return self.infer_shape(base) if isinstance(base, Shape) else Unranked()
 
     @constraint("C1", "dynamic_slice_sizes has one entry for each dimension of the operand")
     def fits(self, *operands: Shape) -> Fault:
@@ -104,7 +113,7 @@ class DynamicSlice(VariadicOp):
     @constraint("C2", "the window is not larger than the operand in any dimension")
     def stays_inside(self, *operands: Shape) -> Fault:
         for k, (w, n) in enumerate(zip(self.dynamic_slice_sizes, operands[0].dims, strict=True)):
-            if not 0 <= w <= n:
+            if not (w >= 0 and at_most(w, n)):
                 label = f"size {w} does not fit into dimension {k}, whose size is {n}"
                 return Fault(label, "dynamic_slice_sizes")
         return HOLDS
@@ -153,6 +162,13 @@ class DynamicUpdateSlice(VariadicOp):
     """``out[i] = update[i − start]`` in the window of update's size at start, or ``operand[i]``."""
 
     least: ClassVar[int] = 2
+    takes_partial: ClassVar[bool] = True
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return [*same_rank(*operands[:2]), *operands[2:]]
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return operands[0]
 
     @constraint("C1", "the update has the operand's rank and element type")
     def same_rank(self, *operands: Shape) -> Fault:
@@ -165,7 +181,7 @@ class DynamicUpdateSlice(VariadicOp):
     @constraint("C2", "the update is not larger than the operand in any dimension")
     def stays_inside(self, *operands: Shape) -> Fault:
         for k, (w, n) in enumerate(zip(operands[1].dims, operands[0].dims, strict=True)):
-            if w > n:
+            if not at_most(w, n):
                 return Fault(f"size {w} does not fit into dimension {k}, whose size is {n}", 1)
         return HOLDS
 

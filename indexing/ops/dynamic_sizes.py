@@ -17,6 +17,7 @@ import numpy as np
 from hlo.attributes import int_list
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, dimensions_fault, op
 from hlo.shape import ELEMENT_TYPES
+from hlo.unify import Known, is_partial
 from indexing.map import IndexingMap
 from indexing.op import Array, BinaryOp, Entry, UnaryOp, VariadicOp, every_element
 from indexing.ops.reshape import elements, reindexed
@@ -45,7 +46,11 @@ def _size_fault(size: Shape, number: int) -> Fault:
 class GetDimensionSize(UnaryOp):
     """The size of one dimension of the operand; of its elements it needs none."""
 
+    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return Shape("s32", ())
 
     @constraint("C1", "dimensions is one dimension of the operand")
     def names_dimension(self, operand: Shape) -> Fault:
@@ -78,6 +83,7 @@ class SetDimensionSize(BinaryOp):
     The size decides which elements there are, and none of their values.
     """
 
+    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
     @constraint("C1", "dimensions is one dimension of the operand")
@@ -121,6 +127,7 @@ class DynamicReshape(VariadicOp):
     """
 
     least: ClassVar[int] = 1
+    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
 
     @constraint("C1", "there is an integer scalar for the size of each dimension of the result")
@@ -135,7 +142,8 @@ class DynamicReshape(VariadicOp):
     )
     def keeps_elements(self, *operands: Shape) -> Fault:
         ours, theirs = operands[0].dims, self.shape.dims
-        if math.prod(ours) == math.prod(theirs):
+        unknown = is_partial(operands[0]) or is_partial(self.shape)
+        if unknown or math.prod(ours) == math.prod(theirs):
             return HOLDS
         return Fault(f"{elements(ours)} become {elements(theirs)}")
 

@@ -18,10 +18,11 @@ import numpy as np
 from hlo.attributes import at_least, enum, integer
 from hlo.op import HOLDS, Fault, Op, Shape, attribute, constraint, declared, op
 from hlo.shape import ELEMENT_TYPES, AnyShape, dtype
-from hlo.unify import Known, Unranked, same_shape
+from hlo.unify import Dim, Known, Unranked, array, dims_of, same_dims, same_shape
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, BinaryOp, Entry, UnaryOp
 from indexing.ops import numerics
+from indexing.ops.structure import Barrier
 
 PRED = ("pred",)
 INTEGERS = ("integral", "unsigned")
@@ -327,21 +328,21 @@ class Compare(BinaryElementwise):
 
 @op(
     "copy",
-    samples=["f32[2,3]{0,1} copy(f32[2,3] p)", "pred[] copy(pred[] p)", "s8[0] copy(s8[0] p)"],
+    samples=[
+        "f32[2,3]{0,1} copy(f32[2,3] p)",
+        "pred[] copy(pred[] p)",
+        "s8[0] copy(s8[0] p)",
+        "(f32[2,3]{0,1}, (s32[], token[])) copy((f32[2,3], (s32[], token[])) p)",
+    ],
 )
-class Copy(UnaryElementwise):
-    """``out[i] = operand[i]``, in another place or layout; rarely of a whole tuple."""
+class Copy(Barrier):
+    """``out[i] = operand[i]``, in another place or layout; of a tuple, each array in it."""
 
-    takes_arrays: ClassVar[bool] = False
-
-    def takes_type(self, operand: AnyShape) -> Fault:
-        return HOLDS
+    def infer_unranked(self, *operands: Known) -> Known:
+        return operands[0]
 
     def infer_shape(self, operand: AnyShape) -> AnyShape:
-        return operand.with_layout(None) if isinstance(operand, Shape | Unranked) else operand
-
-    def kernel(self, operand: Array) -> Array:
-        return operand.copy()
+        return operand.with_layout(None) if isinstance(operand, Shape) else operand
 
 
 @op("imag", samples=["f32[2,3] imag(c64[2,3] p)", "f32[5] imag(f32[5] p)"])
@@ -441,8 +442,10 @@ class StochasticConvert(BinaryElementwise):
 class BitcastConvert(UnaryElementwise):
     """``out[i]`` has the bits of operand[i]; other widths add or drop a minor dimension."""
 
-    takes_partial: ClassVar[bool] = False
     shape: Shape = declared()
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return Unranked(self.shape.element_type)
 
     @property
     def _bits(self) -> int:
@@ -451,18 +454,18 @@ class BitcastConvert(UnaryElementwise):
     @constraint("C3", "an operand of narrower elements has them in its last dimension")
     def has_parts(self, operand: Shape) -> Fault:
         parts = self._bits // ELEMENT_TYPES[operand.element_type].bits
-        if parts <= 1 or operand.dims[-1:] == (parts,):
+        if parts <= 1 or same_dims(operand.dims[-1:], (parts,)):
             return HOLDS
         return Fault(f"the last dimension of {_dims(operand)} is not {parts}", 0)
 
     def infer_shape(self, operand: Shape) -> Shape:
         bits = ELEMENT_TYPES[operand.element_type].bits
-        dims = operand.dims
+        sizes: Sequence[Dim | int] = dims_of(operand)
         if bits > self._bits:
-            dims = (*dims, bits // self._bits)
+            sizes = [*sizes, bits // self._bits]
         elif bits < self._bits:
-            dims = dims[:-1]
-        return Shape(self.shape.element_type, dims)
+            sizes = sizes[:-1]
+        return array(self.shape.element_type, sizes)
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return _same_leading(out, operand)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from hlo.attributes import enum, int_list
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
+from hlo.unify import Dim, array, dims_of, same_dims
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, UnaryOp
 
@@ -36,6 +39,7 @@ class Fft(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Fft".
     """
 
+    takes_partial: ClassVar[bool] = True
     fft_type: str = attribute(enum("FFT", "IFFT", "RFFT", "IRFFT"))
     fft_length: tuple[int, ...] = attribute(int_list)
 
@@ -59,20 +63,19 @@ class Fft(UnaryOp):
         if self.fft_type == "IRFFT":
             wanted[-1] = wanted[-1] // 2 + 1
         sizes = list(operand.dims[-len(wanted) :])
-        return HOLDS if sizes == wanted else Fault(f"the sizes are {sizes}", "fft_length")
+        return HOLDS if same_dims(sizes, wanted) else Fault(f"the sizes are {sizes}", "fft_length")
 
     def infer_shape(self, operand: Shape) -> Shape:
-        others = operand.dims[: operand.rank - len(self.fft_length)]
+        others: tuple[Dim | int, ...] = dims_of(operand)[: operand.rank - len(self.fft_length)]
         match self.fft_type:
             case "RFFT":
                 half = self.fft_length[-1] // 2 + 1
-                found = operand.with_dims((*others, *self.fft_length[:-1], half))
-                return found.with_element_type(_COMPLEX[operand.element_type])
+                sizes = (*others, *self.fft_length[:-1], half)
+                return array(_COMPLEX[operand.element_type], sizes)
             case "IRFFT":
-                found = operand.with_dims((*others, *self.fft_length))
-                return found.with_element_type(_REAL[operand.element_type])
+                return array(_REAL[operand.element_type], (*others, *self.fft_length))
             case _:
-                return operand
+                return array(operand.element_type, (*others, *self.fft_length))
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return self._all(out, operand)

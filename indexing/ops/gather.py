@@ -13,7 +13,7 @@ Source: XLA ``docs/operation_semantics.md``, "Gather".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,7 +28,8 @@ from hlo.op import (
     dimensions_fault,
     op,
 )
-from hlo.shape import ELEMENT_TYPES
+from hlo.shape import ELEMENT_TYPES, UNBOUNDED
+from hlo.unify import Known, array, at_most, dims_of, may_be, same_sizes, with_rank
 from indexing.map import Grade, IndexingMap, RuntimeVariable, dims, ranges
 from indexing.op import Array, BinaryOp, placed
 from simplifier.constraints import Constraint
@@ -61,6 +62,7 @@ from simplifier.linear import Affine, Variable
 class Gather(BinaryOp):
     """``out[batch, offset] = operand[clamp(indices[batch, :]) + offset]``, dimensions as named."""
 
+    takes_partial: ClassVar[bool] = True
     offset_dims: tuple[int, ...] = attribute(int_list)
     collapsed_slice_dims: tuple[int, ...] = attribute(int_list, default=())
     start_index_map: tuple[int, ...] = attribute(int_list)
@@ -71,6 +73,11 @@ class Gather(BinaryOp):
     indices_are_sorted: bool = attribute(boolean, default=False)
 
     # ------------------------------------------------------------ rules
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        batching = zip(self.operand_batching_dims, self.start_indices_batching_dims, strict=False)
+        base = with_rank(operands[0], len(self.slice_sizes))
+        return same_sizes([base, operands[1]], *[((0, k), (1, n)) for k, n in batching])
 
     @constraint("C1", "the indices are integers")
     def has_integers(self, left: Shape, right: Shape) -> Fault:
@@ -86,6 +93,7 @@ class Gather(BinaryOp):
     @constraint("C3", "start_index_map has a dimension of the operand for each index component")
     def maps_starts(self, left: Shape, right: Shape) -> Fault:
         count = self._components(right)
+        count = len(self.start_index_map) if count == UNBOUNDED else count
         return count_fault(
             self.start_index_map, count, "component of an index vector", "start_index_map"
         ) or dimensions_fault(self.start_index_map, left.rank, "start_index_map")
@@ -95,7 +103,7 @@ class Gather(BinaryOp):
         if fault := count_fault(self.slice_sizes, left.rank, "operand dimension", "slice_sizes"):
             return fault
         for k, (taken, size) in enumerate(zip(self.slice_sizes, left.dims, strict=True)):
-            if not 0 <= taken <= size:
+            if not (taken >= 0 and at_most(taken, size)):
                 label = f"size {taken} does not fit into dimension {k}, whose size is {size}"
                 return Fault(label, "slice_sizes")
         return HOLDS
@@ -122,12 +130,13 @@ class Gather(BinaryOp):
         ours, theirs = self.operand_batching_dims, self.start_indices_batching_dims
         at = "start_indices_batching_dims"
         fault = count_fault(theirs, len(ours), "of operand_batching_dims", at)
-        if fault := fault or dimensions_fault((*theirs, self.index_vector_dim), right.rank + 1, at):
+        fault = fault or dimensions_fault((*theirs, self.index_vector_dim), right.rank + 1, at)
+        if fault := fault or dimensions_fault(theirs, right.rank, at):
             return fault
         for k, n in zip(ours, theirs, strict=True):
             if k in self.start_index_map:
                 return Fault(f"dimension {k} has a start index", "operand_batching_dims")
-            if left.dims[k] != right.dims[n]:
+            if not may_be(left.dims[k], right.dims[n]):
                 sizes = f"{left.dims[k]} of the operand, {right.dims[n]} of the indices"
                 return Fault(f"the sizes are {sizes}", at)
         return HOLDS
@@ -195,7 +204,9 @@ class Gather(BinaryOp):
 
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
         offsets = [self.slice_sizes[k] for k in self._windowed(left.rank)]
-        return left.with_dims(self._result(self._batch_sizes(right), offsets))
+        sizes = dims_of(right)
+        batch = [sizes[k] for k in self._batch_of_indices(right.rank)]
+        return array(left.element_type, self._result(batch, offsets))
 
     def output_to_input(
         self, out: Shape, left: Shape, right: Shape

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import numpy as np
 
 from hlo.attributes import boolean, enum
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
+from hlo.unify import Known, same_rank, same_sizes
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, BinaryOp, Entry, Maps, UnaryOp
 from simplifier.constraints import Constraint
@@ -50,7 +54,14 @@ class Cholesky(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Cholesky".
     """
 
+    takes_partial: ClassVar[bool] = True
     lower: bool = attribute(boolean, default=False)
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return same_sizes(operands, [(0, -1), (0, -2)])
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return operands[0]
 
     @constraint("C1", "the last two dimensions of the operand have the same size")
     def is_square(self, operand: Shape) -> Fault:
@@ -132,10 +143,20 @@ class TriangularSolve(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "TriangularSolve".
     """
 
+    takes_partial: ClassVar[bool] = True
     left_side: bool = attribute(boolean, default=False)
     lower: bool = attribute(boolean, default=False)
     unit_diagonal: bool = attribute(boolean, default=False)
     transpose_a: str = attribute(enum("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        found = same_rank(*operands)
+        rank = found[0].rank if isinstance(found[0], Shape) else 0
+        square = [(0, -1), (0, -2), (1, -2 if self.left_side else -1)]
+        return same_sizes(found, square, *[[(0, k), (1, k)] for k in range(rank - 2)])
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return operands[1]
 
     @constraint("C1", "the last two dimensions of the left operand have the same size")
     def is_square(self, left: Shape, right: Shape) -> Fault:

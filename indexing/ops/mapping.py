@@ -5,13 +5,16 @@ Source: XLA ``docs/operation_semantics.md``, "Map".
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hlo.attributes import computation, int_list
+from hlo.module import Instruction
 from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, declared, op, signature
+from hlo.shape import AnyShape
+from hlo.unify import Known, same_shape
 from indexing.map import IndexingMap
 from indexing.op import Array, VariadicOp
 
@@ -31,9 +34,22 @@ class Map(VariadicOp):
     The type of the result is that of `to_apply`, and so it is read from the text.
     """
 
+    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
     to_apply: str = attribute(computation)
+
+    @classmethod
+    def left_out(cls, instruction: Instruction) -> AnyShape | None:
+        if not instruction.called_computations or not instruction.operands:
+            return None
+        match instruction.called_computations[0].root.shape, instruction.operands[0].shape:
+            case Shape() as scalar, Shape() as array:
+                return array.with_element_type(scalar.element_type).with_layout(None)
+        return None
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return same_shape(*operands)
 
     @signature("to_apply")
     def applies(self, *operands: Shape) -> Signature:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
 from hlo.attributes import int_list, word, word_list
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
 from hlo.shape import ELEMENT_TYPES, dtype
+from hlo.unify import array, dims_of, same_dims
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, Entry, TernaryOp, every_element
 from indexing.ops.dot import Dot
@@ -47,6 +48,7 @@ class RaggedDot(TernaryOp):
     ``jax.lax.ragged_dot_general`` for the three modes.
     """
 
+    takes_partial: ClassVar[bool] = True
     shape: Shape | None = declared(default=None)
     lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
     lhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
@@ -83,7 +85,8 @@ class RaggedDot(TernaryOp):
         outer = tuple([first.dims[k] for k in self._outer(first.rank)])
         is_integer = ELEMENT_TYPES[third.element_type].kind in ("integral", "unsigned")
         groups = [second.dims[g] for g in self.rhs_group_dims] or list(third.dims[-1:])
-        if is_integer and third.rank and third.dims in ((*groups,), (*outer, *groups)):
+        fits = any(same_dims(third.dims, dims) for dims in (groups, (*outer, *groups)))
+        if is_integer and third.rank and fits:
             return HOLDS
         return Fault(f"operand 2 is {third.with_layout(None)}", 2)
 
@@ -117,12 +120,13 @@ class RaggedDot(TernaryOp):
         )
 
     def _one_group(self, right: Shape) -> Shape:
-        return right.with_dims(n for k, n in enumerate(right.dims) if k not in self.rhs_group_dims)
+        kept = [n for k, n in enumerate(dims_of(right)) if k not in self.rhs_group_dims]
+        return array(right.element_type, kept)
 
     def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
         found = self._dot.infer_shape(first, self._one_group(second))
-        sizes = (*third.dims[-1:], *found.dims) if self._mode == "contracting" else found.dims
-        return (self.shape or found).with_dims(sizes)
+        groups = dims_of(third)[-1:] if self._mode == "contracting" else ()
+        return array((self.shape or found).element_type, [*groups, *dims_of(found)])
 
     def output_to_input(
         self, out: Shape, first: Shape, second: Shape, third: Shape

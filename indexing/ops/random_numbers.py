@@ -5,13 +5,15 @@ Source: XLA ``docs/operation_semantics.md``, "RngNormal", "RngUniform" and "RngB
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hlo.attributes import enum, integer
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
-from hlo.shape import ELEMENT_TYPES, AnyShape, TupleShape, dtype, leaves
+from hlo.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, TupleShape, dtype, leaves
+from hlo.unify import Known, same_dims, with_rank
 from indexing.map import IndexingMap
 from indexing.op import Array, BinaryOp, NullaryOp, UnaryOp, every_element
 from indexing.ops.random_bits import philox, three_fry
@@ -33,8 +35,12 @@ class Rng(BinaryOp):
     Each run of a program gives other ones; the kernel always gives the same.
     """
 
+    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     distribution: str = attribute(enum("rng_uniform", "rng_normal"))
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return [with_rank(operand, 0) for operand in operands]
 
     @constraint("C1", "the parameters are scalars of the result's element type")
     def has_parameters(self, left: Shape, right: Shape) -> Fault:
@@ -88,6 +94,7 @@ class RngBitGenerator(UnaryOp):
     The algorithm ``rng_default`` is the backend's choice; the kernel's is Philox, as XLA's on CPU.
     """
 
+    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     algorithm: str = attribute(enum("rng_default", "rng_three_fry", "rng_philox"))
 
@@ -95,7 +102,8 @@ class RngBitGenerator(UnaryOp):
     def has_state(self, operand: Shape) -> Fault:
         longest = 2 if self.algorithm == "rng_three_fry" else 3
         is_state = operand.element_type == "u64" and operand.rank == 1
-        if self.algorithm == "rng_default" or (is_state and 2 <= operand.dims[0] <= longest):
+        lengths = (UNBOUNDED, *range(2, longest + 1))
+        if self.algorithm == "rng_default" or (is_state and operand.dims[0] in lengths):
             return HOLDS
         return Fault(f"it is {operand}", 0)
 
@@ -140,12 +148,12 @@ class RngGetAndUpdateState(NullaryOp):
 
     @constraint("C1", "the result is u64[2]")
     def has_state(self) -> Fault:
-        if (self.shape.element_type, self.shape.dims) == ("u64", (2,)):
+        if self.shape.element_type == "u64" and same_dims(self.shape.dims, (2,)):
             return HOLDS
         return Fault(f"it is {self.shape}")
 
     def infer_shape(self) -> Shape:
-        return self.shape.with_layout(None)
+        return Shape("u64", (2,))
 
     def kernel(self) -> Any:
         raise TypeError("the state of the random number generator is no value of the program")

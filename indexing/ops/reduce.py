@@ -40,6 +40,13 @@ def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
     return HOLDS
 
 
+def paired(operands: Sequence[Known], rank: int | None = None) -> list[Known]:
+    """Arrays of one shape, of this rank if it is known, and then scalars."""
+    half = len(operands) // 2
+    arrays = operands[:half] if rank is None else [with_rank(s, rank) for s in operands[:half]]
+    return [*same_shape(*arrays), *[with_rank(init, 0) for init in operands[half:]]]
+
+
 def results(sizes: Sequence[Dim | int], operands: tuple[Shape, ...]) -> Shape | TupleShape:
     """An array of these sizes for each init value, in a tuple if they are several."""
     arrays = [array(init.element_type, sizes) for init in operands[len(operands) // 2 :]]
@@ -68,9 +75,7 @@ class Reduce(VariadicOp):
     to_apply: str = attribute(computation)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
-        half = len(operands) // 2
-        inits = [with_rank(init, 0) for init in operands[half:]]
-        return [*same_shape(*operands[:half]), *inits]
+        return paired(operands)
 
     @signature("to_apply")
     def folds(self, *operands: Shape) -> Signature:

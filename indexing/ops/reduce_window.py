@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import WindowDimension, computation, dilated, window
+from hlo.attributes import WindowDimension, computation, window
 from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, count_fault, op, signature
 from hlo.shape import TupleShape
+from hlo.unify import Dim, Known, dims_of
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, VariadicOp, every_element
-from indexing.ops.reduce import pairs_fault, results
+from indexing.ops.reduce import paired, pairs_fault, results
+from indexing.ops.windows import element_under, over, under
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr
+from simplifier.linear import Expr, Variable
 
 
 def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
@@ -30,6 +32,11 @@ def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
             if value < 1:
                 return Fault(f"{name} of dimension {k} is {value}", "window")
     return HOLDS
+
+
+def positions(dimensions: tuple[WindowDimension, ...], shape: Shape) -> list[Dim]:
+    """How many positions the window has in each dimension."""
+    return [n.through(w.positions) for w, n in zip(dimensions, dims_of(shape), strict=True)]
 
 
 @op(
@@ -57,8 +64,12 @@ class ReduceWindow(VariadicOp):
     """
 
     least: ClassVar[int] = 2
+    takes_partial: ClassVar[bool] = True
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     to_apply: str = attribute(computation)
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return paired(operands, len(self.window))
 
     @signature("to_apply")
     def folds(self, *operands: Shape) -> Signature:
@@ -77,47 +88,19 @@ class ReduceWindow(VariadicOp):
         return window_fault(self.window)
 
     def infer_shape(self, *operands: Shape) -> Shape | TupleShape:
-        sizes = [w.positions(n) for w, n in zip(self.window, operands[0].dims, strict=True)]
-        return results(sizes, operands)
+        return results(positions(self.window, operands[0]), operands)
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        array = operands[0]
         i, s = dims(out), ranges(*[w.size for w in self.window])
-        positions = [
-            i[k] * w.stride + s[k] * w.window_dilation - w.low for k, w in enumerate(self.window)
-        ]
-        values = IndexingMap.of(
-            i,
-            [at // w.base_dilation for at, w in zip(positions, self.window, strict=True)],
-            ranges=s,
-            constraints=[
-                c
-                for at, w, n in zip(positions, self.window, array.dims, strict=True)
-                for c in _steps(at, dilated(n, w.base_dilation), w.base_dilation)
-            ],
-        )
+        found = map(under, self.window, i, s, operands[0].dims)
         half = len(operands) // 2
-        return [values] * half + [IndexingMap.of(i, [])] * half
+        return [_map(i, s, found)] * half + [IndexingMap.of(i, [])] * half
 
     def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        array = operands[0]
-        j, s = dims(array), ranges(*[w.size for w in self.window])
-        starts = [
-            j[k] * w.base_dilation + w.low - s[k] * w.window_dilation
-            for k, w in enumerate(self.window)
-        ]
-        values = IndexingMap.of(
-            j,
-            [at // w.stride for at, w in zip(starts, self.window, strict=True)],
-            ranges=s,
-            constraints=[
-                c
-                for at, w, n in zip(starts, self.window, out.dims, strict=True)
-                for c in _steps(at, dilated(n, w.stride), w.stride)
-            ],
-        )
+        j, s = dims(operands[0]), ranges(*[w.size for w in self.window])
+        found = map(over, self.window, j, s, out.dims)
         half = len(operands) // 2
-        return [values] * half + [every_element(operands[-1], out)] * half
+        return [_map(j, s, found)] * half + [every_element(operands[-1], out)] * half
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2
@@ -127,28 +110,22 @@ class ReduceWindow(VariadicOp):
         for i in np.ndindex(*sizes):
             totals = [array[i] for array in out]
             for s in product(*[range(w.size) for w in self.window]):
-                j = self._element(i, s, arrays[0].shape)
-                if j is not None:
+                j = tuple(map(element_under, self.window, i, s, arrays[0].shape))
+                if None not in j:
                     found = to_apply(*totals, *[array[j] for array in arrays])
                     totals = list(found) if isinstance(found, tuple) else [found]
             for array, total in zip(out, totals, strict=True):
                 array[i] = total
         return tuple(out) if half > 1 else out[0]
 
-    def _element(
-        self, i: tuple[int, ...], s: tuple[int, ...], sizes: tuple[int, ...]
-    ) -> tuple[int, ...] | None:
-        """The element under window element s at position i; None between and beside elements."""
-        found = []
-        for w, position, element, size in zip(self.window, i, s, sizes, strict=True):
-            at = position * w.stride + element * w.window_dilation - w.low
-            if at % w.base_dilation or not 0 <= at // w.base_dilation < size:
-                return None
-            found.append(at // w.base_dilation)
-        return tuple(found)
 
-
-def _steps(at: Expr, extent: int, step: int) -> list[Constraint]:
-    """``at`` is one of ``0, step, 2·step, ..`` below `extent`."""
-    within = [Constraint(at, 0, extent - 1)]
-    return within if step == 1 else [*within, Constraint(at % step, 0, 0)]
+def _map(
+    start: tuple[Variable, ...],
+    inside: tuple[Variable, ...],
+    found: Iterable[tuple[Expr, list[Constraint]]],
+) -> IndexingMap:
+    """The map to an index in each dimension, where there is one."""
+    pairs = list(found)
+    constraints = [constraint for _, each in pairs for constraint in each]
+    results = [index for index, _ in pairs]
+    return IndexingMap.of(start, results, ranges=inside, constraints=constraints)

@@ -14,9 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hlo.attributes import integer
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
+from hlo.shape import UNBOUNDED
+from hlo.unify import Dim, array, dims_of
 from indexing.map import IndexingMap
 from indexing.op import Array, UnaryOp
 from simplifier.linear import Affine, Expr, constant
@@ -95,18 +98,36 @@ def elements(sizes: tuple[int, ...]) -> str:
 class Reshape(UnaryOp):
     """``out[i] = operand[j]`` where i and j have the same position in row-major order."""
 
+    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     inferred_dimension: int | None = attribute(integer, default=None)
 
     @constraint("C1", "the operand and the result have the same number of elements")
     def keeps_elements(self, operand: Shape) -> Fault:
+        is_open = UNBOUNDED in self.shape.dims
+        if UNBOUNDED in operand.dims or (is_open and not self._left_over(operand)[1]):
+            return HOLDS
         if math.prod(operand.dims) == math.prod(self.shape.dims):
             return HOLDS
-        label = f"{elements(operand.dims)} become {elements(self.shape.dims)}"
+        ours = self.shape.with_layout(None) if is_open else elements(self.shape.dims)
+        label = f"{elements(operand.dims)} become {ours}"
         return Fault(label, help="let the product of the sizes stay the same")
 
     def infer_shape(self, operand: Shape) -> Shape:
-        return self.shape.with_element_type(operand.element_type)
+        found = self.shape.with_element_type(operand.element_type)
+        if UNBOUNDED in operand.dims or self.shape.dims.count(UNBOUNDED) != 1:
+            return found
+        if 0 in self.shape.dims:
+            return found
+        dynamic = any(size.dynamic for size in dims_of(operand))
+        rest = Dim(self._left_over(operand)[0], dynamic)
+        return array(found.element_type, [n if n.is_known else rest for n in dims_of(found)])
+
+    def _left_over(self, operand: Shape) -> tuple[int, int]:
+        """What the known sizes of the result leave of the elements: the quotient, the remainder."""
+        known = math.prod([n for n in self.shape.dims if n != UNBOUNDED])
+        count = math.prod(operand.dims)
+        return divmod(count, known) if known else (0, count)
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return IndexingMap.over(out, lambda i: reindexed(i, out.dims, operand.dims))

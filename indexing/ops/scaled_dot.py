@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from hlo.op import HOLDS, Fault, Shape, constraint, op
+from hlo.unify import may_divide
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, Entries, every_element
 from indexing.ops.dot import Dot
@@ -39,9 +40,8 @@ class ScaledDot(Dot):
     @constraint("C5", "a scale has the rank of its operand, whose sizes are multiples of its sizes")
     def has_operands(self, left: Shape, right: Shape, *scales: Shape) -> Fault:
         for number, (operand, scale) in enumerate(zip((left, right), scales, strict=True)):
-            divides = len(operand.dims) == len(scale.dims) and all(
-                m and n % m == 0 for n, m in zip(operand.dims, scale.dims, strict=True)
-            )
+            same_rank = operand.rank == scale.rank
+            divides = same_rank and all(map(may_divide, scale.dims, operand.dims))
             if scale.rank and not divides:
                 label = f"operand {number} is {operand.with_layout(None)}, its scale is"
                 return Fault(f"{label} {scale.with_layout(None)}", number + 2)

@@ -16,8 +16,9 @@ from hlo.bind import agrees
 from hlo.module import Computation, Instruction
 from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
 from hlo.shape import UNBOUNDED, AnyShape, TupleShape, dtype, leaves
+from hlo.unify import may_be
 from indexing.access import Path, Unknown
-from indexing.calling import CallingOp, Summaries
+from indexing.leafwise import LeafwiseOp, Summaries
 from indexing.map import IndexingMap, dims
 from indexing.op import Array, every_element
 from indexing.steps import Maps, Step
@@ -39,7 +40,7 @@ When: TypeAlias = Literal["now", "before", "until now"]
         "to_apply=add_twice",
     ],
 )
-class Scan(CallingOp):
+class Scan(LeafwiseOp):
     """``(out[t], .., carry, ..) = to_apply(input[t], .., carry, ..)`` for each t along a dimension.
 
     Operands are the inputs and then the first values of the carries; results are the outputs and
@@ -50,6 +51,7 @@ class Scan(CallingOp):
     """
 
     least: ClassVar[int] = 1
+    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
     num_carries: int = attribute(integer)
@@ -58,6 +60,25 @@ class Scan(CallingOp):
     to_apply: str = attribute(computation)
 
     # ------------------------------------------------------------ rules
+
+    @classmethod
+    def left_out(cls, instruction: Instruction) -> AnyShape | None:
+        """The results of a step; the outputs have the size of operand 0 along the dimension."""
+        given = instruction.attributes
+        if not instruction.called_computations or not {"dimensions", "num_carries"} <= set(given):
+            return None
+        axes = int_list.parse(given["dimensions"].span, "`dimensions` of scan")
+        carries = integer.parse(given["num_carries"].span, "`num_carries` of scan")
+        step, first = instruction.called_computations[0].root.shape, instruction.operands[0].shape
+        if len(axes) != 1 or not isinstance(first, Shape) or not 0 <= axes[0] < first.rank:
+            return None
+        results = list(step.elements) if isinstance(step, TupleShape) else [step]
+        for number, shape in enumerate(results[: len(results) - carries]):
+            if not isinstance(shape, Shape):
+                return None
+            before, after = shape.dims[: axes[0]], shape.dims[axes[0] :]
+            results[number] = shape.with_dims((*before, first.dims[axes[0]], *after))
+        return TupleShape(tuple(results)) if isinstance(step, TupleShape) else results[0]
 
     @constraint("C1", "the operands are arrays")
     def has_arrays(self, *operands: AnyShape) -> Fault:
@@ -84,7 +105,7 @@ class Scan(CallingOp):
             for number, shape in enumerate(shapes):
                 if not isinstance(shape, Shape) or not 0 <= axis < shape.rank:
                     return Fault(f"{what} {number} is {shape}", "dimensions")
-                if shape.dims[axis] != operands[0].dims[axis]:
+                if not may_be(shape.dims[axis], operands[0].dims[axis]):
                     sizes = f"{shape.dims[axis]}, that of operand 0 is {operands[0].dims[axis]}"
                     return Fault(f"the size of {what} {number} is {sizes}", "dimensions")
         return HOLDS

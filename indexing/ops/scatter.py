@@ -10,7 +10,7 @@ windows that do not fit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
 
@@ -30,6 +30,7 @@ from hlo.op import (
     signature,
 )
 from hlo.shape import TupleShape, dtype
+from hlo.unify import Known, Unranked, at_most, same_shape, same_sizes
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, Entry, VariadicOp, placed
 from indexing.ops.gather import Gather
@@ -84,6 +85,7 @@ class Scatter(VariadicOp):
     """
 
     least: ClassVar[int] = 3
+    takes_partial: ClassVar[bool] = True
     update_window_dims: tuple[int, ...] = attribute(int_list)
     inserted_window_dims: tuple[int, ...] = attribute(int_list)
     scatter_dims_to_operand_dims: tuple[int, ...] = attribute(int_list)
@@ -95,6 +97,29 @@ class Scatter(VariadicOp):
     to_apply: str = attribute(computation)
 
     # ------------------------------------------------------------ rules
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        half = len(operands) // 2
+        indices, updates = operands[half], operands[half + 1 :]
+        groups = [
+            [(half, n), *[(number, k) for number in range(half)]]
+            for k, n in zip(
+                self.input_batching_dims, self.scatter_indices_batching_dims, strict=False
+            )
+        ]
+        if isinstance(indices, Shape):
+            batch = [k for k in range(indices.rank) if k != self.index_vector_dim]
+            width = len(batch) + len(self.update_window_dims)
+            places = [k for k in range(width) if k not in self.update_window_dims]
+            groups += [
+                [(half, n), *[(half + 1 + number, k) for number in range(len(updates))]]
+                for k, n in zip(places, batch, strict=False)
+            ]
+        arrays = [*same_shape(*operands[:half]), indices, *same_shape(*updates)]
+        return same_sizes(arrays, *groups)
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return operands[0] if len(operands) == 3 else Unranked()
 
     @signature("to_apply")
     def combines(self, *operands: Shape) -> Signature:
@@ -132,7 +157,7 @@ class Scatter(VariadicOp):
     def fits(self, *operands: Shape) -> Fault:
         array, half = operands[0], len(operands) // 2
         for k, taken in enumerate(self._window(array.rank, operands[-1].dims)):
-            if k in self._windowed(array.rank) and taken > array.dims[k]:
+            if k in self._windowed(array.rank) and not at_most(taken, array.dims[k]):
                 label = f"size {taken} does not fit into dimension {k}, whose size is"
                 return Fault(f"{label} {array.dims[k]}", half + 1)
         return HOLDS

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hlo.attributes import WindowDimension, computation, dilated, window
 from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, count_fault, op, signature
+from hlo.unify import Known, same_dims, with_rank
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, Entry, TernaryOp, every_element
-from indexing.ops.reduce_window import window_fault
+from indexing.ops.reduce_window import positions, window_fault
 from indexing.ops.windows import element_under, over, under
 from simplifier.constraints import Constraint
 
@@ -50,9 +51,17 @@ class SelectAndScatter(TernaryOp):
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
 
+    takes_partial: ClassVar[bool] = True
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     select: str = attribute(computation)
     scatter: str = attribute(computation)
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        first, second = [with_rank(operand, len(self.window)) for operand in operands[:2]]
+        return [first, second, with_rank(operands[2], 0)]
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return operands[0]
 
     @signature("select")
     def selects(self, first: Shape, second: Shape, third: Shape) -> Signature:
@@ -72,8 +81,8 @@ class SelectAndScatter(TernaryOp):
 
     @constraint("C3", "the source has one element for each position of the window")
     def has_source(self, first: Shape, second: Shape, third: Shape) -> Fault:
-        counts = [w.positions(n) for w, n in zip(self.window, first.dims, strict=True)]
-        if list(second.dims) == counts:
+        counts = [count.size for count in positions(self.window, first)]
+        if same_dims(second.dims, counts):
             return HOLDS
         return Fault(f"the source is {second.with_layout(None)}, the positions are {counts}", 1)
 

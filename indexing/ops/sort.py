@@ -5,9 +5,9 @@ Source: XLA ``docs/operation_semantics.md``, "Sort" and "TopK".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cmp_to_key
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from hlo.op import (
     signature,
 )
 from hlo.shape import TupleShape
+from hlo.unify import Known, Unranked, array, at_most, dims_of, same_shape
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, UnaryOp, VariadicOp
 from indexing.ops.numerics import is_integer, total_order
@@ -56,9 +57,16 @@ class Sort(VariadicOp):
     All operands are sorted alike: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
     """
 
+    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
     is_stable: bool = attribute(boolean, default=False)
     to_apply: str = attribute(computation)
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return same_shape(*operands)
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return operands[0] if len(operands) == 1 else Unranked()
 
     @signature("to_apply")
     def compares(self, *operands: Shape) -> Signature:
@@ -122,6 +130,7 @@ def _order(lines: list[Array], is_before: Callable[..., Any]) -> list[int]:
 class TopK(UnaryOp):
     """The `k` largest (or smallest) elements of the last dimension in order, and where they are."""
 
+    takes_partial: ClassVar[bool] = True
     k: int = attribute(integer)
     largest: bool = attribute(boolean, default=True)
 
@@ -129,12 +138,12 @@ class TopK(UnaryOp):
     def has_elements(self, operand: Shape) -> Fault:
         if not operand.rank:
             return Fault("the operand is a scalar", 0)
-        if 0 <= self.k <= operand.dims[-1]:
+        if self.k >= 0 and at_most(self.k, operand.dims[-1]):
             return HOLDS
         return Fault(f"the last dimension has size {operand.dims[-1]}", "k")
 
     def infer_shape(self, operand: Shape) -> TupleShape:
-        values = operand.with_dims([*operand.dims[:-1], self.k])
+        values = array(operand.element_type, [*dims_of(operand)[:-1], self.k])
         return TupleShape((values, values.with_element_type("s32")))
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from hlo.attributes import boolean, computation, enum, integer, raw
 from hlo.op import HOLDS, Fault, attribute, constraint, op
 from hlo.shape import AnyShape, TupleShape
-from indexing.calling import InlineOp
+from indexing.leafwise import InlineOp
 from indexing.op import Path, RoutingOp
 
 

@@ -21,7 +21,7 @@ from hlo.module import Instruction
 from hlo.op import HOLDS, Fault, attribute, constraint, declared, op
 from hlo.shape import AnyShape, OpaqueShape, Shape, TupleShape, leaves
 from indexing.access import Path, Unknown
-from indexing.calling import CallingOp, Summaries
+from indexing.leafwise import LeafwiseOp, Summaries
 from indexing.map import IndexingMap
 from indexing.op import Entry, RoutingOp, UnaryOp
 from indexing.ops.structure import Barrier
@@ -38,13 +38,14 @@ def _token_fault(operands: tuple[AnyShape, ...], number: int) -> Fault:
     return Fault(f"operand {number} is {operands[number]}", number)
 
 
-class EndpointOp(CallingOp):
+class EndpointOp(LeafwiseOp):
     """An op that meets the world outside of the program: no kernel can say what it gives.
 
     A leaf of its result is a leaf of an operand, as it is, or comes from outside.
     """
 
     __slots__ = ()
+    takes_partial: ClassVar[bool] = True
 
     @abstractmethod
     def origin(self, path: Path) -> tuple[int, Path] | None:
@@ -310,6 +311,7 @@ class RecvDone(RoutingOp):
 class CopyStart(UnaryOp):
     """Begins a copy: the copy, the operand, and a context."""
 
+    takes_partial: ClassVar[bool] = True
     cross_program_prefetch_index: int | None = attribute(integer, default=None)
 
     def infer_shape(self, operand: Shape) -> TupleShape:
@@ -356,9 +358,10 @@ class CopyDone(RoutingOp):
 
 
 @op("shuffle", samples=["f32[2,3] shuffle(f32[2,3] p)"])
-class Shuffle(CallingOp):
+class Shuffle(LeafwiseOp):
     """An opcode whose semantics nobody has published."""
 
+    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:

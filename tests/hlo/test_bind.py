@@ -13,9 +13,9 @@ from hlo.shape import parse_shape
 SCALARS = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
 
 
-def entry(*lines: str) -> hlo.Module:
+def entry(*lines: str, before: str = "") -> hlo.Module:
     body = "\n".join(f"  {line}" for line in lines)
-    return hlo.parse(f"{SCALARS}ENTRY e {{\n{body}\n}}", filename="bad.hlo")
+    return hlo.parse(f"{SCALARS}{before}ENTRY e {{\n{body}\n}}", filename="bad.hlo")
 
 
 def test_an_error_says_what_is_wrong_and_where_and_what_to_write() -> None:
@@ -106,14 +106,30 @@ INFERRED = [
     ("tuple(p, z)",                                                             "(f32[2,3], f32[])"),
     ("call(z, z), to_apply=add",                                                "f32[]"),
     ("abs(c)",                                                                  "f32[4]"),
+    ("copy(p)",                                                                 "f32[2,3]"),
+    ("map(z, z), to_apply=add",                                                 "f32[]"),
+    ("map(p, p), dimensions={0,1}, to_apply=less",                              "pred[2,3]"),
+    ("conditional(n, p, p), branch_computations={row, row}",                    "(f32[3])"),
+    ("conditional(b, p, p), true_computation=row, false_computation=row",       "(f32[3])"),
+    ("scan(p, z), dimensions={1}, num_carries=1, to_apply=step",                "(f32[2,3], pred[2,3,4], f32[])"),
 ]
+BODIES = """
+less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = compare(a, b), direction=LT }
+row { a = f32[2,3] parameter(0) t = f32[3] constant({1,2,3}) ROOT r = tuple(t) }
+step {
+  a = f32[2] parameter(0) s = f32[] parameter(1)
+  w = f32[2,4] broadcast(a), dimensions={0} y = compare(w, w), direction=EQ ROOT r = tuple(a, y, s)
+}
+"""
 # fmt: on
 
 
 @pytest.mark.parametrize("line, shape", INFERRED)
 def test_a_missing_shape_is_inferred(line: str, shape: str) -> None:
-    module = entry(P, Z, "c = c64[4] parameter(1)", f"ROOT r = {line}")
+    more = ["c = c64[4] parameter(1)", "n = s32[] parameter(2)", "b = pred[] parameter(3)"]
+    module = entry(P, Z, *more, f"ROOT r = {line}", before=BODIES)
     assert module.entry.root.shape == parse_shape(shape)
+    assert hlo.infer_shapes(module).entry.root.declared_shape == parse_shape(shape)
     assert hlo.verify(module) == []
 
 
@@ -121,6 +137,9 @@ def test_a_missing_shape_is_inferred(line: str, shape: str) -> None:
     "line, message",
     [
         ("broadcast(p), dimensions={0,1}", "the shape of `r` does not follow from its operands"),
+        ("map(p, p)", "the shape of `r` does not follow from its operands"),
+        ("conditional(p, p)", "the shape of `r` does not follow from its operands"),
+        ("scan(p), dimensions={0}", "the shape of `r` does not follow from its operands"),
         ("mystery(p)", "the shape of `r` is missing, and mystery is unknown"),
         ("transpose(p), dimensions={0,0}", "transpose C2 does not hold"),
     ],

@@ -77,18 +77,22 @@ VERIFY = [
     ("an accuracy without a name",            entry(P, "n = f32[2] exponential(p), result_accuracy={0.5}"),                         3, 45),
     ("an accuracy of another name",           entry(P, "n = f32[2] exponential(p), result_accuracy={foo=10.0}"),                    3, 45),
     ("a missing attribute",                   entry(P, "n = f32[4,2] broadcast(p)"),                                                3, 1),
+    ("a list where one is called",            entry("ROOT c = f32[] call(), to_apply={f}").replace("ENTRY", "f { p = f32[] constant(1) }\nENTRY"), 3, 33),
+    ("no computation in braces",              entry("ROOT c = f32[] call(), to_apply={ }"),                                 2, 33),
     ("an attribute of another op",            entry(P, "n = f32[2] negate(p), dimensions={0}"),                                     3, 34),
 ]
 OF_OPS = [
     # what                                    opcode         text
     ("dimension labels that repeat",          "convolution", entry("p = f32[1,2,1] parameter(0)", "k = f32[1,1,1] parameter(1)", "c = f32[1,2,1] convolution(p, k), window={size=1}, dim_labels=00_01->10")),
-    ("padding of three numbers",              "convolution", entry("p = f32[1,2,1] parameter(0)", "k = f32[1,1,1] parameter(1)", "c = f32[1,2,1] convolution(p, k), window={size=1 pad=1_1_0}, dim_labels=b0f_0io->b0f")),
+    ("padding of three numbers",              "convolution", entry("p = f32[1,2,1] parameter(0)", "k = f32[1,1,1] parameter(1)", "c = f32[1,4,1] convolution(p, k), window={size=1 pad=1_1_0}, dim_labels=b0f_0io->b0f")),
     ("infeed of an array",                    "infeed",      entry("t = token[] after-all()", "i = pred[] infeed(t)")),
     ("constraints for fewer operands",        "custom-call", entry(P, 'c = f32[2] custom-call(p, p), custom_call_target="x", operand_layout_constraints={f32[2]{0}}')),
     ("constraints of other shapes",           "custom-call", entry(P, 'c = f32[2]{0} custom-call(p), custom_call_target="x", operand_layout_constraints={f32[5]{0}}')),
     ("an unknown API version",                "custom-call", entry(P, 'c = f32[2] custom-call(p), custom_call_target="x", api_version=API_VERSION_OF_MINE')),
     ("a predicate that is no scalar",         "conditional", "f { p = f32[2] parameter(0) }\n" + entry(P, "b = s32[2] parameter(1)", "c = f32[2] conditional(b, p, p), branch_computations={f, f}")),
     ("a predicate that is a float",           "conditional", "f { p = f32[2] parameter(0) }\n" + entry(P, "b = f32[] parameter(1)", "c = f32[2] conditional(b, p, p), branch_computations={f, f}")),
+    ("a predicate that has a list",           "conditional", "f { p = f32[2] parameter(0) }\n" + entry(P, "b = pred[] parameter(1)", "c = f32[2] conditional(b, p, p), branch_computations={f, f}")),
+    ("a number that has two branches",        "conditional", "f { p = f32[2] parameter(0) }\n" + entry(P, "b = s32[] parameter(1)", "c = f32[2] conditional(b, p, p), true_computation=f, false_computation=f")),
 ]
 TAKEN = [
     # text                                                                          why it is taken
@@ -97,9 +101,15 @@ TAKEN = [
     (f"HloModule m, cross_program_prefetches={{(0,{{}})}}\n{entry(P)}",             "other versions of XLA know other keys of a header"),
     (entry(P, "n = f32[2] what-is-this(p), of={1}"),                                "other versions of XLA know other ops"),
     (entry(P, "n = f32[2] my-op-start(p)"),                                         "so may end the name of somebody's own op"),
+    (entry(P, "ROOT n = slice(p), slice={[0:1]}"),                                  "the shape follows from the operands, whatever the op"),
+    ("f { p = f32[2] parameter(0) }\n" + entry(P, "n = f32[2] fusion(p), calls=f"), "the kind of a fusion says how it is compiled, not what it computes"),
+    (entry(P, "i = s32[1] parameter(1)", "n = f32[2] gather(p, i), offset_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={2}"), "a list that is left out is empty"),
+    (entry(P, 'n = f32[2] custom-call(p), custom_call_target="x", operand_layout_constraints={}'), "an empty list constrains nothing"),
+    ("ENTRY e (p f32[2] q) -> f32[2] { ROOT p = f32[2] parameter(0) }",             "parameters say themselves what they are: what a head says of them is skipped"),
+    (entry(P, "ROOT n = f32[2] all-reduce(p), replica_groups={{0,,1}}, to_apply=f").replace("ENTRY", "f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }\nENTRY"), "which devices take part is kept as text"),
     (entry(P, "s2 = f32[2] negate(p)", "ROOT u8 = f32[2] negate(s2)"),              "a name may look like an element type: what it is follows from where it stands"),
     ("p = f32[2] parameter(0) q = f32[2] negate(p)",                                "several instructions without a computation around them"),
-    (entry(P, "ROOT n = negate(p), metadata={op_name='x'}"),                        "values are text until somebody asks what they mean"),
+    (entry(P, "ROOT n = negate(p), metadata={op_name=7}"),                          "values are text until somebody asks what they mean"),
 ]
 # fmt: on
 

@@ -97,6 +97,36 @@ INFERRED = [
     (["f32[3]"],                         "f32[2,?] broadcast(p), dimensions={1}",        "f32[2,3]"),
     (["f32[2,3]"],                       "f32[?,3] negate(p)",                           "f32[2,3]"),
     (["f32[?]"],                         "f32[<=6] sort(p), dimensions={0}, to_apply=less", "f32[<=6]"),
+    (["f32[?,7]", "f32[]"],              "reduce-window(p, q), window={size=3x2 stride=2x3 pad=0_0x2_0}, to_apply=add", "f32[?,3]"),
+    (["f32[<=6,7]", "f32[]"],            "reduce-window(p, q), window={size=3x1 stride=2x1}, to_apply=add", "f32[<=2,7]"),
+    (["f32[?,5,?]", "f32[2,?,4]"],       "convolution(p, q), window={size=2}, dim_labels=b0f_0io->b0f", "f32[?,4,4]"),
+    (["f32[?,7]", "s32[?,1]"],           "gather(p, q), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1,7}", "f32[?,7]"),
+    (["f32[4,5]", "s32[?,?]"],           "gather(p, q), offset_dims={1}, collapsed_slice_dims={}, start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, slice_sizes={1,3}", "f32[4,3]"),
+    (["f32[?,3]", "s32[2]", "f32[?,?]"], "scatter(p, q, r), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add", "f32[?,3]"),
+    (["f32[?,5]", "s32[?]"],             "dynamic-slice(p, q), dynamic_slice_sizes={2,5}", "f32[2,5]"),
+    (["f32[?,5]"],                       "dynamic-slice(p, mystery(p)), dynamic_slice_sizes={2,5}", "f32[2,5]"),
+    (["f32[?,5]", "f32[2,?]", "s32[2]"], "dynamic-update-slice(p, q, r)",                "f32[?,5]"),
+    (["f32[?,3]", "s32[2,?]"],           "sort(p, q), dimensions={0}, to_apply=first",   "(f32[2,3], s32[2,3])"),
+    (["f32[<=3,?]"],                     "topk(p), k=2",                                 "(f32[<=3,2], s32[<=3,2])"),
+    (["f32[2,?]", "f32[?,3]"],           "f32[?,?] map(p, q), to_apply=add",             "f32[2,3]"),
+    (["f32[?,?]", "f32[3,?]", "f32[]"],  "select-and-scatter(p, q, r), window={size=2x2 stride=2x2}, select=less, scatter=add", "f32[?,?]"),
+    (["f32[?,?]"],                       "fft(p), fft_type=RFFT, fft_length={8}",        "c64[?,5]"),
+    (["c64[2,?]"],                       "fft(p), fft_type=FFT, fft_length={3}",         "c64[2,3]"),
+    (["f32[?,3]"],                       "cholesky(p)",                                  "f32[3,3]"),
+    (["f32[?,?]", "f32[3,?]"],           "triangular-solve(p, q), left_side=true, transpose_a=NO_TRANSPOSE", "f32[3,?]"),
+    (["f32[4,4]", "f32[?,2]"],           "triangular-solve(p, q), left_side=true, transpose_a=NO_TRANSPOSE", "f32[4,2]"),
+    (["f32[2,?]", "f32[3]", "f32[?]"],   "batch-norm-training(p, q, r), epsilon=1, feature_index=1", "(f32[2,3], f32[3], f32[3])"),
+    (["f32[2,5]"],                       "u8[?,5,4] bitcast-convert(p)",                 "u8[2,5,4]"),
+    (["f32[2,6]"],                       "f32[?,4] reshape(p)",                          "f32[3,4]"),
+    (["f32[<=2,6]"],                     "f32[?,4] reshape(p)",                          "f32[<=3,4]"),
+    (["f32[?,6]"],                       "f32[?,4] reshape(p)",                          "f32[?,4]"),
+    (["f32[0,6]"],                       "f32[?,0] reshape(p)",                          "f32[?,0]"),
+    (["f32[?,6]"],                       "get-dimension-size(p), dimensions={0}",        "s32[]"),
+    (["f32[?,6]", "s32[]"],              "set-dimension-size(p, q), dimensions={1}",     "f32[?,<=6]"),
+    (["f32[?,4]", "f32[2,4,5]", "s32[?]"], "ragged-dot(p, q, r), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}", "f32[?,5]"),
+    (["f32[2,3]"],                       "f32[?,9] all-gather(p), dimensions={1}",       "f32[2,9]"),
+    (["f32[?,3]"],                       "all-reduce(p), to_apply=add",                  "f32[?,3]"),
+    (["f32[?]"],                         "copy-start(p)",                                "(f32[?], f32[?], u32[])"),
     (["f32[2]"],                         "mystery(p)",                                   "?[..]"),
     (["f32[2]"],                         "negate(mystery(p))",                           "?[..]"),
     (["f32[2]"],                         "add(p, mystery(p))",                           "f32[2]"),
@@ -108,10 +138,26 @@ CONFLICTS = [
     (["f32[?,3]"],                       "slice(p), slice={[0:1], [0:4]}",               "slice C2 does not hold"),
     (["f32[?,3]"],                       "f32[2,4] negate(p)",                           "`out` is declared f32[2,4], but its negate is f32[?,3]"),
     (["f32[2,?]", "f32[?,3]"],           "f32[2,4] add(p, q)",                           "`out` is declared f32[2,4], but its add is f32[2,3]"),
+    (["f32[?,3,4]"],                     "cholesky(p)",                                  "cholesky C0"),
+    (["f32[?,3]", "f32[4,?]"],           "triangular-solve(p, q), left_side=true, transpose_a=NO_TRANSPOSE", "triangular-solve C0"),
+    (["f32[?,3]", "f32[4]", "f32[?]"],   "batch-norm-training(p, q, r), epsilon=1, feature_index=1", "batch-norm-training C0"),
+    (["f32[3,?]", "s32[4,?]"],           "gather(p, q), offset_dims={1}, collapsed_slice_dims={}, start_index_map={1}, operand_batching_dims={0}, start_indices_batching_dims={0}, index_vector_dim=1, slice_sizes={1,3}", "gather C0"),
+    (["f32[?,3]", "s32[2]", "f32[3,?]"], "scatter(p, q, r), update_window_dims={1}, inserted_window_dims={0}, scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add", "scatter C0"),
+    (["f32[?,3]", "f32[?,4]"],           "sort(p, q), dimensions={0}, to_apply=less",    "sort C0"),
+    (["f32[?,3]"],                       "topk(p), k=4",                                 "topk C1"),
+    (["f32[?,3]"],                       "fft(p), fft_type=RFFT, fft_length={4}",        "fft C3"),
+    (["f32[5]"],                         "f32[?,4] reshape(p)",                          "reshape C1"),
+    (["f32[?,7]"],                       "dynamic-slice(p), dynamic_slice_sizes={2,8}",  "dynamic-slice C2"),
+    (["f32[?,8]", "f32[2,?]", "s32[3]"], "dynamic-update-slice(p, q, r)",                "dynamic-update-slice C3"),
+    (["f32[?,?]", "f32[3,?]", "f32[?,?]"], "select-and-scatter(p, q, r), window={size=2x2 stride=2x2}, select=less, scatter=add", "select-and-scatter C0"),
+    (["f32[?,7]", "f32[2]"],             "reduce-window(p, q), window={size=3x2}, to_apply=add", "reduce-window C0"),
+    (["f32[?,5,?]", "f32[3,?,4]"],       "convolution(p, q), window={size=2}, dim_labels=b0f_0io->b0f", "convolution C4"),
+    (["f32[?,3]"],                       "f32[4,9] all-gather(p), dimensions={0}",       "all-gather C1"),
 ]
 # fmt: on
 COMPUTATIONS = """
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+first { a = f32[] parameter(0) b = f32[] parameter(1) c = s32[] parameter(2) d = s32[] parameter(3) ROOT r = pred[] compare(a, b), direction=LT }
 less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT }
 """
 
@@ -140,8 +186,21 @@ def test_a_contradiction_is_told_with_both_places(
         hlo.infer_shapes(program(operands, text))
     assert caught.value.message.startswith(message)
     assert [note.rpartition(" ")[2] for note in caught.value.notes] == [
-        f"m.hlo:{5 + k}:1" for k in range(len(operands))
+        f"m.hlo:{6 + k}:1" for k in range(len(operands))
     ]
+
+
+def test_the_first_contradiction_tells_of_the_others() -> None:
+    text = (
+        "inner { a = f32[3] parameter(0) ROOT b = negate(a) }\n"
+        "ENTRY e {\np = f32[?,3] parameter(0)\nq = f32[?,4] parameter(1)\n"
+        "a = add(p, q)\nb = negate(a)\nc = call(p), to_apply=inner\nROOT d = tuple(b, c)\n}"
+    )
+    with pytest.raises(hlo.HloError, match="add C0") as caught:
+        hlo.infer_shapes(hlo.parse(text, "m.hlo"))
+    assert caught.value.notes[2:] == (
+        "at m.hlo:7:1: operand 0 is f32[?,3], but parameter 0 of `inner` is f32[3]",
+    )
 
 
 def test_missing_shapes_are_filled_in_and_the_rest_stays() -> None:

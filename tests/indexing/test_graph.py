@@ -117,6 +117,20 @@ def test_a_leaf_of_a_tuple_parameter_is_named_by_its_path() -> None:
     assert texts(answer.maps[0]) == ["(d0) -> (-d0 + 4), domain: d0 in [0, 4]"]
 
 
+def test_a_copy_of_a_tuple_copies_each_array() -> None:
+    root = root_of("""
+        ENTRY main {
+          p = (f32[3,2], (s32[5], token[])) parameter(0)
+          ROOT c = (f32[3,2]{0,1}, (s32[5], token[])) copy(p)
+        }""")
+    answers = [indexing.output_to_input(root, output_id=k) for k in range(2)]
+    assert [answer.paths for answer in answers] == [(((0,),),), (((1, 0),),)]
+    assert [texts(answer.maps[0]) for answer in answers] == [
+        ["(d0, d1) -> (d0, d1), domain: d0 in [0, 2], d1 in [0, 1]"],
+        ["(d0) -> (d0), domain: d0 in [0, 4]"],
+    ]
+
+
 def test_grouped_has_the_maps_to_everything_on_the_way() -> None:
     root = root_of("""
         fused {

@@ -13,7 +13,7 @@ import hlo
 from hlo.op import OPS
 from hlo.shape import Shape, dtype, leaves
 from indexing import IndexingMap
-from indexing.calling import CallingOp
+from indexing.leafwise import LeafwiseOp
 from indexing.op import NullaryOp, RoutingOp
 from tests.ops.samples import (
     ALL,
@@ -91,7 +91,7 @@ def test_attributes_print_as_they_are_read(text: str) -> None:
 @pytest.mark.parametrize("text", ALL)
 def test_the_inferred_shape_is_the_declared_one(text: str) -> None:
     sample = sample_of(text)
-    if not isinstance(sample.op, CallingOp):
+    if not isinstance(sample.op, LeafwiseOp):
         assert sample.op.infer_shape(*sample.shapes).compatible(sample.instruction.shape)
 
 

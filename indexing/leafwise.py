@@ -1,7 +1,8 @@
-"""Ops whose maps are those of computations that they call: call, fusion, while, conditional, async.
+"""Ops that answer leaf by leaf: how a leaf of the result depends on the leaves of the operands.
 
-Such an op says how one leaf of its result depends on the leaves of its operands, given summaries of
-the computations: from each leaf of a root to the parameters, or from the parameters to that leaf.
+Those that call computations (call, fusion, while, conditional, async, scan) are given summaries of
+them: from each leaf of a root to the parameters, or from the parameters to that leaf.  Those whose
+values come from other devices or from the host answer in the same way, and have no kernel.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Summaries:
         return ()
 
 
-class CallingOp(Op):
-    """An op that runs computations on its operands."""
+class LeafwiseOp(Op):
+    """An op on values that may be tuples, whose maps depend on more than shapes."""
 
     __slots__ = ()
     takes_arrays: ClassVar[bool] = False
@@ -57,11 +58,12 @@ class CallingOp(Op):
         """
 
 
-class InlineOp(CallingOp):
+class InlineOp(LeafwiseOp):
     """An op that runs the one computation it calls on its operands, and gives its result."""
 
     __slots__ = ()
     runs_called: ClassVar[bool] = True
+    takes_partial: ClassVar[bool] = True
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         """Never asked: the shape is that of the called computation's root (`hlo.bind`)."""
