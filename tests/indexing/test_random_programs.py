@@ -4,8 +4,8 @@ All ops here add up non-negative multiples of their inputs.  So with one element
 the result is not 0 exactly where it needs that element.
 """
 
-from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 import hlo
 import indexing
 import indexing.ops  # registers the ops whose kernels run here
+from hlo import Builder
+from hlo.attributes import Padding, Slice
+from hlo.builder import Value
 from hlo.shape import Shape
 from indexing.op import MappedOp
 from tests.oracles import Pair, fuzz, swapped, union
@@ -23,40 +26,46 @@ Array = NDArray[np.int64]
 Dims = tuple[int, ...]
 
 MOST_ELEMENTS = 120
-TOTAL = "total { a = s64[] parameter(0)  b = s64[] parameter(1)  ROOT s = s64[] add(a, b) }"
 
 
-@dataclass
 class Program:
-    """A fused computation in the making; value k is `v<k>` with ``dims[k]``."""
+    """A module in the making: an ENTRY that is one fusion, and the values of what is fused."""
 
-    lines: list[str] = field(default_factory=list)
-    dims: list[Dims] = field(default_factory=list)
-    parameters: int = 0
+    def __init__(self) -> None:
+        self.main = Builder("random")
+        self.total = self.main.computation("total")
+        self.total.op("add", self.total.parameter("s64[]"), self.total.parameter("s64[]"))
+        self.fused = self.main.computation("fused")
+        self.values: list[Value] = []
 
-    def add(self, dims: Dims, opcode: str, operands: str, attributes: str = "") -> int:
-        self.lines.append(f"v{len(self.dims)} = {shape(dims)} {opcode}({operands}){attributes}")
-        self.dims.append(dims)
-        return len(self.dims) - 1
+    def add(self, opcode: str, *operands: Value, **attributes: Any) -> None:
+        self.values.append(self.fused.op(opcode, *operands, **attributes))
 
-    def __str__(self) -> str:
-        """The module: an ENTRY with this computation fused, and the last value as its result."""
-        body = [*self.lines[:-1], f"ROOT {self.lines[-1]}"]
-        outside = [f"p{k} = {shape(self.dims[k])} parameter({k})" for k in range(self.parameters)]
-        operands = ", ".join(f"p{k}" for k in range(self.parameters))
-        outside.append(
-            f"ROOT f = {shape(self.dims[-1])} fusion({operands}), kind=kLoop, calls=fused"
-        )
-        inner, outer = "\n  ".join(body), "\n  ".join(outside)
-        return f"{TOTAL}\nfused {{\n  {inner}\n}}\nENTRY main {{\n  {outer}\n}}\n"
+    def zero(self) -> Value:
+        return self.fused.constant("s64[]", 0)
+
+    def module(self) -> hlo.Module:
+        """The last value is the result of the fusion."""
+        self.fused.root(self.values[-1])
+        inputs = [self.main.parameter(p) for p in self.shapes]
+        return self.main.build(self.main.fusion(self.fused, *inputs))
+
+    @property
+    def shapes(self) -> list[str]:
+        """Of the parameters."""
+        return [str(v.shape) for v in self.values if v.name.startswith("parameter")]
+
+    def __repr__(self) -> str:
+        return str(self.fused._text())
+
+
+def sizes_of(value: Value) -> Dims:
+    assert isinstance(value.shape, Shape)
+    return value.shape.dims
 
 
 def shape(dims: Dims) -> str:
     return f"s64[{','.join(map(str, dims))}]"
-
-
-def braces(numbers: list[int] | Dims) -> str:
-    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 def factorisations(count: int) -> list[Dims]:
@@ -72,10 +81,9 @@ def factorisations(count: int) -> list[Dims]:
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
     program = Program()
-    for k in range(draw(st.integers(1, 2))):
+    for _ in range(draw(st.integers(1, 2))):
         dims = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
-        program.add(dims, "parameter", str(k))
-        program.parameters += 1
+        program.values.append(program.fused.parameter(shape(dims)))
     for _ in range(draw(st.integers(1, 6))):
         extended(program, draw)
     return program
@@ -83,64 +91,52 @@ def programs(draw: st.DrawFn) -> Program:
 
 def extended(program: Program, draw: st.DrawFn) -> None:
     """One more instruction; one that would grow too large is a sum instead."""
-    count = len(program.dims)
-    x = draw(st.integers(max(0, count - 3), count - 1))
-    dims, name = program.dims[x], f"v{x}"
+    x = draw(st.sampled_from(program.values[-3:]))
+    dims = sizes_of(x)
     rank = len(dims)
     opcodes = ["reverse", "add", "concatenate", "pad", "broadcast", "transpose", "slice", "reshape"]
     opcode = draw(st.sampled_from([*opcodes, *["reduce"][: rank > 0]]))
-    alike = [k for k, other in enumerate(program.dims) if other == dims]
+    alike = [other for other in program.values if sizes_of(other) == dims]
     match opcode:
         case "reverse":
             some = draw(st.lists(st.sampled_from(range(rank)), unique=True)) if rank else []
-            program.add(dims, "reverse", name, f", dimensions={braces(some)}")
+            program.add("reverse", x, dimensions=tuple(some))
         case "transpose":
-            order = tuple(draw(st.permutations(range(rank))))
-            turned = tuple(dims[p] for p in order)
-            program.add(turned, "transpose", name, f", dimensions={braces(order)}")
+            program.add("transpose", x, dimensions=tuple(draw(st.permutations(range(rank)))))
         case "slice":
             cuts = []
             for size in dims:
                 start = draw(st.integers(0, size - 1))
                 limit = draw(st.integers(start + 1, size))
-                cuts.append((start, limit, draw(st.integers(1, 3))))
-            cut = tuple(-(-(limit - start) // step) for start, limit, step in cuts)
-            text = ", ".join(f"[{a}:{b}:{c}]" for a, b, c in cuts)
-            program.add(cut, "slice", name, f", slice={{{text}}}")
+                cuts.append(Slice(start, limit, draw(st.integers(1, 3))))
+            program.add("slice", x, slice=tuple(cuts))
         case "reshape":
-            program.add(draw(st.sampled_from(factorisations(prod(dims)))), "reshape", name)
+            other = draw(st.sampled_from(factorisations(prod(dims))))
+            program.add("reshape", x, shape=shape(other))
         case "reduce":
             some = draw(st.lists(st.sampled_from(range(rank)), unique=True, min_size=1))
-            zero = program.add((), "constant", "0")
-            kept = tuple(size for k, size in enumerate(dims) if k not in some)
-            attributes = f", dimensions={braces(some)}, to_apply=total"
-            program.add(kept, "reduce", f"{name}, v{zero}", attributes)
+            program.add("reduce", x, program.zero(), dimensions=tuple(some), to_apply=program.total)
         case "broadcast" if rank < 4 and prod(dims) <= MOST_ELEMENTS // 3:
             at, size = draw(st.integers(0, rank)), draw(st.integers(1, 3))
             places = tuple(k + (k >= at) for k in range(rank))
             wide = (*dims[:at], size, *dims[at:])
-            program.add(wide, "broadcast", name, f", dimensions={braces(places)}")
+            program.add("broadcast", x, shape=shape(wide), dimensions=places)
         case "pad" if rank and prod(dims) <= MOST_ELEMENTS // 8:
-            pads = [
-                (draw(st.integers(-1, 2)), draw(st.integers(-1, 2)), draw(st.integers(0, 2)))
-                for _ in dims
+            ends = st.integers(-1, 2)
+            pads = [Padding(draw(ends), draw(ends), draw(st.integers(0, 2))) for _ in dims]
+            sizes = [
+                n + (n - 1) * pad.interior + pad.low + pad.high
+                for n, pad in zip(dims, pads, strict=True)
             ]
-            sizes = tuple(
-                n + (n - 1) * inner + low + high
-                for n, (low, high, inner) in zip(dims, pads, strict=True)
-            )
             if min(sizes) < 1:
-                program.add(dims, "add", f"{name}, {name}")
-                return
-            zero = program.add((), "constant", "0")
-            text = "x".join(f"{low}_{high}_{inner}" for low, high, inner in pads)
-            program.add(sizes, "pad", f"{name}, v{zero}", f", padding={text}")
+                program.add("add", x, x)
+            else:
+                program.add("pad", x, program.zero(), padding=tuple(pads))
         case "concatenate" if rank and prod(dims) <= MOST_ELEMENTS // 2:
-            other, at = draw(st.sampled_from(alike)), draw(st.integers(0, rank - 1))
-            long = (*dims[:at], 2 * dims[at], *dims[at + 1 :])
-            program.add(long, "concatenate", f"{name}, v{other}", f", dimensions={{{at}}}")
+            at = draw(st.integers(0, rank - 1))
+            program.add("concatenate", x, draw(st.sampled_from(alike)), dimensions=(at,))
         case _:
-            program.add(dims, "add", f"{name}, v{draw(st.sampled_from(alike))}")
+            program.add("add", x, draw(st.sampled_from(alike)))
 
 
 def run(computation: hlo.Computation, arguments: list[Array]) -> Array:
@@ -175,7 +171,7 @@ def needed(computation: hlo.Computation) -> list[set[Pair]]:
 @given(programs())
 @fuzz(150)
 def test_composed_maps_are_what_the_kernels_read(program: Program) -> None:
-    module = hlo.parse(str(program))
+    module = program.module()
     assert not hlo.verify(module)
     root = module.entry.root
     reads = needed(module.computations["fused"])
@@ -194,7 +190,7 @@ def test_composed_maps_are_what_the_kernels_read(program: Program) -> None:
 @given(programs())
 @fuzz(60)
 def test_a_fusion_reads_what_its_computation_reads_of_its_parameters(program: Program) -> None:
-    module = hlo.parse(str(program))
+    module = program.module()
     outside = indexing.output_to_input(module.entry.root)
     inside = indexing.to_parameters(module.computations["fused"].root)
     assert outside.maps == inside.maps
