@@ -88,11 +88,8 @@ def input_to_output(
     options = Options(exact, simplify, certify)
     prepare([instruction], options, writes_summary)
     outputs = {path: k for k, (path, _) in enumerate(leaves(instruction.shape))}
-    found = [
-        (outputs[step.output_path], path, step)
-        for path, _ in leaves(instruction.operands[input_id].shape)
-        for step in steps_forward(instruction, input_id, path, options)
-    ]
+    steps = steps_forward(instruction, [input_id], outputs, options)
+    found = [(outputs[step.output_path], step.operand_path, step) for step in steps]
     itself = (instruction,) * len(outputs)
     return _answer(instruction, "input-to-output", input_id, itself, found, options)
 

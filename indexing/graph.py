@@ -8,7 +8,7 @@ back), and the summary takes part like the maps of any op.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -46,34 +46,49 @@ def steps_back(instruction: Instruction, path: Path, options: Options) -> list[S
 
 
 def steps_forward(
-    instruction: Instruction, operand: int, path: Path, options: Options
+    instruction: Instruction,
+    operands: Collection[int],
+    outputs: Collection[Path],
+    options: Options,
 ) -> list[Step]:
-    """Which elements of each leaf of the result need the leaf at `path` of an operand.
+    """Which elements of the leaves at `outputs` need elements of `operands`, leaf by leaf of these.
 
     Raises:
         HloError: the instruction breaks a rule of its op, so that it has no meaning.
     """
+    steps = _steps_forward(instruction, operands, outputs, options)
+    return sorted(steps, key=lambda step: (step.operand, step.operand_path))
+
+
+def _steps_forward(
+    instruction: Instruction,
+    operands: Collection[int],
+    outputs: Collection[Path],
+    options: Options,
+) -> Iterator[Step]:
     op = _checked_op(instruction)
     if isinstance(op, RoutingOp):
-        to = op.route_back(operand, path)
-        return [] if to is None else [Step(operand, path, to, identity((instruction, to)))]
-    outputs = [output for output, _ in leaves(instruction.shape)]
-    if isinstance(op, LeafwiseOp):
+        for operand in operands:
+            for path, _ in leaves(instruction.operands[operand].shape):
+                to = op.route_back(operand, path)
+                if to is not None and to in outputs:
+                    yield Step(operand, path, to, identity((instruction, to)))
+    elif isinstance(op, LeafwiseOp):
         summaries = Summaries(partial(writes_summary, options=options), backward=False)
-        return [
-            step
-            for output in outputs
-            for step in op.steps(instruction, output, summaries)
-            if (step.operand, step.operand_path) == (operand, path)
-        ]
-    if not isinstance(op, MappedOp):
-        return list(_unknown_steps(instruction, [operand], outputs))
-    shapes = tuple([o.shape for o in instruction.operands])
-    written = op.writes(instruction.shape, shapes, operand, options.exact)
-    return [
-        _step(instruction, operand, output, maps)
-        for output, maps in zip(outputs, written, strict=True)
-    ]
+        for output in outputs:
+            for step in op.steps(instruction, output, summaries):
+                if step.operand in operands:
+                    yield step
+    elif isinstance(op, MappedOp):
+        shapes = tuple([o.shape for o in instruction.operands])
+        every = [output for output, _ in leaves(instruction.shape)]
+        for operand in operands:
+            written = op.writes(instruction.shape, shapes, operand, options.exact)
+            for output, maps in zip(every, written, strict=True):
+                if output in outputs:
+                    yield _step(instruction, operand, output, maps)
+    else:
+        yield from _unknown_steps(instruction, operands, outputs)
 
 
 def _checked_op(instruction: Instruction) -> object:
@@ -215,17 +230,15 @@ def forward(end: Node, options: Options) -> dict[Node, Maps]:
     for instruction in _up_from(end):
         if instruction not in waiting:
             continue
-        for number, operand in enumerate(instruction.operands):
-            for path, source in leaves(operand.shape):
-                for step in steps_forward(instruction, number, path, options):
-                    later = found.get((instruction, step.output_path))
-                    if later is None:
-                        continue
-                    waiting.add(operand)
-                    here = found.setdefault((operand, path), Maps())
-                    unknown = step.unknown or later.unknown
-                    here.add_composed(step.maps, later.maps, unknown, options)
-                    here.widen(source, target)
+        outputs = [path for path, _ in leaves(instruction.shape) if (instruction, path) in found]
+        operands = instruction.operands
+        for step in steps_forward(instruction, range(len(operands)), outputs, options):
+            later = found[instruction, step.output_path]
+            start = operands[step.operand], step.operand_path
+            waiting.add(start[0])
+            here = found.setdefault(start, Maps())
+            here.add_composed(step.maps, later.maps, step.unknown or later.unknown, options)
+            here.widen(leaf_shape(start), target)
     return found
 
 

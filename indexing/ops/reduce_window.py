@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, ClassVar
 
@@ -15,9 +15,7 @@ from hlo.unify import Dim, Known, dims_of
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, VariadicOp, every_element
 from indexing.ops.reduce import paired, pairs_fault, results
-from indexing.ops.windows import element_under, over, under
-from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable
+from indexing.ops.windows import element_under, over, under, window_map
 
 
 def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
@@ -94,13 +92,13 @@ class ReduceWindow(VariadicOp):
         i, s = dims(out), ranges(*[w.size for w in self.window])
         found = map(under, self.window, i, s, operands[0].dims)
         half = len(operands) // 2
-        return [_map(i, s, found)] * half + [IndexingMap.of(i, [])] * half
+        return [window_map(i, s, found)] * half + [IndexingMap.of(i, [])] * half
 
     def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         j, s = dims(operands[0]), ranges(*[w.size for w in self.window])
         found = map(over, self.window, j, s, out.dims)
         half = len(operands) // 2
-        return [_map(j, s, found)] * half + [every_element(operands[-1], out)] * half
+        return [window_map(j, s, found)] * half + [every_element(operands[-1], out)] * half
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2
@@ -117,15 +115,3 @@ class ReduceWindow(VariadicOp):
             for array, total in zip(out, totals, strict=True):
                 array[i] = total
         return tuple(out) if half > 1 else out[0]
-
-
-def _map(
-    start: tuple[Variable, ...],
-    inside: tuple[Variable, ...],
-    found: Iterable[tuple[Expr, list[Constraint]]],
-) -> IndexingMap:
-    """The map to an index in each dimension, where there is one."""
-    pairs = list(found)
-    constraints = [constraint for _, each in pairs for constraint in each]
-    results = [index for index, _ in pairs]
-    return IndexingMap.of(start, results, ranges=inside, constraints=constraints)

@@ -14,7 +14,7 @@ from hlo.unify import Known, same_dims, with_rank
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, Entry, TernaryOp, every_element
 from indexing.ops.reduce_window import positions, window_fault
-from indexing.ops.windows import element_under, over, under
+from indexing.ops.windows import element_under, over, under, window_map
 from simplifier.constraints import Constraint
 
 Index = tuple[int, ...]
@@ -102,28 +102,16 @@ class SelectAndScatter(TernaryOp):
         self, out: Shape, first: Shape, second: Shape, third: Shape
     ) -> tuple[Entry, Entry, Entry]:
         j, s = dims(out), ranges(*[w.size for w in self.window])
-        found = [over(*each) for each in zip(self.window, j, s, second.dims, strict=True)]
-        source = IndexingMap.of(
-            j,
-            [position for position, _ in found],
-            ranges=s,
-            constraints=[c for _, constraints in found for c in constraints],
-            grade="may" if self._selects else "exact",
-        )
+        found = map(over, self.window, j, s, second.dims)
+        source = window_map(j, s, found, "may" if self._selects else "exact")
         return self._neighbours(first, second), source, IndexingMap.of(j, [])
 
     def input_to_output(
         self, out: Shape, first: Shape, second: Shape, third: Shape
     ) -> tuple[Entry, Entry, Entry]:
         i, s = dims(second), ranges(*[w.size for w in self.window])
-        found = [under(*each) for each in zip(self.window, i, s, first.dims, strict=True)]
-        source = IndexingMap.of(
-            i,
-            [index for index, _ in found],
-            ranges=s,
-            constraints=[c for _, constraints in found for c in constraints],
-            grade="may" if self._selects else "exact",
-        )
+        found = map(under, self.window, i, s, first.dims)
+        source = window_map(i, s, found, "may" if self._selects else "exact")
         return self._neighbours(first, second), source, every_element(third, out)
 
     @property

@@ -7,9 +7,12 @@ elements hold nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from hlo.attributes import WindowDimension, dilated
+from indexing.map import Grade, IndexingMap
 from simplifier.constraints import Constraint
-from simplifier.linear import Affine, Expr, as_expr
+from simplifier.linear import Affine, Expr, Variable, as_expr
 
 
 def under(
@@ -48,6 +51,19 @@ def _at(place: Expr, step: int, count: int) -> tuple[Expr, list[Constraint]]:
     if step != 1:
         constraints.append(Constraint(place % step, 0, 0))
     return place // step, constraints
+
+
+def window_map(
+    start: tuple[Variable, ...],
+    inside: tuple[Variable, ...],
+    found: Iterable[tuple[Expr, list[Constraint]]],
+    grade: Grade = "exact",
+) -> IndexingMap:
+    """The map to what `under` or `over` found in each dimension, where there is something."""
+    pairs = list(found)
+    constraints = [constraint for _, each in pairs for constraint in each]
+    results = [index for index, _ in pairs]
+    return IndexingMap.of(start, results, ranges=inside, constraints=constraints, grade=grade)
 
 
 def element_under(w: WindowDimension, position: int, element: int, size: int) -> int | None:

@@ -278,3 +278,11 @@ def related(found: IndexingMap, inputs: Sequence[Array]) -> set[Pair]:
         if results is not None:
             pairs.add((values[:count], results))
     return pairs
+
+
+def check_fault(text: str, rule: str, at: str | None, label: str) -> None:
+    """An instruction breaks just this rule; the error points at `at`, or at all of it."""
+    (error,) = hlo.verify(parse_sample(text).instruction.module)
+    assert error.code == "op-constraint"
+    assert f" {rule} does not hold: " in error.message
+    assert (error.span.text, error.label) == (at or f"out = {text}", label)
