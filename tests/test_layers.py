@@ -18,11 +18,11 @@ MAY_IMPORT = {
     "indexing": {"hlo", "simplifier", "indexing"},
 }
 
-# What is drawn from outside, and the only modules that may: everything else goes through them.
+# What is drawn from outside, and the only modules and packages that may: others go through them.
 ONLY_IN = {
-    "islpy": {"simplifier/exact.py"},
-    "click": {"indexing/cli.py"},
-    "rich": {"indexing/cli.py", "indexing/report.py"},
+    "islpy": ("simplifier/exact",),
+    "click": ("indexing/cli.py", "indexing/commands/"),
+    "rich": ("indexing/commands/", "indexing/report.py"),
 }
 
 
@@ -57,7 +57,7 @@ def test_imports_run_along_the_arrows(module: Path) -> None:
 @pytest.mark.parametrize("library", ONLY_IN)
 def test_one_module_speaks_to_a_library(library: str) -> None:
     users = {name_of(m) for m in MODULES if library in {name for name, _ in imports_of(m)}}
-    assert users <= ONLY_IN[library]
+    assert not [user for user in users if not user.startswith(ONLY_IN[library])]
 
 
 def draws_carets(tree: ast.AST) -> bool:

@@ -1,0 +1,34 @@
+"""Maps on the command line: read with the place of what is wrong, printed in a notation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from indexing.commands.reporter import Reporter
+
+if TYPE_CHECKING:
+    from indexing.map import IndexingMap
+
+MAP_FORMATS = click.Choice(["text", "isl", "mlir", "latex"])
+
+
+def read_map(text: str, source: str = "<map>", line: int = 1) -> IndexingMap:
+    """The map that `text` spells, which stands on `line` of `source`."""
+    import indexing
+    from hlo.source import HloError
+
+    try:
+        return indexing.parse_map(text, source)
+    except HloError:
+        if line == 1:
+            raise
+    return indexing.parse_map("\n" * (line - 1) + text, source)  # fails again, in the right place
+
+
+def show_map(reporter: Reporter, found: IndexingMap, notation: str) -> None:
+    """Print one map on one line."""
+    from indexing.report import NOTATIONS
+
+    reporter.print(NOTATIONS[notation](found))
