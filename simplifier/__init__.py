@@ -8,6 +8,7 @@
 
 from simplifier.interval import Interval
 from simplifier.linear import Affine, Expr, Floor, Variable, as_expr, constant, variable
+from simplifier.semiaffine import SemiAffine, maximum, minimum
 from simplifier.text import TextError
 
 __all__ = [
@@ -15,9 +16,12 @@ __all__ = [
     "Expr",
     "Floor",
     "Interval",
+    "SemiAffine",
     "TextError",
     "Variable",
     "as_expr",
     "constant",
+    "maximum",
+    "minimum",
     "variable",
 ]

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from simplifier.interval import Interval, intersected
-from simplifier.linear import Expr, Floor, Term
+from simplifier.linear import Atom, Expr, Floor, Term, Variable, alone
 from simplifier.mods import split
 
 
@@ -42,44 +42,44 @@ class Facts:
             return expr.bounds_memo
         found = self._bounds.get(expr)
         if found is None:
-            found = self._bounds[expr] = self._compute(expr)
+            found = self._compute(expr)
+            known = self.known.get(expr.terms)
+            if known is not None:  # about exactly these terms
+                found = intersected(found, (known[0] + expr.constant, known[1] + expr.constant))
+            self._bounds[expr] = found
         return found
 
-    def _compute(self, expr: Expr) -> Interval:
-        lower = upper = expr.constant
-        terms = expr.terms
-        if len(terms) > 1:
-            mods, rest = split(expr)
-            terms, lower, upper = rest.terms, rest.constant, rest.constant
-            for coefficient, dividend, modulus in mods:
-                low, high = self._mod_bounds(dividend, modulus)
-                lower += coefficient * (low if coefficient > 0 else high)
-                upper += coefficient * (high if coefficient > 0 else low)
-        for atom, coefficient in terms:
-            low, high = self._floor_bounds(atom) if isinstance(atom, Floor) else atom.bounds
-            lower += coefficient * (low if coefficient > 0 else high)
-            upper += coefficient * (high if coefficient > 0 else low)
-        return self._sharpened(expr, (lower, upper))
+    def bounds_of_atom(self, atom: Atom) -> Interval:
+        """An interval that holds every value of `atom` on the domain."""
+        return self.bounds(alone(atom)) if self.known else atom.bounds
 
-    def _mod_bounds(self, dividend: Expr, modulus: int) -> Interval:
+    def bounds_of_mod(self, dividend: Expr, modulus: int) -> Interval:
+        """An interval that holds every value of ``dividend mod modulus`` on the domain."""
         low, high = self.bounds(dividend)
         fits = low // modulus == high // modulus
         return (low % modulus, high % modulus) if fits else (0, modulus - 1)
 
-    def _floor_bounds(self, floor: Floor) -> Interval:
-        if not self.known:
-            return floor.bounds
-        low, high = self.bounds(floor.numerator)
-        return low // floor.divisor, high // floor.divisor
+    def _compute(self, expr: Expr) -> Interval:
+        mods, rest = split(expr)
+        lower = upper = rest.constant
+        for coefficient, dividend, modulus, _ in mods:
+            low, high = self.bounds_of_mod(dividend, modulus)
+            lower += coefficient * (low if coefficient > 0 else high)
+            upper += coefficient * (high if coefficient > 0 else low)
+        for atom, coefficient in rest.parts.items():
+            low, high = self._own_bounds(atom) if self.known else atom.bounds
+            lower += coefficient * (low if coefficient > 0 else high)
+            upper += coefficient * (high if coefficient > 0 else low)
+        return lower, upper
 
-    def _sharpened(self, expr: Expr, bounds: Interval) -> Interval:
-        """`bounds`, cut by what is known about exactly these terms."""
-        if not self.known or not expr.terms:
-            return bounds
-        known = self.known.get(expr.terms)
-        if known is None:
-            return bounds
-        return intersected(bounds, (known[0] + expr.constant, known[1] + expr.constant))
+    def _own_bounds(self, atom: Atom) -> Interval:
+        """The bounds of an atom as they follow from those of what is inside it."""
+        if isinstance(atom, Variable):
+            return atom.bounds
+        if isinstance(atom, Floor):
+            low, high = self.bounds(atom.numerator)
+            return low // atom.divisor, high // atom.divisor
+        return atom.bounds
 
 
 NOTHING_KNOWN: Final = Facts({})

@@ -1,12 +1,13 @@
-"""The normal form: ``constant + Σ coefficient · atom``, sorted, like terms merged, hash-consed.
+"""The normal form: ``constant + Σ coefficient · atom``, like terms merged.
 
-An atom is a bounded `Variable` or a `Floor`: the floor of an expression in normal form over a
-positive constant.  There is no atom for ``mod``: ``x mod c`` is ``x − c·floor(x / c)``, so that
-identities such as ``c·(x floordiv c) + x mod c = x`` hold by adding like terms.  `simplifier.mods`
-finds the mods again for bounds and for printing; `simplifier.divmod` holds the laws that are
-applied when a floor is built.
+An atom is a bounded `Variable`, a `Floor` (the floor of an expression in normal form over a
+positive constant), or what is not affine (`simplifier.semiaffine`).  There is no atom for ``mod``:
+``x mod c`` is ``x − c·floor(x / c)``, so that identities such as ``c·(x floordiv c) + x mod c = x``
+hold by adding like terms.  `simplifier.mods` finds the mods again for bounds and for printing;
+`simplifier.divmod` holds the laws that are applied when a floor is built.
 
-Integers are Python's: nothing saturates and nothing overflows.
+Atoms are unique: the same structure is the same object, so that terms merge by identity.  Sums are
+plain dictionaries and are compared as such.  Integers are Python's: nothing overflows.
 
 >>> d0, d1 = variable("d0", 0, 9), variable("d1", 0, 3)
 >>> (d0 * 4 + d1) // 4
@@ -18,15 +19,20 @@ Expr('d0 + d1')
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final, TypeAlias, Union
-from weakref import WeakValueDictionary
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from operator import index
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar, Union
+from weakref import ref
 
 from simplifier.interval import Interval
+
+if TYPE_CHECKING:
+    from simplifier.mods import Split
 
 Affine: TypeAlias = Union["Expr", "Variable", int]
 Term: TypeAlias = tuple["Atom", int]
 SortKey: TypeAlias = tuple[object, ...]
+Unique = TypeVar("Unique", bound=Hashable)
 
 
 class Arithmetic:
@@ -39,13 +45,13 @@ class Arithmetic:
         raise NotImplementedError
 
     def __add__(self, other: Affine) -> Expr:
-        return added(self.as_expr(), as_expr(other))
+        return added(self.as_expr(), other if other.__class__ is Expr else as_expr(other))
 
     def __radd__(self, other: int) -> Expr:
-        return added(as_expr(other), self.as_expr())
+        return added(self.as_expr(), as_expr(other))
 
     def __sub__(self, other: Affine) -> Expr:
-        return added(self.as_expr(), as_expr(other), -1)
+        return added(self.as_expr(), other if other.__class__ is Expr else as_expr(other), -1)
 
     def __rsub__(self, other: int) -> Expr:
         return added(as_expr(other), self.as_expr(), -1)
@@ -53,48 +59,106 @@ class Arithmetic:
     def __neg__(self) -> Expr:
         return scaled(self.as_expr(), -1)
 
-    def __mul__(self, factor: int) -> Expr:
-        return scaled(self.as_expr(), factor)
+    def __mul__(self, factor: Affine) -> Expr:
+        if factor.__class__ is int:
+            return scaled(self.as_expr(), factor)
+        return semiaffine.product(self.as_expr(), as_expr(factor))
 
     __rmul__ = __mul__
 
-    def __floordiv__(self, divisor: int) -> Expr:
-        from simplifier.divmod import floor_div  # the laws are written on top of this module
+    def __floordiv__(self, divisor: Affine) -> Expr:
+        if divisor.__class__ is int:
+            return laws.floor_div(self.as_expr(), divisor)
+        return semiaffine.quotient(self.as_expr(), as_expr(divisor))
 
-        return floor_div(self.as_expr(), divisor)
-
-    def __mod__(self, divisor: int) -> Expr:
-        from simplifier.divmod import floor_mod
-
-        return floor_mod(self.as_expr(), divisor)
+    def __mod__(self, modulus: Affine) -> Expr:
+        if modulus.__class__ is int:
+            return laws.floor_mod(self.as_expr(), modulus)
+        return semiaffine.remainder(self.as_expr(), as_expr(modulus))
 
 
-class Variable(Arithmetic):
+class Atoms(Generic[Unique]):
+    """The atoms in use, each once: found by what they are made of, gone when nobody has them."""
+
+    __slots__ = ("_held",)
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, ref[Unique]] = {}
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def get(self, made_of: Hashable) -> Unique | None:
+        """The atom that is made of this, if it is in use."""
+        held = self._held.get(made_of)
+        return None if held is None else held()
+
+    def add(self, made_of: Hashable, atom: Unique) -> Unique:
+        """`atom`, which is found from now on."""
+
+        def forget(gone: ref[Unique]) -> None:
+            if self._held.get(made_of) is gone:
+                del self._held[made_of]
+
+        self._held[made_of] = ref(atom, forget)
+        return atom
+
+
+class Atom:
+    """What a sum is made of.
+
+    Attributes:
+        bounds: an interval that holds every value, from the bounds of variables alone.
+        weight: how many atoms its text has; far more than it has parts, where parts recur.
+        operands: the expressions inside it.
+    """
+
+    __slots__ = ("__weakref__", "_key", "bounds", "operands", "weight")
+
+    bounds: Interval
+    weight: int
+    operands: tuple[Expr, ...]
+    _key: SortKey | None
+
+    @property
+    def key(self) -> SortKey:
+        """Orders atoms the same way in every process: variables by name, then floors."""
+        if self._key is None:
+            self._key = self._made_key()
+        return self._key
+
+    def _made_key(self) -> SortKey:
+        raise NotImplementedError
+
+    def value(self, point: Mapping[Variable, int]) -> int:
+        """The number that this atom has at `point`."""
+        raise NotImplementedError
+
+
+class Variable(Atom, Arithmetic):
     """An integer variable with inclusive bounds; the same name and bounds give the same object.
 
     A variable whose bounds are one point is that constant wherever it is used in an expression.
     """
 
-    __slots__ = ("__weakref__", "_expr", "key", "lower", "name", "upper")
+    __slots__ = ("_expr", "lower", "name", "upper")
 
     name: str
     lower: int
     upper: int
-    key: SortKey
     _expr: Expr | None
-    _known: Final = WeakValueDictionary[tuple[str, int, int], "Variable"]()
 
     def __new__(cls, name: str, lower: int, upper: int) -> Variable:
         """The variable `name` in ``[lower, upper]``; with ``lower > upper`` no point exists."""
-        known = cls._known.get((name, lower, upper))
+        made_of = name, lower, upper
+        known = _VARIABLES.get(made_of)
         if known is not None:
             return known
         self = super().__new__(cls)
-        self.name, self.lower, self.upper, self._expr = name, lower, upper, None
-        prefix, number = _SPLIT_NAME.fullmatch(name).groups()  # type: ignore[union-attr]  # always
-        self.key = (0, prefix, len(number), number, lower, upper)  # d2 before d10
-        cls._known[name, lower, upper] = self
-        return self
+        self.name, self.lower, self.upper = name, lower, upper
+        self.bounds, self.weight, self.operands = (lower, upper), 1, ()
+        self._key = self._expr = None
+        return _VARIABLES.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
         return Variable, (self.name, self.lower, self.upper)
@@ -102,10 +166,9 @@ class Variable(Arithmetic):
     def __repr__(self) -> str:
         return f"Variable({self.name!r}, {self.lower}, {self.upper})"
 
-    @property
-    def bounds(self) -> Interval:
-        """``(lower, upper)``, both included."""
-        return self.lower, self.upper
+    def _made_key(self) -> SortKey:
+        prefix, number = _SPLIT_NAME.fullmatch(self.name).groups()  # type: ignore[union-attr]
+        return (0, prefix, len(number), number, self.lower, self.upper)  # d2 before d10
 
     @property
     def is_empty(self) -> bool:
@@ -115,43 +178,42 @@ class Variable(Arithmetic):
     def as_expr(self) -> Expr:
         if self._expr is None:
             point = self.lower == self.upper
-            self._expr = make((), self.lower) if point else make(((self, 1),), 0)
+            self._expr = Expr({}, self.lower) if point else Expr({self: 1}, 0)
         return self._expr
 
     def renamed(self, name: str) -> Variable:
         """The same bounds under another name."""
         return Variable(name, self.lower, self.upper)
 
+    def value(self, point: Mapping[Variable, int]) -> int:
+        return point[self]
 
-_SPLIT_NAME: Final = re.compile(r"(.*?)(\d*)", re.DOTALL)
+
+_VARIABLES: Final = Atoms[Variable]()
+_SPLIT_NAME: Final = re.compile(r"(.*?)(\d*)", re.DOTALL)  # matches every name
 
 
-class Floor:
+class Floor(Atom):
     """``floor(numerator / divisor)``: an atom that the laws could not take apart.
 
     Made by `simplifier.divmod` alone, which guarantees that no law applies to it.
     """
 
-    __slots__ = ("__weakref__", "bounds", "divisor", "key", "numerator", "weight")
+    __slots__ = ("divisor", "numerator")
 
     numerator: Expr
     divisor: int
-    bounds: Interval
-    key: SortKey
-    weight: int
-    _known: Final = WeakValueDictionary[tuple["Expr", int], "Floor"]()
 
     def __new__(cls, numerator: Expr, divisor: int, bounds: Interval) -> Floor:
         """The atom for ``floor(numerator / divisor)``, whose value lies in `bounds`."""
-        known = cls._known.get((numerator, divisor))
+        made_of = numerator.identity, divisor
+        known = _FLOORS.get(made_of)
         if known is not None:
             return known
         self = super().__new__(cls)
         self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
-        self.key = (1, divisor, numerator.key)
-        self.weight = 1 + numerator.weight
-        cls._known[numerator, divisor] = self
-        return self
+        self.weight, self.operands, self._key = 1 + numerator.weight, (numerator,), None
+        return _FLOORS.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Floor], tuple[Expr, int, Interval]]:
         return Floor, (self.numerator, self.divisor, self.bounds)
@@ -159,38 +221,59 @@ class Floor:
     def __repr__(self) -> str:
         return f"Floor({self.numerator!r}, {self.divisor})"
 
+    def _made_key(self) -> SortKey:
+        return (1, self.divisor, self.numerator.key)
 
-Atom: TypeAlias = Variable | Floor
+    def value(self, point: Mapping[Variable, int]) -> int:
+        return self.numerator.value(point) // self.divisor
+
+
+_FLOORS: Final = Atoms[Floor]()
 
 
 class Expr(Arithmetic):
-    """``constant + Σ coefficient · atom``: coefficients are not 0, atoms are distinct and in order.
+    """``constant + Σ coefficient · atom``: coefficients are not 0, atoms are distinct.
 
-    Made by `make` and the operators, never directly.  Equality is structural (and, because the same
-    structure is the same object as long as both are in use, cheap).
+    Made by the operators and the functions below.  Equality is structural.
+
+    Attributes:
+        parts: the coefficient of each atom, in no particular order; never changed.
+        constant: what is added to them.
     """
 
-    __slots__ = ("_hash", "_key", "bounds_memo", "constant", "floor_memo", "terms")
+    __slots__ = (
+        *("_identity", "_terms", "constant", "parts"),
+        *("bounds_memo", "floor_memo", "split_memo"),  # what other modules found out about it
+    )
 
-    terms: tuple[Term, ...]
+    parts: dict[Atom, int]
     constant: int
     bounds_memo: Interval | None
     floor_memo: dict[int, Expr] | None
+    split_memo: Split | None
 
-    def __init__(self, terms: tuple[Term, ...], constant: int, hashed: int) -> None:
-        self.terms, self.constant, self._hash = terms, constant, hashed
-        self.bounds_memo = self.floor_memo = None
-        self._key: SortKey | None = None
+    def __init__(self, parts: dict[Atom, int], constant: int) -> None:
+        self.parts, self.constant = parts, constant
+        self.bounds_memo = self.floor_memo = self.split_memo = None
+        self._terms: tuple[Term, ...] | None = None
+        self._identity: tuple[frozenset[Term], int] | None = None
+
+    @property
+    def identity(self) -> tuple[frozenset[Term], int]:
+        """Equal for equal expressions alone; hashed fast after the first time."""
+        if self._identity is None:
+            self._identity = frozenset(self.parts.items()), self.constant
+        return self._identity
 
     def __hash__(self) -> int:
-        return self._hash
+        return hash(self.identity)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
         if not isinstance(other, Expr):
             return NotImplemented
-        return self.constant == other.constant and self.terms == other.terms
+        return self.constant == other.constant and self.parts == other.parts
 
     def __reduce__(self) -> tuple[object, tuple[tuple[Term, ...], int]]:
         return make, (self.terms, self.constant)
@@ -207,91 +290,97 @@ class Expr(Arithmetic):
         return self
 
     @property
+    def terms(self) -> tuple[Term, ...]:
+        """Pairs of an atom and its coefficient, in the same order in every process."""
+        if self._terms is None:
+            terms = list(self.parts.items())
+            if len(terms) > 1:
+                terms.sort(key=_term_key)
+            self._terms = tuple(terms)
+        return self._terms
+
+    @property
     def key(self) -> SortKey:
         """Orders expressions the same way in every process."""
-        if self._key is None:
-            self._key = (tuple([(a.key, c) for a, c in self.terms]), self.constant)
-        return self._key
+        return tuple([(atom.key, c) for atom, c in self.terms]), self.constant
 
     @property
     def bounds(self) -> Interval:
         """An interval that holds every value, from the variables' own bounds."""
-        from simplifier.bounds import NOTHING_KNOWN
-
-        return NOTHING_KNOWN.bounds(self)
+        return self.bounds_memo or facts.NOTHING_KNOWN.bounds(self)
 
     @property
     def is_constant(self) -> bool:
         """No variable is left."""
-        return not self.terms
+        return not self.parts
+
+    @property
+    def is_affine(self) -> bool:
+        """It has no product, quotient, minimum or maximum of variables anywhere inside."""
+        return all(
+            isinstance(atom, Variable) or (isinstance(atom, Floor) and atom.numerator.is_affine)
+            for atom in self.parts
+        )
 
     @property
     def weight(self) -> int:
         """How many atoms its text has; far more than the expression itself, where parts recur."""
-        return sum(atom.weight if isinstance(atom, Floor) else 1 for atom, _ in self.terms)
+        return sum([atom.weight for atom in self.parts])
 
     @property
     def as_variable(self) -> Variable | None:
         """The variable that this expression is, or `None` when it is anything else."""
-        if len(self.terms) == 1 and self.constant == 0:
-            atom, coefficient = self.terms[0]
+        if len(self.parts) == 1 and self.constant == 0:
+            ((atom, coefficient),) = self.parts.items()
             if coefficient == 1 and isinstance(atom, Variable):
                 return atom
         return None
 
     def variables(self) -> Iterator[Variable]:
-        """Every variable in it, those inside floors too; one may come several times."""
+        """Every variable in it, those inside other atoms too; one may come several times."""
         pending = [self]
         while pending:
             for atom, _ in pending.pop().terms:
                 if isinstance(atom, Variable):
                     yield atom
                 else:
-                    pending.append(atom.numerator)
+                    pending.extend(atom.operands)
 
     def value(self, point: Mapping[Variable, int]) -> int:
         """The number that this expression has at `point`.
+
+        Raises:
+            ZeroDivisionError: something is divided by an expression that is 0 there.
 
         >>> d0 = Variable("d0", 0, 9)
         >>> (d0 // 4 - 1).value({d0: 7})
         0
         """
         total = self.constant
-        for atom, coefficient in self.terms:
-            if isinstance(atom, Variable):
-                total += coefficient * point[atom]
-            else:
-                total += coefficient * (atom.numerator.value(point) // atom.divisor)
+        for atom, coefficient in self.parts.items():
+            total += coefficient * atom.value(point)
         return total
-
-
-# Expressions in use, by structure.  Emptied when it grows past the limit: equality is structural,
-# so an expression that is made again is merely another equal object.
-_KNOWN: dict[tuple[tuple[Term, ...], int], Expr] = {}
-_KNOWN_LIMIT: Final = 1 << 20
-
-
-def make(terms: tuple[Term, ...], constant: int) -> Expr:
-    """The expression with these terms, which are in order and have no zero coefficient."""
-    key = terms, constant
-    known = _KNOWN.get(key)
-    if known is None:
-        if len(_KNOWN) >= _KNOWN_LIMIT:
-            _KNOWN.clear()
-        known = _KNOWN[key] = Expr(terms, constant, hash(key))
-    return known
-
-
-def gather(coefficients: Mapping[Atom, int], constant: int) -> Expr:
-    """The sum of `coefficients`, given in any order and with zeros."""
-    terms = [term for term in coefficients.items() if term[1]]
-    if len(terms) > 1:
-        terms.sort(key=_term_key)
-    return make(tuple(terms), constant)
 
 
 def _term_key(term: Term) -> SortKey:
     return term[0].key
+
+
+def make(terms: Iterable[Term], constant: int) -> Expr:
+    """The expression with these terms, whose atoms are distinct and coefficients not 0."""
+    return Expr(dict(terms), constant)
+
+
+def alone(atom: Atom) -> Expr:
+    """The expression that is one atom."""
+    return Expr({atom: 1}, 0)
+
+
+def gather(coefficients: dict[Atom, int], constant: int) -> Expr:
+    """The sum of `coefficients`, which is given away; some may be 0."""
+    if 0 in coefficients.values():
+        coefficients = {atom: c for atom, c in coefficients.items() if c}
+    return Expr(coefficients, constant)
 
 
 def variable(name: str, lower: int, upper: int) -> Expr:
@@ -301,24 +390,28 @@ def variable(name: str, lower: int, upper: int) -> Expr:
 
 def constant(value: int) -> Expr:
     """The expression that is `value` everywhere."""
-    return make((), value)
+    return Expr({}, value)
 
 
 def as_expr(value: Affine) -> Expr:
     """`value` as an expression."""
-    return make((), int(value)) if isinstance(value, int) else value.as_expr()
+    return value.as_expr() if isinstance(value, Arithmetic) else Expr({}, index(value))
 
 
 def added(a: Expr, b: Expr, factor: int = 1) -> Expr:
-    """``a + factor·b``."""
-    if not b.terms:
-        return make(a.terms, a.constant + factor * b.constant)
-    if not a.terms and factor == 1:
-        return make(b.terms, a.constant + b.constant)
-    total = dict(a.terms)
-    for atom, coefficient in b.terms:
-        total[atom] = total.get(atom, 0) + factor * coefficient
-    return gather(total, a.constant + factor * b.constant)
+    """``a + factor·b`` for a factor other than 0."""
+    if not b.parts:
+        return Expr(a.parts, a.constant + factor * b.constant)
+    if not a.parts and factor == 1:
+        return Expr(b.parts, a.constant + b.constant)
+    total = a.parts.copy()
+    for atom, coefficient in b.parts.items():
+        merged = total.get(atom, 0) + factor * coefficient
+        if merged:
+            total[atom] = merged
+        else:
+            del total[atom]
+    return Expr(total, a.constant + factor * b.constant)
 
 
 def scaled(a: Expr, factor: int) -> Expr:
@@ -326,15 +419,21 @@ def scaled(a: Expr, factor: int) -> Expr:
     if factor == 1:
         return a
     if factor == 0:
-        return make((), 0)
-    return make(tuple([(atom, c * factor) for atom, c in a.terms]), a.constant * factor)
+        return Expr({}, 0)
+    return Expr({atom: c * factor for atom, c in a.parts.items()}, a.constant * factor)
 
 
-def combined(parts: Iterable[tuple[int, Expr]], constant: int = 0) -> Expr:
+def combined(pieces: Iterable[tuple[int, Expr]], constant: int = 0) -> Expr:
     """``constant + Σ coefficient·expression``."""
     total: dict[Atom, int] = {}
-    for factor, part in parts:
-        constant += factor * part.constant
-        for atom, coefficient in part.terms:
+    for factor, piece in pieces:
+        constant += factor * piece.constant
+        for atom, coefficient in piece.parts.items():
             total[atom] = total.get(atom, 0) + factor * coefficient
     return gather(total, constant)
+
+
+# The operators above use what is written on top of this module.
+import simplifier.bounds as facts  # noqa: E402
+import simplifier.divmod as laws  # noqa: E402
+import simplifier.semiaffine as semiaffine  # noqa: E402

@@ -7,17 +7,19 @@ cannot see) and so do the laws of division and the printer.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import gcd
 from typing import NamedTuple
 
-from simplifier.linear import Atom, Expr, Floor, gather, make
+from simplifier.linear import Atom, Expr, Floor, alone
 
 
 class Mod(NamedTuple):
-    """``coefficient · (dividend mod modulus)``."""
+    """``coefficient · (dividend mod modulus)``, whose ``dividend floordiv modulus`` is `floor`."""
 
     coefficient: int
     dividend: Expr
     modulus: int
+    floor: Floor
 
 
 class Split(NamedTuple):
@@ -30,19 +32,29 @@ class Split(NamedTuple):
 def split(expr: Expr, divisor: int = 0) -> Split:
     """``expr = Σ mods + rest``.
 
-    With a `divisor`, `expr` is about to be divided by it: a mod may then also leave a multiple of
-    the divisor on its floor behind, because that multiple leaves the division as a whole number.
+    With a `divisor`, `expr` is about to be divided by it: a mod may then also leave on its floor a
+    coefficient that shares more with the divisor, because that much leaves the division.
 
     >>> from simplifier.linear import variable
     >>> d0 = variable("d0", 0, 99)
     >>> split(d0 % 10 * 3 + 1)
-    Split(mods=(Mod(coefficient=3, dividend=Expr('d0'), modulus=10),), rest=Expr('1'))
+    Split(mods=(Mod(coefficient=3, dividend=Expr('d0'), modulus=10, floor=Floor(Expr('d0'), 10)),),
+    rest=Expr('1'))
     """
-    floors = [atom for atom, _ in expr.terms if isinstance(atom, Floor)]
-    if not floors or len(expr.terms) < 2:
+    if divisor:
+        return _split(expr, divisor)
+    if expr.split_memo is None:
+        expr.split_memo = _split(expr, 0)
+    return expr.split_memo
+
+
+def _split(expr: Expr, divisor: int) -> Split:
+    floors = [atom for atom in expr.parts if atom.__class__ is Floor]
+    if not floors or len(expr.parts) < 2:
         return Split((), expr)
-    floors.sort(key=lambda floor: -floor.divisor)
-    left = dict(expr.terms)
+    if len(floors) > 1:
+        floors.sort(key=_coarsest_first)
+    left = expr.parts.copy()
     constant = expr.constant
     mods: list[Mod] = []
     for floor in floors:
@@ -52,16 +64,21 @@ def split(expr: Expr, divisor: int = 0) -> Split:
         if found is None:
             continue
         mod, remaining = found
-        for atom, _ in mod.dividend.terms:
+        for atom in mod.dividend.parts:
             del left[atom]
         constant -= mod.coefficient * mod.dividend.constant
-        left[floor] = remaining
-        if not remaining:
+        if remaining:
+            left[floor] = remaining
+        else:
             del left[floor]
         mods.append(mod)
     if not mods:
         return Split((), expr)
-    return Split(tuple(mods), gather(left, constant))
+    return Split(tuple(mods), Expr(left, constant))
+
+
+def _coarsest_first(floor: Floor) -> tuple[int, object]:
+    return -floor.divisor, floor.key
 
 
 def _mod_of(
@@ -73,11 +90,13 @@ def _mod_of(
         coefficient = _multiple(dividend, terms)
         if coefficient:
             remaining = have + coefficient * modulus
-            if not remaining or (divisor and remaining % divisor == 0):
-                return Mod(coefficient, dividend, modulus), remaining
+            shared = divisor and gcd(remaining, divisor)
+            if not remaining or shared > gcd(have, divisor) or shared == divisor > 0:
+                return Mod(coefficient, dividend, modulus, floor), remaining
     for dividend, modulus in _inner_quotients(floor, terms):
-        if _multiple(dividend, terms) == -have // modulus:
-            return Mod(-have // modulus, dividend, modulus), 0
+        coefficient = -have // modulus
+        if _multiple(dividend, terms) == coefficient:
+            return Mod(coefficient, dividend, modulus, floor), 0
     return None
 
 
@@ -90,7 +109,7 @@ def _same_numerator(
         if finer is not floor and finer in terms and finer.numerator == floor.numerator:
             ratio, left = divmod(floor.divisor, finer.divisor)
             if not left:
-                yield make(((finer, 1),), 0), ratio
+                yield alone(finer), ratio
 
 
 def _inner_quotients(floor: Floor, terms: dict[Atom, int]) -> Iterator[tuple[Expr, int]]:
@@ -106,17 +125,21 @@ def _inner_quotients(floor: Floor, terms: dict[Atom, int]) -> Iterator[tuple[Exp
         if left or modulus <= 1 or floor.divisor % modulus or floor.divisor == modulus:
             continue
         dividend = floor.numerator // (floor.divisor // modulus)
-        if len(dividend.terms) > 1:
+        if len(dividend.parts) > 1:
             yield dividend, modulus
 
 
 def _multiple(part: Expr, terms: dict[Atom, int]) -> int:
     """The `a` for which `terms` hold ``a·part`` (its constant aside), or 0."""
-    atom, unit = part.terms[0]
-    factor, left = divmod(terms.get(atom, 0), unit)
-    if left or not factor:
-        return 0
-    for atom, coefficient in part.terms:
-        if terms.get(atom, 0) != factor * coefficient:
+    factor = 0
+    for atom, coefficient in part.parts.items():
+        have = terms.get(atom)
+        if not have:
+            return 0
+        if not factor:
+            factor, left = divmod(have, coefficient)
+            if left:
+                return 0
+        elif have != factor * coefficient:
             return 0
     return factor

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.divmod import floor_div
-from simplifier.linear import Atom, Expr, Variable, gather, make
+from simplifier.linear import Atom, Expr, Floor, Variable, alone, gather
+from simplifier.semiaffine import SemiAffine
 
 
 class Substitution:
     """``expr`` with every variable of `values` replaced; the others stay.
 
-    Each floor is rebuilt once, so that a chain of maps costs what its distinct parts cost.  With
+    Each atom is rebuilt once, so that a chain of maps costs what its distinct parts cost.  With
     `facts`, floors are rebuilt knowing them: the result equals the original where the facts hold.
 
     >>> from simplifier.linear import variable
@@ -29,17 +30,18 @@ class Substitution:
         self._floors: dict[Atom, Expr] = {}
 
     def __call__(self, expr: Expr) -> Expr:
-        terms = expr.terms
-        if not terms:
+        parts, constant = expr.parts, expr.constant
+        if not parts:
             return expr
-        if len(terms) == 1 and terms[0][1] == 1 and not expr.constant:
-            return self._atom(terms[0][0])
+        if len(parts) == 1 and not constant:
+            ((atom, coefficient),) = parts.items()
+            if coefficient == 1:
+                return self._atom(atom)
         total: dict[Atom, int] = {}
-        constant = expr.constant
-        for atom, coefficient in terms:
+        for atom, coefficient in parts.items():
             value = self._atom(atom)
             constant += coefficient * value.constant
-            for inner, count in value.terms:
+            for inner, count in value.parts.items():
                 total[inner] = total.get(inner, 0) + coefficient * count
         return gather(total, constant)
 
@@ -48,10 +50,13 @@ class Substitution:
             return self._values.get(atom) or atom.as_expr()
         found = self._floors.get(atom)
         if found is None:
-            numerator = self(atom.numerator)
-            if numerator == atom.numerator and not self._facts.known:
-                found = make(((atom, 1),), 0)
+            operands = tuple([self(operand) for operand in atom.operands])
+            if operands == atom.operands and not self._facts.known:
+                found = alone(atom)
+            elif isinstance(atom, Floor):
+                found = floor_div(operands[0], atom.divisor, self._facts)
             else:
-                found = floor_div(numerator, atom.divisor, self._facts)
+                assert isinstance(atom, SemiAffine)
+                found = atom.rebuilt(operands)
             self._floors[atom] = found
         return found

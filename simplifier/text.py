@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, NoReturn
 
 from simplifier.linear import Affine, Expr, Floor, Variable, as_expr, scaled
 from simplifier.mods import split
+from simplifier.semiaffine import SemiAffine, maximum, minimum
 
 
 class TextError(ValueError):
@@ -54,8 +55,10 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
     mods, rest = split(expr)
     constant = rest.constant
     outside = {atom: c for atom, c in rest.terms if isinstance(atom, Variable)}
-    floors: list[tuple[int, str]] = []
+    others: list[tuple[int, str]] = []
     for atom, coefficient in rest.terms:
+        if isinstance(atom, SemiAffine):
+            others.append((coefficient, _semiaffine_text(atom)))
         if not isinstance(atom, Floor):
             continue
         numerator, divisor = atom.numerator, atom.divisor
@@ -66,23 +69,36 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
                     numerator = numerator - inner * divisor
         if numerator.constant and constant == -coefficient:
             numerator, constant = numerator - divisor, 0
-        floors.append((coefficient, f"{_operand(numerator)} floordiv {divisor}"))
-    for coefficient, dividend, modulus in mods:
+        others.append((coefficient, f"{_operand(numerator)} floordiv {divisor}"))
+    for coefficient, dividend, modulus, _ in mods:
         nearer = dividend.constant * 2 > modulus
         dividend = dividend - modulus if nearer else dividend
-        floors.append((coefficient, f"{_operand(dividend)} mod {modulus}"))
+        others.append((coefficient, f"{_operand(dividend)} mod {modulus}"))
     variables = [(c, variable.name) for variable, c in outside.items()]
-    pieces = enumerate([*variables, *floors])
+    pieces = enumerate([*variables, *others])
     return "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces]), constant
+
+
+def _semiaffine_text(atom: SemiAffine) -> str:
+    if atom.operator in ("min", "max"):
+        return f"{atom.operator}({', '.join(map(expr_text, atom.operands))})"
+    return f" {atom.operator} ".join(map(_operand, atom.operands))
 
 
 def _operand(expr: Expr) -> str:
     """`expr` where an operator follows it."""
-    return str(expr) if expr.as_variable else f"({expr})"
+    text = expr_text(expr)
+    return f"({text})" if _is_compound(text) or text.startswith("-") else text
+
+
+def _is_compound(text: str) -> bool:
+    """An operator stands outside all parentheses; those of a call do not count."""
+    call = text.startswith(("min(", "max(")) and text.find(")") == len(text) - 1
+    return " " in text and not call
 
 
 def _signed(coefficient: int, piece: str, first: bool) -> str:
-    compound = " " in piece
+    compound = _is_compound(piece)
     if first:
         if coefficient == 1:
             return piece
@@ -97,7 +113,7 @@ def _signed(coefficient: int, piece: str, first: bool) -> str:
 # ---------------------------------------------------------------- reading
 
 _TOKEN: Final = re.compile(
-    r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z_][\w.]*)|(?P<sign>->|[-+*/()\[\]{},:=]))"
+    r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z_][\w.$]*)|(?P<sign>->|[<>=]=|[-+*/()\[\]{},:=]))"
 )
 # Larger numbers are no index of anything, and turning their digits into a number takes long.
 _LONGEST_NUMBER: Final = 40
@@ -192,6 +208,7 @@ _HEAVIEST: Final = 100_000
 # How tightly an operator binds; a higher number binds first.
 _BINDS: Final = {"+": 1, "-": 1, "*": 2, "floordiv": 2, "ceildiv": 2, "mod": 2}
 _NEGATE: Final = Token("sign", "negate", 0, 0)
+_CALLS: Final = {"min": minimum, "max": maximum}
 
 
 def parse_expr(text: str | Tokens, names: Mapping[str, Affine]) -> Expr:
@@ -216,6 +233,7 @@ class _Shunting:
         self.tokens, self.names = tokens, names
         self.values: list[Expr] = []
         self.operators: list[Token] = []
+        self.calls: list[tuple[Token, int]] = []  # open calls, with the values below their own
 
     def run(self) -> Expr:
         while True:
@@ -223,7 +241,11 @@ class _Shunting:
             while self.tokens.next.text == ")" and self._open_parenthesis():
                 self.tokens.take()
                 self._reduce(0)
-                self.operators.pop()
+                self._close(self.operators.pop())
+            if self.tokens.next.text == "," and self._in_call():
+                self.tokens.take()
+                self._reduce(0)
+                continue
             if self.tokens.next.text not in _BINDS:
                 break
             operator = self.tokens.take()
@@ -240,6 +262,19 @@ class _Shunting:
     def _open_parenthesis(self) -> bool:
         return any(operator.text == "(" for operator in reversed(self.operators))
 
+    def _in_call(self) -> bool:
+        """The innermost parenthesis that is open is that of a call."""
+        opened = [operator for operator in self.operators if operator.text == "("]
+        return bool(self.calls and opened and self.calls[-1][0] is opened[-1])
+
+    def _close(self, opened: Token) -> None:
+        """Apply the function whose parenthesis was `opened`, if there is one."""
+        if self.calls and self.calls[-1][0] is opened:
+            _, below = self.calls.pop()
+            given, self.values[below:] = self.values[below:], []
+            name = self.tokens.text[: opened.start].rstrip()[-3:]
+            self.values.append(_CALLS[name](*given))
+
     def _operand(self) -> None:
         while True:
             token = self.tokens.take()
@@ -247,6 +282,9 @@ class _Shunting:
                 self.operators.append(token)
             elif token.text == "-":
                 self.operators.append(_NEGATE)
+            elif token.text in _CALLS and self.tokens.next.text == "(":
+                self.operators.append(self.tokens.take())
+                self.calls.append((self.operators[-1], len(self.values)))
             else:
                 break
         if token.kind == "number":
@@ -287,20 +325,17 @@ class _Shunting:
             case "-":
                 return left - right
             case "*":
-                if left.is_constant:
-                    left, right = right, left
-                if not right.is_constant:
-                    self.tokens.fail("a product of two variables is not affine", operator)
-                return left * right.constant
-        if not right.is_constant or right.constant == 0:
-            self.tokens.fail(
-                f"the right side of {operator.text} is a constant other than 0", operator
-            )
-        divisor = right.constant
+                return left * right
+        if right == as_expr(0):
+            self.tokens.fail(f"the right side of {operator.text} is other than 0", operator)
         if operator.text == "mod":
-            if divisor < 0:
-                self.tokens.fail(f"a modulus is positive, not {divisor}", operator)
-            return left % divisor
-        if divisor < 0:
-            left, divisor = -left, -divisor
-        return left // divisor if operator.text == "floordiv" else (left + divisor - 1) // divisor
+            if right.is_constant and right.constant < 0:
+                self.tokens.fail(f"a modulus is positive, not {right}", operator)
+            return left % (right.constant if right.is_constant else right)
+        if right.is_constant and right.constant < 0:
+            left, right = -left, -right
+        if operator.text == "floordiv":
+            return left // (right.constant if right.is_constant else right)
+        if right.is_constant:
+            return (left + right.constant - 1) // right.constant
+        return -(-left // right)

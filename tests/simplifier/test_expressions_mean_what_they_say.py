@@ -79,12 +79,12 @@ def test_an_expression_is_the_sum_of_its_mods_and_the_rest(
     expr = tree_expr(data.draw(trees(len(box), leaves=12)), box)
     for divisor in (0, 4, 6):
         mods, rest = split(expr, divisor)
-        together = combined([(a, dividend % modulus) for a, dividend, modulus in mods])
+        together = combined([(a, dividend % modulus) for a, dividend, modulus, _ in mods])
         left = expr - rest - together
         if not divisor:
             assert left.value(dict.fromkeys(box, 0)) == 0
         for point in points(box):
-            found = sum(a * (dividend.value(point) % modulus) for a, dividend, modulus in mods)
+            found = sum(a * (dividend.value(point) % modulus) for a, dividend, modulus, _ in mods)
             assert expr.value(point) == found + rest.value(point), (divisor, point)
 
 
@@ -158,7 +158,7 @@ def test_terms_are_sorted_distinct_and_not_zero(
     assert keys == sorted(keys)
     assert len(set(keys)) == len(keys)
     assert all(coefficient for _, coefficient in expr.terms)
-    assert make(expr.terms, expr.constant) is expr
+    assert make(expr.terms, expr.constant) == expr
 
 
 @given(st.data(), boxes())
@@ -167,4 +167,4 @@ def test_summands_may_come_in_any_order(data: st.DataObject, box: tuple[Variable
     parts: list[Tree] = data.draw(st.lists(trees(len(box), leaves=4), min_size=2, max_size=4))
     turned = data.draw(st.permutations(parts))
     first, second = (sum([tree_expr(t, box) for t in ts], box[0] * 0) for ts in (parts, turned))
-    assert first is second
+    assert first == second

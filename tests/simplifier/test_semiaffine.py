@@ -1,0 +1,201 @@
+"""Products, quotients by expressions, minima and maxima: laws, bounds, text, and what ISL says."""
+
+import copy
+import pickle
+from itertools import product
+from math import prod
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simplifier import Expr, Variable, as_expr, constant, exact, maximum, minimum, variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Affine
+from simplifier.substitute import Substitution
+from simplifier.text import parse_expr
+from tests.oracles import fuzz
+
+i, j = variable("i", 0, 9), variable("j", -4, 7)
+n, m = variable("n", 1, 5), variable("m", -3, -1)
+z = variable("z", 0, 3)
+
+# fmt: off
+LAWS = [
+    # before                        after
+    (i * j,                         j * i),
+    (i * n * 3 - n * i * 2,         n * i),
+    ((i + j) * (i - j),             i * i - j * j),
+    ((i + 2) * n - n * 2,           i * n),
+    (i * constant(4),               i * 4),
+    (i * (j - j),                   constant(0)),
+    ((i * n) // n,                  i),
+    ((i * n + n * 2) // n,          i + 2),
+    ((i * n * j) // (n * j),        i),
+    ((i * (n + 1)) // (n + 1),      i),
+    ((i * n * 6) // (n * 2),        i * 3),
+    ((i + 12) // constant(4),       i // 4 + 3),
+    (i // constant(-4),             -i // 4),
+    (z // (n + 3),                  constant(0)),                 # 0 <= z < n + 3
+    (z % (n + 3),                   z),
+    ((i * n) % n,                   constant(0)),
+    (i // n * n + i % n,            i),
+    (minimum(i, i + 1, 40),         i),
+    (maximum(i, i + 1, -7),         i + 1),
+    (minimum(i, minimum(j, z)),     minimum(z, j, i)),
+    (minimum(i, 9),                 i),
+    (maximum(z, 4),                 constant(4)),
+    (maximum(3, 5),                 constant(5)),
+]
+
+NEAR_MISSES = [
+    # before                        looks like       differs at
+    ((i * n + 1) // n,              i,               {"i": 0, "n": 1}),
+    ((i * n * 3) // (n * 2),        i,               {"i": 2, "n": 1}),
+    ((i * m) // m - (i * n) // m,   i * 0,           {"i": 1, "n": 1, "m": -1}),
+    (z // (n + 2),                  constant(0),     {"z": 3, "n": 1}),
+    ((-z) // (n + 3),               constant(0),     {"z": 1, "n": 1}),      # floor, not truncation
+    (i // m,                        -(i // -m),      {"i": 1, "m": -2}),
+    (minimum(i, j),                 j,               {"i": 0, "j": 1}),
+    (maximum(i, 8),                 i,               {"i": 7}),
+]
+# fmt: on
+
+
+def boxed(*exprs: Expr) -> list[dict[Variable, int]]:
+    """Every point of the box of the variables in `exprs`."""
+    variables = list(dict.fromkeys(v for expr in exprs for v in expr.variables()))
+    boxes = product(*[range(v.lower, v.upper + 1) for v in variables])
+    return [dict(zip(variables, values, strict=True)) for values in boxes]
+
+
+@pytest.mark.parametrize("before, after", LAWS)
+def test_a_law_holds(before: Expr, after: Expr) -> None:
+    assert before == after
+
+
+@pytest.mark.parametrize("before, wrong, at", NEAR_MISSES)
+def test_a_law_leaves_a_near_miss_alone(before: Expr, wrong: Expr, at: dict[str, int]) -> None:
+    point = {v: at[v.name] for v in (*before.variables(), *wrong.variables())}
+    assert before.value(point) != wrong.value(point)
+
+
+LEAVES: st.SearchStrategy[Affine] = st.sampled_from([i, j, n, m, z, -2, -1, 0, 1, 3])
+
+
+def combined(parts: st.SearchStrategy[Affine]) -> st.SearchStrategy[Affine]:
+    operators = st.sampled_from(["+", "-", "*", "//", "%", "min", "max"])
+    return st.tuples(operators, parts, parts).map(lambda t: (t[0], t[1], t[2]))  # type: ignore[return-value]
+
+
+TREES = st.recursive(LEAVES, combined, max_leaves=6)
+
+
+def built(tree: object) -> Expr:
+    """The expression of a drawn tree; a divisor that may be 0 is replaced by a positive one."""
+    if not isinstance(tree, tuple):
+        return as_expr(tree)  # type: ignore[arg-type]
+    operator, left, right = tree[0], built(tree[1]), built(tree[2])
+    match operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "min":
+            return minimum(left, right)
+        case "max":
+            return maximum(left, right)
+    divisor = divisor_of(right)
+    return left // divisor if operator == "//" else left % divisor
+
+
+def divisor_of(right: Expr) -> Expr:
+    return right if right.bounds[0] > 0 or right.bounds[1] < 0 else right * right + 1
+
+
+def worth(tree: object, point: dict[Variable, int]) -> int:
+    """The number of a drawn tree at `point`, computed by Python alone."""
+    if not isinstance(tree, tuple):
+        return tree if isinstance(tree, int) else point[next(iter(tree.variables()))]  # type: ignore[attr-defined]
+    operator, left, right = tree[0], worth(tree[1], point), worth(tree[2], point)
+    match operator:
+        case "+":
+            return left + right
+        case "-":
+            return left - right
+        case "*":
+            return left * right
+        case "min":
+            return min(left, right)
+        case "max":
+            return max(left, right)
+    bounds = built(tree[2]).bounds
+    divisor = right if bounds[0] > 0 or bounds[1] < 0 else right * right + 1
+    return left // divisor if operator == "//" else left % divisor
+
+
+@given(TREES, st.data())
+@fuzz(300)
+def test_an_expression_has_the_value_of_its_tree(tree: object, data: st.DataObject) -> None:
+    expr = built(tree)
+    variables = [v for leaf in (i, j, n, m, z) for v in leaf.variables()]
+    for _ in range(8):
+        point = {v: data.draw(st.integers(v.lower, v.upper)) for v in variables}
+        value = expr.value(point)
+        assert value == worth(tree, point)
+        assert expr.bounds[0] <= value <= expr.bounds[1]
+
+
+@given(TREES)
+@fuzz(200)
+def test_text_pickle_and_substitution_give_the_same_expression(tree: object) -> None:
+    expr = built(tree)
+    names = {v.name: v for leaf in (i, j, n, m, z) for v in leaf.variables()}
+    assert parse_expr(str(expr), names) == expr, str(expr)
+    assert pickle.loads(pickle.dumps(expr)) == expr
+    assert copy.deepcopy(expr) == expr
+    assert Substitution({v: v.as_expr() for v in names.values()})(expr) == expr
+
+
+def test_a_substitution_makes_it_affine_again() -> None:
+    swap = Substitution({Variable("n", 1, 5): constant(4), Variable("j", -4, 7): constant(2)})
+    assert swap(i // n + i * n + minimum(i, j)) == i // 4 + i * 4 + minimum(i, 2)
+    assert not (i * n).is_affine
+    assert ((i + 3) // 4).is_affine
+    assert not ((i * n + 3) // 4).is_affine
+
+
+def test_the_sign_of_a_divisor_may_be_open() -> None:
+    open_sign = i // j  # j is in [-4, 7], and 0 is no point of it
+    low, high = open_sign.bounds
+    for point in boxed(open_sign):
+        if point[Variable("j", -4, 7)]:
+            assert low <= open_sign.value(point) <= high
+        else:
+            with pytest.raises(ZeroDivisionError):
+                open_sign.value(point)
+
+
+def test_dividing_by_zero_is_refused() -> None:
+    with pytest.raises(ValueError, match="not 0"):
+        i // constant(0)
+    with pytest.raises(ValueError, match="of nothing"):
+        minimum()
+
+
+def test_isl_sees_minima_and_says_that_it_does_not_see_products() -> None:
+    variables = tuple(v for leaf in (i, n) for v in leaf.variables())
+    assert exact.bounds(variables, [], minimum(i, n * 2)) == (0, 9)
+    assert exact.bounds(variables, [Constraint(i, 3, 9)], maximum(i, n) - i) == (0, 2)
+    found = exact.bounds(variables, [], i * n)
+    assert isinstance(found, exact.Undecided)
+    assert "i * n, which is not affine" in str(found)
+
+
+def test_a_product_of_many_stays_small() -> None:
+    factors = [variable(f"v{k}", 0, 3) + 1 for k in range(6)]
+    expr = prod(factors, start=constant(1))
+    assert len(expr.terms) == 2**6 - 1
+    assert expr.bounds == (1, 4**6)
