@@ -60,16 +60,20 @@ class Facts:
         return (low % modulus, high % modulus) if fits else (0, modulus - 1)
 
     def _compute(self, expr: Expr) -> Interval:
-        mods, rest = split(expr)
-        lower = upper = rest.constant
-        for coefficient, dividend, modulus, _ in mods:
-            low, high = self.bounds_of_mod(dividend, modulus)
-            lower += coefficient * (low if coefficient > 0 else high)
-            upper += coefficient * (high if coefficient > 0 else low)
-        for atom, coefficient in rest.parts.items():
+        lower, upper, parts = expr.constant, expr.constant, expr.parts
+        if len(parts) > 1:
+            mods, rest = split(expr)
+            lower, upper, parts = rest.constant, rest.constant, rest.parts
+            for coefficient, dividend, modulus, _ in mods:
+                low, high = self.bounds_of_mod(dividend, modulus)
+                lower += coefficient * (low if coefficient > 0 else high)
+                upper += coefficient * (high if coefficient > 0 else low)
+        for atom, coefficient in parts.items():
             low, high = self._own_bounds(atom) if self.known else atom.bounds
-            lower += coefficient * (low if coefficient > 0 else high)
-            upper += coefficient * (high if coefficient > 0 else low)
+            if coefficient > 0:
+                lower, upper = lower + coefficient * low, upper + coefficient * high
+            else:
+                lower, upper = lower + coefficient * high, upper + coefficient * low
         return lower, upper
 
     def _own_bounds(self, atom: Atom) -> Interval:

@@ -16,12 +16,13 @@ bounds than ``x − m·floor(x / m)`` term by term, and then with the mods relea
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import gcd
 from typing import Final, TypeAlias
 
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.interval import Interval
-from simplifier.linear import Atom, Expr, Floor, added, alone, constant
+from simplifier.linear import Atom, Expr, Floor, Variable, added, alone, constant, gather
 from simplifier.mods import Mod, split
 
 
@@ -75,38 +76,56 @@ def floor_mod(expr: Expr, modulus: int, facts: Facts = NOTHING_KNOWN) -> Expr:
     return added(expr, floor_div(expr, modulus, facts), -modulus)
 
 
-# ``coefficient · piece`` with the bounds of the piece: (coefficient, lower, upper, piece).
-# Plain tuples, because a division makes many of them.
-Piece: TypeAlias = tuple[int, int, int, Atom | Mod]
-Pieces: TypeAlias = list[Piece]
+class Whole:
+    """An expression that is divided as if it were an atom, with its bounds."""
+
+    __slots__ = ("bounds", "expr")
+
+    def __init__(self, expr: Expr, bounds: Interval) -> None:
+        self.expr, self.bounds = expr, bounds
+
+
+Piece: TypeAlias = Atom | Whole
 
 
 def _floor_div(expr: Expr, divisor: int, facts: Facts) -> Expr:
-    if not expr.parts:
+    parts = expr.parts
+    if not parts:
         return constant(expr.constant // divisor)
-    mods, rest = split(expr, divisor)
-    if mods:
-        whole = [(m.coefficient, *facts.bounds_of_mod(m.dividend, m.modulus), m) for m in mods]
-        division = Division([*whole, *_atoms(rest, facts)], rest.constant, divisor, facts)
-        found = division.by_intervals()
-        if found is not None:
-            return found
-    division = Division(_atoms(expr, facts), expr.constant, divisor, facts)
+    floors = [atom for atom in parts if atom.__class__ is Floor]
+    if floors:
+        mods, rest = split(expr, divisor)
+        if mods:
+            pieces = _atoms(rest.parts, facts) | {_mod(m, facts): m.coefficient for m in mods}
+            found = Division(pieces, rest.constant, divisor, facts).by_intervals()
+            if found is not None:
+                return found
+    division = Division(_atoms(parts, facts), expr.constant, divisor, facts)
     found = division.by_intervals()
+    if found is not None:
+        return found
+    remainder = expr
+    if division.quotient or division.whole:
+        remainder = _sum(division.remainder, division.offset)
+        if floors:  # without the multiples, other mods may show
+            return division.quotient_and(floor_div(remainder, divisor, facts))
+    if division.is_plain:
+        remainder.bounds_memo = division.bounds
+    found = _merged(remainder, divisor, facts) if floors else None
     if found is None:
-        remainder = expr
-        if division.quotient or division.whole:
-            left = [(piece[0], piece[3]) for piece in division.remainder]
-            remainder = _sum(left, division.offset)
-        found = _merged(remainder, divisor, facts) or _new_floor(remainder, divisor)
-        found = added(_sum(division.quotient, division.whole), found)
-    return found
+        found = _new_floor(remainder, divisor)
+    return division.quotient_and(found)
 
 
-def _atoms(expr: Expr, facts: Facts) -> Pieces:
-    if facts.known:
-        return [(c, *facts.bounds_of_atom(atom), atom) for atom, c in expr.parts.items()]
-    return [(c, *atom.bounds, atom) for atom, c in expr.parts.items()]
+def _atoms(parts: dict[Atom, int], facts: Facts) -> dict[Piece, int]:
+    if not facts.known:
+        return parts  # type: ignore[return-value]  # it is not changed
+    return {Whole(alone(a), facts.bounds_of_atom(a)): c for a, c in parts.items()}
+
+
+def _mod(mod: Mod, facts: Facts) -> Whole:
+    bounds = facts.bounds_of_mod(mod.dividend, mod.modulus)
+    return Whole(added(mod.dividend, alone(mod.floor), -mod.modulus), bounds)
 
 
 class Division:
@@ -116,88 +135,124 @@ class Division:
     of the remainder are the least absolute ones and ``0 <= offset < divisor``.
     """
 
-    __slots__ = ("divisor", "facts", "offset", "quotient", "remainder", "sums", "whole")
+    __slots__ = (
+        *("divisor", "facts", "offset", "quotient", "remainder", "whole"),
+        *("bounds", "halves", "is_plain", "negative"),  # of the remainder
+    )
 
-    def __init__(self, pieces: Pieces, offset: int, divisor: int, facts: Facts) -> None:
+    def __init__(
+        self, pieces: Mapping[Piece, int], offset: int, divisor: int, facts: Facts
+    ) -> None:
         self.divisor, self.facts = divisor, facts
-        self.quotient: list[tuple[int, Atom | Mod]] = []
-        self.remainder: Pieces = []
         self.whole, self.offset = divmod(offset, divisor)
+        quotient: dict[Piece, int] = {}
+        remainder: dict[Piece, int] = {}
         half = divisor >> 1
-        for coefficient, lower, upper, piece in pieces:
+        least = most = self.offset
+        negative, halves, is_plain = False, False, not facts.known
+        for piece, coefficient in pieces.items():  # the innermost loop: kept free of calls
             whole, left = divmod(coefficient, divisor)
             if left > half:
                 whole, left = whole + 1, left - divisor
             if whole:
-                self.quotient.append((whole, piece))
+                quotient[piece] = whole
             if left:
-                self.remainder.append((left, lower, upper, piece))
+                remainder[piece] = left
+                lower, upper = piece.bounds
+                if left > 0:
+                    least, most = least + left * lower, most + left * upper
+                    halves = halves or left << 1 == divisor
+                else:
+                    least, most = least + left * upper, most + left * lower
+                    negative = True
+                is_plain = is_plain and piece.__class__ is Variable
+        self.quotient, self.remainder, self.bounds = quotient, remainder, (least, most)
+        self.negative, self.halves, self.is_plain = negative, halves, is_plain
 
     def by_intervals(self) -> Expr | None:
         """Laws 2 and 3, or `None` where intervals do not decide."""
         divisor, remainder = self.divisor, self.remainder
-        lower, upper = self._bounds(remainder)
-        if lower // divisor == upper // divisor:  # law 2
-            return _sum(self.quotient, self.whole + lower // divisor)
-        if any(piece[0] << 1 == divisor for piece in remainder):  # law 2, halves turned round
-            halves = [piece for piece in remainder if piece[0] << 1 == divisor]
-            lower, upper = self._bounds([(-p[0], *p[1:]) if p in halves else p for p in remainder])
-            if lower // divisor == upper // divisor:
-                more = [(1, piece[3]) for piece in halves]
-                return _sum([*self.quotient, *more], self.whole + lower // divisor)
-        if any(piece[0] < 0 for piece in remainder):  # law 2 with non-negative residues
-            positive = [(p[0] % divisor, *p[1:]) for p in remainder]
-            lower, upper = self._bounds(positive)
-            if lower // divisor == upper // divisor:
-                less = [(-1, p[3]) for p in remainder if p[0] < 0]
-                return _sum([*self.quotient, *less], self.whole + lower // divisor)
-        if len(remainder) == 1:
-            factors = [gcd(remainder[0][0], divisor)]
-        else:
-            factors = sorted({gcd(piece[0], divisor) for piece in remainder}, reverse=True)
-        for factor in factors:  # law 3
-            if factor == 1:
-                break
-            lower, upper = self._bounds([p for p in remainder if p[0] % factor])
-            if lower // factor == upper // factor:
-                having = [(p[0] // factor, p[3]) for p in remainder if not p[0] % factor]
-                rest = floor_div(_sum(having, lower // factor), divisor // factor, self.facts)
-                return added(_sum(self.quotient, self.whole), rest)
+        least, most = self.bounds
+        if least // divisor == most // divisor:  # law 2
+            return _sum(self.quotient, self.whole + least // divisor)
+        if not self.is_plain:
+            found = self._whole_number(remainder, {})
+            if found is not None:
+                return found
+        fits = most - least < divisor or not self.is_plain
+        if self.halves and fits:  # law 2 with the halves turned round, which is as wide
+            turned = {piece: -c if c << 1 == divisor else c for piece, c in remainder.items()}
+            more = {piece: 1 for piece, c in remainder.items() if c << 1 == divisor}
+            found = self._whole_number(turned, more)
+            if found is not None:
+                return found
+        if self.negative:  # law 2 with non-negative residues
+            positive = {piece: c % divisor for piece, c in remainder.items()}
+            found = self._whole_number(positive, {p: -1 for p, c in remainder.items() if c < 0})
+            if found is not None:
+                return found
+        for factor in self._factors():  # law 3
+            lacking = {piece: c for piece, c in remainder.items() if c % factor}
+            least, most = self._bounds(lacking)
+            if least // factor == most // factor:
+                having = {p: c // factor for p, c in remainder.items() if p not in lacking}
+                rest = _sum(having, least // factor)
+                return self.quotient_and(floor_div(rest, divisor // factor, self.facts))
         return None
 
-    def _bounds(self, pieces: Pieces) -> Interval:
+    def quotient_and(self, rest: Expr) -> Expr:
+        """``whole + Σ quotient + rest``."""
+        if not self.quotient:
+            return Expr(rest.parts, rest.constant + self.whole) if self.whole else rest
+        return added(_sum(self.quotient, self.whole), rest)
+
+    def _factors(self) -> list[int]:
+        """What some coefficients share with the divisor, the largest first."""
+        factors = {gcd(c, self.divisor) for c in self.remainder.values()}
+        factors.discard(1)
+        return sorted(factors, reverse=True) if len(factors) > 1 else list(factors)
+
+    def _whole_number(self, remainder: dict[Piece, int], more: dict[Piece, int]) -> Expr | None:
+        """Law 2 with this `remainder`, which left `more` to the quotient."""
+        least, most = self._bounds(remainder)
+        if least // self.divisor != most // self.divisor:
+            return None
+        quotient = self.quotient
+        if more:
+            quotient = {**quotient, **{p: quotient.get(p, 0) + c for p, c in more.items()}}
+        return _sum(quotient, self.whole + least // self.divisor)
+
+    def _bounds(self, pieces: dict[Piece, int]) -> Interval:
         """The interval of ``offset + Σ pieces``: piece by piece, and as facts know the sum."""
-        low = high = self.offset
-        plain = True
-        for coefficient, lower, upper, piece in pieces:
+        least = most = self.offset
+        for piece, coefficient in pieces.items():
+            lower, upper = piece.bounds
             if coefficient > 0:
-                low += coefficient * lower
-                high += coefficient * upper
+                least, most = least + coefficient * lower, most + coefficient * upper
             else:
-                low += coefficient * upper
-                high += coefficient * lower
-            plain = plain and piece.__class__ is not Floor
-        if len(pieces) < 2 or (plain and not self.facts.known):
-            return low, high
-        known = self.facts.bounds(_sum([(piece[0], piece[3]) for piece in pieces], self.offset))
-        return max(low, known[0]), min(high, known[1])
+                least, most = least + coefficient * upper, most + coefficient * lower
+        if self.is_plain or len(pieces) < 2:
+            return least, most
+        known = self.facts.bounds(_sum(pieces, self.offset))
+        return max(least, known[0]), min(most, known[1])
 
 
-def _sum(pieces: list[tuple[int, Atom | Mod]], constant: int) -> Expr:
-    """``constant + Σ coefficient · piece``, with the mods released into their terms."""
+def _sum(pieces: dict[Piece, int], constant: int) -> Expr:
+    """``constant + Σ coefficient · piece``."""
+    for piece in pieces:
+        if piece.__class__ is Whole:
+            break
+    else:
+        return gather(pieces, constant)  # type: ignore[arg-type]  # all of them are atoms
     total: dict[Atom, int] = {}
-    for factor, piece in pieces:
-        if isinstance(piece, Mod):
-            _, dividend, modulus, floor = piece
-            constant += factor * dividend.constant
-            for atom, coefficient in dividend.parts.items():
+    for piece, factor in pieces.items():
+        if isinstance(piece, Whole):
+            constant += factor * piece.expr.constant
+            for atom, coefficient in piece.expr.parts.items():
                 total[atom] = total.get(atom, 0) + factor * coefficient
-            total[floor] = total.get(floor, 0) - factor * modulus
         else:
             total[piece] = total.get(piece, 0) + factor
-    if 0 in total.values():
-        total = {atom: c for atom, c in total.items() if c}
-    return Expr(total, constant)
+    return gather(total, constant)
 
 
 def _merged(remainder: Expr, divisor: int, facts: Facts) -> Expr | None:
@@ -206,11 +261,10 @@ def _merged(remainder: Expr, divisor: int, facts: Facts) -> Expr | None:
     ``floor((r − floor(n/e)) / d) = floor((e·r − n + e − 1) / (d·e))``, as ``−floor(x)`` is the
     ceiling of ``−x``.
     """
-    inner = [(a, c) for a, c in remainder.parts.items() if a.__class__ is Floor and c in (1, -1)]
+    inner = [(a, c) for a, c in remainder.parts.items() if isinstance(a, Floor) and c in (1, -1)]
     if len(inner) != 1:
         return None
     ((floor, sign),) = inner
-    assert isinstance(floor, Floor)
     rest = added(remainder, alone(floor), -sign)
     inside = floor.numerator
     if sign < 0:
@@ -220,5 +274,5 @@ def _merged(remainder: Expr, divisor: int, facts: Facts) -> Expr | None:
 
 def _new_floor(remainder: Expr, divisor: int) -> Expr:
     """Law 5.  The atom's own bounds hold everywhere, so they come from no facts."""
-    lower, upper = remainder.bounds
-    return alone(Floor(remainder, divisor, (lower // divisor, upper // divisor)))
+    least, most = remainder.bounds
+    return alone(Floor(remainder, divisor, (least // divisor, most // divisor)))

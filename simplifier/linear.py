@@ -45,6 +45,9 @@ class Arithmetic:
         raise NotImplementedError
 
     def __add__(self, other: Affine) -> Expr:
+        if other.__class__ is int:
+            own = self.as_expr()
+            return Expr(own.parts, own.constant + other)
         return added(self.as_expr(), other if other.__class__ is Expr else as_expr(other))
 
     def __radd__(self, other: int) -> Expr:
@@ -78,15 +81,16 @@ class Arithmetic:
 
 
 class Atoms(Generic[Unique]):
-    """The atoms in use, each once: found by what they are made of, gone when nobody has them."""
+    """The atoms in use, each once, found by what they are made of.
 
-    __slots__ = ("_held",)
+    Those that nobody has any more are swept out whenever the table has doubled.
+    """
+
+    __slots__ = ("_held", "_most")
 
     def __init__(self) -> None:
         self._held: dict[Hashable, ref[Unique]] = {}
-
-    def __len__(self) -> int:
-        return len(self._held)
+        self._most = 1024
 
     def get(self, made_of: Hashable) -> Unique | None:
         """The atom that is made of this, if it is in use."""
@@ -95,12 +99,10 @@ class Atoms(Generic[Unique]):
 
     def add(self, made_of: Hashable, atom: Unique) -> Unique:
         """`atom`, which is found from now on."""
-
-        def forget(gone: ref[Unique]) -> None:
-            if self._held.get(made_of) is gone:
-                del self._held[made_of]
-
-        self._held[made_of] = ref(atom, forget)
+        if len(self._held) >= self._most:
+            self._held = {key: held for key, held in self._held.items() if held() is not None}
+            self._most = max(1024, 2 * len(self._held))
+        self._held[made_of] = ref(atom)
         return atom
 
 
@@ -113,7 +115,7 @@ class Atom:
         operands: the expressions inside it.
     """
 
-    __slots__ = ("__weakref__", "_key", "bounds", "operands", "weight")
+    __slots__ = ("__weakref__", "_key", "bounds")
 
     bounds: Interval
     weight: int
@@ -143,6 +145,8 @@ class Variable(Atom, Arithmetic):
 
     __slots__ = ("_expr", "lower", "name", "upper")
 
+    weight = 1
+    operands = ()
     name: str
     lower: int
     upper: int
@@ -155,8 +159,7 @@ class Variable(Atom, Arithmetic):
         if known is not None:
             return known
         self = super().__new__(cls)
-        self.name, self.lower, self.upper = name, lower, upper
-        self.bounds, self.weight, self.operands = (lower, upper), 1, ()
+        self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
         self._key = self._expr = None
         return _VARIABLES.add(made_of, self)
 
@@ -199,10 +202,11 @@ class Floor(Atom):
     Made by `simplifier.divmod` alone, which guarantees that no law applies to it.
     """
 
-    __slots__ = ("divisor", "numerator")
+    __slots__ = ("_weight", "divisor", "numerator", "operands")
 
     numerator: Expr
     divisor: int
+    _weight: int
 
     def __new__(cls, numerator: Expr, divisor: int, bounds: Interval) -> Floor:
         """The atom for ``floor(numerator / divisor)``, whose value lies in `bounds`."""
@@ -212,7 +216,7 @@ class Floor(Atom):
             return known
         self = super().__new__(cls)
         self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
-        self.weight, self.operands, self._key = 1 + numerator.weight, (numerator,), None
+        self.operands, self._key, self._weight = (numerator,), None, 0
         return _FLOORS.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Floor], tuple[Expr, int, Interval]]:
@@ -220,6 +224,12 @@ class Floor(Atom):
 
     def __repr__(self) -> str:
         return f"Floor({self.numerator!r}, {self.divisor})"
+
+    @property
+    def weight(self) -> int:  # type: ignore[override]  # found out when it is asked for
+        if not self._weight:
+            self._weight = 1 + self.numerator.weight
+        return self._weight
 
     def _made_key(self) -> SortKey:
         return (1, self.divisor, self.numerator.key)

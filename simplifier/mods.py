@@ -52,9 +52,11 @@ def _split(expr: Expr, divisor: int) -> Split:
     floors = [atom for atom in expr.parts if atom.__class__ is Floor]
     if not floors or len(expr.parts) < 2:
         return Split((), expr)
+    left = expr.parts.copy()
     if len(floors) > 1:
         floors.sort(key=_coarsest_first)
-    left = expr.parts.copy()
+        if divisor:  # those that leave the division anyway shall not take from the others
+            floors.sort(key=lambda floor: left[floor] % divisor == 0)
     constant = expr.constant
     mods: list[Mod] = []
     for floor in floors:
@@ -90,14 +92,26 @@ def _mod_of(
         coefficient = _multiple(dividend, terms)
         if coefficient:
             remaining = have + coefficient * modulus
-            shared = divisor and gcd(remaining, divisor)
-            if not remaining or shared > gcd(have, divisor) or shared == divisor > 0:
+            if not remaining or (divisor and _leaves_less(remaining, have, divisor)):
                 return Mod(coefficient, dividend, modulus, floor), remaining
     for dividend, modulus in _inner_quotients(floor, terms):
         coefficient = -have // modulus
         if _multiple(dividend, terms) == coefficient:
             return Mod(coefficient, dividend, modulus, floor), 0
     return None
+
+
+def _leaves_less(remaining: int, have: int, divisor: int) -> bool:
+    """Of the coefficient `remaining` a division leaves less than of `have`."""
+    shared, before = gcd(remaining, divisor), gcd(have, divisor)
+    if shared == divisor or shared > before:
+        return True
+    return shared == before and _residue(remaining, divisor) < _residue(have, divisor)
+
+
+def _residue(coefficient: int, divisor: int) -> int:
+    left = coefficient % divisor
+    return min(left, divisor - left)
 
 
 def _same_numerator(

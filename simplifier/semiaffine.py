@@ -49,7 +49,7 @@ class SemiAffine(Atom):
     ``min`` and ``max``: at least two operands, in order, at most the last of them is a constant.
     """
 
-    __slots__ = ("operator",)
+    __slots__ = ("operands", "operator", "weight")
 
     operator: Operator
 
