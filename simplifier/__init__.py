@@ -8,8 +8,8 @@
 
 from simplifier.interval import Interval
 from simplifier.linear import Affine, Expr, Floor, Variable, as_expr, constant, variable
+from simplifier.reading import TextError
 from simplifier.semiaffine import SemiAffine, maximum, minimum
-from simplifier.text import TextError
 
 __all__ = [
     "Affine",

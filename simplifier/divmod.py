@@ -20,10 +20,12 @@ from collections.abc import Mapping
 from math import gcd
 from typing import Final, TypeAlias
 
+from simplifier import trace
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.interval import Interval
 from simplifier.linear import Atom, Expr, Floor, Variable, added, alone, constant, gather
 from simplifier.mods import Mod, split
+from simplifier.trace import Law
 
 
 def floor_div(expr: Expr, divisor: int, facts: Facts = NOTHING_KNOWN) -> Expr:
@@ -41,11 +43,14 @@ def floor_div(expr: Expr, divisor: int, facts: Facts = NOTHING_KNOWN) -> Expr:
         if divisor < 1:
             raise ValueError(f"a divisor is a positive constant, not {divisor}")
         return expr
+    if trace.records:
+        return _recorded(expr, divisor, facts)
     if facts.known:
         key = expr, divisor
         found = facts.floors.get(key)
         if found is None:
-            found = facts.floors[key] = _floor_div(expr, divisor, facts)
+            _, found = _divided(expr, divisor, facts)
+            facts.floors[key] = found
         return found
     if expr.floor_memo is None:
         expr.floor_memo = {}
@@ -64,10 +69,18 @@ def _known_floor(expr: Expr, divisor: int) -> Expr:
     key = expr.identity, divisor
     found = _DONE.get(key)
     if found is None:
-        found = _floor_div(expr, divisor, NOTHING_KNOWN)
+        _, found = _divided(expr, divisor, NOTHING_KNOWN)
         if len(_DONE) >= _MOST_DONE:
             _DONE.clear()
         _DONE[key] = found
+    return found
+
+
+def _recorded(expr: Expr, divisor: int, facts: Facts) -> Expr:
+    """Worked out again, for somebody who wants to see how."""
+    law, found = _divided(expr, divisor, facts)
+    if law is not None:
+        trace.note_division(law, expr, divisor, found)
     return found
 
 
@@ -88,33 +101,35 @@ class Whole:
 Piece: TypeAlias = Atom | Whole
 
 
-def _floor_div(expr: Expr, divisor: int, facts: Facts) -> Expr:
+def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
+    """``floor(expr / divisor)``, and the law that said the last word."""
     parts = expr.parts
     if not parts:
-        return constant(expr.constant // divisor)
+        return None, constant(expr.constant // divisor)
     floors = [atom for atom in parts if atom.__class__ is Floor]
     if floors:
         mods, rest = split(expr, divisor)
         if mods:
             pieces = _atoms(rest.parts, facts) | {_mod(m, facts): m.coefficient for m in mods}
-            found = Division(pieces, rest.constant, divisor, facts).by_intervals()
+            division = Division(pieces, rest.constant, divisor, facts)
+            found = division.by_intervals()
             if found is not None:
-                return found
+                return division.law, found
     division = Division(_atoms(parts, facts), expr.constant, divisor, facts)
     found = division.by_intervals()
     if found is not None:
-        return found
-    remainder = expr
+        return division.law, found
+    law, remainder = None, expr
     if division.quotient or division.whole:
-        remainder = _sum(division.remainder, division.offset)
+        law, remainder = Law.MULTIPLES, _sum(division.remainder, division.offset)
         if floors:  # without the multiples, other mods may show
-            return division.quotient_and(floor_div(remainder, divisor, facts))
+            return law, division.quotient_and(floor_div(remainder, divisor, facts))
     if division.is_plain:
         remainder.bounds_memo = division.bounds
     found = _merged(remainder, divisor, facts) if floors else None
-    if found is None:
-        found = _new_floor(remainder, divisor)
-    return division.quotient_and(found)
+    if found is not None:
+        return Law.MERGED, found
+    return law, division.quotient_and(_new_floor(remainder, divisor))
 
 
 def _atoms(parts: dict[Atom, int], facts: Facts) -> dict[Piece, int]:
@@ -136,14 +151,14 @@ class Division:
     """
 
     __slots__ = (
-        *("divisor", "facts", "offset", "quotient", "remainder", "whole"),
+        *("divisor", "facts", "law", "offset", "quotient", "remainder", "whole"),
         *("bounds", "halves", "is_plain", "negative"),  # of the remainder
     )
 
     def __init__(
         self, pieces: Mapping[Piece, int], offset: int, divisor: int, facts: Facts
     ) -> None:
-        self.divisor, self.facts = divisor, facts
+        self.divisor, self.facts, self.law = divisor, facts, Law.INSIDE
         self.whole, self.offset = divmod(offset, divisor)
         quotient: dict[Piece, int] = {}
         remainder: dict[Piece, int] = {}
@@ -197,6 +212,7 @@ class Division:
             if least // factor == most // factor:
                 having = {p: c // factor for p, c in remainder.items() if p not in lacking}
                 rest = _sum(having, least // factor)
+                self.law = Law.FACTOR
                 return self.quotient_and(floor_div(rest, divisor // factor, self.facts))
         return None
 

@@ -372,6 +372,18 @@ class Expr(Arithmetic):
         return total
 
 
+def mentioned(exprs: Iterable[Expr]) -> set[Variable]:
+    """Every variable in `exprs`."""
+    found: set[Atom] = set()
+    pending = list(exprs)
+    while pending:
+        for atom in pending.pop().parts:
+            if atom not in found:
+                found.add(atom)
+                pending.extend(atom.operands)
+    return {atom for atom in found if isinstance(atom, Variable)}
+
+
 def _term_key(term: Term) -> SortKey:
     return term[0].key
 

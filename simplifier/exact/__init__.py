@@ -1,0 +1,56 @@
+"""Exact answers about domains and relations, from ISL; the only package that imports islpy.
+
+Every call has a budget of isl's own operations.  Beyond it the answer is `Undecided`, a value: the
+caller keeps what it had.
+
+* `context`: budgets, what `Undecided` means, a count of what was asked;
+* `encode`: expressions and relations as isl's sets and maps; `decode`: the way back;
+* `foreign`: what others made with isl, as relations;
+* `questions`: emptiness, bounds, differences, counts, inverse, image; `surveying`: what simplifying
+  asks, in one question; `unions`: several relations at once, points that satisfy alternatives.
+
+Source: the isl manual (``isl_ctx_set_max_operations``); Verdoolaege, "isl: An Integer Set Library
+for the Polyhedral Model", 2010.
+
+>>> from simplifier.constraints import Constraint
+>>> from simplifier.linear import Variable
+>>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
+>>> is_empty((d0, d1), [Constraint(d0 * 2 - d1 * 4, 3, 3)])
+True
+>>> bounds((d0, d1), [Constraint(d0 + d1, 0, 5)], d0 * 2 + d1)
+(0, 10)
+"""
+
+from simplifier.exact.context import BUDGET, Undecided, asked
+from simplifier.exact.encode import Relation, relation_text, to_isl
+from simplifier.exact.foreign import Foreign, relations
+from simplifier.exact.questions import (
+    Witness,
+    bounds,
+    count,
+    difference,
+    image,
+    inverse,
+    is_empty,
+)
+from simplifier.exact.surveying import Survey, survey
+
+__all__ = [
+    "BUDGET",
+    "Foreign",
+    "Relation",
+    "Survey",
+    "Undecided",
+    "Witness",
+    "asked",
+    "bounds",
+    "count",
+    "difference",
+    "image",
+    "inverse",
+    "is_empty",
+    "relation_text",
+    "relations",
+    "survey",
+    "to_isl",
+]

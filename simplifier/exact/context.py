@@ -1,0 +1,61 @@
+"""Questions to isl, each within a budget of isl's own operations."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import islpy as isl
+
+Answer = TypeVar("Answer")
+
+BUDGET: Final = 2_000_000
+"""Operations of isl for one question: a fraction of a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A question that was not answered, and why."""
+
+    reason: str
+
+    def __str__(self) -> str:
+        return self.reason
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"neither yes nor no: {self.reason}; compare with `is True`")
+
+
+_asked: Final = Counter[str]()
+
+
+def asked(kind: str | None = None) -> int:
+    """How many questions isl was asked in this process so far, or those of one kind.
+
+    A kind is "survey", what simplifying asks, or "other".
+    """
+    return _asked.total() if kind is None else _asked[kind]
+
+
+class NotAffineError(ValueError):
+    """A product or a quotient of variables, of which isl knows nothing."""
+
+
+def ask(question: Callable[[Any], Answer], budget: int, kind: str = "other") -> Answer | Undecided:
+    """The answer to `question` in a context of its own, within `budget` operations of isl.
+
+    A text that isl has no budget left to read is a syntax error, says isl.
+    """
+    _asked[kind] += 1
+    ctx = isl.Context()
+    ctx.set_max_operations(budget)
+    try:
+        return question(ctx)
+    except NotAffineError as error:
+        return Undecided(str(error))
+    except isl.Error as error:
+        if not any(word in str(error) for word in ("operations", "quota", "syntax error")):
+            raise
+        return Undecided(f"beyond the budget of {budget} isl operations")

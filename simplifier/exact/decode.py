@@ -1,0 +1,120 @@
+"""isl's maps and sets as relations and expressions: disjoint pieces, each with its box."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+from typing import Final
+
+import islpy as isl
+
+from simplifier.constraints import Constraint
+from simplifier.exact.encode import Relation
+from simplifier.linear import Affine, Expr, Variable, as_expr, constant
+
+_OUT: Final = isl.dim_type.out
+
+
+def pieces(found: isl.Map, names: Sequence[str] | None = None) -> tuple[Relation, ...]:
+    """A map of isl in disjoint pieces: functions where it is one, else with hidden variables.
+
+    The inputs are called `names`; ``d0, d1, …`` if there are none.
+    """
+    found = found.coalesce()
+    names = names or [f"d{k}" for k in range(found.dim(isl.dim_type.in_))]
+    parts: list[Relation] = []
+    if found.is_single_valued():
+        found.as_pw_multi_aff().foreach_piece(
+            lambda domain, function: parts.extend(_functions(domain, function, names))
+        )
+    else:
+        for basic in found.compute_divs().make_disjoint().get_basic_maps():
+            parts.append(_general(basic, names))
+    return tuple(parts)
+
+
+def _functions(domain: isl.Set, function: isl.MultiAff, names: Sequence[str]) -> Iterator[Relation]:
+    """``x -> function(x)`` on each convex part of `domain`."""
+    for part in domain.compute_divs().make_disjoint().get_basic_sets():
+        inputs = _boxed(isl.Set.from_basic_set(part), names)
+        results = [_expr(function.get_at(k), inputs) for k in range(function.dim(_OUT))]
+        yield Relation(inputs, (), tuple(results), _constraints(part, inputs))
+
+
+def _general(piece: isl.BasicMap, names: Sequence[str]) -> Relation:
+    """One convex piece in which a point may have many results.
+
+    A result that follows from the inputs and the results before it is an expression of them; any
+    other one is a hidden variable.
+    """
+    whole = isl.Map.from_basic_map(piece)
+    inputs = _boxed(whole.domain(), names)
+    free = (name for k in count() if (name := f"s{k}") not in names)
+    boxes = _boxed(whole.range(), [""] * whole.dim(_OUT))
+    results: list[Affine] = []
+    hidden: list[Variable] = []
+    for k, box in enumerate(boxes):
+        expr = _following(whole, k, (*inputs, *results))
+        if expr is None:
+            hidden.append(box.renamed(next(free)))
+        results.append(hidden[-1] if expr is None else expr)
+    constraints = _constraints(piece.wrap().flatten(), (*inputs, *results))
+    return Relation(inputs, tuple(hidden), tuple(map(as_expr, results)), constraints)
+
+
+def _following(whole: isl.Map, k: int, known: Sequence[Affine]) -> Expr | None:
+    """Result `k` as an expression of the inputs and the results before it, if it is just one."""
+    one = whole.project_out(_OUT, k + 1, whole.dim(_OUT) - k - 1)
+    one = one.move_dims(isl.dim_type.in_, one.dim(isl.dim_type.in_), _OUT, 0, k)
+    if not one.is_single_valued():
+        return None
+    functions: list[isl.MultiAff] = []
+    one.as_pw_multi_aff().foreach_piece(lambda _, function: functions.append(function))
+    return _expr(functions[0].get_at(0), known) if len(functions) == 1 else None
+
+
+def _boxed(points: isl.Set, names: Sequence[str]) -> tuple[Variable, ...]:
+    return tuple(
+        [
+            Variable(
+                name,
+                int(points.dim_min_val(k).to_python()),
+                int(points.dim_max_val(k).to_python()),
+            )
+            for k, name in enumerate(names)
+        ]
+    )
+
+
+def _constraints(part: isl.BasicSet, variables: Sequence[Affine]) -> tuple[Constraint, ...]:
+    """The constraints of one convex set over `variables`, without those that always hold."""
+    found: list[Constraint] = []
+    for constraint in part.get_constraints():
+        expr = _expr(constraint.get_aff(), variables)
+        high = expr.bounds[1]
+        exactly = Constraint(expr, 0, 0 if constraint.is_equality() else max(high, 0))
+        if not exactly.is_true:
+            found.append(exactly)
+    return tuple(found)
+
+
+def _expr(aff: isl.Aff, variables: Sequence[Affine]) -> Expr:
+    """A quasi-affine expression of isl; one with a denominator is a whole number on its domain."""
+    denominator = int(aff.get_denominator_val().to_python())
+    return _scaled(aff, variables, denominator) // denominator
+
+
+def _scaled(aff: isl.Aff, variables: Sequence[Affine], factor: int) -> Expr:
+    """``factor · aff``, where the factor takes all denominators away."""
+
+    def times(value: isl.Val) -> int:
+        return int((value * isl.Val.int_from_si(value.get_ctx(), factor)).to_python())
+
+    total = constant(times(aff.get_constant_val()))
+    for k, variable in enumerate(variables):
+        total = total + as_expr(variable) * times(aff.get_coefficient_val(isl.dim_type.in_, k))
+    for k in range(aff.dim(isl.dim_type.div)):
+        coefficient = times(aff.get_coefficient_val(isl.dim_type.div, k))
+        if coefficient:
+            total = total + _expr(aff.get_div(k), variables) * coefficient
+    return total

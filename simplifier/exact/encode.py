@@ -1,0 +1,133 @@
+"""Expressions, constraints and relations as isl's text and isl's maps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import islpy as isl
+
+from simplifier.constraints import Constraint
+from simplifier.exact.context import NotAffineError
+from simplifier.exact.written import Written
+from simplifier.linear import Expr, Floor, Variable, alone
+from simplifier.semiaffine import SemiAffine
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """``inputs -> results`` where `constraints` hold, for some values of `hidden`."""
+
+    inputs: tuple[Variable, ...]
+    hidden: tuple[Variable, ...]
+    results: tuple[Expr, ...]
+    constraints: tuple[Constraint, ...]
+
+
+def to_isl(relation: Relation, parameters: Sequence[Variable] = ()) -> isl.Map:
+    """The relation as an ``isl.Map``; `parameters` are inputs that become named parameters."""
+    return isl.Map.read_from_str(isl.DEFAULT_CONTEXT, relation_text(relation, parameters))
+
+
+def relation_text(relation: Relation, parameters: Sequence[Variable] = ()) -> str:
+    """The relation in isl's notation."""
+    every = (*relation.inputs, *parameters, *relation.hidden)
+    names = _own_names(every)
+    inputs = ", ".join(names[v] for v in relation.inputs)
+    outputs = _new_names("o", len(relation.results), names.values())
+    equal = [f"{o} = {_text(r, names)}" for o, r in zip(outputs, relation.results, strict=True)]
+    condition = " and ".join([*equal, _condition(every, relation.constraints, names)])
+    if relation.hidden:
+        hidden = ", ".join(names[v] for v in relation.hidden)
+        condition = f"exists ({hidden} : {condition})"
+    prefix = f"[{', '.join(names[v] for v in parameters)}] -> " if parameters else ""
+    return f"{prefix}{{ [{inputs}] -> [{', '.join(outputs)}] : {condition} }}"
+
+
+def as_set(ctx: Any, domain: Relation) -> isl.Set:
+    """The inputs of a relation that has neither hidden variables nor results."""
+    condition = _condition(domain.inputs, domain.constraints)
+    return isl.Set.read_from_str(ctx, f"{{ {_tuple(domain.inputs)} : {condition} }}")
+
+
+def as_map(ctx: Any, relation: Relation | Written) -> isl.Map:
+    """The relation in a context of isl, hidden variables projected out."""
+    if isinstance(relation, Written):
+        return isl.Map.read_from_str(ctx, relation.text)
+    every = (*relation.inputs, *relation.hidden)
+    names = _names(every)
+    results = ", ".join(_text(result, names) for result in relation.results)
+    condition = _condition(every, relation.constraints)
+    text = f"{{ {_tuple(every)} -> [{results}] : {condition} }}"
+    hidden = len(relation.hidden)
+    return isl.Map.read_from_str(ctx, text).project_out(
+        isl.dim_type.in_, len(relation.inputs), hidden
+    )
+
+
+def as_functions(ctx: Any, inputs: Sequence[Variable], exprs: Sequence[Expr]) -> list[isl.Aff]:
+    """The expressions as isl's functions of `inputs`."""
+    texts = ", ".join(_text(expr, _names(inputs)) for expr in exprs)
+    together = isl.MultiAff.read_from_str(ctx, f"{{ {_tuple(inputs)} -> [{texts}] }}")
+    return [together.get_at(k) for k in range(len(exprs))]
+
+
+def _own_names(variables: Sequence[Variable]) -> dict[Variable, str]:
+    """The variables' own names where isl takes them, new ones for the others."""
+    said = [v for v in variables if _NAME.fullmatch(v.name) and v.name not in _WORDS]
+    others = [v for v in variables if v not in said]
+    new = _new_names("x", len(others), [v.name for v in said])
+    return {v: v.name for v in said} | dict(zip(others, new, strict=True))
+
+
+def _new_names(prefix: str, count: int, taken: Iterable[str]) -> list[str]:
+    while any(name.startswith(prefix) for name in taken):
+        prefix += "_"
+    return [f"{prefix}{k}" for k in range(count)]
+
+
+_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
+_WORDS: Final = frozenset(
+    [
+        *("and", "or", "not", "exists", "implies", "mod", "floor", "floord", "ceil", "ceild"),
+        *("min", "max", "true", "false", "infty", "nan", "int", "rat"),
+    ]
+)
+
+
+def _names(variables: Sequence[Variable]) -> dict[Variable, str]:
+    """Names that isl takes, whatever the variables are called."""
+    return {v: f"x{k}" for k, v in enumerate(variables)}
+
+
+def _tuple(variables: Sequence[Variable]) -> str:
+    return f"[{', '.join(_names(variables).values())}]"
+
+
+def _condition(
+    variables: Sequence[Variable],
+    constraints: Iterable[Constraint],
+    names: dict[Variable, str] | None = None,
+) -> str:
+    names = names or _names(variables)
+    parts = [f"{v.lower} <= {names[v]} <= {v.upper}" for v in variables]
+    parts += [f"{c.lower} <= {_text(c.expr, names)} <= {c.upper}" for c in constraints]
+    return " and ".join(parts) or "1 = 1"
+
+
+def _text(expr: Expr, names: dict[Variable, str]) -> str:
+    pieces = [str(expr.constant)]
+    for atom, coefficient in expr.terms:
+        if isinstance(atom, Variable):
+            pieces.append(f"{coefficient}*{names[atom]}")
+        elif isinstance(atom, Floor):
+            inner = _text(atom.numerator, names)
+            pieces.append(f"{coefficient}*floor(({inner})/{atom.divisor})")
+        elif isinstance(atom, SemiAffine) and atom.operator in ("min", "max"):
+            inner = ", ".join(_text(operand, names) for operand in atom.operands)
+            pieces.append(f"{coefficient}*{atom.operator}({inner})")
+        else:
+            raise NotAffineError(f"isl cannot see inside {alone(atom)}, which is not affine")
+    return " + ".join(pieces)

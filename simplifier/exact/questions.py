@@ -1,0 +1,102 @@
+"""What is asked: emptiness, bounds, differences with a witness, counts, inverse and image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import islpy as isl
+
+from simplifier.constraints import Constraint
+from simplifier.exact.context import BUDGET, Undecided, ask
+from simplifier.exact.decode import pieces
+from simplifier.exact.encode import Relation, as_map, as_set
+from simplifier.exact.written import Written
+from simplifier.interval import Interval
+from simplifier.linear import Expr, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A point and its results that one of two relations has and the other has not."""
+
+    point: tuple[int, ...]
+    results: tuple[int, ...]
+    in_first: bool
+
+
+def is_empty(
+    variables: Sequence[Variable], constraints: Iterable[Constraint], budget: int = BUDGET
+) -> bool | Undecided:
+    """No point of the box of `variables` satisfies all `constraints`."""
+    domain = Relation(tuple(variables), (), (), tuple(constraints))
+    return ask(lambda ctx: bool(as_set(ctx, domain).is_empty()), budget)
+
+
+def bounds(
+    variables: Sequence[Variable],
+    constraints: Iterable[Constraint],
+    expr: Expr,
+    budget: int = BUDGET,
+) -> Interval | Undecided | None:
+    """The least and the greatest value of `expr` on the domain; `None` if it has no points."""
+    valued = Relation(tuple(variables), (), (expr,), tuple(constraints))
+
+    def question(ctx: Any) -> Interval | None:
+        values = as_map(ctx, valued).range()
+        if values.is_empty():
+            return None
+        return int(values.dim_min_val(0).to_python()), int(values.dim_max_val(0).to_python())
+
+    return ask(question, budget)
+
+
+def difference(
+    first: Relation | Written, second: Relation, budget: int = BUDGET
+) -> Witness | Undecided | None:
+    """A point that only one of the relations has; `None` if they are equal.
+
+    Inputs are matched by position; both relations have as many inputs and as many results.
+    """
+
+    def question(ctx: Any) -> Witness | None:
+        a, b = as_map(ctx, first), as_map(ctx, second)
+        if a.is_equal(b):
+            return None
+        only_first = a.subtract(b)
+        in_first = not only_first.is_empty()
+        point = (only_first if in_first else b.subtract(a)).wrap().sample_point()
+        count = len(second.inputs)
+        at = [
+            int(point.get_coordinate_val(isl.dim_type.set, k).to_python())
+            for k in range(count + len(second.results))
+        ]
+        return Witness(tuple(at[:count]), tuple(at[count:]), in_first)
+
+    return ask(question, budget)
+
+
+def count(relation: Relation, budget: int = BUDGET) -> int | Undecided:
+    """How many different results the relation has.
+
+    >>> d0 = Variable("d0", 0, 999_999)
+    >>> count(Relation((d0,), (), (d0 // 4, d0 // 2), ()))
+    500000
+    """
+    return ask(lambda ctx: int(as_map(ctx, relation).range().count_val().to_python()), budget)
+
+
+def inverse(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Undecided:
+    """``results -> inputs`` in disjoint pieces; the inputs are called ``d0, d1, …``."""
+    return ask(lambda ctx: pieces(as_map(ctx, relation).reverse()), budget)
+
+
+def image(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Undecided:
+    """All results, as relations from nothing, in disjoint pieces."""
+
+    def question(ctx: Any) -> tuple[Relation, ...]:
+        results = as_map(ctx, relation).range()
+        return pieces(isl.Map.from_range(results))
+
+    return ask(question, budget)

@@ -1,0 +1,69 @@
+"""All that simplifying wants to know of one domain, in one question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import islpy as isl
+
+from simplifier.constraints import Constraint
+from simplifier.exact.context import Undecided, ask
+from simplifier.exact.encode import Relation, as_functions, as_set
+from simplifier.interval import Interval
+from simplifier.linear import Expr, Variable
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What holds on a domain: exact bounds, and which constraints the others do not imply."""
+
+    variables: tuple[Interval, ...]
+    exprs: tuple[Interval, ...]
+    constraints: tuple[Constraint, ...]
+
+
+def survey(
+    variables: tuple[Variable, ...],
+    constraints: tuple[Constraint, ...],
+    exprs: tuple[Expr, ...],
+    budget: int,
+) -> Survey | Undecided | None:
+    """Exact bounds of `variables` and `exprs` where `constraints` hold; `None` if nowhere.
+
+    Of constraints that imply each other, those with the most atoms go first.
+
+    >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
+    >>> both = Constraint(d0 + d1, 0, 4), Constraint(d0 * 2 + d1, 0, 9)
+    >>> found = survey((d0, d1), both, (d0 - d1,), 100_000)
+    >>> found.variables, found.exprs, [str(constraint) for constraint in found.constraints]
+    (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
+    """
+
+    def question(ctx: Any) -> Survey | None:
+        box = as_set(ctx, Relation(variables, (), (), ()))
+        parts = {c: as_set(ctx, Relation(variables, (), (), (c,))) for c in constraints}
+        domain = _intersection(box, parts.values())
+        if domain.is_empty():
+            return None
+        every = as_functions(ctx, variables, (*[v.as_expr() for v in variables], *exprs))
+        found = [(_number(domain.min_val(f)), _number(domain.max_val(f))) for f in every]
+        for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
+            others = [part for c, part in parts.items() if c is not constraint]
+            if _intersection(box, others).is_subset(parts[constraint]):
+                del parts[constraint]
+        count = len(variables)
+        return Survey(tuple(found[:count]), tuple(found[count:]), tuple(parts))
+
+    return ask(question, budget, kind="survey")
+
+
+def _intersection(box: isl.Set, parts: Iterable[isl.Set]) -> isl.Set:
+    for part in parts:
+        box = box.intersect(part)
+    return box
+
+
+def _number(value: isl.Val) -> int:
+    return int(value.to_python())

@@ -1,0 +1,84 @@
+"""What a text says, given to isl as it is written: no law of ours is applied on the way.
+
+It is the independent side of a certificate: the simplified map on one side, the text on the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from simplifier.exact.context import NotAffineError
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A relation in isl's notation, with so many inputs and results."""
+
+    text: str
+    inputs: int
+    results: int
+
+
+class Piece(NamedTuple):
+    """A part of an expression: its text for isl, and its value where that is a number."""
+
+    text: str
+    number: int | None = None
+
+
+class Verbatim:
+    """An `Algebra` of isl's texts: nothing is added up, cancelled or taken apart."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    @property
+    def names(self) -> Collection[str]:
+        """The variables that may be written; isl has names of its own for them."""
+        return self._names
+
+    def number(self, value: int) -> Piece:
+        return Piece(str(value), value)
+
+    def variable(self, name: str) -> Piece:
+        return Piece(self._names[name])
+
+    def negated(self, value: Piece) -> Piece:
+        return Piece(f"(-{value.text})") if value.number is None else self.number(-value.number)
+
+    def called(self, function: str, values: list[Piece]) -> Piece:
+        return Piece(f"{function}({', '.join(v.text for v in values)})")
+
+    def applied(self, operator: str, left: Piece, right: Piece) -> Piece:
+        known = _number(operator, left, right)
+        if known is not None:
+            return self.number(known)
+        if operator in ("+", "-"):
+            return Piece(f"({left.text} {operator} {right.text})")
+        if operator == "*":
+            number, other = (left, right) if right.number is None else (right, left)
+            if number.number is None:
+                raise NotAffineError("isl knows nothing of a product of variables")
+            return Piece(f"({number.text}*({other.text}))")
+        if right.number is None:
+            raise NotAffineError(f"isl knows nothing of {operator} by a variable")
+        if operator == "mod":
+            return Piece(f"(({left.text}) mod {right.number})")
+        sign = "" if operator == "floordiv" else "-"
+        turned = "-" if (right.number < 0) != (operator == "ceildiv") else ""
+        return Piece(f"({sign}floor(({turned}({left.text}))/{abs(right.number)}))")
+
+
+def _number(operator: str, left: Piece, right: Piece) -> int | None:
+    if left.number is None or right.number is None:
+        return None
+    match operator:
+        case "+":
+            return left.number + right.number
+        case "-":
+            return left.number - right.number
+        case "*":
+            return left.number * right.number
+    return None
