@@ -1,17 +1,27 @@
 """Expressions to SymPy and back, for interchange and as an independent oracle.
 
 SymPy rewrites ``floor`` and ``Mod`` as it likes, so the form changes on the way; the values do not.
+
+Source: SymPy's documentation, "Functions" (``floor``, ``ceiling``, ``frac``, ``Mod``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from math import gcd, lcm
+from typing import Any, Final, TypeAlias
 
 import sympy
 
-from simplifier.linear import Affine, Expr, Floor, Variable, as_expr, constant
+from simplifier.linear import Affine, Atom, Expr, Floor, Variable, as_expr, constant
 from simplifier.mods import split
+from simplifier.semiaffine import SemiAffine, maximum, minimum
+
+Fraction: TypeAlias = tuple[Expr, Expr]
+"""``numerator / denominator``; a denominator that is a constant is positive."""
+
+_ONE: Final = constant(1)
 
 
 def symbol(variable: Variable) -> sympy.Symbol:
@@ -29,79 +39,165 @@ def to_sympy(expr: Expr) -> sympy.Expr:
     mods, rest = split(expr)
     total: Any = sympy.Integer(rest.constant)
     for atom, coefficient in rest.terms:
-        if isinstance(atom, Floor):
-            total += coefficient * sympy.floor(to_sympy(atom.numerator) / atom.divisor)
-        else:
-            total += coefficient * symbol(atom)
-    for coefficient, dividend, modulus in mods:
-        total += coefficient * sympy.Mod(to_sympy(dividend), modulus)
+        total += coefficient * _atom(atom)
+    for mod in mods:
+        total += mod.coefficient * sympy.Mod(to_sympy(mod.dividend), mod.modulus)
     return total
+
+
+def _atom(atom: Atom) -> Any:
+    match atom:
+        case Variable():
+            return symbol(atom)
+        case Floor():
+            return sympy.floor(to_sympy(atom.numerator) / atom.divisor)
+        case SemiAffine():
+            operands = [to_sympy(operand) for operand in atom.operands]
+            match atom.operator:
+                case "*":
+                    return sympy.Mul(*operands)
+                case "floordiv":
+                    return sympy.floor(operands[0] / operands[1])
+                case "min":
+                    return sympy.Min(*operands)
+                case "max":
+                    return sympy.Max(*operands)
+    raise AssertionError(f"{atom} is an atom of a kind that is not known here")
 
 
 def from_sympy(given: Any, names: Mapping[str, Affine]) -> Expr:
     """The expression that SymPy's `given` is; its symbols are looked up by name.
 
     Raises:
-        ValueError: it is not affine with floors and mods of constants, or a name is not known.
+        ValueError: it is made with other functions than those of expressions here, it is no integer
+            everywhere, or a symbol is none of `names` or assumed to be what its bounds do not say.
 
     >>> d0 = Variable("d0", 0, 99)
     >>> from_sympy(sympy.floor(symbol(d0) / 4 + sympy.Rational(1, 2)), {"d0": d0})
     Expr('(d0 + 2) floordiv 4')
     """
-    numerator, denominator = _fraction(sympy.sympify(given), names)
-    if denominator != 1:
+    numerator, denominator = fraction(given, names)
+    if denominator != _ONE:
         raise ValueError(f"{given} is no integer for all values of its symbols")
     return numerator
 
 
-def _fraction(given: Any, names: Mapping[str, Affine]) -> tuple[Expr, int]:
-    """``expression / denominator`` for `given`."""
+def fraction(given: Any, names: Mapping[str, Affine]) -> Fraction:
+    """The expressions whose quotient SymPy's `given` is; a constant denominator is positive.
+
+    Raises:
+        ValueError: as for `from_sympy`, but it need not be an integer.
+
+    >>> fraction(sympy.Symbol("d0") / 4 - 1, {"d0": Variable("d0", 0, 99)})
+    (Expr('d0 - 4'), Expr('4'))
+    """
+    try:
+        read = sympy.sympify(given, strict=True)
+    except sympy.SympifyError as error:
+        raise ValueError(f"{given!r} is no expression of SymPy") from error
+    return _fraction(read, names)
+
+
+def _fraction(given: Any, names: Mapping[str, Affine]) -> Fraction:
+    def inside() -> Iterator[Fraction]:
+        return (_fraction(part, names) for part in given.args)
+
     match given:
         case sympy.Rational():
-            return constant(int(given.p)), int(given.q)
+            return constant(int(given.p)), constant(int(given.q))
         case sympy.Symbol() if given.name in names:
-            return as_expr(names[given.name]), 1
+            return _looked_up(given, as_expr(names[given.name])), _ONE
+        case sympy.Symbol():
+            raise ValueError(f"{given} is none of the variables {list(names)}")
         case sympy.Add():
-            return _sum([_fraction(part, names) for part in given.args])
+            return reduce(_added, inside())
         case sympy.Mul():
-            return _product([_fraction(part, names) for part in given.args], given)
+            return reduce(_multiplied, inside())
+        case sympy.Pow() if given.exp.is_Integer:
+            numerator, denominator = _fraction(given.base, names)
+            if given.exp < 0:
+                numerator, denominator = denominator, numerator
+            return reduce(_multiplied, [(numerator, denominator)] * abs(int(given.exp)))
         case sympy.floor():
-            numerator, denominator = _fraction(given.args[0], names)
-            return numerator // denominator, 1
+            return _floor(*inside()), _ONE
         case sympy.ceiling():
-            numerator, denominator = _fraction(given.args[0], names)
-            return -(-numerator // denominator), 1
-        case sympy.Mod() if given.args[1].is_Integer and given.args[1] > 0:
-            numerator, denominator = _fraction(given.args[0], names)
-            if denominator == 1:
-                return numerator % int(given.args[1]), 1
-    raise ValueError(f"{given} is not affine with floors and mods of the variables {list(names)}")
+            ((numerator, denominator),) = inside()
+            return -_floor((-numerator, denominator)), _ONE
+        case sympy.frac():
+            return _mod(next(inside()), (_ONE, _ONE))
+        case sympy.Mod():
+            dividend, modulus = inside()
+            return _mod(dividend, modulus)
+        case sympy.Min() | sympy.Max():
+            pick = minimum if isinstance(given, sympy.Min) else maximum
+            return _picked(pick, [*inside()], given)
+    raise ValueError(
+        f"{given} is no sum, product, floor, ceiling, Mod, Min or Max of the variables "
+        f"{list(names)}"
+    )
 
 
-def _sum(parts: list[tuple[Expr, int]]) -> tuple[Expr, int]:
-    common = sympy.ilcm(1, 1, *[denominator for _, denominator in parts])
-    total = constant(0)
-    for numerator, denominator in parts:
-        total = total + numerator * (int(common) // denominator)
-    return _reduced(total, int(common))
+def _looked_up(given: sympy.Symbol, value: Expr) -> Expr:
+    """`value`, unless it has values that SymPy has assumed `given` not to have.
+
+    What SymPy has simplified with an assumption is wrong where the assumption is. Near the ends of
+    the bounds and around zero, a sign or a parity shows.
+    """
+    lower, upper = value.bounds
+    for number in {lower, lower + 1, 0, 1, upper}:
+        if lower <= number <= upper:
+            for fact, assumed in given.assumptions0.items():
+                if getattr(sympy.Integer(number), f"is_{fact}") is (not assumed):
+                    raise ValueError(
+                        f"the symbol {given} is assumed {fact}={assumed}, but its bounds "
+                        f"[{lower}, {upper}] include {number}"
+                    )
+    return value
 
 
-def _product(parts: list[tuple[Expr, int]], given: Any) -> tuple[Expr, int]:
-    total, below = constant(1), 1
-    for numerator, denominator in parts:
-        if not total.is_constant and not numerator.is_constant:
-            raise ValueError(f"{given} is a product of variables, which is not affine")
-        if total.is_constant:
-            total = numerator * total.constant
-        else:
-            total = total * numerator.constant
-        below *= denominator
-    return _reduced(total, below)
+def _added(a: Fraction, b: Fraction) -> Fraction:
+    if a[1] == b[1]:
+        return _reduced(a[0] + b[0], a[1])
+    return _reduced(a[0] * b[1] + b[0] * a[1], a[1] * b[1])
 
 
-def _reduced(numerator: Expr, denominator: int) -> tuple[Expr, int]:
-    """The fraction with its common factor divided out."""
-    factor = int(sympy.igcd(denominator, numerator.constant, *[c for _, c in numerator.terms]))
-    if factor > 1:
-        numerator, denominator = numerator // factor, denominator // factor
-    return numerator, denominator
+def _multiplied(a: Fraction, b: Fraction) -> Fraction:
+    return _reduced(a[0] * b[0], a[1] * b[1])
+
+
+def _floor(given: Fraction) -> Expr:
+    """Towards minus infinity, whatever the sign of the denominator."""
+    numerator, denominator = given
+    return numerator // (denominator.constant if denominator.is_constant else denominator)
+
+
+def _mod(dividend: Fraction, modulus: Fraction) -> Fraction:
+    """``a mod b = a − b·floor(a / b)``, with the sign of `b`."""
+    quotient = _floor(_multiplied(dividend, (modulus[1], modulus[0])))
+    return _added(dividend, _multiplied((-quotient, _ONE), modulus))
+
+
+def _picked(pick: Callable[..., Expr], parts: Sequence[Fraction], given: Any) -> Fraction:
+    if any(not denominator.is_constant for _, denominator in parts):
+        raise ValueError(f"{given} compares quotients by expressions")
+    common = lcm(*[denominator.constant for _, denominator in parts])
+    scaled = [numerator * (common // below.constant) for numerator, below in parts]
+    return _reduced(pick(*scaled), constant(common))
+
+
+def _reduced(numerator: Expr, denominator: Expr) -> Fraction:
+    """The fraction with common factors divided out, and with a positive denominator."""
+    if not denominator.is_constant:
+        whole = numerator // denominator
+        if whole * denominator == numerator:
+            return whole, _ONE
+    elif denominator.constant < 0:
+        numerator, denominator = -numerator, -denominator
+    factor = gcd(*_numbers(numerator), *_numbers(denominator))
+    if factor in (0, 1):
+        return numerator, denominator
+    return numerator // factor, denominator // factor
+
+
+def _numbers(expr: Expr) -> list[int]:
+    return [expr.constant, *[c for _, c in expr.terms]]

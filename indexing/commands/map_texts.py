@@ -15,16 +15,25 @@ MAP_FORMATS = click.Choice(["text", "isl", "mlir", "latex"])
 
 
 def read_map(text: str, source: str = "<map>", line: int = 1) -> IndexingMap:
-    """The map that `text` spells, which stands on `line` of `source`."""
-    import indexing
+    """The map that `text` spells, in our notation or MLIR's, which stands on `line` of `source`."""
     from hlo.source import HloError
 
     try:
-        return indexing.parse_map(text, source)
+        return _read(text, source)
     except HloError:
         if line == 1:
             raise
-    return indexing.parse_map("\n" * (line - 1) + text, source)  # fails again, in the right place
+    return _read("\n" * (line - 1) + text, source)  # fails again, in the right place
+
+
+def _read(text: str, source: str) -> IndexingMap:
+    if text.lstrip().startswith(("#", "affine_")):
+        from indexing.interchange import from_mlir
+
+        return from_mlir(text, filename=source)
+    from indexing import parse_map
+
+    return parse_map(text, source)
 
 
 def show_map(reporter: Reporter, found: IndexingMap, notation: str) -> None:

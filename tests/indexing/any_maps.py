@@ -1,0 +1,68 @@
+"""Random maps with everything that a map may have, for round trips through other notations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+
+from hypothesis import strategies as st
+
+from indexing import IndexingMap, RuntimeVariable
+from indexing.map import Grade
+from simplifier.linear import Variable
+from tests.oracles import Pair, boxes, constraint_lists, relation, tree_expr, trees
+
+Values = tuple[int, ...]
+
+
+@st.composite
+def any_maps(draw: st.DrawFn, grade: Grade = "exact") -> IndexingMap:
+    """Negative bounds, points, and empty domains; floors and mods in results and constraints."""
+    dims = draw(boxes(most=2, empty=True))
+    ranges = draw(boxes(most=1, prefix="s")) if draw(st.booleans()) else ()
+    unknown = draw(boxes(most=1, prefix="rt")) if draw(st.booleans()) else ()
+    every = (*dims, *ranges, *unknown)
+    results = draw(st.lists(trees(len(every), leaves=4), max_size=2))
+    return IndexingMap.of(
+        dims,
+        [tree_expr(result, every) for result in results],
+        ranges=ranges,
+        runtime=[draw(runtime_variables(variable, every)) for variable in unknown],
+        constraints=draw(constraint_lists(every, most=2)),
+        grade=grade,
+    )
+
+
+@st.composite
+def runtime_variables(
+    draw: st.DrawFn, variable: Variable, every: tuple[Variable, ...]
+) -> RuntimeVariable:
+    """A runtime variable of these bounds; its source is a name, a number, or missing."""
+    index = draw(st.lists(trees(len(every), leaves=2), max_size=2))
+    return RuntimeVariable(
+        variable,
+        draw(st.sampled_from(["start.1", 2, None])),
+        tuple([tree_expr(tree, every) for tree in index]),
+        draw(st.sampled_from([None, (-3, 8)])),
+        draw(st.sampled_from([(), ("outer", "inner")])),
+    )
+
+
+def relations(maps: Iterable[IndexingMap], over: IndexingMap) -> dict[Values, set[Pair]]:
+    """What `maps` relate together, for each value that the runtime variables of `over` may have.
+
+    A map may lack runtime variables of `over`: it is the same for all their values.
+    """
+    given = [*maps]
+    found: dict[Values, set[Pair]] = {}
+    for at in product(*[range(rt.variable.lower, rt.variable.upper + 1) for rt in over.runtime]):
+        value = dict(zip([rt.name for rt in over.runtime], at, strict=True))
+        found[at] = {
+            pair for m in given for pair in relation(m, [value[rt.name] for rt in m.runtime])
+        }
+    return found
+
+
+def meaning(shown: IndexingMap) -> dict[Values, set[Pair]]:
+    """What one map relates."""
+    return relations([shown], shown)

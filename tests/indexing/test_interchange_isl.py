@@ -1,0 +1,218 @@
+"""isl's sets, maps and functions become maps with the same points, and maps become isl's."""
+
+# ruff: noqa: E501 - a row of a table is one line
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import combinations, product
+from typing import Any
+
+import islpy as isl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from indexing import IndexingMap, parse_map
+from indexing.interchange import from_isl
+from indexing.relation import UndecidedError
+from simplifier import exact
+from tests.indexing.any_maps import any_maps, meaning, relations
+from tests.oracles import Pair, fuzz, relation
+
+SPACE = range(-3, 12)
+
+
+def isl_pairs(found: isl.Map, inputs: int, results: int) -> set[Pair]:
+    """Every pair that isl says is in the map, over `SPACE`, by asking for each point."""
+    space, pairs = found.wrap().flatten(), set()
+    for point in product(SPACE, repeat=inputs + results):
+        text = ", ".join(map(str, point))
+        if not isl.Set(f"{{ [{text}] }}").intersect(space).is_empty():
+            pairs.add((point[:inputs], point[inputs:]))
+    return pairs
+
+
+# fmt: off
+READ = [
+    # isl                                                                  maps
+    ("{ [i] -> [2i] : 0 <= i < 4 }",                                       ["(i) -> (i * 2), domain: i in [0, 3]"]),
+    ("{ [i] -> [i] : 0 <= i < 4; [i] -> [7] : 6 <= i < 8 }",               ["(i) -> (i), domain: i in [0, 3]", "(i) -> (7), domain: i in [6, 7]"]),
+    ("{ [i, j] -> [floor(i/3), 2j - 7] : 0 <= i < 9 and -1 <= j <= 3 }",   ["(i, j) -> (i floordiv 3, j * 2 - 7), domain: i in [0, 8], j in [-1, 3]"]),
+    ("{ S[i] -> A[i, i] : 0 <= i < 4 }",                                   ["(i) -> (i, i), domain: i in [0, 3]"]),
+    ("{ [1] -> [2] }",                                                     ["(d0) -> (2), domain: d0 in [1, 1]"]),
+    ("{ [] -> [i] : 2 <= i < 5 }",                                         ["()[s0] -> (s0), domain: s0 in [2, 4]"]),
+    ("{ [a] -> [[b] -> [c]] : 0 <= a < 3 and b = a and c = 2a }",          ["(a) -> (a, a * 2), domain: a in [0, 2]"]),
+    ("{ [] -> [] }",                                                       ["() -> ()"]),
+    ("{ [i] : 0 <= i < 4 }",                                               ["(i) -> (), domain: i in [0, 3]"]),
+    ("{ [[i] -> [j]] : 0 <= i, j < 4 }",                                   ["(i, j) -> (), domain: i in [0, 3], j in [0, 3]"]),
+    ("[n] -> { [i] -> [i + n] : 0 <= i < 4 and 1 <= n <= 3 }",             ["(i){n} -> (i + n), domain: i in [0, 3], n in [1, 3]"]),
+    ("[n] -> { : 0 <= n < 4 }",                                            ["(){n} -> (), domain: n in [0, 3]"]),
+    ("[i] -> { [i, j] -> [i] : i = 2 and 0 <= j < 3 }",                    ["(d0, j){i} -> (2), domain: d0 in [2, 2], j in [0, 2], i in [2, 2]"]),
+    ("{ [s0] -> [s0, j] : 0 <= s0 < 4 and 0 <= j < 2 }",                   ["(s0)[s1] -> (s0, s1), domain: s0 in [0, 3], s1 in [0, 1]"]),
+    ("{ [i] : exists e : i = 3e and 0 <= i < 11 }",                        ["(i) -> (), domain: i in [0, 9], i mod 3 in [0, 0]"]),
+    ("{ [i] -> [i] : false }",                                             []),
+    ("{ [i] : 1 = 0 }",                                                    []),
+]
+
+REFUSED = [
+    ("{ [i] }",                              "'i' has no lower bound"),
+    ("{ [i] : i >= 0 }",                     "'i' has no upper bound"),
+    ("{ [i] -> [j] : 0 <= i < 4 }",          "result 0 has no lower bound"),
+    ("{ [i] -> [i, j] : 0 <= i < 4 <= j }",  "result 1 has no upper bound"),
+    ("[n] -> { [i] : 0 <= i < n }",          "'n' has no upper bound"),
+    ("{ [1 + 1, i] : i <= 3 }",              "'i' has no lower bound"),
+    (isl.Aff("{ [i] -> [(i)] }"),            "'i' has no lower bound"),
+    ("{ A[i]; B[i] }",                       "this holds 2 spaces, give the part in one"),
+    ("{ A[i] -> [i]; B[i] -> [i] }",         "this holds 2 spaces, give the part in one"),
+    ("{ [i : 0 <= i < 4 }",                  "isl does not read this as a set or map"),
+    ("",                                     "isl does not read this as a set or map"),
+    (7,                                      "expected text or one of isl's Set, .* found int"),
+    (isl.Val(7),                             "expected text or one of isl's .* found Val"),
+]
+
+OBJECTS = [
+    (isl.Set("{ [i] : 0 <= i < 4 }"),                                  "(i) -> (), domain: i in [0, 3]"),
+    (isl.BasicSet("{ [i] : 0 <= i < 4 }"),                             "(i) -> (), domain: i in [0, 3]"),
+    (isl.Map("{ [i] -> [i] : 0 <= i < 4 }"),                           "(i) -> (i), domain: i in [0, 3]"),
+    (isl.BasicMap("{ [i] -> [i] : 0 <= i < 4 }"),                      "(i) -> (i), domain: i in [0, 3]"),
+    (isl.PwAff("{ [i] -> [(3 - i)] : 0 <= i < 4 }"),                   "(i) -> (-i + 3), domain: i in [0, 3]"),
+    (isl.PwMultiAff("{ [i] -> [(i), (i)] : 0 <= i < 4 }"),             "(i) -> (i, i), domain: i in [0, 3]"),
+    (isl.MultiPwAff("{ [i] -> [((i) : 0 <= i < 4), (i)] }"),           "(i) -> (i, i), domain: i in [0, 3]"),
+    (isl.UnionMap("{ S[i] -> A[i] : 0 <= i < 4 }"),                    "(i) -> (i), domain: i in [0, 3]"),
+    (isl.UnionSet("{ S[i] : 0 <= i < 4 }"),                            "(i) -> (), domain: i in [0, 3]"),
+    (isl.Map.from_range(isl.Set("{ [i] : 0 <= i < 4 }")),              "()[s0] -> (s0), domain: s0 in [0, 3]"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("text, maps", READ, ids=[row[0] for row in READ])
+def test_isl_is_read_as_these_maps(text: str, maps: list[str]) -> None:
+    assert sorted(map(str, from_isl(text))) == sorted(maps)
+
+
+@pytest.mark.parametrize("given_object, shown", OBJECTS, ids=[type(r[0]).__name__ for r in OBJECTS])
+def test_each_kind_of_object_is_read(given_object: object, shown: str) -> None:
+    assert str(IndexingMap.from_isl(given_object)) == shown
+
+
+def test_functions_without_a_domain_are_bounded_by_name() -> None:
+    for kind, text in ((isl.Aff, "{ [i] -> [(2 + i)] }"), (isl.MultiAff, "{ [i] -> [(2 + i)] }")):
+        (found,) = from_isl(kind(text), bounds={"i": (0, 3)})
+        assert str(found) == "(i) -> (i + 2), domain: i in [0, 3]"
+
+
+def test_bounds_are_of_variables_that_are_there() -> None:
+    with pytest.raises(ValueError, match=r"'n' is bounded, but is none of the variables \['i'\]"):
+        from_isl("{ [i] : 0 <= i < 4 }", bounds={"n": (0, 3)})
+
+
+@pytest.mark.parametrize("given_text, says", REFUSED, ids=[str(row[0]) for row in REFUSED])
+def test_what_is_no_map_is_refused(given_text: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        from_isl(given_text)
+
+
+def test_several_maps_are_not_read_as_one() -> None:
+    two = "{ [i] -> [i] : 0 <= i < 4; [i] -> [7] : 6 <= i < 8 }"
+    with pytest.raises(ValueError, match=r"this is 2 maps, not one: .*interchange.from_isl gives"):
+        IndexingMap.from_isl(two)
+
+
+def test_names_that_isl_has_twice_are_made_different() -> None:
+    twice = isl.Map("[n] -> { [i, j, k] -> [i - k] : 0 <= i < 3 and 0 <= j < 2 and 0 <= k, n < 5 }")
+    for position, name in ((1, "i"), (2, "n")):
+        twice = twice.set_dim_name(isl.dim_type.in_, position, name)
+    found = IndexingMap.from_isl(twice)
+    assert [v.name for v in found.variables] == ["i", "d1", "d2", "n"]
+    assert [v.upper for v in found.variables] == [2, 1, 4, 4]
+    assert str(found.results[0]) in ("-d2 + i", "i - d2")
+
+
+def test_nothing_is_one_empty_map_of_its_space() -> None:
+    found = IndexingMap.from_isl("{ [i, j] -> [i, j, i] : false }")
+    assert (len(found.dims), len(found.results), found.is_empty()) == (2, 3, True)
+
+
+@pytest.mark.parametrize("budget", [100, 2_000, 20_000], ids=["reading", "within", "apart"])
+def test_what_is_beyond_the_budget_is_said(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the budget ends while isl reads the text, which isl calls a syntax error then."""
+    text = "{ [i, j] -> [k, l] : 0 <= i, j, k, l < 20 and (3i + 5j) mod 7 != floor(i/3) and (k + l) mod 5 != j mod 3 }"
+    monkeypatch.setattr(exact, "relations", partial(exact.relations, budget=budget))
+    with pytest.raises(UndecidedError, match=f"beyond the budget of {budget} isl operations"):
+        from_isl(text)
+
+
+@given(any_maps())
+@fuzz(120)
+def test_maps_become_the_same_relations_of_isl_and_come_back(made: IndexingMap) -> None:
+    pieces = from_isl(made.to_isl())
+    assert relations(pieces, made) == meaning(made)
+    for piece in pieces:
+        assert [v.name for v in piece.dims] == [v.name for v in made.dims]
+        assert {rt.name for rt in piece.runtime} == {rt.name for rt in made.runtime}
+    for one, other in combinations(pieces, 2):
+        both = [meaning(m) for m in (one, other)]
+        shared = both[0].keys() & both[1].keys()
+        assert not any(both[0][at] & both[1][at] for at in shared)
+
+
+@given(any_maps())
+@fuzz(40)
+def test_domains_come_back_as_sets(made: IndexingMap) -> None:
+    domain = made.to_isl().domain()  # type: ignore[attr-defined]  # islpy's, which is not typed
+    nothing = {at: {(dims, ()) for dims, _ in pairs} for at, pairs in meaning(made).items()}
+    assert relations(from_isl(domain), made) == nothing
+
+
+PIECES = st.lists(
+    st.tuples(
+        st.sampled_from(["i", "2i - j", "floor((i + j)/2)", "(3i) mod 4", "-j", "5"]),
+        st.sampled_from(
+            ["i + j <= 4", "i = 2j", "i mod 2 = 1", "i > j", "exists e : i = 3e + 1", "i >= 0"]
+        ),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(PIECES, st.sampled_from([" ", " and k >= 0 and k <= i "]))
+@fuzz(25)
+def test_any_union_has_the_points_that_isl_finds(
+    pieces: list[tuple[str, str]], second: str
+) -> None:
+    out = "[x, k]" if "k" in second else "[x, 0]"
+    basic = [
+        f"[i, j] -> {out} : x = {expr} and {where}{second}and 0 <= i < 4 and -1 <= j < 3"
+        for expr, where in pieces
+    ]
+    found = isl.Map(f"{{ {'; '.join(basic)} }}")
+    read = from_isl(found)
+    pairs = [pair for piece in read for pair in relation(piece)]
+    assert len(pairs) == len(set(pairs)), "the pieces are disjoint"
+    assert len(pairs) == int(found.wrap().count_val().to_python())
+    for dims, results in pairs:
+        point = isl.Set(f"{{ [{', '.join(map(str, (*dims, *results)))}] }}")
+        assert point.is_subset(found.wrap().flatten())
+
+
+def test_pieces_say_what_isl_says_at_every_point() -> None:
+    text = "{ [i] -> [j] : 0 <= i < 5 and i <= 2j and 3j <= 11 - i }"
+    assert relation_of(text) == isl_pairs(isl.Map(text), 1, 1)
+
+
+def relation_of(text: str) -> set[Pair]:
+    return {pair for piece in from_isl(text) for pair in relation(piece)}
+
+
+def test_minima_become_pieces_and_products_are_refused() -> None:
+    least = parse_map("(d0) -> (min(d0, 6 - d0)), domain: d0 in [0, 9]")
+    assert relations(from_isl(least.to_isl()), least) == meaning(least)
+    with pytest.raises(ValueError, match="isl cannot see inside"):
+        parse_map("(d0)[s0] -> (d0 * s0), domain: d0 in [0, 9], s0 in [0, 3]").to_isl()
+
+
+def test_names_that_isl_does_not_take_are_replaced() -> None:
+    shown = parse_map("(mod1)[s0] -> (mod1 + s0), domain: mod1 in [0, 3], s0 in [0, 1]")
+    assert [v.name for v in from_isl(shown.to_isl())[0].dims] == ["mod1"]

@@ -1,0 +1,118 @@
+"""Maps as SymPy's results, limits and relations, and back."""
+
+# ruff: noqa: E501, C408 - a row of a table is one line, and the call that it is
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import pytest
+import sympy
+from hypothesis import given
+
+from indexing import IndexingMap, parse_map
+from indexing.interchange import SympyMap, from_sympy, to_sympy
+from tests.indexing.any_maps import any_maps, meaning
+from tests.oracles import fuzz, points
+
+i, j, n = sympy.symbols("i j n", integer=True)
+
+
+@given(any_maps())
+@fuzz(60)
+def test_any_map_comes_back_from_sympy(made: IndexingMap) -> None:
+    told = to_sympy(made)
+    again = from_sympy(told)
+    assert again.variables == made.variables
+    assert (len(again.ranges), len(again.runtime)) == (len(made.ranges), len(made.runtime))
+    assert meaning(again) == meaning(made)
+    for point in [*points(made.variables)][:20]:
+        values = {symbol: point[v] for v, symbol in zip(made.variables, symbols(told), strict=True)}
+        wanted = made.evaluate(*split(made, [*point.values()]))
+        assert bool(told.domain.subs(values)) == (wanted is not None)
+        if wanted is not None:
+            assert tuple(int(result.subs(values)) for result in told) == wanted
+
+
+def symbols(told: SympyMap) -> list[Any]:
+    return [limit[0] for limit in (*told.dims, *told.ranges, *told.runtime)]
+
+
+def split(made: IndexingMap, at: list[int]) -> tuple[list[int], list[int], list[int]]:
+    first, second = len(made.dims), len(made.dims) + len(made.ranges)
+    return at[:first], at[first:second], at[second:]
+
+
+def test_a_map_is_its_results_with_the_domain_beside_them() -> None:
+    told = parse_map(
+        "(d0)[s0]{rt0} -> (d0 floordiv 2, s0), domain: d0 in [0, 9], s0 in [-1, 3], rt0 in [0, 1], d0 + s0 in [2, 2]"
+    ).to_sympy()
+    d0 = sympy.Symbol("d0", integer=True, nonnegative=True)
+    s0 = sympy.Symbol("s0", integer=True)
+    assert tuple(told) == (sympy.floor(d0 / 2), s0)
+    assert told.dims == ((d0, 0, 9),)
+    assert told.ranges == ((s0, -1, 3),)
+    assert [str(limit[0]) for limit in told.runtime] == ["rt0"]
+    assert told.constraints == (sympy.Eq(d0 + s0, 2),)
+    assert told.domain.subs({"d0": 3, s0: -1, d0: 3, told.runtime[0][0]: 0}) == sympy.true
+    again = pickle.loads(pickle.dumps(told))
+    assert (again, again.domain) == (told, told.domain)
+
+
+# fmt: off
+READ = [
+    # results, limits and constraints                                                              map
+    (dict(results=i, dims=[(i, 0, 9)]),                                                            "(i) -> (i), domain: i in [0, 9]"),
+    (dict(results=7, dims=[("i", 0, 9)]),                                                          "(i) -> (7), domain: i in [0, 9]"),
+    (dict(results=sympy.Tuple(i, j), dims=[(i, 0, 9)], ranges=[sympy.Tuple(j, 0, 3)]),             "(i)[j] -> (i, j), domain: i in [0, 9], j in [0, 3]"),
+    (dict(results=(i % 3, i // 4), dims=[(i, -5, 9)]),                                             "(i) -> (i mod 3, i floordiv 4), domain: i in [-5, 9]"),
+    (dict(results=[i], dims=[(i, 0, n - 1)], runtime=[(n, 1, 5)]),                                 "(i){n} -> (i), domain: i in [0, 4], n in [1, 5], n - i in [1, 99]"),
+    (dict(results=[i * n + j], dims=[(i, 0, 2)], ranges=[(j, i, n - 1)], runtime=[(n, 1, 3)]),     "(i)[j]{n} -> (i * n + j), domain: i in [0, 2], j in [0, 2], n in [1, 3], j - i in [0, 9], n - j in [1, 9]"),
+    (dict(results=[sympy.floor(i / n)], dims=[(i, 0, 9)], runtime=[(n, 1, 3)]),                    "(i){n} -> (i floordiv n), domain: i in [0, 9], n in [1, 3]"),
+    (dict(results=[], dims=[(i, 0, 9)], constraints=i > 3),                                        "(i) -> (), domain: i in [0, 9], i in [4, 9]"),
+    (dict(results=[], dims=[(i, 0, 9)], constraints=[i >= 3, i < 7]),                              "(i) -> (), domain: i in [0, 9], i in [3, 6]"),
+    (dict(results=[], dims=[(i, 0, 9)], constraints=sympy.And(i > j, i <= 2 * j), ranges=[(j, 0, 3)]), "(i)[j] -> (), domain: i in [0, 9], j in [0, 3], i - j in [1, 99], j * 2 - i in [0, 99]"),
+    (dict(results=[], dims=[(i, 0, 9)], constraints=sympy.Eq(i % 3, 1)),                           "(i) -> (), domain: i in [0, 9], i mod 3 in [1, 1]"),
+    (dict(results=[], dims=[(i, 0, 9)], constraints=[i / 3 > sympy.Rational(1, 2)]),               "(i) -> (), domain: i in [0, 9], i in [2, 9]"),
+    (dict(results=[], dims=[(i, 0, 9)], constraints=[sympy.true, True]),                           "(i) -> (), domain: i in [0, 9]"),
+    (dict(results=[], dims=[(i, 0, 9)], constraints=sympy.false),                                  "KNOWN EMPTY"),
+    (dict(results=[], dims=[(i, 0, 9)], constraints=[i > 9]),                                      "KNOWN EMPTY"),
+]
+
+REFUSED = [
+    (dict(results=[j], dims=[(i, 0, 9)]),                                          r"j is none of the variables \['i'\]"),
+    (dict(results=[i / 2], dims=[(i, 0, 9)]),                                      "no integer"),
+    (dict(results=[i], dims=[(i, 0, 9), (i, 0, 9)]),                               "i is bounded twice"),
+    (dict(results=[i], dims=[(i, 0)]),                                             r"expected \(symbol, lower, upper\), found \(i, 0\)"),
+    (dict(results=[i], dims=[i]),                                                  r"expected \(symbol, lower, upper\), found i"),
+    (dict(results=[i], dims=[(i, 0, n)]),                                          r"n is none of the variables"),
+    (dict(results=[i], dims=[(i, 0, sympy.oo)]),                                   "oo is no sum"),
+    (dict(results=[sympy.Symbol("i", positive=True)], dims=[(i, 0, 9)]),           "assumed"),
+    (dict(results=[i], dims=[(i, 0, 9)], constraints=sympy.Or(i > 7, i < 2)),      "make a map for each alternative"),
+    (dict(results=[i], dims=[(i, 0, 9)], constraints=sympy.Ne(i, 7)),              "make a map for each alternative"),
+    (dict(results=[i], dims=[(i, 0, 9)], constraints=[i + 1]),                     "is no constraint of a map"),
+    (dict(results=[i], dims=[(i, 0, 9)], runtime=[(n, 1, 3)], constraints=i / n > 1), "multiply it out"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("said, shown", READ, ids=[row[1] for row in READ])
+def test_expressions_with_limits_are_read(said: dict[str, Any], shown: str) -> None:
+    found, expected = IndexingMap.from_sympy(**said), parse_map(shown)
+    assert meaning(found) == meaning(expected)
+    if not expected.is_known_empty:
+        assert found.variables == expected.variables
+        assert found.results == expected.results
+
+
+@pytest.mark.parametrize("said, says", REFUSED, ids=[row[1] for row in REFUSED])
+def test_what_is_no_map_is_refused(said: dict[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        IndexingMap.from_sympy(**said)
+
+
+def test_what_to_sympy_gave_has_its_own_limits() -> None:
+    told = to_sympy(IndexingMap.identity((4,)))
+    with pytest.raises(ValueError, match="its own limits"):
+        from_sympy(told, dims=[("d0", 0, 3)])
