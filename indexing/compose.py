@@ -51,6 +51,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     inside = [
         Constraint(result, d.lower, d.upper)
         for d, result in zip(second.dims, first.results, strict=True)
+        if not contains(d.bounds, result.bounds)
     ]
     every = (*first.constraints, *inside, *merged, *constraints)
     wanted = [c for c in every if not c.is_true]
@@ -100,7 +101,12 @@ def _changed(old: Iterable[Variable], new: Iterable[Variable]) -> dict[Variable,
 def _same_value(
     rt: RuntimeVariable, index: tuple[Expr, ...], others: Iterable[RuntimeVariable]
 ) -> RuntimeVariable | None:
-    """The runtime variable among `others` that reads the same element and clamps it alike."""
+    """The runtime variable among `others` that reads the same element and clamps it alike.
+
+    A symbolic size is the same value wherever it has the same name.
+    """
+    if rt.is_size:
+        return next((other for other in others if other.is_size and other.name == rt.name), None)
     if rt.source is None:
         return None
     for other in others:

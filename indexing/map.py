@@ -14,21 +14,27 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from operator import index
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from indexing.notations import Notations
 from simplifier.constraints import FALSE, Constraint
 from simplifier.interval import Interval
-from simplifier.linear import Affine, Expr, Variable, as_expr
+from simplifier.linear import Affine, Expr, Variable, as_expr, mentioned
 from simplifier.substitute import Substitution
 
 if TYPE_CHECKING:
-    import sympy
+    from numpy.typing import ArrayLike
 
     from hlo import Instruction, Shape
+    from indexing.claims import Claim, Verdict
+    from indexing.multiplicity import Multiplicity
+    from indexing.relation import Points
     from indexing.simplify import Rewrite
+    from simplifier.trace import Applied
 
 Grade: TypeAlias = Literal["exact", "may"]
 Extents: TypeAlias = "Sequence[int] | Shape"
@@ -65,6 +71,17 @@ class RuntimeVariable:
         where = tuple([as_expr(i) for i in index])
         return cls(Variable(f"rt{number}", *bounds), source, where, bounds)
 
+    def __reduce__(self) -> tuple[type[RuntimeVariable], tuple[object, ...]]:
+        """Instructions are pickled as their names: a map that is loaded belongs to no module."""
+        named = self.variable, self.source_name, self.index, self.clamp, self.call_names
+        return RuntimeVariable, named
+
+    def __copy__(self) -> RuntimeVariable:
+        return self
+
+    def __deepcopy__(self, memo: object) -> RuntimeVariable:
+        return self
+
     @property
     def name(self) -> str:
         """``rt0``, …"""
@@ -79,6 +96,14 @@ class RuntimeVariable:
     def call_names(self) -> tuple[str, ...]:
         """The names of `calls`."""
         return tuple([str(_name(call)) for call in self.calls])
+
+    @property
+    def is_size(self) -> bool:
+        """It is a symbolic size: without a source, and with a name that is more than a number.
+
+        The same name means the same value in every map; see `indexing.symbolic`.
+        """
+        return self.source is None and not self.name.removeprefix("rt").isdecimal()
 
     @property
     def is_fixed(self) -> bool:
@@ -102,7 +127,7 @@ def dims(extents: Extents) -> tuple[Variable, ...]:
     >>> dims((2, 5))
     (Variable('d0', 0, 1), Variable('d1', 0, 4))
     """
-    return _numbered("d", _sizes(extents))
+    return _numbered("d", [index(size) for size in _sizes(extents)])  # type: ignore[arg-type]
 
 
 def ranges(*sizes: int) -> tuple[Variable, ...]:
@@ -114,7 +139,7 @@ def _numbered(prefix: str, sizes: Iterable[int]) -> tuple[Variable, ...]:
     return tuple([Variable(f"{prefix}{k}", 0, size - 1) for k, size in enumerate(sizes)])
 
 
-def _sizes(extents: Extents) -> tuple[int, ...]:
+def _sizes(extents: Extents | Sequence[Affine]) -> tuple[Affine, ...]:
     return tuple(extents) if isinstance(extents, Sequence) else extents.dims
 
 
@@ -131,7 +156,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IndexingMap:
+class IndexingMap(Notations):
     """A relation between points of a domain and tuples of results; see the module's notation.
 
     Attributes:
@@ -159,10 +184,11 @@ class IndexingMap:
         names = [v.name for v in self.variables]
         if len(set(names)) != len(names):
             raise ValueError(f"the variables of a map have different names, not {names}")
-        key = self.dims, self.ranges, self.runtime, self.results, self.constraints, self.grade
-        object.__setattr__(self, "_hash", hash(key))
 
     def __hash__(self) -> int:
+        if not self._hash:
+            key = self.dims, self.ranges, self.runtime, self.results, self.constraints, self.grade
+            object.__setattr__(self, "_hash", hash(key))
         return self._hash
 
     def __reduce__(self) -> tuple[type[IndexingMap], tuple[object, ...]]:
@@ -176,9 +202,8 @@ class IndexingMap:
         if not isinstance(other, IndexingMap):
             return NotImplemented
         return (
-            self._hash == other._hash
+            self.dims == other.dims
             and self.results == other.results
-            and self.dims == other.dims
             and self.ranges == other.ranges
             and self.runtime == other.runtime
             and self.constraints == other.constraints
@@ -213,7 +238,7 @@ class IndexingMap:
         )
         exprs = [*made.results, *[c.expr for c in made.constraints]]
         exprs += [expr for rt in made.runtime for expr in rt.index]
-        strange = {v for expr in exprs for v in expr.variables()}.difference(made.variables)
+        strange = mentioned(exprs).difference(made.variables)
         if strange:
             named = sorted(map(repr, strange))
             raise ValueError(f"{named[0]} is none of the variables {made.variables}")
@@ -221,18 +246,25 @@ class IndexingMap:
 
     @classmethod
     def over(
-        cls, extents: Extents, results: Callable[[tuple[Variable, ...]], Iterable[Affine]]
+        cls,
+        extents: Extents | Sequence[Affine],
+        results: Callable[[tuple[Variable, ...]], Iterable[Affine]],
     ) -> IndexingMap:
         """The map from the elements of a tensor to ``results(d)``.
+
+        Sizes may be expressions of symbols; see `indexing.symbolic`.
 
         >>> print(IndexingMap.over((3, 7), lambda d: [d[1], 6 - d[1]]))
         (d0, d1) -> (d1, -d1 + 6), domain: d0 in [0, 2], d1 in [0, 6]
         """
-        variables = dims(extents)
-        return cls.of(variables, results(variables))
+        from indexing.symbolic import bounded
+
+        variables, constraints, symbols = bounded("d", _sizes(extents))
+        sizes = [RuntimeVariable(symbol) for symbol in symbols]
+        return cls.of(variables, results(variables), runtime=sizes, constraints=constraints)
 
     @classmethod
-    def identity(cls, extents: Extents) -> IndexingMap:
+    def identity(cls, extents: Extents | Sequence[Affine]) -> IndexingMap:
         """Each element of a tensor to itself."""
         return cls.over(extents, lambda d: d)
 
@@ -344,16 +376,24 @@ class IndexingMap:
 
         return composed(self, second)
 
-    def simplify(self, certify: bool = False, trace: list[Rewrite] | None = None) -> IndexingMap:
+    def simplify(
+        self,
+        certify: bool = False,
+        trace: list[Rewrite | Applied] | None = None,
+        keep_multiplicity: bool = False,
+    ) -> IndexingMap:
         """The same relation in its simplest form.
 
         Tighter bounds, simpler results and fewer constraints; range variables and runtime variables
-        that nothing depends on are dropped, the others are numbered in order of their first use.
+        that nothing depends on are dropped, range variables that a constraint determines are
+        solved for, the others are numbered in order of their first use.
 
         Args:
             certify: prove with ISL that the result equals the original.
-            trace: a list to which the steps are added that change something, with the maps before
-                and after each.
+            trace: a list to which the steps are added that change something: laws of expressions,
+                and what follows for the whole map, each with ``law``, ``before`` and ``after``.
+            keep_multiplicity: each point reaches its results as often as before, for as many values
+                of the range variables: those stay that nothing but this depends on.
         Raises:
             CertificateError: it does not (with a witness point), or the proof was beyond its
             budget.
@@ -361,8 +401,9 @@ class IndexingMap:
         from indexing.simplify import certified, simplified, traced
 
         if trace is not None:
-            trace.extend(traced(self))
-        return certified(self, simplified(self)) if certify else simplified(self)
+            trace.extend(traced(self, keep_multiplicity))
+        simple = simplified(self, keep_multiplicity)
+        return certified(self, simple) if certify else simple
 
     def with_grade(self, grade: Grade) -> IndexingMap:
         """The same relation with another grade."""
@@ -400,13 +441,13 @@ class IndexingMap:
     def rescale(self) -> IndexingMap:
         """A range variable of which only every k-th value is allowed becomes ``k·s + r``.
 
+        That is part of `simplify`, of which this is another name.
+
         >>> from indexing.text import parse_map
         >>> print(parse_map("()[s0] -> (s0), domain: s0 in [0, 7], s0 mod 4 in [1, 1]").rescale())
         ()[s0] -> (s0 * 4 + 1), domain: s0 in [0, 1]
         """
-        from indexing.simplify import rescaled
-
-        return rescaled(self)
+        return self.simplify()
 
     # ------------------------------------------------------------ exact questions (ISL)
 
@@ -442,11 +483,65 @@ class IndexingMap:
         """All results, as maps from nothing in disjoint pieces.
 
         >>> print(*IndexingMap.over((4,), lambda d: [d[0] * 2]).image())
-        ()[s0] -> (s0), domain: s0 in [0, 6], s0 mod 2 in [0, 0]
+        ()[s0] -> (s0 * 2), domain: s0 in [0, 3]
         """
         from indexing.relation import image
 
         return image(self)
+
+    def preimage(self, elements: Points) -> tuple[IndexingMap, ...]:
+        """All points that have one of `elements` as a result, as maps from nothing.
+
+        >>> print(*IndexingMap.over((8,), lambda d: [d[0] // 2]).preimage((3,)))
+        ()[s0] -> (s0), domain: s0 in [6, 7]
+        """
+        from indexing.relation import preimage
+
+        return preimage(self, elements)
+
+    def is_injective(self) -> Verdict:
+        """No two points have a result in common; see `indexing.is_injective`."""
+        from indexing.claims import is_injective
+
+        return is_injective(self)
+
+    def is_single_valued(self) -> Verdict:
+        """No point has two results; see `indexing.is_single_valued`."""
+        from indexing.claims import is_single_valued
+
+        return is_single_valued(self)
+
+    def is_surjective_onto(self, onto: Extents) -> Verdict:
+        """Every index of an array is a result; see `indexing.is_surjective_onto`."""
+        from indexing.claims import is_surjective_onto
+
+        return is_surjective_onto(self, onto)
+
+    def is_bijection(self, onto: Extents | None = None) -> Verdict:
+        """Each point has one result, and no other has it; see `indexing.is_bijection`."""
+        from indexing.claims import is_bijection
+
+        return is_bijection(self, onto)
+
+    def depends_on(self, dimension: int | str) -> bool | Claim:
+        """Whether the results change with a dimension; see `indexing.depends_on`.
+
+        >>> bool(IndexingMap.over((4, 2), lambda d: [(d[0] * 2 + d[1]) // 2]).depends_on("d1"))
+        False
+        """
+        from indexing.claims import depends_on
+
+        return depends_on(self, dimension)
+
+    def multiplicity(self, values: Mapping[str, ArrayLike] | None = None) -> Multiplicity:
+        """How often each element is reached; see `indexing.multiplicity.multiplicity`.
+
+        >>> IndexingMap.over((3, 3), lambda d: [d[0] + d[1]]).multiplicity().histogram()
+        {1: 2, 2: 2, 3: 1}
+        """
+        from indexing.multiplicity import multiplicity
+
+        return multiplicity(self, values)
 
     def count_image(self) -> int:
         """How many different results there are: an element that is read twice counts once.
@@ -467,53 +562,3 @@ class IndexingMap:
         from indexing.relation import count_domain
 
         return count_domain(self)
-
-    # ------------------------------------------------------------ interchange
-
-    def to_isl(self) -> object:
-        """The relation as an ``islpy.Map`` from dimensions; runtime variables are parameters."""
-        from indexing.relation import to_isl
-
-        return to_isl(self)
-
-    def to_mlir(self) -> str:
-        """The map as MLIR text: ``#xla.indexing_map<"…">``."""
-        from indexing.interchange import to_mlir
-
-        return to_mlir(self)
-
-    def to_json(self) -> str:
-        """The map as a JSON object, which `from_json` reads."""
-        from indexing.interchange import to_json
-
-        return to_json(self)
-
-    @classmethod
-    def from_json(cls, text: str) -> IndexingMap:
-        """The map that `to_json` wrote; sources of runtime variables are names.
-
-        Raises:
-            ValueError: `text` is no such object.
-        """
-        from indexing.interchange import from_json
-
-        return from_json(text)
-
-    def to_sympy(self) -> tuple[sympy.Expr, ...]:
-        """The results as SymPy's expressions of integer symbols.
-
-        >>> IndexingMap.over((8,), lambda d: [d[0] // 4]).to_sympy()
-        (floor(d0/4),)
-        """
-        from simplifier.sympy_bridge import to_sympy
-
-        return tuple([to_sympy(result) for result in self.results])
-
-    def to_latex(self) -> str:
-        """The map as LaTeX, for mathematics mode."""
-        from indexing.interchange import to_latex
-
-        return to_latex(self)
-
-    def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.to_latex()}$"

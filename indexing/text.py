@@ -14,10 +14,11 @@ from collections.abc import Iterator
 
 from hlo.source import HloError, Source, Span
 from indexing.map import IndexingMap, RuntimeVariable
+from indexing.symbolic import Bounds, symbolic_bounds
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr, Variable, as_expr
+from simplifier.reading import TextError, Token, Tokens, parse_expr
 from simplifier.substitute import Substitution
-from simplifier.text import TextError, Token, Tokens, parse_expr
 
 KNOWN_EMPTY = "KNOWN EMPTY"
 
@@ -50,9 +51,12 @@ def _head(shown: IndexingMap) -> str:
 
 
 def _domain_lines(shown: IndexingMap) -> Iterator[str]:
+    symbolic = symbolic_bounds(shown)
     for v in shown.variables:
-        yield f"{v.name} in [{v.lower}, {v.upper}]"
-    yield from map(str, shown.constraints)
+        lower, upper, _ = symbolic.get(v) or (None, None, ())
+        yield f"{v.name} in [{v.lower if lower is None else lower}, {upper or v.upper}]"
+    told = {number for bounds in symbolic.values() for number in bounds.said_by}
+    yield from [str(c) for number, c in enumerate(shown.constraints) if number not in told]
 
 
 def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
@@ -79,9 +83,9 @@ def _map(tokens: Tokens) -> IndexingMap:
     if tokens.took("KNOWN"):
         tokens.expect("EMPTY", "after 'KNOWN'")
         return IndexingMap.empty()
-    dims = _names(tokens, "(", ")", required=True)
-    ranges = _names(tokens, "[", "]")
-    runtime = _names(tokens, "{", "}")
+    dims = variable_names(tokens, "(", ")", required=True)
+    ranges = variable_names(tokens, "[", "]")
+    runtime = variable_names(tokens, "{", "}")
     declared: dict[str, Token] = {}
     for token in (*dims, *ranges, *runtime):
         if token.text in declared:
@@ -91,14 +95,15 @@ def _map(tokens: Tokens) -> IndexingMap:
     # then put the bounded ones in, which applies the laws.
     free = {name: Variable(name, -_FAR, _FAR) for name in declared}
     tokens.expect("->", "after the variables")
-    results = _results(tokens, free)
+    results = result_list(tokens, free)
     tokens.took(",")
-    bounds: dict[str, tuple[int, int]] = {}
+    bounds: dict[str, tuple[Expr, Expr]] = {}
     constraints: list[Constraint] = []
+    sizes = {token.text: free[token.text] for token in runtime}
     if tokens.took("domain"):
         tokens.expect(":", "after 'domain'")
         while tokens.next.kind != "end":
-            _domain_entry(tokens, free, bounds, constraints)
+            _domain_entry(tokens, free, sizes, bounds, constraints)
             tokens.took(",")  # `pretty_text` ends the line instead
     for name, token in declared.items():
         if name not in bounds:
@@ -107,21 +112,47 @@ def _map(tokens: Tokens) -> IndexingMap:
                 token,
                 f"write the domain of every variable, for example 'domain: {name} in [0, 9]'",
             )
-    bounded = {name: Variable(name, *bounds[name]) for name in declared}
+    bounded, symbolic = _bounded(bounds)
+    for name in symbolic.keys() & {t.text for t in runtime}:
+        tokens.fail(f"the bounds of '{name}' are no numbers", declared[name])
     swap = Substitution({free[name]: v.as_expr() for name, v in bounded.items()})
+    stated = [Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]
+    if symbolic:
+        known = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
+        stated = sorted([*known, *stated], key=lambda c: c.expr.key)
     return IndexingMap.of(
         [bounded[t.text] for t in dims],
         [swap(result) for result in results],
         ranges=[bounded[t.text] for t in ranges],
         runtime=[RuntimeVariable(bounded[t.text]) for t in runtime],
-        constraints=[Constraint(swap(c.expr), c.lower, c.upper) for c in constraints],
+        constraints=stated,
     )
+
+
+def _bounded(
+    bounds: dict[str, tuple[Expr, Expr]],
+) -> tuple[dict[str, Variable], dict[str, Bounds]]:
+    """The variables by name, and the bounds of those that are bounded by others."""
+    plain = {name for name, ends in bounds.items() if all(end.is_constant for end in ends)}
+    found = {name: Variable(name, *[end.constant for end in bounds[name]]) for name in plain}
+    swap = Substitution({Variable(name, -_FAR, _FAR): v.as_expr() for name, v in found.items()})
+    symbolic: dict[str, Bounds] = {}
+    for name, ends in bounds.items():
+        if name not in plain:
+            lower, upper = [None if end.is_constant else swap(end) for end in ends]
+            symbolic[name] = Bounds(lower, upper, ())
+            interval = symbolic[name].interval(ends[0].constant, ends[1].constant)
+            found[name] = Variable(name, *interval)
+    return found, symbolic
 
 
 _FAR = 1 << 256
 
 
-def _names(tokens: Tokens, opening: str, closing: str, required: bool = False) -> list[Token]:
+def variable_names(
+    tokens: Tokens, opening: str, closing: str, required: bool = False
+) -> list[Token]:
+    """The names between two brackets; none if the brackets are not there, unless `required`."""
     if required:
         tokens.expect(opening, "in front of the dimensions")
     elif not tokens.took(opening):
@@ -136,7 +167,8 @@ def _names(tokens: Tokens, opening: str, closing: str, required: bool = False) -
     return names
 
 
-def _results(tokens: Tokens, free: dict[str, Variable]) -> list[Expr]:
+def result_list(tokens: Tokens, free: dict[str, Variable]) -> list[Expr]:
+    """The expressions in parentheses after the arrow, over the variables `free`."""
     tokens.expect("(", "in front of the results")
     results: list[Expr] = []
     while not tokens.took(")"):
@@ -149,20 +181,32 @@ def _results(tokens: Tokens, free: dict[str, Variable]) -> list[Expr]:
 def _domain_entry(
     tokens: Tokens,
     free: dict[str, Variable],
-    bounds: dict[str, tuple[int, int]],
+    sizes: dict[str, Variable],
+    bounds: dict[str, tuple[Expr, Expr]],
     constraints: list[Constraint],
 ) -> None:
-    """``d0 in [0, 9]`` the first time bounds a variable; anything else is a constraint."""
+    """``d0 in [0, 9]`` the first time bounds a variable; anything else is a constraint.
+
+    The bounds of a variable may be expressions of symbolic sizes.
+    """
     start = tokens.next
     expr = parse_expr(tokens, free)
     tokens.expect("in", "after an expression of the domain")
     tokens.expect("[", "after 'in'")
-    lower = tokens.integer("as the lower bound")
-    tokens.expect(",", "between the bounds")
-    upper = tokens.integer("as the upper bound")
-    tokens.expect("]", "after the bounds")
     variable = expr.as_variable
     if variable is not None and variable.name == start.text and variable.name not in bounds:
-        bounds[variable.name] = lower, upper
+        lowest = _bound(tokens, sizes, "as the lower bound")
+        tokens.expect(",", "between the bounds")
+        bounds[variable.name] = lowest, _bound(tokens, sizes, "as the upper bound")
     else:
-        constraints.append(Constraint(expr, lower, upper))
+        lower = tokens.integer("as the lower bound")
+        tokens.expect(",", "between the bounds")
+        constraints.append(Constraint(expr, lower, tokens.integer("as the upper bound")))
+    tokens.expect("]", "after the bounds")
+
+
+def _bound(tokens: Tokens, names: dict[str, Variable], where: str) -> Expr:
+    """A number, or an expression of symbolic sizes."""
+    if tokens.next.kind in ("number", "name") or tokens.next.text in ("-", "("):
+        return parse_expr(tokens, names)
+    return as_expr(tokens.integer(where))  # which says what is expected

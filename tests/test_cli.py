@@ -375,9 +375,25 @@ def test_simplify_takes_maps_as_arguments(run: Run) -> None:
     text = "(d0) -> ((d0 * 4) floordiv 4 + d0 mod 8), domain: d0 in [0, 5]"
     assert run("simplify", text, "--verify") == (
         0,
-        "(d0) -> (d0 * 2), domain: d0 in [0, 5]\n",
+        f"(d0) -> (d0 * 2), domain: d0 in [0, 5]\n  proved equal to {text}\n",
         "",
     )
+
+
+def test_simplify_says_when_isl_cannot_prove(run: Run) -> None:
+    status, _, errors = run("simplify", "--verify", "(d0) -> (d0 * d0), domain: d0 in [0, 5]")
+    assert status == 1
+    assert errors.startswith("error[verify]: <map>:1: ")
+    assert "product of variables" in errors
+
+
+def test_simplify_explains_with_laws(run: Run) -> None:
+    text = "(d0, d1) -> ((d0 * 8 + d1) floordiv 4), domain: d0 in [0, 9], d1 in [0, 3], d0 in [0, 0]"
+    status, out, _ = run("simplify", "--explain", text)
+    assert status == 0
+    assert out.splitlines()[0] == "(d0, d1) -> (0), domain: d0 in [0, 0], d1 in [0, 3]"
+    assert "  law 1 (multiples leave): (d0 * 8 + d1) floordiv 4 = d0 * 2 + d1 floordiv 4" in out
+    assert "bounds tightened" in out
 
 
 def test_simplify_reads_a_map_a_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

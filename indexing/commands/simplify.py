@@ -21,15 +21,27 @@ def command(
     reporter: Reporter, maps: Sequence[str], verify: bool, explain: bool, notation: str
 ) -> None:
     """Print each MAP simplified; without MAP, the maps on standard input, one a line."""
+    from indexing.certificate import proved_as_written
     from indexing.simplify import Rewrite
+    from simplifier.trace import Applied, recorded
 
     source = "<map>" if maps else "<stdin>"
     for line, text in enumerate(maps or sys.stdin, 1):
         if text.strip():
             with reporter.reporting(f"{source}:{line}"):
-                found = read_map(text, source, 1 if maps else line)
-                trace: list[Rewrite] = []
-                simple = found.simplify(certify=verify, trace=trace if explain else None)
+                steps: list[Rewrite | Applied] = []
+                if explain:  # laws of expressions are applied when they are built
+                    with recorded() as steps_of_reading:
+                        found = read_map(text, source, 1 if maps else line)
+                    steps.extend(steps_of_reading)
+                else:
+                    found = read_map(text, source, 1 if maps else line)
+                simple = found.simplify(trace=steps if explain else None)
+                if verify:
+                    proved_as_written(text, simple)
                 show_map(reporter, simple, notation)
-                for rewrite in trace:
-                    reporter.print(f"  {rewrite.law}: {rewrite.after}")
+                for step in steps:
+                    before = f"{step.before} = " if isinstance(step, Applied) else ""
+                    reporter.print(f"  {step.law}: {before}{step.after}")
+                if verify:
+                    reporter.print(f"  proved equal to {text.strip()}")

@@ -1,0 +1,146 @@
+"""Maps whose sizes are symbols: one map for all values, checked at many of them."""
+
+import pickle
+from collections.abc import Sequence
+from math import prod
+
+import pytest
+
+from indexing import IndexingMap, parse_map
+from simplifier import Expr, Variable, constant, variable
+from simplifier.linear import Affine
+from simplifier.substitute import Substitution
+from tests.oracles import relation
+
+n, m = variable("n", 1, 1024), variable("m", 1, 64)
+N, M = Variable("n", 1, 1024), Variable("m", 1, 64)
+
+
+def strides(shape: Sequence[Affine]) -> list[Affine]:
+    found: list[Affine] = [1]
+    for size in reversed(shape[1:]):
+        found.append(found[-1] * size if isinstance(found[-1], int) else size * found[-1])
+    return found[::-1]
+
+
+def reshape(out: Sequence[Affine], operand: Sequence[Affine]) -> IndexingMap:
+    """Output to operand of a reshape, row-major; only the first size may be a symbol."""
+
+    def at(d: tuple[Variable, ...]) -> list[Expr]:
+        flat = sum([v * s for v, s in zip(d, strides(out), strict=True)], constant(0))
+        steps = strides(operand)
+        places = [flat // steps[0]]
+        places += [flat // s % k for s, k in zip(steps[1:], operand[1:], strict=True)]
+        return places
+
+    return IndexingMap.over(out, at)
+
+
+def instance(symbolic: IndexingMap, **sizes: int) -> IndexingMap:
+    """The map for given sizes, built by substitution."""
+    swap = {rt.variable: constant(sizes[rt.name]) for rt in symbolic.runtime}
+    results, constraints = symbolic.substituted(swap)
+    return IndexingMap.of(symbolic.dims, results, ranges=symbolic.ranges, constraints=constraints)
+
+
+# fmt: off
+RESHAPES = [
+    # operand            output
+    ([n, 8, 16],         [n * 2, 64]),
+    ([n, 8, 16],         [n * 128]),
+    ([n * 2, 64],        [n, 8, 16]),
+    ([n * 6],            [n * 2, 3]),
+    ([n * 6, 5],         [n * 3, 10]),
+    ([n + 1, 4],         [n * 4 + 4]),
+    ([n * 4 + 8, 3],     [n + 2, 12]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("operand, out", RESHAPES)
+def test_a_reshape_and_back_is_the_identity(operand: list[Affine], out: list[Affine]) -> None:
+    there, back = reshape(out, operand), reshape(operand, out)
+    assert there.then(back).simplify(certify=True) == IndexingMap.identity(out).simplify()
+    assert back.then(there).simplify(certify=True) == IndexingMap.identity(operand).simplify()
+
+
+@pytest.mark.parametrize("operand, out", RESHAPES)
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_a_symbolic_map_is_the_map_of_each_size(
+    operand: list[Affine], out: list[Affine], size: int
+) -> None:
+    symbolic = reshape(out, operand)
+    known = Substitution({N: constant(size), M: constant(2)})
+    extents = [[known(e if isinstance(e, Expr) else constant(e)).constant for e in shape]
+               for shape in (out, operand)]  # fmt: skip
+    plain = reshape(*extents)
+    assert relation(symbolic, runtime=[size]) == relation(plain)
+    assert relation(symbolic.simplify(), runtime=[size]) == relation(plain)
+    assert len(relation(plain)) == prod(extents[0])
+
+
+def test_the_text_says_the_bounds_with_their_symbols() -> None:
+    shown = IndexingMap.over((n * 2, 64, m + 3), lambda d: [d[1], d[0], d[2]])
+    assert str(shown) == (
+        "(d0, d1, d2){m, n} -> (d1, d0, d2), domain: d0 in [0, n * 2 - 1], d1 in [0, 63], "
+        "d2 in [0, m + 2], m in [1, 64], n in [1, 1024]"
+    )
+    assert parse_map(str(shown)) == shown
+    assert parse_map(shown.pretty()) == shown
+    assert parse_map(str(shown.simplify())) == shown.simplify()
+    assert IndexingMap.from_json(shown.to_json()) == shown
+    assert pickle.loads(pickle.dumps(shown)) == shown
+
+
+def test_one_name_is_one_value_in_every_map() -> None:
+    half = IndexingMap.over((n * 2,), lambda d: [d[0] // 2])
+    shift = parse_map("(d0){n} -> (d0 + n), domain: d0 in [0, n - 1], n in [1, 1024]")
+    both = half.then(shift).simplify(certify=True)
+    assert str(both) == (
+        "(d0){n} -> (n + d0 floordiv 2), domain: d0 in [0, n * 2 - 1], n in [1, 1024]"
+    )
+    assert both.evaluate([7], runtime=[4]) == (7,)
+    assert both.evaluate([8], runtime=[4]) is None
+
+
+def test_numbered_runtime_variables_are_not_sizes() -> None:
+    one = parse_map("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 5]")
+    two = parse_map("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 8], rt0 in [0, 5]")
+    assert [rt.name for rt in one.then(two).runtime] == ["rt0", "rt1"]
+    named = parse_map("(d0){n} -> (d0 + n), domain: d0 in [0, 3], n in [0, 5]")
+    assert [rt.name for rt in one.then(named).runtime] == ["rt0", "n"]
+
+
+def test_different_bounds_of_one_symbol_are_both_kept() -> None:
+    first = parse_map("(d0){n} -> (d0), domain: d0 in [0, n - 1], n in [1, 9]")
+    second = parse_map("(d0){n} -> (d0), domain: d0 in [0, n - 1], n in [4, 20]")
+    both = first.then(second)
+    for size in range(1, 10):
+        pairs = relation(both, runtime=[size])
+        assert pairs == ({((k,), (k,)) for k in range(size)} if size >= 4 else set())
+        assert relation(both.simplify(certify=True), runtime=[max(4, size)])
+
+
+def test_isl_takes_symbols_as_parameters() -> None:
+    shown = IndexingMap.over((n * 2,), lambda d: [d[0] // 2])
+    assert "[n] -> {" in str(shown.to_isl())
+    swapped = IndexingMap.over((n * 2,), lambda d: [(d[0] + 1) // 2])
+    found = shown.is_equal(swapped)
+    assert not found
+    assert "n" in found.witness  # type: ignore[union-attr]
+
+
+def test_sizes_inside_become_semi_affine() -> None:
+    transposed = IndexingMap.over((n * 4,), lambda d: [d[0] // n, d[0] % n])
+    assert not transposed.results[0].is_affine
+    for size in (1, 2, 5):
+        assert relation(transposed, runtime=[size]) == {
+            ((k,), divmod(k, size)) for k in range(4 * size)
+        }
+    assert parse_map(str(transposed)) == transposed
+
+
+def test_a_symbol_is_not_called_like_a_dimension() -> None:
+    d0 = variable("d0", 1, 9)
+    with pytest.raises(ValueError, match="d0 is the name of a dimension"):
+        IndexingMap.over((d0, 3), lambda d: d)
