@@ -1,93 +1,37 @@
 """Collectives: what a device gives depends on what other devices of its group hold.
 
-The maps here relate indices, not devices: an element of the result on one device needs elements at
-these indices on some device of its group.  Where the device's place in the group decides which
-index it is, the map has all of them and the grade "may".
-
 Source: XLA ``docs/operation_semantics.md``, "AllGather", "AllReduce", "AllToAll",
 "CollectiveBroadcast", "CollectivePermute", "RaggedAllToAll" and "ReduceScatter".
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
-from hlo.attributes import boolean, computation, int_list, integer, raw
+from hlo.attributes import boolean, computation, int_list
 from hlo.module import Instruction
 from hlo.op import HOLDS, Fault, attribute, constraint, declared, op
 from hlo.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.unify import Known, Unranked, may_be, may_divide, same_sizes
 from indexing.access import Path
-from indexing.leafwise import LeafwiseOp, Summaries
-from indexing.map import Grade, IndexingMap, dims, ranges
-from indexing.ops.structure import Barrier, Done
-from indexing.steps import Step, identity
-from simplifier.linear import Affine
-
-
-def modulo(start: Shape, end: Shape, along: int, grade: Grade = "exact") -> IndexingMap:
-    """The index within one device's part of dimension `along`.
-
-    >>> print(modulo(Shape("f32", (6,)), Shape("f32", (2,)), 0))
-    (d0) -> (d0 mod 2), domain: d0 in [0, 5]
-    """
-    d = dims(start)
-    return IndexingMap.of(d, _at(d, along, d[along] % end.dims[along]), grade=grade)
-
-
-def every_part(start: Shape, end: Shape, along: int, grade: Grade = "exact") -> IndexingMap:
-    """The same index in the part of each device along dimension `along`.
-
-    >>> print(every_part(Shape("f32", (2,)), Shape("f32", (6,)), 0))
-    (d0)[s0] -> (d0 + s0 * 2), domain: d0 in [0, 1], s0 in [0, 2]
-    """
-    d, size = dims(start), start.dims[along]
-    s = ranges(end.dims[along] // size)
-    return IndexingMap.of(d, _at(d, along, d[along] + s[0] * size), ranges=s, grade=grade)
-
-
-def _at(index: tuple[Affine, ...], along: int, value: Affine) -> list[Affine]:
-    return [value if k == along else at for k, at in enumerate(index)]
-
-
-class Collective(LeafwiseOp):
-    """An op on all devices of a group; operand k goes into result k, if there are several.
-
-    A kernel needs several devices, so there is none.
-    """
-
-    __slots__ = ()
-    least: ClassVar[int] = 1
-    takes_arrays: ClassVar[bool] = True
-    takes_partial: ClassVar[bool] = True
-
-    @abstractmethod
-    def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
-        """From the result's indices to the operand's, or, if not `backward`, the other way."""
-
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
-        number = output[0] if output else 0
-        out = dict(leaves(instruction.shape))[output]
-        operand = instruction.operands[number].shape
-        if isinstance(out, Shape) and isinstance(operand, Shape) and out.size:
-            found = self.index_map(out, operand, summaries.backward)
-            yield Step(number, (), output, (found,))
-
-
-def everything_steps(
-    instruction: Instruction, output: Path, summaries: Summaries
-) -> Iterator[Step]:
-    """An element of the result may need every element of every operand."""
-    out = dict(leaves(instruction.shape))[output]
-    for number, operand in enumerate(instruction.operands):
-        for path, leaf in leaves(operand.shape):
-            yield Step(number, path, output, summaries.everything(out, leaf))
-
-
-def _result(operands: tuple[AnyShape, ...]) -> AnyShape:
-    return operands[0] if len(operands) == 1 else TupleShape(operands)
+from indexing.devices.exchange import ANYWHERE, Exchange
+from indexing.leafwise import Summaries
+from indexing.map import IndexingMap, dims, ranges
+from indexing.ops.collective_bases import (
+    Collective,
+    Global,
+    Grouped,
+    Permuting,
+    Reducing,
+    every_part,
+    everything_steps,
+    modulo,
+    replaced_at,
+    result_of,
+)
+from indexing.ops.structure import Barrier
+from indexing.steps import Step
 
 
 def _parts_fault(
@@ -130,17 +74,13 @@ def _like_parts(
         "(f32[2], f32[3]) all-reduce(f32[2] p, f32[3] q), replica_groups={}, to_apply=add",
     ],
 )
-class AllReduce(Collective):
+class AllReduce(Reducing):
     """``out[i]``: the elements i of all devices of the group, reduced."""
 
     to_apply: str = attribute(computation)
-    replica_groups: str = attribute(raw, default="{}")
-    channel_id: int = attribute(integer, default=0)
-    use_global_device_ids: bool = attribute(boolean, default=False)
-    constrain_layout: bool = attribute(boolean, default=False)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return _result(operands)
+        return result_of(operands)
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
         return IndexingMap.identity(out)
@@ -161,8 +101,11 @@ class AllReduceStart(AllReduce):
 class CollectiveReduce(AllReduce):
     """``out[i]`` as of an all-reduce, but on one device of the group only."""
 
+    def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
+        return Exchange(grade="may")
+
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
-        return IndexingMap.identity(out).with_grade("may")
+        return Collective.index_map(self, out, operand, backward)
 
 
 @op("all-reduce-done", samples=["f32[2,3] all-reduce-done(f32[2,3] p)"])
@@ -177,19 +120,18 @@ class AllReduceDone(Barrier):
         "(f32[4,3], f32[10]) all-gather(f32[2,3] p, f32[5] q), dimensions={0}",
     ],
 )
-class AllGather(Collective):
+class AllGather(Global):
     """``out[.., i, ..] = operand[.., i mod n, ..]`` of the device at place ``i floordiv n``."""
 
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
-    replica_groups: str = attribute(raw, default="{}")
-    channel_id: int = attribute(integer, default=0)
-    use_global_device_ids: bool = attribute(boolean, default=False)
-    constrain_layout: bool = attribute(boolean, default=False)
 
     @constraint("C1", "results are the operands several times over along the one dimension")
     def has_parts(self, *operands: Shape) -> Fault:
         return _parts_fault(self.shape, operands, self.dimensions, gathers=True)
+
+    def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
+        return Exchange(along=self.dimensions[0], cuts_result=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return _like_parts(self.shape, operands, self.dimensions)
@@ -206,20 +148,19 @@ class AllGather(Collective):
         "to_apply=add"
     ],
 )
-class ReduceScatter(Collective):
+class ReduceScatter(Reducing):
     """The part of a reduction over all devices that belongs to this device's place."""
 
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)
-    replica_groups: str = attribute(raw, default="{}")
-    channel_id: int = attribute(integer, default=0)
-    use_global_device_ids: bool = attribute(boolean, default=False)
-    constrain_layout: bool = attribute(boolean, default=False)
 
     @constraint("C1", "operands are the results several times over along the one dimension")
     def has_parts(self, *operands: Shape) -> Fault:
         return _parts_fault(self.shape, operands, self.dimensions, gathers=False)
+
+    def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
+        return Exchange(along=self.dimensions[0], cuts_operand=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return _like_parts(self.shape, operands, self.dimensions)
@@ -238,7 +179,7 @@ class ReduceScatter(Collective):
         "(f32[2], f32[2]) all-to-all(f32[2] p, f32[2] q), replica_groups={{0,1}}",
     ],
 )
-class AllToAll(Collective):
+class AllToAll(Grouped):
     """Each device gives a part of its operand to each other one.
 
     Along `dimensions` an array is cut into one part for each device; without, there is an operand
@@ -246,8 +187,6 @@ class AllToAll(Collective):
     """
 
     dimensions: tuple[int, ...] = attribute(int_list, default=())
-    replica_groups: str = attribute(raw, default="{}")
-    channel_id: int = attribute(integer, default=0)
     constrain_layout: bool = attribute(boolean, default=False)
 
     @constraint("C1", "dimensions has at most one, which is the operand's")
@@ -264,6 +203,14 @@ class AllToAll(Collective):
                 return Fault(f"operand {number} is {shapes[0]}, operand 0 is {shapes[1]}", number)
         return HOLDS
 
+    def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
+        count = len(instruction.operands)
+        if not self.dimensions:
+            return Exchange(source=output[0], target=operand, width=count)
+        if count > 1:
+            return ANYWHERE
+        return Exchange(along=self.dimensions[0], cuts_result=True, cuts_operand=True)
+
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return operands[0] if self.dimensions else TupleShape(operands)
 
@@ -273,9 +220,11 @@ class AllToAll(Collective):
             return IndexingMap.of(d, d, grade="may")
         along = self.dimensions[0]
         s = ranges(out.dims[along])
-        return IndexingMap.of(d, _at(d, along, s[0]), ranges=s, grade="may")
+        return IndexingMap.of(d, replaced_at(d, along, s[0]), ranges=s, grade="may")
 
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+    def sized_steps(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[Step]:
         out = dict(leaves(instruction.shape))[output]
         if isinstance(out, Shape) and out.size:
             found = self.index_map(out, out, summaries.backward)
@@ -287,17 +236,16 @@ class AllToAll(Collective):
     "collective-broadcast",
     samples=["f32[2,3] collective-broadcast(f32[2,3] p), replica_groups={{1,0}}"],
 )
-class CollectiveBroadcast(Collective):
+class CollectiveBroadcast(Grouped):
     """``out[i] = operand[i]`` of the first device of the group; zeros on devices of no group."""
 
-    replica_groups: str = attribute(raw, default="{}")
-    channel_id: int = attribute(integer, default=0)
+    gives_zeros: ClassVar[bool] = True
+
+    def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
+        return Exchange(source=0)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return _result(operands)
-
-    def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
-        return IndexingMap.identity(out).with_grade("may")
+        return result_of(operands)
 
 
 @op(
@@ -307,7 +255,7 @@ class CollectiveBroadcast(Collective):
         "(f32[2], f32[3]) collective-permute(f32[2] p, f32[3] q), source_target_pairs={{0,1}}",
     ],
 )
-class CollectivePermute(Collective):
+class CollectivePermute(Permuting):
     """``out[i] = operand[i]`` of the device that sends to this one; zeros where none does.
 
     In the form that writes in place, operands are (inputs, outputs, starts of both): there any
@@ -316,22 +264,26 @@ class CollectivePermute(Collective):
 
     takes_arrays: ClassVar[bool] = False
     shape: AnyShape = declared(any_shape=True)
-    source_target_pairs: str = attribute(raw)
-    slice_sizes: str = attribute(raw, default="{}")
-    channel_id: int = attribute(integer, default=0)
+
+    def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
+        return Exchange() if is_whole(instruction) else ANYWHERE
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
-    def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
-        return IndexingMap.identity(out).with_grade("may")
-
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
-        operands = tuple([operand.shape for operand in instruction.operands])
-        if instruction.shape.compatible(_result(operands)):
-            yield from Collective.steps(self, instruction, output, summaries)
+    def sized_steps(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[Step]:
+        if is_whole(instruction):
+            yield from Collective.sized_steps(self, instruction, output, summaries)
         else:
             yield from everything_steps(instruction, output, summaries)
+
+
+def is_whole(instruction: Instruction) -> bool:
+    """The result is what the operands are: each goes as a whole into the result of its number."""
+    operands = tuple([operand.shape for operand in instruction.operands])
+    return instruction.shape.compatible(result_of(operands))
 
 
 @op(
@@ -341,14 +293,15 @@ class CollectivePermute(Collective):
         "replica_groups={{0,1}}"
     ],
 )
-class RaggedAllToAll(LeafwiseOp):
+class RaggedAllToAll(Grouped):
     """Rows of the first operand, as many as sizes say, written into the second one elsewhere."""
 
+    takes_arrays: ClassVar[bool] = False
     least: ClassVar[int] = 6
     most: ClassVar[int | None] = 6
-    takes_partial: ClassVar[bool] = True
-    replica_groups: str = attribute(raw, default="{}")
-    channel_id: int = attribute(integer, default=0)
+
+    def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
+        return Exchange(every=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return operands[1]
@@ -356,101 +309,7 @@ class RaggedAllToAll(LeafwiseOp):
     def infer_unranked(self, *operands: Known) -> Known:
         return operands[1]
 
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+    def sized_steps(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[Step]:
         yield from everything_steps(instruction, output, summaries)
-
-
-# ---------------------------------------------------------------- begun and done
-
-
-class Begun(LeafwiseOp):
-    """A collective that was started: ``(operands, results, ..)``."""
-
-    __slots__ = ()
-    takes_arrays: ClassVar[bool] = False
-    takes_partial: ClassVar[bool] = True
-    least: ClassVar[int] = 1
-    shape: TupleShape
-
-    @constraint("C1", "the result is a tuple (operands, results, ..)")
-    def has_results(self, *operands: AnyShape) -> Fault:
-        if isinstance(self.shape, TupleShape) and len(self.shape.elements) >= 2:
-            return HOLDS
-        return Fault(f"the result is {self.shape}")
-
-    @abstractmethod
-    def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
-        """As of the collective that is started."""
-
-    def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return self.shape
-
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
-        begun, results = self.shape.elements[0], self.shape.elements[1]
-        operands = _result(tuple([operand.shape for operand in instruction.operands]))
-        if output[0] > 1:
-            return
-        if not begun.compatible(operands) or len(leaves(results)) != len(instruction.operands):
-            yield from everything_steps(instruction, output, summaries)
-            return
-        number = output[1] if len(output) > 1 else 0
-        operand, out = instruction.operands[number].shape, dict(leaves(instruction.shape))[output]
-        if output[0] == 0:
-            yield Step(number, (), output, identity((instruction, output)))
-        elif isinstance(out, Shape) and isinstance(operand, Shape) and out.size:
-            yield Step(number, (), output, (self.index_map(out, operand, summaries.backward),))
-
-
-@op(
-    "all-gather-start",
-    samples=[
-        "(f32[2,3], f32[2,9]) all-gather-start(f32[2,3] p), replica_groups={{0,1,2}}, "
-        "dimensions={1}",
-        "((f32[2], s32[3]), (f32[4], s32[6])) all-gather-start(f32[2] p, s32[3] q), dimensions={0}",
-    ],
-)
-class AllGatherStart(Begun):
-    """Starts an all-gather."""
-
-    shape: TupleShape = declared(any_shape=True)
-    dimensions: tuple[int, ...] = attribute(int_list)
-    replica_groups: str = attribute(raw, default="{}")
-    channel_id: int = attribute(integer, default=0)
-    use_global_device_ids: bool = attribute(boolean, default=False)
-    constrain_layout: bool = attribute(boolean, default=False)
-
-    def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
-        along = self.dimensions[0]
-        return modulo(out, operand, along) if backward else every_part(operand, out, along)
-
-
-@op("all-gather-done", samples=["f32[2,9] all-gather-done((f32[2,3], f32[2,9]) p)"])
-class AllGatherDone(Done):
-    """The result of an all-gather that was started."""
-
-
-@op(
-    "collective-permute-start",
-    samples=[
-        "(f32[2,3], f32[2,3], u32[], u32[]) collective-permute-start(f32[2,3] p), "
-        "source_target_pairs={{0,1},{1,0}}"
-    ],
-)
-class CollectivePermuteStart(Begun):
-    """Starts a collective-permute."""
-
-    shape: TupleShape = declared(any_shape=True)
-    source_target_pairs: str = attribute(raw)
-    slice_sizes: str = attribute(raw, default="{}")
-    channel_id: int = attribute(integer, default=0)
-
-    def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
-        return IndexingMap.identity(out).with_grade("may")
-
-
-@op(
-    "collective-permute-done",
-    samples=["f32[2,3] collective-permute-done((f32[2,3], f32[2,3], u32[], u32[]) p)"],
-)
-class CollectivePermuteDone(Done):
-    """The result of a collective-permute that was started."""

@@ -4,6 +4,7 @@ Each device holds the indices of its own elements; a collective moves them, so t
 an index of a result says which index of an operand it came from.
 """
 
+# ruff: noqa: E501 - a row is a line
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -102,3 +103,32 @@ def test_results_that_are_no_whole_parts_are_refused() -> None:
     text = "ENTRY e { p = f32[2,3] parameter(0) ROOT g = f32[2,8] all-gather(p), dimensions={1} }"
     (error,) = hlo.verify(hlo.parse(text))
     assert "all-gather C1" in str(error)
+
+
+# fmt: off
+MALFORMED = [
+    # op                                                                     points at  says
+    ("all-reduce(p), replica_groups={{0,x}}, to_apply=add",                  "x",       "expected an integer"),
+    ("all-reduce(p), replica_groups=[2,3]<=[8], to_apply=add",               "[8]",     "these are 8 devices, the groups have 6"),
+    ("all-reduce(p), replica_groups=mesh['x'=8] {'y'}, to_apply=add",        "'y'",     "the axes are x"),
+    ("collective-permute(p), source_target_pairs={{0,1},{2}}",               "}",       "expected `,`"),
+    ("collective-broadcast(p), replica_groups={{0,1},{}}",                   "{}",      "there are 0"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("text, at, says", MALFORMED, ids=[row[0][:40] for row in MALFORMED])
+def test_malformed_groups_are_pointed_at(text: str, at: str, says: str) -> None:
+    module = hlo.parse(f"""
+        add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
+        ENTRY e {{ p = f32[2] parameter(0)  ROOT r = f32[2] {text} }}""")
+    (error,) = hlo.verify(module)
+    assert (error.span.text, error.label) == (at, says)
+
+
+@pytest.mark.parametrize("ask", [indexing.output_to_input, indexing.device_maps])
+def test_unknown_sizes_are_unknown(ask: Callable[[hlo.Instruction], indexing.Answer]) -> None:
+    text = "all-gather(p), dimensions={1}"
+    module = hlo.parse(f"ENTRY e {{ p = f32[?,2] parameter(0)  ROOT r = f32[?,4] {text} }}")
+    (why,) = ask(module.entry.root).unknown
+    assert str(why) == "all-gather `r`: f32[?,4] has a dimension of unknown size"

@@ -1,0 +1,180 @@
+"""What a collective moves: from which device, and from which part of its operand.
+
+In a group of n devices, an element goes from place p (the source) to place q (the target).  Where
+the result is cut along a dimension, its part p comes from place p; where the operand is cut, its
+part q goes to place q:
+
+| op | result | operand | from | to |
+|---|---|---|---|---|
+| all-reduce           | whole | whole | every place | every place |
+| all-gather           | cut   | whole | every place | every place |
+| reduce-scatter       | whole | cut   | every place | every place |
+| all-to-all           | cut   | cut   | every place | every place |
+| all-to-all of tuples | whole | whole | the result's number | the operand's number |
+| collective-broadcast | whole | whole | place 0     | every place |
+
+The same four facts read backward (`Exchange.maps` from the result) and forward (from the operand).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from hlo.shape import Shape
+from indexing.devices.devices import Devices
+from indexing.devices.groups import Group
+from indexing.devices.parts import Link, links
+from indexing.map import Grade, IndexingMap, dims
+from simplifier.constraints import Constraint
+from simplifier.linear import Affine, Variable, as_expr
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """How elements of one operand come into one result, within a group.
+
+    Attributes:
+        along: the dimension that is cut; None where none is.
+        cuts_result, cuts_operand: it is cut into a part for each source, for each target.
+        source, target: the only place that sends, that receives; None for all.
+        every: all that is known is the group: any element may be needed.
+        width: how many devices a group has to have; None where that is not said.
+        grade: "may" where not all who take part need what they are sent.
+    """
+
+    along: int | None = None
+    cuts_result: bool = False
+    cuts_operand: bool = False
+    source: int | None = None
+    target: int | None = None
+    every: bool = False
+    width: int | None = None
+    grade: Grade = "exact"
+
+    @property
+    def inverse(self) -> Exchange:
+        """The exchange that takes the elements back: source and target change places."""
+        return replace(
+            self,
+            cuts_result=self.cuts_operand,
+            cuts_operand=self.cuts_result,
+            source=self.target,
+            target=self.source,
+        )
+
+    def misfit(self, result: Shape, operand: Shape, rows: Rows) -> str:
+        """Why groups of these sizes cannot do it; empty if they can."""
+        widths = dict.fromkeys(len(row) for row, _ in rows.pairs)
+        for width in widths:
+            if self.width not in (None, width):
+                return f"there are {self.width} operands for groups of {width} devices"
+        if self.along is None:
+            return ""
+        if self.along >= min(result.rank, operand.rank):
+            return f"the operand has no dimension {self.along}"
+        sizes = [shape.dims[self.along] for shape in (result, operand)]
+        for width in widths:
+            if self.cuts_result and self.cuts_operand:
+                fits = sizes[0] % width == 0
+            else:
+                whole, part = sizes if self.cuts_result else reversed(sizes)
+                fits = whole == part * width
+            if not fits:
+                return (
+                    f"dimension {self.along} goes from {sizes[1]} elements to {sizes[0]}, which it "
+                    f"does not in groups of {width} devices"
+                )
+        return ""
+
+    def maps(
+        self, start: Shape, end: Shape, rows: Rows, devices: Devices
+    ) -> tuple[IndexingMap, ...]:
+        """From the result's elements (`start`) to the operand's (`end`), in disjoint pieces.
+
+        >>> rows = Rows.of([(0, 1), (2, 3)])
+        >>> gather = Exchange(along=0, cuts_result=True)
+        >>> whole, part = Shape("f32", (6,)), Shape("f32", (3,))
+        >>> (found,) = gather.maps(whole, part, rows, Devices(num_partitions=4))
+        >>> print(found.simplify())
+        (device, d0) -> ((device floordiv 2) * 2 + d0 floordiv 3, d0 mod 3),
+        domain: device in [0, 3], d0 in [0, 5]
+        """
+        needs_place = self.cuts_operand or self.target is not None
+        finds_place = self.cuts_result or self.source is not None
+        found = _links(rows, needs_place, finds_place)
+        made = [self._map(link, dims(start), end, devices.variable) for link in found]
+        return tuple([each for each in made if not each.is_known_empty])
+
+    def _map(
+        self, link: Link, d: tuple[Variable, ...], end: Shape, device: Variable
+    ) -> IndexingMap:
+        row, place, constraints = link.start.position(device)
+        index: list[Affine] = list(d)
+        free: list[Variable] = []
+        other: Affine
+        if self.target is not None:
+            constraints = (*constraints, Constraint(place, self.target, self.target))
+        if self.cuts_result:
+            assert self.along is not None
+            cut = d[self.along]
+            size = (cut.upper + 1) // link.width
+            other, index[self.along] = cut // size, cut % size
+        elif self.source is not None:
+            other = self.source
+        else:
+            other = Variable("s0", link.end.first, link.end.first + link.end.width - 1)
+            free.append(other)
+        if self.cuts_operand:
+            assert self.along is not None
+            size = end.dims[self.along] // link.width
+            index[self.along] = index[self.along] + place * size
+        if self.every:
+            wanted = [Variable(f"s{k}", 0, size - 1) for k, size in enumerate(end.dims, len(free))]
+            free += wanted
+            index = list(wanted)
+        bounds = link.end.first, link.end.first + link.end.width - 1
+        every = (*constraints, Constraint(as_expr(other), *bounds))
+        return IndexingMap.of(
+            (device, *d),
+            [link.end.device(row, other), *index],
+            ranges=free,
+            constraints=[c for c in every if not c.is_true],
+            grade="may" if self.every else self.grade,
+        )
+
+
+class Rows(NamedTuple):
+    """The devices that take part: for each group its targets and its sources, in order of place."""
+
+    pairs: tuple[tuple[Group, Group], ...]
+
+    @classmethod
+    def of(cls, groups: Sequence[Group]) -> Rows:
+        """Groups whose devices all send and receive."""
+        return cls(tuple([(group, group) for group in groups]))
+
+    @property
+    def inverse(self) -> Rows:
+        """Targets for sources and sources for targets."""
+        return Rows(tuple([(source, target) for target, source in self.pairs]))
+
+
+@lru_cache(maxsize=1 << 8)
+def _links(rows: Rows, start_ordered: bool, end_ordered: bool) -> tuple[Link, ...]:
+    """The fewest formulas; the order within a group counts only where it is said to."""
+    tried = [tuple(links(rows.pairs))]
+    if not (start_ordered and end_ordered):
+        either = [(_row(start, start_ordered), _row(end, end_ordered)) for start, end in rows.pairs]
+        tried.insert(0, tuple(links(either)))
+    return min(tried, key=len)
+
+
+def _row(row: Group, ordered: bool) -> Group:
+    return row if ordered else tuple(sorted(row))
+
+
+ANYWHERE: Final = Exchange(every=True)
+"""Any element of any device may be needed, whatever the groups are."""

@@ -1,0 +1,132 @@
+"""Collectives that begin beside other work and are waited for: ``all-gather-start`` and the like.
+
+Source: XLA ``docs/async_ops.md`` and ``docs/operation_semantics.md``, "AllGather",
+"CollectivePermute".
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import ClassVar
+
+from hlo.attributes import int_list
+from hlo.module import Instruction
+from hlo.op import HOLDS, Fault, attribute, constraint, declared, op
+from hlo.shape import AnyShape, Shape, TupleShape, leaves
+from indexing.access import Path
+from indexing.devices.exchange import ANYWHERE, Exchange
+from indexing.leafwise import Summaries
+from indexing.map import IndexingMap
+from indexing.ops.collective_bases import (
+    Collective,
+    Global,
+    Permuting,
+    every_part,
+    everything_steps,
+    modulo,
+    result_of,
+)
+from indexing.ops.structure import Done
+from indexing.steps import Step, identity
+
+
+class Begun(Collective):
+    """A collective that was started: ``(operands, results, ..)``."""
+
+    __slots__ = ()
+    takes_arrays: ClassVar[bool] = False
+    shape: TupleShape
+
+    @constraint("C1", "the result is a tuple (operands, results, ..)")
+    def has_results(self, *operands: AnyShape) -> Fault:
+        if isinstance(self.shape, TupleShape) and len(self.shape.elements) >= 2:
+            return HOLDS
+        return Fault(f"the result is {self.shape}")
+
+    @property
+    @abstractmethod
+    def moves(self) -> Exchange:
+        """What comes of the operands into the results, as of the collective that is started."""
+
+    def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange | None:
+        if not self._is_whole(instruction):
+            return ANYWHERE
+        return self.moves if output[0] else None
+
+    def infer_shape(self, *operands: AnyShape) -> AnyShape:
+        return self.shape
+
+    def sized_steps(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[Step]:
+        if output[0] > 1:
+            return
+        if not self._is_whole(instruction):
+            yield from everything_steps(instruction, output, summaries)
+            return
+        number = output[1] if len(output) > 1 else 0
+        operand, out = instruction.operands[number].shape, dict(leaves(instruction.shape))[output]
+        if output[0] == 0:
+            yield Step(number, (), output, identity((instruction, output)))
+        elif isinstance(out, Shape) and isinstance(operand, Shape) and out.size:
+            yield Step(number, (), output, (self.index_map(out, operand, summaries.backward),))
+
+    def _is_whole(self, instruction: Instruction) -> bool:
+        """There is a result for each operand, not a place in another array."""
+        operands = tuple([operand.shape for operand in instruction.operands])
+        begun, results = self.shape.elements[0], self.shape.elements[1]
+        return begun.compatible(result_of(operands)) and len(leaves(results)) == len(operands)
+
+
+@op(
+    "all-gather-start",
+    samples=[
+        "(f32[2,3], f32[2,9]) all-gather-start(f32[2,3] p), replica_groups={{0,1,2}}, "
+        "dimensions={1}",
+        "((f32[2], s32[3]), (f32[4], s32[6])) all-gather-start(f32[2] p, s32[3] q), dimensions={0}",
+    ],
+)
+class AllGatherStart(Begun, Global):
+    """Starts an all-gather."""
+
+    shape: TupleShape = declared(any_shape=True)
+    dimensions: tuple[int, ...] = attribute(int_list)
+
+    @property
+    def moves(self) -> Exchange:
+        return Exchange(along=self.dimensions[0], cuts_result=True)
+
+    def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
+        along = self.dimensions[0]
+        return modulo(out, operand, along) if backward else every_part(operand, out, along)
+
+
+@op("all-gather-done", samples=["f32[2,9] all-gather-done((f32[2,3], f32[2,9]) p)"])
+class AllGatherDone(Done):
+    """The result of an all-gather that was started."""
+
+
+@op(
+    "collective-permute-start",
+    samples=[
+        "(f32[2,3], f32[2,3], u32[], u32[]) collective-permute-start(f32[2,3] p), "
+        "source_target_pairs={{0,1},{1,0}}"
+    ],
+)
+class CollectivePermuteStart(Begun, Permuting):
+    """Starts a collective-permute."""
+
+    shape: TupleShape = declared(any_shape=True)
+
+    @property
+    def moves(self) -> Exchange:
+        return Exchange()
+
+
+@op(
+    "collective-permute-done",
+    samples=["f32[2,3] collective-permute-done((f32[2,3], f32[2,3], u32[], u32[]) p)"],
+)
+class CollectivePermuteDone(Done):
+    """The result of a collective-permute that was started."""
