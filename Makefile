@@ -6,7 +6,7 @@
 #   make check    formatting, lint, strict types
 #   make format   repair formatting and what lint can repair
 #   make docs     write the pages that are generated
-#   make bench    time and memory of parsing and of all maps (BENCH_FILES=... for other modules)
+#   make bench    time and memory of parsing, of all maps and of simplification (BENCH_FILES=... for other modules)
 #   make clean    remove $(VENV) and every cache
 
 VENV ?= .venv
@@ -48,6 +48,9 @@ docs: $(VENV)/.runs
 bench: $(VENV)/.develops
 	$(BIN)/python -m benchmarks.parse $(BENCH_FILES)
 	$(BIN)/python -m benchmarks.maps $(BENCH_FILES)
+	$(BIN)/python -m benchmarks.layers
+	$(BIN)/python -m benchmarks.simplify
+	$(BIN)/python -m benchmarks.execute $(BENCH_FILES)
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

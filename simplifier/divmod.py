@@ -16,7 +16,7 @@ bounds than ``x − m·floor(x / m)`` term by term, and then with the mods relea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import gcd
 from typing import Final, TypeAlias
 
@@ -24,7 +24,7 @@ from simplifier import trace
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.interval import Interval
 from simplifier.linear import Atom, Expr, Floor, Variable, added, alone, constant, gather
-from simplifier.mods import Mod, split
+from simplifier.mods import Mod, Split, split, split_finest
 from simplifier.trace import Law
 
 
@@ -108,8 +108,7 @@ def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
         return None, constant(expr.constant // divisor)
     floors = [atom for atom in parts if atom.__class__ is Floor]
     if floors:
-        mods, rest = split(expr, divisor)
-        if mods:
+        for mods, rest in _splits(expr, divisor):
             pieces = _atoms(rest.parts, facts) | {_mod(m, facts): m.coefficient for m in mods}
             division = Division(pieces, rest.constant, divisor, facts)
             found = division.by_intervals()
@@ -130,6 +129,16 @@ def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
     if found is not None:
         return Law.MERGED, found
     return law, division.quotient_and(_new_floor(remainder, divisor))
+
+
+def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
+    """Ways to keep mods of `expr` whole, the likelier first."""
+    first = split(expr, divisor)
+    if first.mods:
+        yield first
+    finest = split_finest(expr)
+    if finest.mods and finest != first:
+        yield finest
 
 
 def _atoms(parts: dict[Atom, int], facts: Facts) -> dict[Piece, int]:

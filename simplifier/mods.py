@@ -6,7 +6,7 @@ cannot see) and so do the laws of division and the printer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import gcd
 from typing import NamedTuple
 
@@ -48,21 +48,53 @@ def split(expr: Expr, divisor: int = 0) -> Split:
     return expr.split_memo
 
 
+def split_finest(expr: Expr) -> Split:
+    """``expr = Σ mods + rest`` with every mod whose dividend is there, the finest first.
+
+    What that leaves on the floors does not matter: there may be less to bound all the same.
+    """
+    floors = sorted(_floors(expr), key=lambda floor: (floor.divisor, floor.key))
+
+    def mod_of(floor: Floor, left: dict[Atom, int]) -> tuple[Mod, int] | None:
+        for dividend, modulus in reversed([*_same_numerator(floor, left, floors)]):
+            coefficient = _multiple(dividend, left)
+            if coefficient:
+                remaining = left[floor] + coefficient * modulus
+                return Mod(coefficient, dividend, modulus, floor), remaining
+        return None
+
+    return _collected(expr, floors, mod_of)
+
+
 def _split(expr: Expr, divisor: int) -> Split:
-    floors = [atom for atom in expr.parts if atom.__class__ is Floor]
-    if not floors or len(expr.parts) < 2:
-        return Split((), expr)
-    left = expr.parts.copy()
+    floors = _floors(expr)
     if len(floors) > 1:
         floors.sort(key=_coarsest_first)
         if divisor:  # those that leave the division anyway shall not take from the others
-            floors.sort(key=lambda floor: left[floor] % divisor == 0)
+            floors.sort(key=lambda floor: expr.parts[floor] % divisor == 0)
+    return _collected(expr, floors, lambda floor, left: _mod_of(floor, left, floors, divisor))
+
+
+def _floors(expr: Expr) -> list[Floor]:
+    """The floors that may be part of a mod in `expr`."""
+    if len(expr.parts) < 2:
+        return []
+    return [atom for atom in expr.parts if isinstance(atom, Floor)]
+
+
+def _collected(
+    expr: Expr,
+    floors: list[Floor],
+    mod_of: Callable[[Floor, dict[Atom, int]], tuple[Mod, int] | None],
+) -> Split:
+    """The mods that `mod_of` finds, floor by floor, in what the ones before left."""
+    if not floors:
+        return Split((), expr)
+    left = expr.parts.copy()
     constant = expr.constant
     mods: list[Mod] = []
     for floor in floors:
-        if floor not in left:
-            continue
-        found = _mod_of(floor, left, floors, divisor)
+        found = mod_of(floor, left) if floor in left else None
         if found is None:
             continue
         mod, remaining = found

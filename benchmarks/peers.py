@@ -1,0 +1,344 @@
+"""Systems that simplify index expressions, each behind the same three calls.
+
+A peer builds the maps of a `benchmarks.chains.Chain` with its own expressions, composes them, and
+simplifies after each composition.  `available` imports those that are installed; the others come
+with the reason why they are left out.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from importlib import import_module
+from itertools import count
+from typing import Any, Final
+
+import numpy as np
+
+from benchmarks.chains import Chain, Index, Step
+from indexing import Constraint, IndexingMap
+from simplifier import Floor, Variable, as_expr
+
+_DIVISIONS: Final = re.compile(r"\b(?:floordiv|ceildiv|mod)\b")
+
+
+class Peer:
+    """A system to compare with; `renew` makes it forget what it has computed."""
+
+    name: str
+
+    def renew(self) -> None:
+        """The next problem is solved cold."""
+
+    def solve(self, chain: Chain) -> Any:
+        """The chain, constructed, composed and simplified."""
+        raise NotImplementedError
+
+    def nodes(self, solved: Any) -> int:
+        """How many floor divisions and mods are left, those in a shared part counted each time."""
+        raise NotImplementedError
+
+
+# ---------------------------------------------------------------- this project
+
+
+class Ours(Peer):
+    """`IndexingMap`: domains and constraints included, which the others mostly do not have."""
+
+    name = "this project"
+    _runs = count()
+
+    def __init__(self) -> None:
+        self.renew()
+
+    def renew(self) -> None:
+        """Names that were never used: nothing that is remembered can match."""
+        self.prefix = f"d{next(self._runs)}_"
+
+    def solve(self, chain: Chain) -> Any:
+        return step_by_step(chain, self.prefix).results
+
+    def nodes(self, solved: Any) -> int:
+        return sum(len(_DIVISIONS.findall(str(as_expr(result)))) for result in solved)
+
+
+class OurExpressions(Ours):
+    """The expressions alone, instantiated on each other without maps and domains."""
+
+    name = "this project, expressions"
+
+    def solve(self, chain: Chain) -> Any:
+        return written_out(chain, self.prefix)[1]
+
+
+def map_of(step: Step, prefix: str = "d") -> IndexingMap:
+    """One step as a map, not simplified."""
+    dims = [Variable(f"{prefix}{k}", *bounds) for k, bounds in enumerate(step.bounds)]
+    conditions = [
+        Constraint(as_expr(c.formula(dims, operator.floordiv)), c.lower, c.upper)
+        for c in step.conditions
+    ]
+    return IndexingMap.of(dims, step.formula(dims, operator.floordiv), constraints=conditions)
+
+
+def step_by_step(chain: Chain, prefix: str = "d") -> IndexingMap:
+    """Composed from the consumer on, and simplified after each step."""
+    found = map_of(chain.steps[0], prefix).simplify()
+    for step in chain.steps[1:]:
+        found = found.then(map_of(step, prefix)).simplify()
+    return found
+
+
+def at_the_end(chain: Chain, prefix: str = "d") -> IndexingMap:
+    """Composed without simplifying, and simplified once."""
+    found = map_of(chain.steps[0], prefix)
+    for step in chain.steps[1:]:
+        found = found.then(map_of(step, prefix))
+    return found.simplify()
+
+
+def from_the_right(chain: Chain, prefix: str = "d") -> IndexingMap:
+    """Composed from the producer on, and simplified after each step."""
+    found = map_of(chain.steps[-1], prefix).simplify()
+    for step in chain.steps[-2::-1]:
+        found = map_of(step, prefix).then(found).simplify()
+    return found
+
+
+def in_one_go(chain: Chain, prefix: str = "d") -> IndexingMap:
+    """The formulas written out over the first variables, without maps in between."""
+    dims, results, conditions = written_out(chain, prefix)
+    return IndexingMap.of(dims, results, constraints=conditions).simplify()
+
+
+def written_out(
+    chain: Chain, prefix: str = "d"
+) -> tuple[list[Variable], Sequence[Any], list[Constraint]]:
+    """The variables of the chain, with results and conditions as expressions of them."""
+    dims = [Variable(f"{prefix}{k}", *bounds) for k, bounds in enumerate(chain.bounds)]
+    index: Sequence[Any] = dims
+    conditions = []
+    for step in chain.steps:
+        for c in step.conditions:
+            value = as_expr(c.formula(index, operator.floordiv))
+            conditions.append(Constraint(value, c.lower, c.upper))
+        index = step.formula(index, operator.floordiv)
+    return dims, index, conditions
+
+
+ORDERS: Final = {
+    "step by step": step_by_step,
+    "once at the end": at_the_end,
+    "from the right": from_the_right,
+    "in one go": in_one_go,
+}
+
+
+def holds_at(found: IndexingMap, chain: Chain, points: Sequence[np.ndarray]) -> bool:
+    """At each of `points` of the chain's domain, `found` has the chain's values."""
+    at = dict(zip(found.dims, points, strict=True))
+    wanted = chain.values(points)
+    inside = [
+        (values(c.expr, at) >= c.lower) & (values(c.expr, at) <= c.upper) for c in found.constraints
+    ]
+    inside += [(at[d] >= d.lower) & (at[d] <= d.upper) for d in found.dims]
+    same = [values(r, at) == w for r, w in zip(found.results, wanted, strict=True)]
+    shape = np.shape(points[0])
+    return all(np.all(np.broadcast_to(claim, shape)) for claim in [*inside, *same])
+
+
+def values(expr: Any, at: dict[Variable, np.ndarray]) -> np.ndarray:
+    """What `expr` is at many points, by NumPy's own floor division."""
+    total = np.asarray(expr.constant)
+    for atom, coefficient in expr.terms:
+        if isinstance(atom, Variable):
+            total = total + coefficient * at[atom]
+        else:
+            assert isinstance(atom, Floor), f"{atom} is no affine atom"
+            total = total + coefficient * (values(atom.numerator, at) // atom.divisor)
+    return total
+
+
+# ---------------------------------------------------------------- the others
+
+
+class Mlir(Peer):
+    """MLIR's affine maps through jaxlib's bindings: they have no bounds, and no domain."""
+
+    name = "MLIR"
+
+    def __init__(self) -> None:
+        self.ir = import_module("jaxlib.mlir.ir")
+        self.renew()
+
+    def renew(self) -> None:
+        self.context = self.ir.Context()
+
+    def solve(self, chain: Chain) -> Any:
+        expr, affine_map = self.ir.AffineExpr, self.ir.AffineMap
+        rank = len(chain.bounds)
+        found: Any = None
+        with self.context:
+            for step in chain.steps:
+                dims = [expr.get_dim(k) for k in range(len(step.bounds))]
+                results = step.formula(dims, expr.get_floor_div)
+                if found is not None:
+                    results = [result.compose(found) for result in results]
+                simple = [expr.simplify_affine_expr(result, rank, 0) for result in results]
+                found = affine_map.get(rank, 0, simple)
+        return found
+
+    def nodes(self, solved: Any) -> int:
+        return len(_DIVISIONS.findall(str(solved)))
+
+
+class Isl(Peer):
+    """isl's maps: exact sets, the results by their pieces, simplified on the domain."""
+
+    name = "isl"
+
+    def __init__(self) -> None:
+        self.isl = import_module("islpy")
+        self.renew()
+
+    def renew(self) -> None:
+        self.context = self.isl.Context()
+        self.context.set_max_operations(5_000_000)
+
+    def solve(self, chain: Chain) -> Any:
+        found: Any = None
+        for k, step in enumerate(chain.steps):
+            one = self._map(step, boxed=k == 0)
+            found = one if found is None else found.apply_range(one)
+        return found.coalesce().as_pw_multi_aff().coalesce().gist(found.domain())
+
+    def _map(self, step: Step, boxed: bool) -> Any:
+        isl = self.isl
+        kind, rank = isl.dim_type.set, len(step.bounds)
+        space = isl.LocalSpace.from_space(isl.Space.set_alloc(self.context, 0, rank))
+        zero = isl.Aff.zero_on_domain(space)
+        dims = [isl.Aff.var_on_domain(space, kind, k) for k in range(rank)]
+        limits = [(d, *bounds) for d, bounds in zip(dims, step.bounds, strict=True) if boxed]
+        limits += [(c.formula(dims, operator.floordiv), c.lower, c.upper) for c in step.conditions]
+        domain = isl.Set.universe(zero.get_domain_space())
+        for value, lower, upper in limits:
+            domain = domain & value.ge_set(zero + lower) & value.le_set(zero + upper)
+        results = step.formula(dims, operator.floordiv)
+        whole = isl.MultiAff.zero(isl.Space.alloc(self.context, 0, rank, len(results)))
+        for k, result in enumerate(results):
+            whole = whole.set_aff(k, result)
+        return isl.Map.from_multi_aff(whole).intersect_domain(domain)
+
+    def nodes(self, solved: Any) -> int:
+        """All pieces together; an exact division is a division too."""
+        affs: list[Any] = []
+        solved.foreach_piece(
+            lambda _, function: affs.extend(
+                function.get_at(k) for k in range(function.dim(self.isl.dim_type.out))
+            )
+        )
+        texts = [str(aff).split("->")[-1] for aff in affs]
+        return sum(text.count(")/") + text.count(" mod ") for text in texts)
+
+
+class Sympy(Peer):
+    """sympy's ``floor`` and ``Mod`` of integer symbols, as they simplify themselves."""
+
+    name = "sympy"
+
+    def __init__(self) -> None:
+        self.sympy = import_module("sympy")
+
+    def renew(self) -> None:
+        import_module("sympy.core.cache").clear_cache()
+
+    def solve(self, chain: Chain) -> Sequence[Any]:
+        sympy = self.sympy
+        index: Index = [
+            sympy.Symbol(f"d{k}", integer=True, nonnegative=True) for k in range(len(chain.bounds))
+        ]
+        for step in chain.steps:
+            index = step.formula(index, lambda a, b: sympy.floor(a / b))
+        return index
+
+    def nodes(self, solved: Sequence[Any]) -> int:
+        kinds = (self.sympy.floor, self.sympy.Mod)
+        every = (node for e in solved for node in self.sympy.preorder_traversal(e))
+        return sum(isinstance(node, kinds) for node in every)
+
+
+class Tvm(Peer):
+    """TVM's analyzer: the shorter of its two simplifications."""
+
+    name = "TVM"
+
+    def __init__(self) -> None:
+        tvm = import_module("tvm")
+        self.range, self.tir = tvm.ir.Range, import_module("tvm.tirx")
+        self.analyzer = import_module("tvm.sym").Analyzer
+
+    def solve(self, chain: Chain) -> Sequence[Any]:
+        tir, analyzer = self.tir, self.analyzer()
+        index: Any = [tir.Var(f"d{k}", "int64") for k in range(len(chain.bounds))]
+        for d, (lower, upper) in zip(index, chain.bounds, strict=True):
+            first, size = tir.IntImm("int64", lower), tir.IntImm("int64", upper - lower + 1)
+            analyzer.bind(d, self.range.from_min_extent(first, size))
+        with ExitStack() as known:
+            for step in chain.steps:
+                for c in step.conditions:
+                    value = c.formula(index, tir.floordiv)
+                    inside = tir.all(value >= c.lower, value <= c.upper)
+                    known.enter_context(analyzer.constraint_scope(inside))
+                index = [
+                    min(analyzer.simplify(e), analyzer.canonical_simplify(e), key=self._tree)
+                    for e in step.formula(index, tir.floordiv)
+                ]
+        return list(index)
+
+    def nodes(self, solved: Sequence[Any]) -> int:
+        return sum(map(self._tree, solved))
+
+    def _tree(self, expr: Any) -> int:
+        parts = [getattr(expr, name) for name in ("a", "b", "value") if hasattr(expr, name)]
+        own = isinstance(expr, (self.tir.FloorDiv, self.tir.FloorMod))
+        return own + sum(map(self._tree, parts))
+
+
+class Tinygrad(Peer):
+    """tinygrad's symbolic rewriting of bounded variables."""
+
+    name = "tinygrad"
+
+    def __init__(self) -> None:
+        ops = import_module("tinygrad.uop.ops")
+        self.variable, self.divisions = ops.UOp.variable, (ops.Ops.FLOORDIV, ops.Ops.FLOORMOD)
+
+    def solve(self, chain: Chain) -> Sequence[Any]:
+        index: Index = [self.variable(f"d{k}", *b) for k, b in enumerate(chain.bounds)]
+        for step in chain.steps:
+            index = [e.simplify() for e in step.formula(index, operator.floordiv)]
+        return index
+
+    def nodes(self, solved: Sequence[Any]) -> int:
+        trees: dict[Any, int] = {}
+
+        def tree(node: Any) -> int:
+            if node not in trees:
+                trees[node] = (node.op in self.divisions) + sum(map(tree, node.src))
+            return trees[node]
+
+        return sum(map(tree, solved))
+
+
+PEERS: Final[tuple[Callable[[], Peer], ...]] = (Mlir, Isl, Sympy, Tvm, Tinygrad)
+
+
+def available() -> Iterator[Peer | str]:
+    """Each peer that is installed; for the others, why they are left out."""
+    for make in PEERS:
+        try:
+            yield make()
+        except (ImportError, AttributeError) as error:
+            yield f"{make.name} is left out: {error}"  # type: ignore[attr-defined]  # a class

@@ -1,0 +1,261 @@
+"""How much simplification leaves: bounds from mathematics, not from what it gives today.
+
+Chains of maps come from `benchmarks.problems`.  Every result is checked against NumPy at many
+points; how many floor divisions and mods may be left is derived in each test.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from math import prod
+from operator import methodcaller
+from random import Random
+
+import numpy as np
+import pytest
+
+from benchmarks.chains import Chain, Step, Tensor, box, position, strides, tiled_shapes
+from benchmarks.peers import ORDERS, Isl, holds_at, step_by_step
+from benchmarks.problems import NAMED, random_chain, random_launch, random_layout
+from indexing import IndexingMap
+from simplifier import Expr
+
+EVERY_NAMED = [problem for problems in NAMED.values() for problem in problems]
+RANDOM = [
+    *[random_chain(seed) for seed in range(1000, 1120)],
+    *[random_chain(seed, windows=True) for seed in range(1000, 1040)],
+    *[random_launch(seed) for seed in range(1000, 1040)],
+    *[random_layout(seed) for seed in range(1000, 1040)],
+]
+
+_DIVISION = re.compile(r"\b(?:floordiv|mod)\b")
+
+
+def divisions(exprs: Iterable[Expr]) -> int:
+    """How many floor divisions and mods the texts of `exprs` have."""
+    return sum(len(_DIVISION.findall(str(expr))) for expr in exprs)
+
+
+def by_name(problems: Iterable[Chain]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("problem", problems, ids=lambda p: p.name)
+
+
+# ---------------------------------------------------------------- meaning
+
+
+@by_name([*EVERY_NAMED, *RANDOM])
+def test_every_order_of_composition_has_the_values_that_numpy_computes(problem: Chain) -> None:
+    points = problem.points(2000)
+    for order, compose in ORDERS.items():
+        assert holds_at(compose(problem), problem, points), order
+
+
+# ---------------------------------------------------------------- nothing may be left
+
+
+def is_known_to_be(found: IndexingMap, problem: Chain) -> bool:
+    assert problem.wanted
+    return list(found.results) == [d.as_expr() for d in problem.wanted(found.dims)]
+
+
+@by_name([p for p in EVERY_NAMED if p.wanted])
+def test_what_comes_back_to_the_beginning_is_the_identity(problem: Chain) -> None:
+    for order, compose in ORDERS.items():
+        assert is_known_to_be(compose(problem), problem), order
+
+
+def there_and_back(seed: int) -> Chain:
+    """Reshapes, transposes and reverses, and then what undoes each of them, the last one first."""
+    random = Random(f"there and back {seed}")
+    factors = random.choice([[2, 2, 3, 5], [7, 3, 2], [2] * 6, [5, 7, 11], [4, 9, 25]])
+    tensor = Tensor(regrouped(random, factors))
+    undo: list[Callable[[Tensor], Tensor]] = []
+    for _ in range(random.randint(1, 3)):
+        shape, dims = tensor.shape, range(len(tensor.shape))
+        match random.choice(["reshape", "transpose", "reverse"]):
+            case "reshape":
+                undo.append(methodcaller("reshape", *shape))
+                tensor = tensor.reshape(*regrouped(random, factors))
+            case "transpose":
+                order = random.sample(dims, len(dims))
+                back = [order.index(k) for k in dims]
+                undo.append(methodcaller("transpose", *back))
+                tensor = tensor.transpose(*order)
+            case _:
+                turned = [k for k in dims if random.random() < 0.5]
+                undo.append(methodcaller("reverse", *turned))
+                tensor = tensor.reverse(*turned)
+    for action in reversed(undo):
+        tensor = action(tensor)
+    return tensor.chain(f"there and back {seed}", lambda d: [*d])
+
+
+def regrouped(random: Random, factors: list[int]) -> tuple[int, ...]:
+    shape = [1] * random.randint(1, 4)
+    for factor in factors:
+        shape[random.randrange(len(shape))] *= factor
+    return tuple(shape)
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_operations_that_are_undone_leave_the_identity(seed: int) -> None:
+    problem = there_and_back(seed)
+    found = step_by_step(problem)
+    dims = [d.as_expr() for d in found.dims]
+    assert list(found.results) == dims, problem
+    assert not found.constraints
+
+
+def affine(points: list[np.ndarray], values: np.ndarray) -> bool:
+    """One affine function has these values at all points."""
+    rows = np.stack([*points, np.ones_like(points[0])], axis=1)
+    best, *_ = np.linalg.lstsq(rows.astype(float), values.astype(float), rcond=None)
+    return bool(np.array_equal(rows @ np.round(best).astype(np.int64), values))
+
+
+WHOLE = 20_000  # points: boxes up to this size are tried whole
+
+
+@by_name([p for p in RANDOM if prod(high + 1 for _, high in p.bounds) <= WHOLE])
+def test_a_result_that_is_affine_on_the_domain_has_no_division(problem: Chain) -> None:
+    """Enumeration tells which results are affine where the map is defined."""
+    points = problem.points(WHOLE)
+    if not points[0].size:
+        return
+    found = step_by_step(problem)
+    for result, values in zip(found.results, problem.values(points), strict=True):
+        if affine(points, values):
+            assert not divisions([result]), f"{result} is affine in {found}"
+
+
+# ---------------------------------------------------------------- no more than the cuts demand
+
+
+def unaligned_ends(new: tuple[int, ...], old: tuple[int, ...]) -> int:
+    """How many ends of `old`'s dimensions are no ends of a dimension of `new`.
+
+    Dimension k of `old` is ``(p floordiv s) mod n`` of the position p.  If s is a stride of `new`,
+    p is a multiple of s and something smaller than s, so that the floordiv leaves no trace; if n·s
+    is, the mod drops whole dimensions.  Else each of them takes one division.
+    """
+    cuts = {*strides(new), prod(new)}
+    ends = [(s, s * n) for n, s in zip(old, strides(old), strict=True) if n > 1]
+    return sum(end not in cuts for both in ends for end in both)
+
+
+# fmt: off
+CUTS = [
+    # index of            read from           divisions
+    ((6, 35),             (6, 5, 7),          2),         # d1 floordiv 7, d1 mod 7
+    ((6, 5, 7),           (6, 35),            0),
+    ((6, 35),             (2, 3, 35),         2),
+    ((6, 35),             (2, 15, 7),         4),         # 105 and 7 are no strides of (6, 35)
+    ((4, 1, 9),           (2, 2, 3, 3),       4),
+    ((210,),              (2, 3, 5, 7),       6),
+    ((2, 3, 5, 7),        (210,),             0),
+    ((5, 7),              (7, 5),             2),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("new, old, most", CUTS)
+def test_the_number_of_unaligned_ends(
+    new: tuple[int, ...], old: tuple[int, ...], most: int
+) -> None:
+    assert unaligned_ends(new, old) == most
+
+
+def regroupings() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    random = Random("regroupings")
+    pools = [[2, 3, 5, 7], [2, 2, 2, 2, 2], [3, 4, 5], [11, 13, 2], [6, 10, 15]]
+    factors = [random.choice(pools) for _ in range(60)]
+    return [
+        (regrouped(random, random.sample(f, len(f))), regrouped(random, random.sample(f, len(f))))
+        for f in factors
+    ]
+
+
+@pytest.mark.parametrize("new, old", [*[row[:2] for row in CUTS], *regroupings()])
+def test_a_reshape_needs_a_division_for_each_unaligned_end(
+    new: tuple[int, ...], old: tuple[int, ...]
+) -> None:
+    for mod_first in (False, True):
+        found = step_by_step(Tensor(old).reshape(*new, mod_first=mod_first).chain("reshape"))
+        assert divisions(found.results) <= unaligned_ends(new, old), str(found)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_a_grid_that_fits_is_a_reshape(seed: int) -> None:
+    """(iteration, block, thread, element) in row-major order is an index of the same tensor."""
+    random = Random(f"grid {seed}")
+    threads, unroll, loops = (
+        random.choice([32, 96]),
+        random.choice([1, 2, 4]),
+        random.choice([1, 2]),
+    )
+    blocks = random.choice([4, 6, 15])
+    factors = [*[2] * 5, threads // 32, unroll, loops, blocks]
+    shape = regrouped(random, factors)
+    found = step_by_step(Tensor(shape).launched(threads, unroll, loops).chain("grid"))
+    assert not found.constraints
+    assert divisions(found.results) <= unaligned_ends((loops, blocks, threads, unroll), shape)
+
+
+@pytest.mark.parametrize(
+    "shape, tiles",
+    [
+        ((16, 256), ((8, 128),)),
+        ((16, 384), ((8, 128), (2, 1))),
+        ((3, 24, 256), ((8, 128), (4, 1))),
+        ((16, 16), ((8, 8), (2, 2))),
+        ((9, 10), ((3, 5),)),
+        ((8, 128), ((8, 128),)),
+    ],
+)
+def test_a_position_in_tiles_takes_one_division_for_each_tiled_dimension(
+    shape: tuple[int, ...], tiles: tuple[tuple[int, ...], ...]
+) -> None:
+    """``(i floordiv t)·a + (i mod t)·b`` is ``(i floordiv t)·(a − t·b) + i·b``."""
+    memory = Tensor((prod(tiled_shapes(shape, tiles)[-1]),))
+    address = step_by_step(memory.from_memory(shape, *tiles).chain("address"))
+    cut = [(size, t) for size, t in zip(shape[::-1], tiles[0][::-1], strict=False) if size > t]
+    again = [t for tile in tiles[1:] for t in tile if t > 1]
+    assert divisions(address.results) <= len(cut) + len(again), str(address)
+
+
+# ---------------------------------------------------------------- no more than isl
+
+
+@by_name(EVERY_NAMED)
+def test_named_problems_keep_no_more_divisions_than_isl_finds(problem: Chain) -> None:
+    peer = Isl()
+    assert divisions(step_by_step(problem).results) <= peer.nodes(peer.solve(problem))
+
+
+# ---------------------------------------------------------------- order
+
+
+@by_name([p for family, problems in NAMED.items() if family != "reshapes" for p in problems])
+def test_the_order_of_composition_does_not_show(problem: Chain) -> None:
+    texts = {order: str(compose(problem).results) for order, compose in ORDERS.items()}
+    assert len(set(texts.values())) == 1, texts
+
+
+def test_the_order_of_composition_seldom_shows_where_dimensions_are_cut_across_again() -> None:
+    """`docs/simplifier_quality.md` says how seldom: at least 95 of 100 results do not show it."""
+    every = [*NAMED["reshapes"], *RANDOM]
+    differ = [p.name for p in every if len({f(p).results for f in ORDERS.values()}) > 1]
+    assert len(differ) * 20 <= len(every), differ
+
+
+def test_a_formula_of_the_position_is_the_position() -> None:
+    """The oracle itself: NumPy's own reshape, transpose and reverse give the same elements."""
+    data = np.arange(210).reshape(6, 5, 7)
+    problem = Tensor((6, 5, 7)).transpose(2, 0, 1).reverse(0).reshape(10, 21).chain("oracle")
+    rows, columns = (axis.reshape(10, 21) for axis in np.indices((10, 21)))
+    values = problem.values([rows, columns])
+    assert np.array_equal(data[tuple(values)], data.transpose(2, 0, 1)[::-1].reshape(10, 21))
+    step = Step(box((6, 5, 7)), lambda d, _: [position(d, (6, 5, 7))])
+    flat = Chain("flat", (step,)).values(list(np.indices((6, 5, 7))))
+    assert np.array_equal(flat[0], data)
