@@ -1,7 +1,7 @@
 """The simplest form of a map: tight bounds, simple results, only the variables that matter.
 
-Intervals do nearly everything (`simplifier.domain`).  ISL is asked only whether a domain that still
-has constraints is empty, where dropping a variable depends on it.
+`STEPS` are taken in order, and again as long as one of them changes something.  Intervals do nearly
+everything (`simplifier.domain`); ISL is asked what they cannot tell (`simplifier.sharpen`).
 """
 
 from __future__ import annotations
@@ -13,11 +13,16 @@ from typing import Final, NamedTuple
 
 from indexing.compose import composed
 from indexing.map import IndexingMap, RuntimeVariable
-from simplifier.constraints import Constraint
+from simplifier import trace
+from simplifier.constraints import Constraint, merged
 from simplifier.domain import Domain, tightened
 from simplifier.linear import Expr, Variable
-from simplifier.mods import split
+from simplifier.sharpen import has_points, sharpened
+from simplifier.solve import Change, change, projected
 from simplifier.substitute import Substitution
+
+# One without constraints; with them as long as one changes something, which is seldom for long.
+_ROUNDS: Final = 4
 
 
 class CertificateError(AssertionError):
@@ -52,14 +57,24 @@ class Rewrite(NamedTuple):
         return f"{self.law}:\n  {self.before}\n  {self.after}"
 
 
-def traced(original: IndexingMap) -> Iterator[Rewrite]:
-    """The steps by which `simplified` gets to its result, those that change something."""
-    before = original
-    for law, step in STEPS:
-        after = step(before)
-        if after != before:
-            yield Rewrite(law, before, after)
-        before = after
+def traced(
+    original: IndexingMap, keep_multiplicity: bool = False
+) -> Iterator[Rewrite | trace.Applied]:
+    """The steps by which `simplified` gets to its result, those that change something.
+
+    Each comes after the laws that were applied to expressions on the way.
+    """
+    current = original
+    for _ in range(_ROUNDS):
+        start = current
+        for law, step in COUNTING_STEPS if keep_multiplicity else STEPS:
+            with trace.recorded() as applied:
+                before, current = current, step(current)
+            yield from applied
+            if current != before:
+                yield Rewrite(law, before, current)
+        if not start.constraints or current == start:
+            return
 
 
 def composed_and_simplified(first: IndexingMap, second: IndexingMap) -> IndexingMap:
@@ -77,20 +92,34 @@ def _composed_and_simplified(first: IndexingMap, second: IndexingMap) -> Indexin
     return simplified(composed(first, second))
 
 
-def simplified(original: IndexingMap) -> IndexingMap:
+def simplified(original: IndexingMap, keep_multiplicity: bool = False) -> IndexingMap:
     """The same relation in its simplest form; see `IndexingMap.simplify`."""
-    return _simplified(original) if original.runtime else _simplified_once(original)
+    if _is_plain(original):
+        return original
+    if original.runtime:
+        return _simplified(original, keep_multiplicity)
+    return _simplified_once(original, keep_multiplicity)
+
+
+def _is_plain(current: IndexingMap) -> bool:
+    """A function on a box: its expressions were simplified when they were made."""
+    free = current.ranges or current.runtime or current.constraints
+    return not free and not any(d.lower > d.upper for d in current.dims)
 
 
 @lru_cache(maxsize=1 << 14)
-def _simplified_once(original: IndexingMap) -> IndexingMap:
-    return _simplified(original)
+def _simplified_once(original: IndexingMap, keep_multiplicity: bool) -> IndexingMap:
+    return _simplified(original, keep_multiplicity)
 
 
-def _simplified(original: IndexingMap) -> IndexingMap:
+def _simplified(original: IndexingMap, keep_multiplicity: bool = False) -> IndexingMap:
     current = original
-    for _, step in STEPS:
-        current = step(current)
+    for _ in range(_ROUNDS):
+        start = current
+        for _, step in COUNTING_STEPS if keep_multiplicity else STEPS:
+            current = step(current)
+        if not start.constraints or current == start:
+            break
     return current
 
 
@@ -102,6 +131,19 @@ def _tightened(original: IndexingMap) -> IndexingMap:
     if domain.is_known_empty:
         return IndexingMap.empty(original.dims, len(original.results))
     return _on_domain(original, domain)
+
+
+def _sharpened(current: IndexingMap) -> IndexingMap:
+    """What ISL adds, where constraints are left about which intervals do not know everything."""
+    if not current.constraints:
+        return current
+    exprs = [*current.results, *[expr for rt in current.runtime for expr in rt.index]]
+    domain = sharpened(current.variables, current.constraints, exprs)
+    if domain is None:
+        return current
+    if domain.is_known_empty:
+        return IndexingMap.empty(current.dims, len(current.results))
+    return _on_domain(current, domain)
 
 
 def _on_domain(original: IndexingMap, domain: Domain) -> IndexingMap:
@@ -134,19 +176,47 @@ def without_unused(current: IndexingMap) -> IndexingMap:
 
     Variables that share a constraint stand or fall together.  A group that no result, dimension or
     kept variable depends on is dropped if its constraints have a solution; without one the whole
-    map is empty.
+    map is empty, and where that is undecided the group stays.  A range that one constraint
+    mentions, and nothing else, goes where the constraint can say without it when it has a value.
     """
+    return _projected(_without_all_but(current, ()))
+
+
+def _projected(current: IndexingMap) -> IndexingMap:
+    indexed = [expr for rt in current.runtime for expr in rt.index]
+    used = {v for expr in (*current.results, *indexed) for v in expr.variables()}
+    for old in [v for v in current.ranges if v not in used]:
+        tied = [c for c in current.constraints if old in c.expr.variables()]
+        without = projected(tied[0], old) if len(tied) == 1 else None
+        if without is None:
+            continue
+        left = [without if c is tied[0] else c for c in current.constraints]
+        ranges = tuple([v for v in current.ranges if v is not old])
+        return _projected(replace(current, ranges=ranges, constraints=merged(left)))
+    return current
+
+
+def _without_idle(current: IndexingMap) -> IndexingMap:
+    """`without_unused`, but ranges stay that say how often something is reached."""
+    return _without_all_but(current, [v for v in current.ranges if v.lower != v.upper])
+
+
+def _without_all_but(current: IndexingMap, needed: Iterable[Variable]) -> IndexingMap:
     free = [*current.ranges, *[rt.variable for rt in current.runtime]]
     if not free:
         return current
     if current.is_known_empty:
         return IndexingMap.empty(current.dims, len(current.results))
-    used = _used(current)
+    used = _used(current, needed)
     if all(v in used for v in free):
         return current
     loose = [c for c in current.constraints if not any(v in used for v in c.expr.variables())]
-    if loose and not _has_points(loose):
+    some = has_points(loose)
+    if some is False:
         return IndexingMap.empty(current.dims, len(current.results))
+    if some is None:  # they may say that the domain is empty
+        used |= {v for c in loose for v in c.expr.variables()}
+        loose = []
     return replace(
         current,
         ranges=tuple([v for v in current.ranges if v in used]),
@@ -155,8 +225,8 @@ def without_unused(current: IndexingMap) -> IndexingMap:
     )
 
 
-def _used(current: IndexingMap) -> set[Variable]:
-    """The variables that the relation depends on.
+def _used(current: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
+    """The variables that the relation depends on, and those that depend on the `needed`.
 
     A runtime variable has one value, it does not range over its bounds: what is read depends on it
     also where only a constraint, or a bound that is narrower than its clamp, mentions it.  One that
@@ -164,7 +234,8 @@ def _used(current: IndexingMap) -> set[Variable]:
     """
     index_of = {rt.variable: rt.index for rt in current.runtime}
     tied = [set(c.expr.variables()) for c in current.constraints]
-    used = {v for result in current.results for v in result.variables()} | set(current.dims)
+    used = {v for result in current.results for v in result.variables()}
+    used |= {*current.dims, *needed}
     used |= {v for group in tied for v in group if v in index_of}
     used |= {rt.variable for rt in current.runtime if rt.clamp not in (None, rt.variable.bounds)}
     used |= {rt.variable for rt in current.runtime if rt.is_fixed}
@@ -179,56 +250,32 @@ def _used(current: IndexingMap) -> set[Variable]:
             return used
 
 
-def rescaled(original: IndexingMap) -> IndexingMap:
-    """Range variables with a constraint ``(±s + c) mod k == r`` replaced; see
-    `IndexingMap.rescale`.
+def solved(current: IndexingMap) -> IndexingMap:
+    """Range variables that a constraint determines replaced, strided ones rescaled, and those that
+    only occur as one mixed-radix sum made one (`simplifier.solve`).
 
     Runtime variables stay: their value is that of their source, not a multiple of it.
     """
-    current = simplified(original)
-    for constraint in current.constraints:
-        found = _congruence(constraint)
-        if found is None or found[0] not in current.ranges:
-            continue
-        old, step, first = found
-        new = Variable(old.name, -(-(old.lower - first) // step), (old.upper - first) // step)
-        values = {old: new * step + first}
-        results, constraints = current.substituted(values)
-        swap = Substitution(values)
-        return rescaled(
-            IndexingMap.of(
-                current.dims,
-                results,
-                ranges=[new if v is old else v for v in current.ranges],
-                runtime=[replace(rt, index=tuple(map(swap, rt.index))) for rt in current.runtime],
-                constraints=constraints,
-                grade=current.grade,
-            )
-        )
+    while current.ranges and (current.constraints or len(current.ranges) > 1):
+        exprs = [*current.results, *[expr for rt in current.runtime for expr in rt.index]]
+        found = change(current.ranges, current.constraints, exprs)
+        if found is None:
+            break
+        current = _tightened(_changed(current, found))
     return current
 
 
-def _congruence(constraint: Constraint) -> tuple[Variable, int, int] | None:
-    """``(s, k, r)`` for a constraint that says no more than ``s mod k == r``."""
-    mods, rest = split(constraint.expr)
-    if constraint.lower != constraint.upper or len(mods) != 1 or rest.terms:
-        return None
-    coefficient, dividend, modulus = mods[0]
-    if len(dividend.terms) != 1 or abs(coefficient) != 1:
-        return None
-    atom, sign = dividend.terms[0]
-    if not isinstance(atom, Variable) or abs(sign) != 1:
-        return None
-    remainder = (constraint.lower - rest.constant) * coefficient
-    return atom, modulus, (remainder - dividend.constant) * sign % modulus
-
-
-def _has_points(constraints: list[Constraint]) -> bool:
-    """Some point satisfies them; `True` also where that is beyond the budget to decide."""
-    from simplifier import exact
-
-    variables = dict.fromkeys(v for c in constraints for v in c.expr.variables())
-    return exact.is_empty(tuple(variables), constraints) is not True
+def _changed(current: IndexingMap, by: Change) -> IndexingMap:
+    results, constraints = current.substituted(by.values)
+    swap = Substitution(by.values)
+    ranges = [by.instead.get(v, v) for v in current.ranges]
+    return replace(
+        current,
+        ranges=tuple([v for v in ranges if v is not None]),
+        runtime=tuple([_renamed(rt, rt.variable, swap) for rt in current.runtime]),
+        results=tuple(results),
+        constraints=(*constraints, *by.constraints),
+    )
 
 
 def _numbered(current: IndexingMap) -> IndexingMap:
@@ -239,8 +286,9 @@ def _numbered(current: IndexingMap) -> IndexingMap:
     ranges = sorted(current.ranges, key=place.__getitem__)
     runtime = current.runtime
     names = {v: f"s{k}" for k, v in enumerate(ranges)}
-    if all(rt.source is not None for rt in runtime):  # else the name is all that tells what it is
-        names |= {rt.variable: f"rt{k}" for k, rt in enumerate(runtime)}
+    named = [rt for rt in runtime if not rt.is_size]
+    if all(rt.source is not None for rt in named):  # else the name is all that tells what it is
+        names |= {rt.variable: f"rt{k}" for k, rt in enumerate(named)}
     if any(v.name in names.values() for v in current.variables if v not in names):
         return current
     renamed = {
@@ -287,12 +335,25 @@ def _add_in_order(expr: Expr, seen: dict[Variable, None]) -> None:
         if isinstance(atom, Variable):
             seen.setdefault(atom)
         else:
-            _add_in_order(atom.numerator, seen)
+            for operand in atom.operands:
+                _add_in_order(operand, seen)
 
 
 STEPS: Final = (
     ("bounds tightened, constraints simplified, results rewritten on the domain", _tightened),
+    ("ranges solved for, rescaled, or two made one", solved),
     ("variables dropped on which nothing depends", without_unused),
+    ("what ISL knows of the domain", _sharpened),
     ("variables numbered", _numbered),
 )
 """What `simplified` does, in order."""
+
+COUNTING_STEPS: Final = tuple(
+    [
+        ("variables dropped that reach nothing, once", _without_idle)
+        if step is without_unused
+        else (law, step)
+        for law, step in STEPS
+    ]
+)
+"""The same where it matters how often a result is reached: all but one step are one to one."""

@@ -9,6 +9,7 @@ from typing import Final
 
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Floor, Term, added, constant, make, scaled
+from simplifier.residues import Residues, both, residues_of
 from simplifier.text import terms_and_constant
 
 
@@ -47,15 +48,16 @@ def normalised(constraint: Constraint) -> Constraint | None:
     """The simplest constraint with the same points; `None` if it always holds.
 
     The constant moves to the bounds, common factors are divided out, and a floordiv is undone:
-    ``e floordiv d in [a, b]`` is ``e in [a·d, b·d + d − 1]``.  No part of the expression is
-    dropped, however small it is: a small part can decide (``8·d0 + d1 <= 10`` is not ``8·d0 <=
-    10``).
+    ``e floordiv d in [a, b]`` is ``e in [a·d, b·d + d − 1]``.  A congruence gets its canonical form
+    (`simplifier.residues`).  No part of the expression is dropped, however small it is: a small
+    part can decide (``8·d0 + d1 <= 10`` is not ``8·d0 <= 10``).
 
     >>> from simplifier.linear import variable
     >>> d0, d1 = variable("d0", 0, 99), variable("d1", 0, 99)
     >>> print(normalised(Constraint((d0 * 3 + d1 * 6 + 2) // 4, 1, 2)))
     d0 + d1 * 2 in [1, 3]
     """
+    canonical: Residues | None = None
     while True:
         expr, (lower, upper) = constraint.expr, constraint.bounds
         if expr.constant:
@@ -77,10 +79,16 @@ def normalised(constraint: Constraint) -> Constraint | None:
             dividend = added(floor.numerator, rest, divisor)
             constraint = Constraint(dividend, lower * divisor, upper * divisor + divisor - 1)
             continue
+        lower, upper = intersected((lower, upper), expr.bounds)
         if lower > upper:
             return FALSE
-        found = _plain(Constraint(expr, *intersected((lower, upper), expr.bounds)))
-        return FALSE if found.lower > found.upper else None if found.is_true else found
+        residues = residues_of(expr, (lower, upper))
+        if residues is not None and residues != canonical:
+            canonical = residues
+            constraint = Constraint(*residues.written)
+            continue
+        found = _plain(Constraint(expr, lower, upper))
+        return None if found.is_true else found
 
 
 def _plain(constraint: Constraint) -> Constraint:
@@ -101,22 +109,77 @@ def _undoable(expr: Expr) -> Floor | None:
 def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     """The conjunction of `constraints`: each normalised, one for each expression, in a fixed order.
 
-    ``(FALSE,)`` when the intervals show that no point is left.
+    Congruences of one dividend are one congruence, and bounds of that dividend move inwards to
+    values that satisfy it.  ``(FALSE,)`` when this shows that no point is left.
+
+    >>> from simplifier.linear import variable
+    >>> x = variable("x", -20, 20)
+    >>> both = merged([Constraint(x % 4, 1, 1), Constraint(x % 6, 3, 3)])
+    >>> [str(constraint) for constraint in both]
+    ['x mod 12 in [9, 9]']
     """
-    bounds: dict[Expr, Interval] = {}
-    for constraint in constraints:
-        simple = normalised(constraint)
-        if simple is None:
-            continue
-        if simple is FALSE:
+    known = _Conjunction()
+    waiting = list(constraints)
+    while waiting:
+        simple = normalised(waiting.pop())
+        if simple is FALSE or (simple and not known.add(simple, waiting)):
             return (FALSE,)
-        old = bounds.get(simple.expr)
-        new = intersected(old, simple.bounds) if old else simple.bounds
+    left = [expr for expr in known.bounds if not known.is_implied(expr)]
+    left.sort(key=lambda expr: expr.key)
+    return tuple([Constraint(expr, *known.bounds[expr]) for expr in left])
+
+
+class _Conjunction:
+    """Normalised constraints that hold together, with at most one for each expression."""
+
+    def __init__(self) -> None:
+        self.bounds: dict[Expr, Interval] = {}
+        self.residues: dict[Expr, list[Residues]] = {}
+
+    def add(self, constraint: Constraint, again: list[Constraint]) -> bool:
+        """Adds it; what it changes of others goes to `again`.  False if nothing is left."""
+        expr = constraint.expr
+        old = self.bounds.get(expr)
+        new = intersected(old, constraint.bounds) if old else constraint.bounds
+        if new == old:
+            return True
         if new[0] > new[1]:
-            return (FALSE,)
-        bounds[simple.expr] = new
-    ordered = sorted(bounds, key=lambda expr: expr.key)
-    return tuple([Constraint(expr, *bounds[expr]) for expr in ordered])
+            return False
+        self.bounds[expr] = new
+        found = residues_of(expr, new)
+        return self._rounded(expr) if found is None else self._joined(expr, found, again)
+
+    def _joined(self, expr: Expr, found: Residues, again: list[Constraint]) -> bool:
+        """`found`, which is the constraint on `expr`, joined with others of its dividend."""
+        others = self.residues.setdefault(found.dividend, [])
+        for other in others:
+            one = both(found, other)
+            if one is not None:
+                others.remove(other)
+                del self.bounds[expr]
+                self.bounds.pop(other.written[0], None)
+                if one.is_never:
+                    return False
+                again.append(Constraint(*one.written))
+                return True
+        others.append(found)
+        return self._rounded(found.dividend)
+
+    def _rounded(self, dividend: Expr) -> bool:
+        """Moves the bounds of `dividend` inwards to residues that it may have."""
+        bounds = self.bounds.get(dividend)
+        if bounds is None:
+            return True
+        for residues in self.residues.get(dividend, ()):
+            bounds = residues.rounded(bounds)
+        self.bounds[dividend] = bounds
+        return bounds[0] <= bounds[1]
+
+    def is_implied(self, expr: Expr) -> bool:
+        """The constraint on `expr` is one on residues that the bounds of its dividend decide."""
+        found = residues_of(expr, self.bounds[expr])
+        bounds = self.bounds.get(found.dividend) if found else None
+        return bool(found and bounds and found.holds(bounds))
 
 
 def known_terms(constraints: Iterable[Constraint]) -> dict[tuple[Term, ...], Interval]:

@@ -43,6 +43,18 @@ class NotAffineError(ValueError):
     """A product or a quotient of variables, of which isl knows nothing."""
 
 
+class NothingLeftError(RuntimeError):
+    """isl gave nothing back, without saying so: it has no operations left."""
+
+
+def number(value: isl.Val) -> int:
+    """A whole number of isl's, which it needs operations to tell."""
+    try:
+        return int(value.to_python())
+    except TypeError:  # of no text
+        raise NothingLeftError from None
+
+
 def ask(question: Callable[[Any], Answer], budget: int, kind: str = "other") -> Answer | Undecided:
     """The answer to `question` in a context of its own, within `budget` operations of isl.
 
@@ -55,6 +67,8 @@ def ask(question: Callable[[Any], Answer], budget: int, kind: str = "other") -> 
         return question(ctx)
     except NotAffineError as error:
         return Undecided(str(error))
+    except NothingLeftError:
+        return Undecided(f"beyond the budget of {budget} isl operations")
     except isl.Error as error:
         if not any(word in str(error) for word in ("operations", "quota", "syntax error")):
             raise

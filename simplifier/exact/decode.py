@@ -9,6 +9,7 @@ from typing import Final
 import islpy as isl
 
 from simplifier.constraints import Constraint
+from simplifier.exact.context import number
 from simplifier.exact.encode import Relation
 from simplifier.linear import Affine, Expr, Variable, as_expr, constant
 
@@ -78,8 +79,8 @@ def _boxed(points: isl.Set, names: Sequence[str]) -> tuple[Variable, ...]:
         [
             Variable(
                 name,
-                int(points.dim_min_val(k).to_python()),
-                int(points.dim_max_val(k).to_python()),
+                number(points.dim_min_val(k)),
+                number(points.dim_max_val(k)),
             )
             for k, name in enumerate(names)
         ]
@@ -100,7 +101,7 @@ def _constraints(part: isl.BasicSet, variables: Sequence[Affine]) -> tuple[Const
 
 def _expr(aff: isl.Aff, variables: Sequence[Affine]) -> Expr:
     """A quasi-affine expression of isl; one with a denominator is a whole number on its domain."""
-    denominator = int(aff.get_denominator_val().to_python())
+    denominator = number(aff.get_denominator_val())
     return _scaled(aff, variables, denominator) // denominator
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import islpy as isl
 
 from simplifier.constraints import Constraint
-from simplifier.exact.context import BUDGET, Undecided, ask
+from simplifier.exact.context import BUDGET, Undecided, ask, number
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_map, as_set
 from simplifier.exact.written import Written
@@ -47,7 +47,7 @@ def bounds(
         values = as_map(ctx, valued).range()
         if values.is_empty():
             return None
-        return int(values.dim_min_val(0).to_python()), int(values.dim_max_val(0).to_python())
+        return number(values.dim_min_val(0)), number(values.dim_max_val(0))
 
     return ask(question, budget)
 
@@ -69,7 +69,7 @@ def difference(
         point = (only_first if in_first else b.subtract(a)).wrap().sample_point()
         count = len(second.inputs)
         at = [
-            int(point.get_coordinate_val(isl.dim_type.set, k).to_python())
+            number(point.get_coordinate_val(isl.dim_type.set, k))
             for k in range(count + len(second.results))
         ]
         return Witness(tuple(at[:count]), tuple(at[count:]), in_first)
@@ -84,7 +84,7 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Undecided:
     >>> count(Relation((d0,), (), (d0 // 4, d0 // 2), ()))
     500000
     """
-    return ask(lambda ctx: int(as_map(ctx, relation).range().count_val().to_python()), budget)
+    return ask(lambda ctx: number(as_map(ctx, relation).range().count_val()), budget)
 
 
 def inverse(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Undecided:

@@ -9,7 +9,7 @@ from typing import Any
 import islpy as isl
 
 from simplifier.constraints import Constraint
-from simplifier.exact.context import Undecided, ask
+from simplifier.exact.context import Undecided, ask, number
 from simplifier.exact.encode import Relation, as_functions, as_set
 from simplifier.interval import Interval
 from simplifier.linear import Expr, Variable
@@ -48,7 +48,7 @@ def survey(
         if domain.is_empty():
             return None
         every = as_functions(ctx, variables, (*[v.as_expr() for v in variables], *exprs))
-        found = [(_number(domain.min_val(f)), _number(domain.max_val(f))) for f in every]
+        found = [(number(domain.min_val(f)), number(domain.max_val(f))) for f in every]
         for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
             others = [part for c, part in parts.items() if c is not constraint]
             if _intersection(box, others).is_subset(parts[constraint]):
@@ -63,7 +63,3 @@ def _intersection(box: isl.Set, parts: Iterable[isl.Set]) -> isl.Set:
     for part in parts:
         box = box.intersect(part)
     return box
-
-
-def _number(value: isl.Val) -> int:
-    return int(value.to_python())

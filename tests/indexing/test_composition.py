@@ -27,7 +27,7 @@ TABLE = [
     ("(d0) -> (d0 * 2), domain: d0 in [0, 4]",             "(d0) -> (d0 + 1), domain: d0 in [0, 5]",                          "(d0) -> (d0 * 2 + 1), domain: d0 in [0, 2]"),
     ("(d0) -> (d0 + 3), domain: d0 in [0, 4]",             "(d0) -> (d0), domain: d0 in [5, 6]",                              "(d0) -> (d0 + 3), domain: d0 in [2, 3]"),
     ("(d0) -> (d0), domain: d0 in [0, 4]",                 "(d0) -> (d0), domain: d0 in [5, 6]",                              "KNOWN EMPTY"),
-    ("(d0)[s0] -> (s0), domain: d0 in [0, 1], s0 in [0, 4]", "(d0)[s0] -> (d0 * 3 + s0), domain: d0 in [0, 4], s0 in [0, 2]", "(d0)[s0, s1] -> (s0 * 3 + s1), domain: d0 in [0, 1], s0 in [0, 4], s1 in [0, 2]"),
+    ("(d0)[s0] -> (s0), domain: d0 in [0, 1], s0 in [0, 4]", "(d0)[s0] -> (d0 * 3 + s0), domain: d0 in [0, 4], s0 in [0, 2]", "(d0)[s0] -> (s0), domain: d0 in [0, 1], s0 in [0, 14]"),
     ("() -> (4)",                                          "(d0)[s0] -> (d0 + s0), domain: d0 in [0, 4], s0 in [0, 2]",       "()[s0] -> (s0 + 4), domain: s0 in [0, 2]"),
     ("(d0, d1) -> (d0 * 5 + d1), domain: d0 in [0, 2], d1 in [0, 4]", "(d0) -> (d0 floordiv 5, d0 mod 5), domain: d0 in [0, 14]", "(d0, d1) -> (d0, d1), domain: d0 in [0, 2], d1 in [0, 4]"),
     ("(d0) -> (), domain: d0 in [0, 2]",                   "()[s0] -> (s0), domain: s0 in [0, 1]",                            "(d0)[s0] -> (s0), domain: d0 in [0, 2], s0 in [0, 1]"),

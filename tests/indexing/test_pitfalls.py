@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 - a row of a table is one line
 
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,21 @@ def test_e1_a_constraint_keeps_its_small_part() -> None:
     simple = constrained.simplify(certify=True)
     assert simple.evaluate([1, 3]) is None
     assert relation(simple) == relation(constrained)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("low", [-5, 0, 3])
+def test_e1_small_parts_decide_for_all_signs(sign: int, low: int) -> None:
+    written = parse_map(
+        f"(d0, d1) -> (d0 + d1), domain: d0 in [-4, 4], d1 in [{low}, {low + 2}], "
+        f"d0 * 8 + d1 * {sign} in [-9, 10]"
+    )
+    assert relation(written.simplify(certify=True)) == {
+        ((a, b), (a + b,))
+        for a in range(-4, 5)
+        for b in range(low, low + 3)
+        if -9 <= a * 8 + b * sign <= 10
+    }
 
 
 def test_e1_row_one_of_the_slice_reads_nothing() -> None:
@@ -67,6 +84,21 @@ def test_e2_division_rounds_down_for_all_signs(text: str, at: int, value: int) -
     assert shown.simplify(certify=True).evaluate([at]) == (value,)
 
 
+@pytest.mark.parametrize("divisor", [4, -4, 3, -3])
+@pytest.mark.parametrize("low, high", [(-2, -1), (-1, 0), (0, 1), (1, 2)])
+def test_e2_a_floordiv_in_a_constraint_is_undone_for_all_signs(
+    divisor: int, low: int, high: int
+) -> None:
+    """XLA truncated: ``s floordiv -3 in [-11, -5]`` is s in [13, 33]."""
+    written = parse_map(
+        f"(d0) -> (d0), domain: d0 in [-9, 9], d0 floordiv {divisor} in [{low}, {high}]"
+    )
+    wanted = {((d,), (d,)) for d in range(-9, 10) if low <= d // divisor <= high}
+    simple = written.simplify(certify=True)
+    assert relation(simple) == relation(written) == wanted
+    assert not simple.constraints
+
+
 @pytest.mark.parametrize("low, high", [(-9, -3), (-7, 0), (-8, 8), (-1, 1), (3, 9)])
 def test_e3_two_mods_with_negative_bounds_are_merged_rightly(low: int, high: int) -> None:
     both = parse_map(
@@ -76,6 +108,14 @@ def test_e3_two_mods_with_negative_bounds_are_merged_rightly(low: int, high: int
     assert relation(both.simplify(certify=True)) == relation(both) == wanted
     turned = parse_map(f"()[s0] -> (s0), domain: s0 in [{low}, {high}], (-s0) mod 4 in [1, 1]")
     assert relation(turned.rescale()) == relation(turned)
+
+
+@pytest.mark.parametrize("text", ["(d0 * 5) mod 6", "(-d0) mod 6", "(d0 - 8) mod 6"])
+@pytest.mark.parametrize("other", ["d0 mod 4 in [1, 1]", "d0 mod 9 in [2, 4]", "d0 in [-6, 5]"])
+def test_e3_mods_of_any_sign_are_merged_rightly(text: str, other: str) -> None:
+    written = parse_map(f"(d0) -> (d0), domain: d0 in [-19, 20], {text} in [3, 3], {other}")
+    assert relation(written.simplify(certify=True)) == relation(written)
+    assert relation(written)
 
 
 def test_e6_rescaling_keeps_two_constraints_that_collide() -> None:
@@ -99,6 +139,17 @@ def test_e6_a_runtime_variable_is_not_renamed_by_its_stride() -> None:
     strided = parse_map("(){rt0} -> (rt0), domain: rt0 in [0, 7], rt0 mod 4 in [1, 1]")
     rescaled = strided.rescale()
     assert [rescaled.evaluate(runtime=[k]) for k in (0, 1, 5)] == [None, (1,), (5,)]
+
+
+def test_e6_what_a_stride_decides_it_decides_for_both_kinds_of_variable() -> None:
+    """Only the range is counted by its stride; what depends on either is simplified alike."""
+    for brackets, name in (("[s0]", "s0"), ("{rt0}", "rt0")):
+        written = parse_map(
+            f"(){brackets} -> (({name} - 1) floordiv 2 - {name} floordiv 2, {name} mod 4, "
+            f"({name} + 3) floordiv 4 - {name} floordiv 4), domain: {name} in [-8, 9], "
+            f"{name} mod 4 in [1, 1]"
+        )
+        assert [str(r) for r in written.simplify(certify=True).results] == ["0", "1", "1"]
 
 
 # fmt: off
@@ -127,6 +178,17 @@ def test_e10_a_variable_that_counts_accesses_in_a_constraint_with_a_dimension_st
     assert relation(tied.simplify(certify=True)) == {((k,), (k,)) for k in range(5)}
 
 
+def test_e10_dropping_a_variable_does_not_lose_multiplicity_where_it_is_asked_for() -> None:
+    """Each element is read for 3 values of s0 and 2 of s1, which has only every fourth value."""
+    written = parse_map(
+        "(d0)[s0, s1] -> (d0), domain: d0 in [0, 4], s0 in [-1, 1], s1 in [-4, 3], s1 mod 4 in [1, 1]"
+    )
+    assert str(written.simplify(certify=True)) == "(d0) -> (d0), domain: d0 in [0, 4]"
+    counted = written.simplify(certify=True, keep_multiplicity=True)
+    assert Counter(counted.points()) == Counter(written.points())
+    assert Counter(counted.points())[(0,), (0,)] == 6
+
+
 # ---------------------------------------------------------------- TVM and MLIR
 
 
@@ -146,6 +208,22 @@ def test_tvm_the_predicate_of_padding_is_not_dropped() -> None:
     assert simple.evaluate([2, 1]) == (9,)
     assert simple.evaluate([2, 2]) is None
     assert len(relation(simple)) == 10
+
+
+@pytest.mark.parametrize(
+    "low, factor, count", [(0, 4, 4), (-3, 4, 4), (0, -4, 4), (0, 4, 3), (0, 4, 5)]
+)
+def test_tvm_iterators_are_fused_only_where_they_count_each_number_once(
+    low: int, factor: int, count: int
+) -> None:
+    """``s0 · 4 + s1`` with 3 values of s1 leaves numbers out, with 5 it says some twice."""
+    written = parse_map(
+        f"()[s0, s1] -> (s0 * {factor} + s1), "
+        f"domain: s0 in [-1, 2], s1 in [{low}, {low + count - 1}]"
+    )
+    simple = written.simplify(certify=True)
+    assert len(simple.ranges) == (1 if count == 4 else 2)
+    assert Counter(simple.points()) == Counter(written.points())
 
 
 # fmt: off

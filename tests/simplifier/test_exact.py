@@ -115,3 +115,16 @@ def test_variables_may_have_any_name() -> None:
         strange = variable(name, 0, 9)
         v = next(strange.variables())
         assert exact.bounds((v,), [], strange * 2) == (0, 18)
+
+
+def test_at_any_budget_a_survey_is_right_or_undecided() -> None:
+    """A budget may end anywhere in isl, also where it writes a number down."""
+    pair = Variable("a", 0, 20), Variable("b", 0, 20)
+    near = tuple(Constraint(pair[0] + pair[1] * sign, 0, 9) for sign in (1, -1))
+    exprs = ((pair[0] + pair[1] * 2) % 5,)
+    right = exact.survey(pair, near, exprs, 1_000_000)
+    assert isinstance(right, exact.Survey)
+    assert right.variables == ((0, 9), (0, 4))
+    answers = [exact.survey(pair, near, exprs, budget) for budget in range(1, 9000, 61)]
+    assert {type(answer) for answer in answers} == {exact.Undecided, exact.Survey}
+    assert all(a == right for a in answers if not isinstance(a, exact.Undecided))

@@ -8,8 +8,8 @@ from simplifier.constraints import known_terms, merged
 from simplifier.divmod import floor_div, floor_mod
 from simplifier.linear import Variable, combined, make
 from simplifier.mods import split
+from simplifier.reading import parse_expr
 from simplifier.substitute import Substitution
-from simplifier.text import parse_expr
 from tests.oracles import (
     Tree,
     boxes,

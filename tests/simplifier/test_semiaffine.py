@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from simplifier import Expr, Variable, as_expr, constant, exact, maximum, minimum, variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine
+from simplifier.reading import parse_expr
 from simplifier.substitute import Substitution
-from simplifier.text import parse_expr
 from tests.oracles import fuzz
 
 i, j = variable("i", 0, 9), variable("j", -4, 7)

@@ -1,0 +1,144 @@
+"""What divisions leave: constraints ``e mod m in [a, b]``, in one form for what they say.
+
+Laws, for all signs (``mod`` lies in ``[0, modulus)``):
+
+* *shift*: ``(g + c) mod m in [a, b]`` is ``g mod m in [a − c, b − c]``, where that may go round;
+* *turn*: ``(−g) mod m in [a, b]`` is ``g mod m in [−b, −a]``, where that may go round;
+* *unit*: ``k·x + … ≡ r`` with an inverse of k is ``x + k⁻¹·… ≡ k⁻¹·r (mod m)``;
+* *Chinese remainders*: ``g ≡ r (mod m)`` and ``g ≡ s (mod n)`` are one congruence modulo
+  ``lcm(m, n)``, or never hold together;
+* *rounding*: the bounds of `dividend` move inwards to values with such residues.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import NamedTuple
+
+from simplifier.divmod import floor_mod
+from simplifier.interval import Interval, intersected, scaled
+from simplifier.linear import Expr, gather
+from simplifier.mods import split
+
+
+class Residues(NamedTuple):
+    """``(dividend − lower) mod modulus <= upper − lower``: lower to upper, going round at modulus.
+
+    The dividend has no constant, and `lower` lies in ``[0, modulus)``.  It is a congruence if the
+    two are equal; no residue is left if ``lower > upper``.
+    """
+
+    dividend: Expr
+    modulus: int
+    lower: int
+    upper: int
+
+    @property
+    def is_congruence(self) -> bool:
+        """Just one residue is left."""
+        return self.lower == self.upper
+
+    @property
+    def is_never(self) -> bool:
+        """No residue is left."""
+        return self.lower > self.upper
+
+    @property
+    def written(self) -> tuple[Expr, int, int]:
+        """``e mod modulus`` in normal form, and its least and greatest value."""
+        start = self.lower if self.upper >= self.modulus else 0
+        expr = floor_mod(self.dividend - start, self.modulus)
+        return expr, self.lower - start, self.upper - start
+
+    def holds(self, bounds: Interval) -> bool:
+        """Every value in `bounds` has such a residue."""
+        low, high = bounds
+        return (low - self.lower) % self.modulus + high - low <= self.upper - self.lower
+
+    def rounded(self, bounds: Interval) -> Interval:
+        """The values in `bounds` that have such a residue, least and greatest.
+
+        >>> from simplifier.linear import variable
+        >>> Residues(variable("x", -9, 9), 4, 1, 2).rounded((-9, 8))
+        (-7, 6)
+        """
+        low, high = bounds
+        width = self.upper - self.lower
+        before = (low - self.lower) % self.modulus
+        behind = (high - self.lower) % self.modulus
+        low += self.modulus - before if before > width else 0
+        high -= behind - width if behind > width else 0
+        return low, high
+
+
+def residues_of(expr: Expr, bounds: Interval) -> Residues | None:
+    """``expr in bounds`` as residues in canonical form, where it says no more than that.
+
+    >>> from simplifier.linear import variable
+    >>> residues_of((variable("x", 0, 99) * 3 + 1) % 8, (2, 2))
+    Residues(dividend=Expr('x'), modulus=8, lower=3, upper=3)
+    """
+    mods, rest = split(expr)
+    if len(mods) != 1 or rest.terms or abs(mods[0].coefficient) != 1:
+        return None
+    coefficient, dividend, modulus, _ = mods[0]
+    moved = bounds[0] - rest.constant, bounds[1] - rest.constant
+    lower, upper = intersected(scaled(moved, coefficient), (0, modulus - 1))
+    terms = {atom: c % modulus for atom, c in dividend.terms}
+    units = [c for c in terms.values() if gcd(c, modulus) == 1] if lower == upper else []
+    factor = pow(units[0], -1, modulus) if units else 1
+    first, width = (lower - dividend.constant) * factor, upper - lower
+    if _least_absolute(next(iter(terms.values())) * factor, modulus) < 0:
+        factor, first = -factor, -first - width
+    near = {atom: _least_absolute(c * factor, modulus) for atom, c in terms.items()}
+    return Residues(gather(near, 0), modulus, first % modulus, first % modulus + width)
+
+
+def _least_absolute(value: int, modulus: int) -> int:
+    left = value % modulus
+    return left - modulus if left * 2 > modulus else left
+
+
+def both(a: Residues, b: Residues) -> Residues | None:
+    """What holds if `a` and `b` do, which have one dividend; `None` if that is not one `Residues`.
+
+    >>> from simplifier.linear import variable
+    >>> x = variable("x", -99, 99)
+    >>> both(Residues(x, 4, 1, 1), Residues(x, 6, 3, 3))
+    Residues(dividend=Expr('x'), modulus=12, lower=9, upper=9)
+    """
+    if a.modulus == b.modulus:
+        return _common(a, b)
+    if a.is_congruence and b.is_congruence:
+        return _chinese(a, b)
+    fine, coarse = (a, b) if a.is_congruence else (b, a)
+    if not fine.is_congruence or fine.modulus % coarse.modulus:
+        return None
+    return fine if coarse.holds((fine.lower, fine.lower)) else _never(fine)
+
+
+def _never(a: Residues) -> Residues:
+    return a._replace(lower=1, upper=0)
+
+
+def _common(a: Residues, b: Residues) -> Residues | None:
+    """Residues that both have, which share a modulus: they may lie at both ends of `a`."""
+    width, start = a.upper - a.lower, (b.lower - a.lower) % a.modulus
+    end = start + b.upper - b.lower
+    pieces = [(start, min(width, end)), (0, min(width, end - a.modulus))]
+    pieces = [(low, high) for low, high in pieces if low <= high]
+    if len(pieces) != 1:
+        return None if pieces else _never(a)
+    ((low, high),) = pieces
+    first = (a.lower + low) % a.modulus
+    return a._replace(lower=first, upper=first + high - low)
+
+
+def _chinese(a: Residues, b: Residues) -> Residues:
+    common = gcd(a.modulus, b.modulus)
+    steps, left = divmod(b.lower - a.lower, common)
+    if left:
+        return _never(a)
+    other = b.modulus // common
+    value = a.lower + a.modulus * (steps * pow(a.modulus // common, -1, other) % other)
+    return Residues(a.dividend, a.modulus * other, value, value)

@@ -1,0 +1,230 @@
+"""The second tier: what ISL knows of a domain that intervals could not tell.
+
+Constraints fall into groups that share no variable.  ISL is asked about a group only if intervals
+leave something open there: whether it has points, how far its variables reach, which of its
+constraints the others imply, and what divisions do that depend on two of its variables at least.
+
+A question has a budget (`BUDGET`), and one pass asks about `GROUPS` groups at most.  Beyond that
+the domain stays as it was: valid, only less simple.  Answers are remembered, also that the budget
+did not suffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from math import gcd
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from simplifier.constraints import FALSE, Constraint
+from simplifier.divmod import floor_mod
+from simplifier.domain import Domain, tightened
+from simplifier.linear import Atom, Expr, Floor, Variable, make
+from simplifier.residues import residues_of
+from simplifier.substitute import Substitution
+
+if TYPE_CHECKING:
+    from simplifier.exact import Survey, Undecided
+
+BUDGET: Final = 30_000
+"""Operations of isl for one question: some milliseconds, a fraction of a second at worst."""
+
+GROUPS: Final = 4
+"""Questions in one pass."""
+
+
+Tied: TypeAlias = tuple[set[Variable], list[Constraint]]
+
+
+class Group(NamedTuple):
+    """Constraints that share variables, directly or through others, and what is asked there."""
+
+    variables: tuple[Variable, ...]
+    constraints: tuple[Constraint, ...]
+    exprs: tuple[Expr, ...]
+
+
+def sharpened(
+    variables: Sequence[Variable], constraints: Sequence[Constraint], exprs: Sequence[Expr]
+) -> Domain | None:
+    """The same points with exact bounds and without implied constraints; facts about `exprs`.
+
+    `None` where intervals know all of it already, or the budget does not suffice to know more.
+
+    >>> d0, s0 = Variable("d0", 0, 20), Variable("s0", 0, 20)
+    >>> value = (d0 + s0 * 2) // 22
+    >>> near = Constraint(d0 + s0, 0, 9), Constraint(d0 - s0, 0, 9)
+    >>> sharpened((d0, s0), near, [value]).rebuild()(value)
+    Expr('0')
+    """
+    groups = _open_groups(constraints, exprs)[:GROUPS]
+    if not groups:
+        return None
+    from simplifier import exact  # loads ISL
+
+    narrow: dict[Variable, Variable] = {}
+    needless: set[Constraint] = set()
+    facts: list[Constraint] = []
+    for group in groups:
+        found = _survey(group)
+        if isinstance(found, exact.Undecided):
+            if _is_empty(*group[:2]) is True:
+                return Domain(tuple(variables), (FALSE,), {})
+            continue
+        if found is None:
+            return Domain(tuple(variables), (FALSE,), {})
+        for variable, bounds in zip(group.variables, found.variables, strict=True):
+            narrow[variable] = Variable(variable.name, *bounds)
+        needless.update(set(group.constraints).difference(found.constraints))
+        facts += [Constraint(e, *b) for e, b in zip(group.exprs, found.exprs, strict=True)]
+    facts = [fact for fact in facts if not fact.is_true]
+    if not facts and not needless and all(old is new for old, new in narrow.items()):
+        return None
+    swap = Substitution({old: new.as_expr() for old, new in narrow.items()})
+    left = [replace(c, expr=swap(c.expr)) for c in constraints if c not in needless]
+    domain = tightened([narrow.get(v, v) for v in variables], left)
+    final = zip(variables, domain.variables, strict=True)
+    replaced = {old: new.as_expr() for old, new in final if old is not new}
+    rename = Substitution(replaced)
+    implied = tuple([replace(fact, expr=rename(fact.expr)) for fact in facts])
+    return replace(domain, replaced=replaced, implied=implied)
+
+
+@lru_cache(maxsize=1 << 12)
+def _survey(group: Group) -> Survey | Undecided | None:
+    from simplifier import exact
+
+    return exact.survey(*group, budget=BUDGET)
+
+
+@lru_cache(maxsize=1 << 12)
+def _is_empty(
+    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
+) -> bool | Undecided:
+    from simplifier import exact
+
+    return exact.is_empty(variables, constraints, budget=BUDGET)
+
+
+def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> list[Group]:
+    """The groups about which intervals leave something open."""
+    floors = list(_floors(exprs))
+    groups: list[Tied] = []
+    for constraint in constraints:
+        _join(groups, set(constraint.expr.variables()), [constraint])
+    tied = {v for inside, _ in groups for v in inside}
+    for floor in floors:
+        inside = set(floor.numerator.variables())
+        if len(inside & tied) > 1:
+            _join(groups, inside, [])
+    found: list[Group] = []
+    for inside, own in groups:
+        ours = [f for f in floors if inside.issuperset(f.numerator.variables())]
+        asked = [expr for floor in ours for expr in _about(floor)]
+        settled = is_settled(own)
+        if settled and all(_is_followed(floor, own[0]) for floor in ours):
+            continue
+        if not settled:
+            asked += [e for e in exprs if len(e.parts) > 1 and inside.issuperset(e.variables())]
+        affine = tuple(dict.fromkeys([expr for expr in asked if expr.is_affine]))
+        found.append(Group(_sorted(inside), tuple(own), affine))
+    return found
+
+
+def _sorted(variables: Iterable[Variable]) -> tuple[Variable, ...]:
+    return tuple(sorted(variables, key=lambda variable: variable.key))
+
+
+def _join(groups: list[Tied], inside: set[Variable], own: list[Constraint]) -> None:
+    """Adds a group, made one with those that share a variable with it."""
+    for group in [group for group in groups if not inside.isdisjoint(group[0])]:
+        groups.remove(group)
+        inside, own = group[0] | inside, [*group[1], *own]
+    groups.append((inside, own))
+
+
+def _floors(exprs: Iterable[Expr]) -> Iterator[Floor]:
+    """Each floor in `exprs` once."""
+    pending: list[Atom] = [atom for expr in exprs for atom, _ in expr.terms]
+    seen: set[Atom] = set()
+    while pending:
+        atom = pending.pop()
+        if atom in seen:
+            continue
+        seen.add(atom)
+        if isinstance(atom, Floor):
+            yield atom
+        pending += [inner for operand in atom.operands for inner, _ in operand.terms]
+
+
+def _about(floor: Floor) -> Iterator[Expr]:
+    """What decides a floor, by the laws of `simplifier.divmod` and `simplifier.rewrite`."""
+    numerator, divisor = floor.numerator, floor.divisor
+    yield floor_mod(numerator, divisor)
+    if len(numerator.parts) > 1:
+        yield numerator
+    for factor in {gcd(c, divisor) for c in numerator.parts.values()} - {1}:
+        lacking = [(atom, c) for atom, c in numerator.terms if c % factor]
+        if len(lacking) > 1:
+            yield make(lacking, 0)
+
+
+def _is_followed(floor: Floor, constraint: Constraint) -> bool:
+    """Intervals follow what `constraint`, which is settled and alone, says of the floor.
+
+    They do if the numerator has one variable of it, or a multiple of the whole sum that it bounds;
+    and a congruence they follow through every sum (`simplifier.rewrite`).
+    """
+    numerator, bounded = floor.numerator.parts, constraint.expr.parts
+    if len(set(constraint.expr.variables()).intersection(floor.numerator.variables())) < 2:
+        return True
+    if not all(isinstance(atom, Variable) for atom in numerator):
+        return False
+    shared = [Fraction(numerator[atom], c) for atom, c in bounded.items() if atom in numerator]
+    whole = len(shared) == len(bounded) and len(set(shared)) == 1
+    return whole or residues_of(constraint.expr, constraint.bounds) is not None
+
+
+def has_points(constraints: Iterable[Constraint]) -> bool | None:
+    """Some point satisfies them; `None` where that is beyond the budget to decide."""
+    groups: list[Tied] = []
+    for constraint in constraints:
+        _join(groups, set(constraint.expr.variables()), [constraint])
+    left = [(_sorted(inside), tuple(own)) for inside, own in groups if not is_settled(own)]
+    answers = [_is_empty(*group) for group in left[:GROUPS]]
+    if any(answer is True for answer in answers):
+        return False
+    decided = len(left) <= GROUPS and all(answer is False for answer in answers)
+    return True if decided else None
+
+
+def is_settled(constraints: Sequence[Constraint]) -> bool:
+    """Intervals alone show that these constraints, which are normalised, have points.
+
+    One constraint is on a sum, or on residues of a sum, that reaches every number between the
+    bounds that its terms give it.
+
+    >>> x, y = Variable("x", 0, 9), Variable("y", 0, 3)
+    >>> is_settled([Constraint(x * 4 + y, 3, 3)]), is_settled([Constraint(x * 5 + y, 4, 4)])
+    (True, False)
+    """
+    if len(constraints) != 1:
+        return not constraints
+    (constraint,) = constraints
+    residues = residues_of(constraint.expr, constraint.bounds)
+    if residues:
+        low, high = residues.rounded(residues.dividend.bounds)
+        return low <= high and _reaches_all(residues.dividend)
+    return not constraint.is_false and _reaches_all(constraint.expr)
+
+
+def _reaches_all(expr: Expr) -> bool:
+    """Every number between its bounds is a value of this sum of variables."""
+    reach = 0
+    for atom, coefficient in sorted(expr.terms, key=lambda term: abs(term[1])):
+        if not isinstance(atom, Variable) or abs(coefficient) > reach + 1:
+            return False
+        reach += abs(coefficient) * (atom.upper - atom.lower)
+    return True

@@ -1,0 +1,176 @@
+"""Congruences and ranges of residues: one canonical form, joined exactly, for all signs."""
+
+# ruff: noqa: E501 - a row of a table is one line
+
+from math import lcm
+
+import islpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simplifier import variable
+from simplifier.constraints import Constraint, merged, normalised
+from simplifier.linear import Expr, Variable
+from simplifier.residues import Residues, both, residues_of
+from tests.oracles import boxes, fuzz, holds, points
+
+x, y = variable("x", -40, 40), variable("y", -7, 9)
+
+# fmt: off
+CANONICAL = [
+    # expression              bounds    as text                           law
+    ((x + 1) % 2,             (0, 0),   "x mod 2 in [1, 1]"),             # shift
+    ((x - 3) % 7,             (0, 2),   "x mod 7 in [3, 5]"),
+    ((x - 3) % 7,             (0, 5),   "(x - 3) mod 7 in [0, 5]"),       # 3 to 8 goes round
+    ((3 - x) % 7,             (0, 5),   "(x + 2) mod 7 in [0, 5]"),
+    ((-x - 2) % 5,            (0, 3),   "x mod 5 in [0, 3]"),
+    ((-x) % 4,                (1, 1),   "x mod 4 in [3, 3]"),             # turn
+    ((-x) % 4,                (0, 0),   "x mod 4 in [0, 0]"),
+    ((-x) % 5,                (1, 2),   "x mod 5 in [3, 4]"),
+    ((x * 3 + 1) % 8,         (2, 2),   "x mod 8 in [3, 3]"),             # unit: 3·3 = 1 (mod 8)
+    ((x * 6) % 8,             (4, 4),   "x mod 4 in [2, 2]"),             # a common factor
+    ((x * 2) % 4,             (1, 3),   "x mod 2 in [1, 1]"),
+    ((x * 5 + y * 7) % 4,     (3, 3),   "(x - y) mod 4 in [3, 3]"),
+    ((x + y * 2) % 6,         (3, 3),   "(x + y * 2) mod 6 in [3, 3]"),
+    (x // 4 % 4,              (1, 1),   "x mod 16 in [4, 7]"),            # a floordiv is undone first
+    (x - x // 4 * 4,          (1, 1),   "x mod 4 in [1, 1]"),             # a difference that is a mod
+    ((x * 6) % 8,             (3, 3),   "0 in [1, 1]"),                   # even, so never 3
+    (x % 4,                   (0, 3),   "None"),
+]
+
+MERGED = [
+    # constraints                                                       together
+    ([(x % 4, (1, 1)), (x % 6, (3, 3))],                                ["x mod 12 in [9, 9]"]),
+    ([(x % 2, (1, 1)), (x % 3, (2, 2))],                                ["x mod 6 in [5, 5]"]),
+    ([((-x) % 4, (1, 1)), ((x * 5) % 6, (3, 3))],                       ["x mod 12 in [3, 3]"]),
+    ([(x % 4, (1, 1)), (x % 6, (2, 2))],                                ["0 in [1, 1]"]),        # odd and even
+    ([(x % 8, (4, 7)), (x % 8, (6, 7))],                                ["x mod 8 in [6, 7]"]),
+    ([(x % 8, (5, 5)), (x % 4, (0, 2))],                                ["x mod 8 in [5, 5]"]),  # 5 mod 4 = 1 is among them
+    ([(x % 8, (7, 7)), (x % 4, (0, 2))],                                ["0 in [1, 1]"]),        # 7 mod 4 = 3 is not
+    ([(x % 8, (1, 1)), (x % 3, (0, 1))],                                ["x mod 3 in [0, 1]", "x mod 8 in [1, 1]"]),   # no one residue says both
+    ([((x - y) % 4, (1, 1)), (x - y, (0, 11))],                         ["(x - y) mod 4 in [1, 1]", "x - y in [1, 9]"]),
+    ([((x - y) % 4, (1, 1)), (x - y, (-2, 4))],                         ["x - y in [1, 1]"]),    # of -3, 1 and 5
+    ([((x - y) % 4, (1, 1)), (x - y, (2, 4))],                          ["0 in [1, 1]"]),
+    ([(x % 20, (3, 3)), (x % 30, (13, 13)), (x, (-40, -5))],            ["x in [-17, -17]"]),    # 43 modulo 60
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("expr, bounds, text", CANONICAL)
+def test_residues_have_one_form(expr: Expr, bounds: tuple[int, int], text: str) -> None:
+    constraint = Constraint(expr, *bounds)
+    found = normalised(constraint)
+    assert str(found) == text
+    kept = [] if found is None else [found]
+    for point in points(tuple(dict.fromkeys(expr.variables()))):
+        assert holds(kept, point) == holds([constraint], point), point
+
+
+@pytest.mark.parametrize("given_ones, together", MERGED)
+def test_constraints_on_residues_are_joined(
+    given_ones: list[tuple[Expr, tuple[int, int]]], together: list[str]
+) -> None:
+    constraints = [Constraint(expr, *bounds) for expr, bounds in given_ones]
+    found = merged(constraints)
+    assert sorted(map(str, found)) == together
+    assert merged(reversed(constraints)) == found
+    for point in points(tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))):
+        assert holds(found, point) == holds(constraints, point), point
+
+
+@st.composite
+def residues(draw: st.DrawFn, most: int = 12) -> Residues:
+    modulus = draw(st.integers(2, most))
+    lower = draw(st.integers(0, modulus - 1))
+    width = draw(st.sampled_from([0, draw(st.integers(0, modulus - 2))]))  # all are no constraint
+    return Residues(x, modulus, lower, lower + width)
+
+
+def fits(one: Residues, value: int) -> bool:
+    residue = value % one.modulus
+    return any(one.lower <= v <= one.upper for v in (residue, residue + one.modulus))
+
+
+@given(residues(), residues())
+@fuzz(300)
+def test_both_is_what_both_say(a: Residues, b: Residues) -> None:
+    one = both(a, b)
+    if one is None:
+        assert not (a.is_congruence and b.is_congruence)
+        return
+    assert one.is_never or 0 <= one.lower < one.modulus
+    for value in range(-lcm(a.modulus, b.modulus), lcm(a.modulus, b.modulus)):
+        assert fits(one, value) == (fits(a, value) and fits(b, value)), value
+
+
+@given(residues(), st.integers(-50, 50), st.integers(0, 40))
+@fuzz(300)
+def test_bounds_are_rounded_to_values_that_fit(one: Residues, low: int, width: int) -> None:
+    values = [v for v in range(low, low + width + 1) if fits(one, v)]
+    least, most = one.rounded((low, low + width))
+    assert (least, most) == (min(values), max(values)) if values else least > most
+    assert one.holds((low, low + width)) == (len(values) == width + 1)
+
+
+@given(st.data(), boxes(most=2))
+@fuzz(300)
+def test_the_canonical_form_keeps_the_points(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    dividend = sum(
+        (v * data.draw(st.integers(-9, 9)) for v in box), data.draw(st.integers(-9, 9)) * box[0]
+    )
+    modulus = data.draw(st.integers(2, 12))
+    expr = (dividend + data.draw(st.integers(-9, 9))) % modulus
+    lower = data.draw(st.integers(0, modulus - 1))
+    upper = data.draw(st.integers(lower, modulus - 1))
+    found = residues_of(expr, (lower, upper))
+    if found is None:
+        return
+    again, *limits = found.written
+    assert residues_of(again, (limits[0], limits[1])) in (found, None)
+    for point in points(box):
+        assert fits(found, found.dividend.value(point)) == (lower <= expr.value(point) <= upper)
+
+
+# ---------------------------------------------------------------- proofs
+
+PAIRS = [(2, 3), (4, 6), (6, 4), (8, 12), (5, 5), (12, 18), (7, 2)]
+
+
+def proved(condition: str) -> bool:
+    """No integers at all satisfy the condition: ISL's proof, for unbounded variables."""
+    return bool(islpy.Set.read_from_str(islpy.DEFAULT_CONTEXT, condition).is_empty())
+
+
+@pytest.mark.parametrize("m", [2, 3, 4, 5, 6, 8, 12])
+def test_shift_and_turn_are_proved_for_all_integers(m: int) -> None:
+    v = Variable("x", -1000, 1000)  # wide enough for every residue of every sign
+    for c in (-m - 1, -1, 0, m // 2, m):
+        for sign in (1, -1):
+            for low in range(m):
+                for high in range(low, min(m, low + m - 1)):
+                    found = residues_of((v * sign + c) % m, (low, high))
+                    assert found is not None
+                    _, first, last = found.written
+                    inside = f"{low} <= ({sign}*x + {c}) mod {m} <= {high}"
+                    offset = found.lower if found.upper >= m else 0
+                    after = f"{first} <= (x - {offset}) mod {m} <= {last}"
+                    assert proved(f"{{ [x] : {inside} and not ({after}) }}")
+                    assert proved(f"{{ [x] : {after} and not ({inside}) }}")
+
+
+@pytest.mark.parametrize("m, n", PAIRS)
+def test_chinese_remainders_are_proved_for_all_integers(m: int, n: int) -> None:
+    for r in range(m):
+        for s in range(n):
+            one = both(Residues(x, m, r, r), Residues(x, n, s, s))
+            assert one is not None
+            two = f"x mod {m} = {r} and x mod {n} = {s}"
+            if one.is_never:
+                assert proved(f"{{ [x] : {two} }}")
+            else:
+                after = f"x mod {one.modulus} = {one.lower}"
+                assert proved(f"{{ [x] : {two} and not ({after}) }}")
+                assert proved(f"{{ [x] : {after} and not ({two}) }}")

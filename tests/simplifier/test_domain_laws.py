@@ -1,0 +1,344 @@
+"""Laws that hold where constraints do: hits, near misses with their witness, and enumeration."""
+
+# ruff: noqa: E501 - a row of a table is one line
+
+from collections import Counter
+
+import islpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simplifier import exact, variable
+from simplifier.constraints import Constraint, merged
+from simplifier.domain import tightened
+from simplifier.linear import Expr, Variable
+from simplifier.rewrite import Rewriting
+from simplifier.sharpen import GROUPS, has_points, is_settled, sharpened
+from simplifier.solve import change, projected
+from simplifier.substitute import Substitution
+from tests.oracles import boxes, fuzz, holds, points, sums, tree_expr, trees
+
+x, y, s = variable("x", -20, 20), variable("y", 0, 9), variable("s", 0, 11)
+
+# fmt: off
+REWRITTEN = [
+    # constraint                  before                       after, None where nothing may change
+    (Constraint(x % 4, 1, 1),     x // 4 * 8,                  x * 2 - 2),               # zero
+    (Constraint(x % 4, 1, 2),     x // 4 * 8,                  None),                    # x = 2 gives 0, not 2
+    (Constraint(x - y, 0, 0),     (x + y) // 2,                y),
+    (Constraint(x - y, 1, 1),     (x + y) // 2,                y),
+    (Constraint(x - y, 0, 1),     (x + y) // 2,                None),                    # x = 2, y = 1: in floor(3 / 2) both meet, but not in x
+    (Constraint(x % 2, 1, 1),     (x - 1) // 2,                x // 2),                  # residue
+    (Constraint(x % 2, 1, 1),     (x + 1) // 2,                x // 2 + 1),
+    (Constraint(x % 2, 0, 0),     (x + 1) // 2,                x // 2),
+    (Constraint(x % 4, 3, 3),     (x + 2) // 8,                (x + 2 - 1) // 8),        # 5 - 8k to 5: the multiple of 4 below
+    (Constraint(x % 3, 1, 1),     (x + 1) // 2,                None),                    # 3 says nothing about halves (x = 1)
+    (Constraint((x + y) % 6, 5, 5), (x + y + 1) // 3 * 3,      x + y + 1),
+    (Constraint(x % 4, 1, 1),     x % 4,                       x * 0 + 1),               # point
+    (Constraint(x + y, 4, 7),     (x + y) // 4,                x * 0 + 1),
+    (Constraint(x + y, 4, 8),     (x + y) // 4,                None),                    # x = 4, y = 4 gives 2
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("constraint, before, after", REWRITTEN)
+def test_an_expression_is_rewritten_on_a_domain(
+    constraint: Constraint, before: Expr, after: Expr | None
+) -> None:
+    rewritten = Rewriting(merged([constraint]))(before)
+    if after is None:
+        assert rewritten == before
+    else:
+        assert rewritten == Rewriting(merged([constraint]))(after)
+        assert rewritten != before
+    for point in points((next(x.variables()), next(y.variables()))):
+        if holds([constraint], point):
+            assert rewritten.value(point) == before.value(point), point
+
+
+# fmt: off
+SOLVED = [
+    # constraint                          s becomes
+    (Constraint(s - x, 0, 0),             "x"),                        # determined
+    (Constraint(x * 3 - s + y, -2, -2),   "x * 3 + y + 2"),
+    (Constraint(x - s * 4, 0, 3),         "x floordiv 4"),
+    (Constraint(x + s * 4, -1, 2),        "(-x + 2) floordiv 4"),
+    (Constraint(x - s * 4, 0, 4),         None),                       # x = 4: s = 0 and s = 1
+    (Constraint(x - s * 2, 0, 0),         "x floordiv 2"),             # and x is even
+    (Constraint(s % 4, 1, 1),             "s * 4 + 1"),                # strided
+    (Constraint((s * 3 + 1) % 4, 0, 0),   "s * 4 + 1"),
+    (Constraint(s % 4, 1, 2),             None),                       # s = 1, 2, 5, 6, …: no stride
+    (Constraint((s + x) % 4, 1, 1),       None),                       # which s depends on x
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("constraint, text", SOLVED)
+def test_a_variable_is_solved_for(constraint: Constraint, text: str | None) -> None:
+    (old,) = s.variables()
+    found = change([old], merged([constraint]), [s])
+    assert (str(found.values[old]) if found else None) == text
+
+
+# fmt: off
+PROJECTED = [
+    # constraint                      without s, which is in [0, 11]
+    (Constraint(x + s, 5, 9),         "x in [-6, 9]"),
+    (Constraint(x - s, 5, 9),         "x in [5, 20]"),
+    (Constraint(x + s * 5, 5, 9),     "x in [-50, 9]"),
+    (Constraint(x + s * 5, 5, 8),     None),                    # x = 4 reaches 4 and 9: none between
+    (Constraint(x * 3 - s * 4, 0, 6), "x * 3 in [0, 50]"),
+    (Constraint((x + s) % 4, 1, 1),   "0 in [0, 0]"),           # 12 values of s reach every residue
+    (Constraint((x + s) % 12, 1, 1),  "0 in [0, 0]"),
+    (Constraint((x + s) % 13, 1, 1),  None),                    # x = 2: s = 12 is missing
+    (Constraint((x + s * 2) % 4, 1, 1), None),                  # x = 0: s * 2 is even
+    (Constraint((s // 3 + s + x) % 4, 1, 1), None),             # s is in a floor too
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("constraint, text", PROJECTED)
+def test_a_variable_is_projected_out(constraint: Constraint, text: str | None) -> None:
+    (old,) = s.variables()
+    found = projected(constraint, old)
+    assert (str(found) if found else None) == text
+    if found:
+        (left,) = x.variables()
+        for point in points((left,)):
+            some = any(holds([constraint], point | inner) for inner in points((old,)))
+            assert holds([found], point) == some, point
+
+
+# fmt: off
+n, m = Variable("n", 2, 4), Variable("m", -1, 3)  # 3 and 5 values
+MIXED = [
+    # expressions                           one variable instead
+    ([n + m * 3],                           True),
+    ([n * 2 + m * 6 + 1, -n - m * 3],       True),
+    ([n - m * 3],                           True),         # m runs the other way
+    ([(n + m * 3) // 2, (n + m * 3) % 4],   True),         # the normal form took them apart
+    ([n * 5 + m],                           True),         # m is the low part
+    ([n + m * 4],                           False),        # n = 5 is left out: gaps
+    ([n + m * 2],                           False),        # n = 4, m = 0 is n = 2, m = 1: reached twice
+    ([n + m * 3, m * 1],                    False),        # m alone too
+    ([n + m * 3, n * 2 - m * 6],            False),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("exprs, one", MIXED)
+def test_two_variables_are_made_one(exprs: list[Expr], one: bool) -> None:
+    found = change([n, m], [], exprs)
+    assert (found is not None) == one
+    if found:
+        (new,) = [v for v in found.instead.values() if v]
+        swap = Substitution(found.values)
+        before = Counter(tuple(e.value(p) for e in exprs) for p in points((n, m)))
+        after = Counter(tuple(swap(e).value(p) for e in exprs) for p in points((new,)))
+        assert after == before
+
+
+@st.composite
+def coupled(draw: st.DrawFn, box: tuple[Variable, ...], most: int = 3) -> list[Constraint]:
+    """Constraints as programs have them: sums, congruences, equations."""
+    found = []
+    for _ in range(draw(st.integers(1, most))):
+        expr = tree_expr(draw(sums(len(box))), box)
+        lower = draw(st.integers(-9, 9))
+        match draw(st.sampled_from(["sum", "equal", "congruent", "tree"])):
+            case "sum":
+                found.append(Constraint(expr, lower, lower + draw(st.integers(0, 12))))
+            case "equal":
+                found.append(Constraint(expr, lower, lower))
+            case "congruent":
+                modulus = draw(st.integers(2, 6))
+                found.append(Constraint(expr % modulus, lower % modulus, lower % modulus))
+            case _:
+                tree = tree_expr(draw(trees(len(box), leaves=4)), box)
+                found.append(Constraint(tree, lower, lower + draw(st.integers(0, 6))))
+    return found
+
+
+@given(st.data(), boxes())
+@fuzz(300)
+def test_rewriting_keeps_the_values_on_the_domain(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    constraints = merged(data.draw(coupled(box)))
+    expr = tree_expr(data.draw(trees(len(box), leaves=8)), box)
+    rewritten = Rewriting(constraints)(expr)
+    for point in points(box):
+        if holds(constraints, point):
+            assert rewritten.value(point) == expr.value(point), point
+
+
+@given(st.data(), boxes(most=2), boxes(most=2, prefix="s"))
+@fuzz(300)
+def test_changes_are_one_to_one(
+    data: st.DataObject, box: tuple[Variable, ...], free: tuple[Variable, ...]
+) -> None:
+    every = (*box, *free)
+    constraints = merged(data.draw(coupled(every, most=2)))
+    exprs = [tree_expr(data.draw(trees(len(every), leaves=4)), every) for _ in range(2)]
+    found = change(free, constraints, exprs)
+    if found is None:
+        return
+    swap = Substitution(found.values)
+    instead = [found.instead.get(v, v) for v in every]
+    left = [Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]
+
+    def reached(variables, conditions, values):  # type: ignore[no-untyped-def]  # local and plain
+        return Counter(
+            (tuple(p[v] for v in box), *[e.value(p) for e in values])
+            for p in points(variables)
+            if holds(conditions, p)
+        )
+
+    after = reached([v for v in instead if v], [*left, *found.constraints], map_all(swap, exprs))
+    assert after == reached(every, constraints, exprs)
+
+
+def map_all(swap: Substitution, exprs: list[Expr]) -> list[Expr]:
+    return [swap(expr) for expr in exprs]
+
+
+# ---------------------------------------------------------------- the second tier
+
+a, b = Variable("a", 0, 20), Variable("b", 0, 20)
+# fmt: off
+SHARPER = [
+    # constraints                                                value                  on the domain
+    ([Constraint(a + b, 0, 9), Constraint(a - b, 0, 9)],         (a + b * 2) // 22,     "0"),                    # at most 4 + 9
+    ([Constraint(a + b, 0, 9), Constraint(a - b, 0, 9)],         (a + b * 2) // 13,     "(a + b * 2) floordiv 13"),   # a = 5, b = 4 gives 1
+    ([Constraint((a + b) % 2, 0, 0), Constraint(a - b, 0, 9)],   (a - b) // 2 * 2,      "a - b"),                # a − b is even as a + b is
+    ([Constraint((a + b) % 2, 0, 0), Constraint(a - b, 0, 9)],   (a - b) // 4 * 4,      "((a - b) floordiv 4) * 4"),
+    ([Constraint(a - b * 3, 0, 0), Constraint(b % 2, 1, 1)],     (a + b) % 4,           "0"),                    # a + b = 4·b
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("constraints, value, text", SHARPER)
+def test_isl_sharpens_what_intervals_leave(
+    constraints: list[Constraint], value: Expr, text: str
+) -> None:
+    first = tightened([a, b], constraints)
+    second = sharpened(first.variables, first.constraints, [first.rebuild()(value)])
+    found = first.rebuild()(value)
+    if second is not None:
+        found = second.rebuild()(found)
+    assert str(found) == text
+
+
+@given(st.data(), boxes())
+@fuzz(150)
+def test_sharpening_keeps_the_points_and_bounds_are_exact(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    first = tightened(box, data.draw(coupled(box)))
+    expr = tree_expr(data.draw(trees(len(box), leaves=6)), first.variables)
+    found = None
+    if not first.is_known_empty:
+        found = sharpened(first.variables, first.constraints, [expr])
+    if found is None:
+        return
+    inside = [p for p in points(first.variables) if holds(first.constraints, p)]
+    after = [p for p in points(found.variables) if holds(found.constraints, p)]
+    assert [tuple(p.values()) for p in after] == [tuple(p.values()) for p in inside]
+    assert found.is_known_empty == (not inside)
+    rebuilt = found.rebuild()(expr)
+    for before, now in zip(inside, after, strict=True):
+        assert rebuilt.value(now) == expr.value(before)
+        assert holds(found.implied, now)
+    tied = {v for c in found.constraints for v in c.expr.variables()}
+    for k, v in enumerate(found.variables):
+        if v in tied and len(found.constraints) > 1:
+            values = {tuple(p.values())[k] for p in after}
+            assert v.bounds == (min(values), max(values))
+
+
+@given(st.data(), boxes())
+@fuzz(200)
+def test_what_is_settled_has_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+    constraints = merged(data.draw(coupled(box)))
+    inside = any(holds(constraints, p) for p in points(box))
+    assert has_points(constraints) is inside
+    if is_settled(constraints):
+        assert inside
+
+
+def test_a_settled_domain_asks_nothing() -> None:
+    before = exact.asked()
+    window = Constraint(a * 2 + Variable("w", 0, 2), 1, 40)
+    stride = Constraint(b % 4, 1, 1)
+    assert sharpened([a, b], [window, stride], [a // 3, (b + 7) // 2]) is None
+    assert has_points([window, stride])
+    assert exact.asked() == before
+
+
+def test_questions_are_remembered_and_counted() -> None:
+    near = [Constraint(a + b, 0, 11), Constraint(a - b, 0, 11)]
+    before = exact.asked("survey")
+    one = sharpened([a, b], near, [(a + b * 2) // 5])
+    assert exact.asked("survey") == before + 1
+    assert sharpened([a, b], near, [(a + b * 2) // 5]) == one
+    assert exact.asked("survey") == before + 1
+
+
+def test_one_pass_asks_about_few_groups() -> None:
+    pairs = [(Variable(f"a{k}", 0, 20), Variable(f"b{k}", 0, 20)) for k in range(GROUPS + 3)]
+    near = [Constraint(p + q * sign, 0, 11) for p, q in pairs for sign in (1, -1)]
+    before = exact.asked("survey")
+    sharpened([v for pair in pairs for v in pair], near, [])
+    assert exact.asked("survey") == before + GROUPS
+
+
+def test_beyond_the_budget_a_domain_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simplifier.sharpen.BUDGET", 10)
+    near = [Constraint(a + b, 0, 13), Constraint(a - b, 0, 13)]
+    assert sharpened([a, b], near, [(a + b * 2) // 29]) is None
+    assert has_points(near) is None
+
+
+# ---------------------------------------------------------------- proofs
+
+
+def proved(condition: str) -> bool:
+    """No integers at all satisfy the condition: ISL's proof, for unbounded variables."""
+    return bool(islpy.Set.read_from_str(islpy.DEFAULT_CONTEXT, condition).is_empty())
+
+
+@pytest.mark.parametrize("d", [2, 3, 4, 5, 6, 8, 12])
+def test_the_residue_law_is_proved_for_all_integers(d: int) -> None:
+    """``floor((n + c) / d) = floor((n + g·floor((r + c) / g)) / d)`` where ``n ≡ r (mod g)``."""
+    for g in [g for g in range(2, d + 1) if d % g == 0]:
+        for r in range(g):
+            for c in range(-d, d + 1):
+                moved = g * ((r + c) // g)
+                at = f"n mod {g} = {r} and floor((n + {c})/{d}) != floor((n + {moved})/{d})"
+                assert proved(f"{{ [n] : {at} }}")
+    for r in range(d):
+        assert proved(f"{{ [n] : n mod {d} = {r} and {d}*floor(n/{d}) != n - {r} }}")
+    missed = f"n mod {d + 1} = 1 and floor((n + 1)/{d}) != floor(n/{d})"  # the near miss: no g | d
+    assert not proved(f"{{ [n] : {missed} }}")
+
+
+@pytest.mark.parametrize("c", [1, 2, 3, 4, 7])
+def test_the_laws_that_solve_are_proved_for_all_integers(c: int) -> None:
+    """*determined* for every narrower interval, *projected* for every wider one; both signs."""
+    for a_, width in ((-3, 0), (0, c - 1), (5, max(0, c - 2))):
+        b_ = a_ + width
+        inside = f"{a_} <= {c}*s + e <= {b_}"
+        assert proved(f"{{ [s, e] : {inside} and s != floor(({b_} - e)/{c}) }}")
+        turned = f"{a_} <= e - {c}*s <= {b_}"
+        assert proved(f"{{ [s, e] : {turned} and s != floor((e - {a_})/{c}) }}")
+    two = f"0 <= {c}*s + e <= {c} and s != floor(({c} - e)/{c})"  # one wider: s may be another
+    assert not proved(f"{{ [s, e] : {two} }}")
+    for p, q, width in ((0, 3, c - 1), (-2, 5, c), (4, 4, 2 * c)):
+        some = f"exists (s : {p} <= s <= {q} and 0 <= {c}*s + e <= {width})"
+        after = f"{-c * q} <= e <= {width - c * p}"
+        assert proved(f"{{ [e] : ({some}) and not ({after}) }}")
+        assert proved(f"{{ [e] : {after} and not ({some}) }}")
+    if c > 1:
+        gap = f"exists (s : 0 <= s <= 3 and 0 <= {c}*s + e <= {c - 2})"
+        assert not proved(f"{{ [e] : {-3 * c} <= e <= {c - 2} and not ({gap}) }}")
