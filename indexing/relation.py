@@ -8,14 +8,19 @@ from itertools import islice, product
 from math import prod
 from typing import Final, Literal, TypeAlias, TypeVar
 
-from indexing.map import Difference, IndexingMap, RuntimeVariable
+from indexing.map import Difference, Grade, IndexingMap, RuntimeVariable
 from simplifier import exact
+from simplifier.exact import unions
 from simplifier.linear import Expr, Variable
 from simplifier.substitute import Substitution
 
 Pair: TypeAlias = tuple[RuntimeVariable | None, RuntimeVariable | None]
 Pairs: TypeAlias = Sequence[Pair]
 Answer = TypeVar("Answer")
+MapOrMaps: TypeAlias = IndexingMap | Iterable[IndexingMap]
+"""One map, or several: the union of what they relate."""
+Points: TypeAlias = IndexingMap | Iterable[IndexingMap] | Sequence[int]
+"""A set of points: one point, or maps from nothing to the points."""
 
 _MOST_PAIRINGS: Final = 64
 
@@ -84,15 +89,6 @@ def _difference(first: IndexingMap, second: IndexingMap, pairs: Pairs) -> Differ
     return Difference(at, found.results[: len(first.results)], in_first)
 
 
-def to_isl(asked: IndexingMap) -> object:
-    """The relation as an ``islpy.Map``; runtime variables are parameters."""
-    parameters = [rt.variable for rt in asked.runtime]
-    relation = exact.Relation(asked.dims, asked.ranges, asked.results, asked.constraints)
-    if asked.is_known_empty and not asked.dims:
-        relation = exact.Relation((), (), (), asked.constraints)
-    return exact.to_isl(relation, parameters)
-
-
 def _relation(asked: IndexingMap, pairs: Iterable[Pair]) -> exact.Relation:
     """`asked`, whose runtime variables come first in `pairs`; some are only in the other map."""
     inputs = (*asked.dims, *[_variable(*pair) for pair in pairs])
@@ -149,52 +145,150 @@ def _element(of: RuntimeVariable) -> list[str]:
 # ---------------------------------------------------------------- inverse, image, counts
 
 
-def inverse(asked: IndexingMap) -> tuple[IndexingMap, ...]:
+def inverse(asked: MapOrMaps) -> tuple[IndexingMap, ...]:
     """``results -> dims`` in disjoint pieces; runtime variables stay what they are.
 
+    Of several maps it is the inverse of their union; a piece has the grade "may" where only maps of
+    that grade relate.  Only pieces of maps that have runtime variables may overlap with others.
+
     Raises:
+        ValueError: the maps have different numbers of dimensions or results.
         UndecidedError: that is beyond the budget.
+
+    >>> halves = [IndexingMap.over((4,), lambda d, k=k: [d[0] * 2 + k]) for k in (0, 1)]
+    >>> print(*inverse(halves))
+    (d0) -> (d0 floordiv 2), domain: d0 in [0, 7]
     """
-    runtime = [rt.expr for rt in asked.runtime]
-    found = exact.inverse(_reading(asked, (*asked.results, *runtime)))
-    pieces = _decided(found, f"the inverse of {asked}")
-    return tuple([_inverted(piece, asked) for piece in pieces])
+    maps = as_maps(asked)
+    same_spaces(maps)
+    plain = [m for m in maps if not m.runtime]
+    found: list[IndexingMap] = []
+    certain: list[exact.Relation] = []
+    for grade in ("exact", "may"):
+        union = [_reading(m, m.results) for m in plain if m.grade == grade]
+        if union:
+            pieces = unions.union_inverse(union, without=certain)
+            named = f"the inverse of {_named(plain)}"
+            found += [_from_piece(piece, grade) for piece in decided(pieces, named)]
+        certain = union
+    found += [piece for m in maps if m.runtime for piece in _inverse_with_values(m)]
+    return tuple(found)
 
 
-def _inverted(piece: exact.Relation, asked: IndexingMap) -> IndexingMap:
-    """A piece of the inverse relation, whose last inputs are the runtime variables."""
-    rank = len(asked.results)
-    elements = Substitution(dict(zip(asked.dims, piece.results, strict=True)))
-    runtime = [
-        replace(rt, variable=variable, index=tuple(map(elements, rt.index)))
-        for rt, variable in zip(asked.runtime, piece.inputs[rank:], strict=True)
-    ]
-    made = IndexingMap.of(
-        piece.inputs[:rank],
-        piece.results,
-        ranges=piece.hidden,
-        runtime=runtime,
-        constraints=piece.constraints,
-        grade=asked.grade,
-    )
-    return made.simplify()
+def _inverse_with_values(asked: IndexingMap) -> Iterator[IndexingMap]:
+    """The inverse of a map with runtime variables.
+
+    The range variables that say which elements these are stay range variables.
+    """
+    mentioned = {v for rt in asked.runtime for expr in rt.index for v in expr.variables()}
+    kept = [v for v in asked.ranges if v in mentioned]
+    known = [*[rt.expr for rt in asked.runtime], *[v.as_expr() for v in kept]]
+    found = exact.inverse(_reading(asked, (*asked.results, *known)))
+    rank, count = len(asked.results), len(asked.runtime)
+    for piece in decided(found, f"the inverse of {asked}"):
+        values, still = piece.inputs[rank : rank + count], piece.inputs[rank + count :]
+        swap = Substitution(
+            dict(zip(asked.dims, piece.results, strict=True))
+            | dict(zip(kept, [v.as_expr() for v in still], strict=True))
+            | {rt.variable: v.as_expr() for rt, v in zip(asked.runtime, values, strict=True)}
+        )
+        runtime = [
+            replace(rt, variable=variable, index=tuple(map(swap, rt.index)))
+            for rt, variable in zip(asked.runtime, values, strict=True)
+        ]
+        yield IndexingMap.of(
+            piece.inputs[:rank],
+            piece.results,
+            ranges=(*still, *piece.hidden),
+            runtime=runtime,
+            constraints=piece.constraints,
+            grade=asked.grade,
+        ).simplify()
 
 
-def image(asked: IndexingMap) -> tuple[IndexingMap, ...]:
+def image(asked: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, ...]:
     """All results, for any value of the runtime variables, as maps from nothing in disjoint pieces.
 
+    Args:
+        points: only the results of these points: one point, or maps from nothing to points.
     Raises:
+        ValueError: the spaces of maps and points do not fit.
         UndecidedError: that is beyond the budget.
+
+    >>> rows = IndexingMap.over((4, 8), lambda d: [d[0] * 8 + d[1]])
+    >>> print(*image(rows, points=(2, 3)))
+    () -> (19)
     """
-    pieces = _decided(exact.image(_reading(asked, asked.results)), f"the image of {asked}")
-    return tuple(
-        [
-            IndexingMap.of(
-                (), p.results, ranges=p.hidden, constraints=p.constraints, grade=asked.grade
-            ).simplify()
-            for p in pieces
-        ]
-    )
+    maps = as_maps(asked)
+    at = None if points is None else _points(points)
+    same_spaces(maps, dims=None if at is None else _rank(at))
+    read = [_reading(m, m.results) for m in maps]
+    if not read or at == []:
+        return ()
+    found = unions.union_image(read, None if at is None else [_reading(p, p.results) for p in at])
+    pieces = decided(found, f"the image of {_named(maps)}")
+    return tuple([_from_piece(piece, _grade((*maps, *(at or ())))) for piece in pieces])
+
+
+def preimage(asked: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...]:
+    """All points that have one of `elements` as a result, as maps from nothing in disjoint pieces.
+
+    Runtime variables may have any value.
+
+    Args:
+        elements: one element, or maps from nothing to elements, such as `image` gives.
+    Raises:
+        ValueError: the spaces of maps and elements do not fit.
+        UndecidedError: that is beyond the budget.
+
+    >>> half = IndexingMap.over((8,), lambda d: [d[0] // 2])
+    >>> print(*preimage(half, elements=(3,)))
+    ()[s0] -> (s0), domain: s0 in [6, 7]
+    """
+    maps, wanted = as_maps(asked), _points(elements)
+    same_spaces(maps, results=_rank(wanted))
+    if not maps or not wanted:
+        return ()
+    read = [_reading(m, m.results) for m in maps]
+    found = unions.union_preimage(read, [_reading(p, p.results) for p in wanted])
+    pieces = decided(found, f"the preimage under {_named(maps)}")
+    return tuple([_from_piece(piece, _grade((*maps, *wanted))) for piece in pieces])
+
+
+def _from_piece(piece: exact.Relation, grade: Grade) -> IndexingMap:
+    return IndexingMap.of(
+        piece.inputs,
+        piece.results,
+        ranges=piece.hidden,
+        constraints=piece.constraints,
+        grade=grade,
+    ).simplify()
+
+
+def _points(given: Points) -> list[IndexingMap]:
+    """A set of points as maps from nothing."""
+    if isinstance(given, IndexingMap):
+        given = (given,)
+    listed = list(given)
+    maps = [m for m in listed if isinstance(m, IndexingMap)]
+    if not maps and listed:
+        return [IndexingMap.of((), [value for value in listed if isinstance(value, int)])]
+    if len(maps) < len(listed) or any(m.dims for m in maps):
+        raise ValueError(f"points are one tuple of integers, or maps without dimensions: {given}")
+    return maps
+
+
+def _rank(points: Sequence[IndexingMap]) -> int | None:
+    same_spaces(points)
+    return len(points[0].results) if points else None
+
+
+def _grade(maps: Iterable[IndexingMap]) -> Grade:
+    return "may" if any(m.grade == "may" for m in maps) else "exact"
+
+
+def _named(maps: Iterable[IndexingMap]) -> str:
+    return "; ".join(map(str, maps))
 
 
 def count_image(asked: IndexingMap) -> int:
@@ -204,7 +298,7 @@ def count_image(asked: IndexingMap) -> int:
         UndecidedError: that is beyond the budget.
     """
     found = exact.count(_reading(asked, asked.results))
-    return _decided(found, f"the number of results of {asked}")
+    return decided(found, f"the number of results of {asked}")
 
 
 def count_domain(asked: IndexingMap) -> int:
@@ -216,7 +310,7 @@ def count_domain(asked: IndexingMap) -> int:
     if not asked.constraints:
         return prod(max(0, v.upper - v.lower + 1) for v in asked.variables)
     every = tuple([v.as_expr() for v in asked.variables])
-    return _decided(exact.count(_reading(asked, every)), f"the size of the domain of {asked}")
+    return decided(exact.count(_reading(asked, every)), f"the size of the domain of {asked}")
 
 
 def _reading(asked: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:
@@ -225,7 +319,38 @@ def _reading(asked: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:
     return exact.Relation(asked.dims, hidden, results, asked.constraints)
 
 
-def _decided(found: Answer | exact.Undecided, what: str) -> Answer:
+# ---------------------------------------------------------------- for all questions
+
+
+def as_maps(asked: MapOrMaps) -> tuple[IndexingMap, ...]:
+    """One map or several, as a tuple."""
+    return (asked,) if isinstance(asked, IndexingMap) else tuple(asked)
+
+
+def same_spaces(
+    maps: Sequence[IndexingMap], dims: int | None = None, results: int | None = None
+) -> None:
+    """Nothing, if all maps have as many dimensions and results, those that are given.
+
+    Raises:
+        ValueError: they have not.
+    """
+    for m in maps:
+        dims = len(m.dims) if dims is None else dims
+        results = len(m.results) if results is None else results
+        if (len(m.dims), len(m.results)) != (dims, results):
+            raise ValueError(
+                f"{dims} dimensions and {results} results are needed; this map has "
+                f"{len(m.dims)} and {len(m.results)}:\n  {m}"
+            )
+
+
+def decided(found: Answer | exact.Undecided, what: str) -> Answer:
+    """`found`, if it was found.
+
+    Raises:
+        UndecidedError: it was not.
+    """
     if isinstance(found, exact.Undecided):
         raise UndecidedError(f"{what}: {found}")
     return found

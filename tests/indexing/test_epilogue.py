@@ -1,0 +1,287 @@
+"""From a hero to the root, and through producer and consumer as if they were one fusion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hlo
+import indexing
+from hlo.shape import Shape
+from indexing import IndexingMap, Unknown
+from indexing.collapsing import Collapse
+from indexing.multiplicity import Multiplicity
+from indexing.op import MappedOp
+from tests.indexing.test_collapse import check
+from tests.indexing.test_random_programs import Array, Program, needed, programs
+from tests.oracles import Pair, fuzz, relation, runtime_relations, swapped, union
+
+
+def texts(maps: tuple[IndexingMap, ...]) -> list[str]:
+    return [str(m.simplify(certify=True)) for m in maps]
+
+
+# ---------------------------------------------------------------- the oracle
+
+
+def moved(computation: hlo.Computation, hero: hlo.Instruction) -> set[Pair]:
+    """Pairs of an element of the hero and one of the root that it moves, by the kernels.
+
+    All ops add up non-negative multiples: with one element 1 and all else 0, what is not 0 needs
+    that element.
+    """
+    assert isinstance(hero.shape, Shape)
+    unit = np.zeros(hero.shape.dims, np.int64)
+    found: set[Pair] = set()
+    for place in np.ndindex(*unit.shape):
+        unit[place] = 1
+        root = _run_from(computation, hero, unit)
+        found |= {(place, tuple(map(int, at))) for at in np.argwhere(root)}
+        unit[place] = 0
+    return found
+
+
+def _run_from(computation: hlo.Computation, hero: hlo.Instruction, value: Array) -> Array:
+    values: dict[hlo.Instruction, Array] = {}
+    for instruction in computation.instructions:
+        assert isinstance(instruction.shape, Shape)
+        if instruction is hero:
+            values[instruction] = value
+        elif instruction.opcode == "parameter":
+            values[instruction] = np.zeros(instruction.shape.dims, np.int64)
+        else:
+            op = instruction.op
+            assert isinstance(op, MappedOp)
+            shapes = tuple([o.shape for o in instruction.operands])
+            operands = [values[o] for o in instruction.operands]
+            values[instruction] = op.compute(operands, shapes, np.add)
+    return values[computation.root]
+
+
+# ---------------------------------------------------------------- random fusions
+
+
+@given(programs(), st.data())
+@fuzz(100)
+def test_an_epilogue_moves_what_the_kernels_move(program: Program, data: st.DataObject) -> None:
+    fused = program.module().computations["fused"]
+    arrays = [i for i in fused.instructions if isinstance(i.shape, Shape) and i.shape.size]
+    hero = data.draw(st.sampled_from(arrays))
+    answer = indexing.epilogue(hero)
+    assert answer.unknown == (None,)
+    found, wanted = union(answer.maps[0]), moved(fused, hero)
+    if any(m.grade == "may" for m in answer.maps[0]):
+        assert hero.opcode == "constant"  # the value of a pad
+        assert found >= wanted
+    else:
+        assert found == wanted
+    assert len(set(answer.maps[0])) == len(answer.maps[0])
+
+
+@given(programs())
+@fuzz(60)
+def test_instructions_taken_together_are_the_fusion(program: Program) -> None:
+    fused = program.module().computations["fused"]
+    inner = [i for i in fused.instructions if i.opcode != "parameter"]
+    if fused.root.opcode == "parameter":
+        return
+    found = indexing.grouped_through(fused.root, inner)
+    whole = indexing.grouped(fused.root)
+    assert {i: union(maps) for i, maps in found.items()} == {
+        i: union(maps) for i, maps in whole.items()
+    }
+
+
+@given(programs())
+@fuzz(60)
+def test_random_fusions_collapse(program: Program) -> None:
+    found = indexing.collapse(program.module().entry.root)
+    assert isinstance(found, Collapse)
+    check(found)
+
+
+@given(programs())
+@fuzz(60)
+def test_the_elements_that_are_counted_are_those_that_are_read(program: Program) -> None:
+    module = program.module()
+    wanted = needed(module.computations["fused"])
+    for counted, pairs in zip(indexing.reads(module.entry.root), wanted, strict=True):
+        assert isinstance(counted, Multiplicity)
+        elements = {at for _, at in pairs}
+        assert counted.distinct == len(elements)
+        assert counted.total >= len(pairs)
+        if not elements:
+            continue
+        often = {at: sum(at == other for _, other in pairs) for at in elements}
+        assert all(counted.at(at) >= least for at, least in often.items())
+
+
+# ---------------------------------------------------------------- epilogues
+
+FUSED = """
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+fused {
+  p = f32[8,6,5] parameter(0)
+  z = f32[] parameter(1)
+  q = f32[8,6] parameter(2)
+  hero = f32[8,6] reduce(p, z), dimensions={2}, to_apply=add
+  n = f32[8,6] negate(hero)
+  s = f32[8,6] add(n, q)
+  x = f32[8,6] multiply(s, hero)
+  t = f32[6,8] transpose(x), dimensions={1,0}
+  r = f32[3,16] reshape(t)
+  c = f32[48] bitcast(r)
+  other = f32[8,6] exponential(q)
+  ROOT both = (f32[48], f32[3,16], f32[8,6]) tuple(c, r, other)
+}
+ENTRY e {
+  p = f32[8,6,5] parameter(0)
+  z = f32[] parameter(1)
+  q = f32[8,6] parameter(2)
+  ROOT f = (f32[48], f32[3,16], f32[8,6]) fusion(p, z, q), kind=kInput, calls=fused
+}
+"""
+
+
+def test_an_epilogue_leads_to_each_output() -> None:
+    """Two ways, one map; the third output does not need the hero."""
+    fused = hlo.parse(FUSED).computations["fused"]
+    answer = indexing.epilogue(fused["hero"])
+    assert answer.operands == (fused.root,) * 3
+    assert [texts(maps) for maps in answer.maps] == [
+        ["(d0, d1) -> (d0 + d1 * 8), domain: d0 in [0, 7], d1 in [0, 5]"],
+        [
+            "(d0, d1) -> (d1 floordiv 2, d0 + (d1 mod 2) * 8), "
+            "domain: d0 in [0, 7], d1 in [0, 5]"
+        ],
+        [],
+    ]  # fmt: skip
+
+
+def test_an_epilogue_may_end_before_the_root() -> None:
+    fused = hlo.parse(FUSED).computations["fused"]
+    (maps,) = indexing.epilogue(fused["hero"], fused["t"]).maps
+    assert texts(maps) == ["(d0, d1) -> (d1, d0), domain: d0 in [0, 7], d1 in [0, 5]"]
+    (itself,) = indexing.epilogue(fused["hero"], fused["hero"]).maps
+    assert [m.is_identity for m in itself] == [True]
+    assert indexing.epilogue(fused["t"], fused["hero"]).maps == ((),)
+
+
+def test_two_ways_that_differ_are_two_maps() -> None:
+    root = hlo.parse("""ENTRY e {
+        p = f32[4,4] parameter(0)
+        t = f32[4,4] transpose(p), dimensions={1,0}
+        ROOT s = f32[4,4] add(p, t)
+    }""").entry.root
+    (maps,) = indexing.epilogue(root.computation["p"]).maps
+    assert sorted(texts(maps)) == [
+        "(d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 3]",
+        "(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 3]",
+    ]
+
+
+def test_an_epilogue_with_a_runtime_start_keeps_it() -> None:
+    entry = hlo.parse("""ENTRY e {
+        p = f32[7] parameter(0)
+        i = s32[] parameter(1)
+        hero = f32[7] negate(p)
+        s = f32[3] dynamic-slice(hero, i), dynamic_slice_sizes={3}
+        ROOT r = f32[3] reverse(s), dimensions={0}
+    }""").entry
+    ((written,),) = indexing.epilogue(entry["hero"]).maps
+    (read,) = indexing.grouped(entry.root)[entry["hero"]]
+    assert {at: swapped(pairs) for at, pairs in runtime_relations(written).items()} == (
+        runtime_relations(read)
+    )
+    assert [rt.source_name for rt in written.runtime] == ["i"]
+
+
+def test_what_is_unknown_on_the_way_is_said() -> None:
+    entry = hlo.parse("""ENTRY e {
+        p = f32[7] parameter(0)
+        hero = f32[7] negate(p)
+        u = f32[7] no-such-op(hero)
+        ROOT r = f32[7] reverse(u), dimensions={0}
+    }""").entry
+    answer = indexing.epilogue(entry["hero"])
+    (why,) = answer.unknown
+    assert isinstance(why, Unknown)
+    assert "no-such-op" in why.reason
+
+
+def test_hero_and_root_are_of_one_computation() -> None:
+    module = hlo.parse(FUSED)
+    with pytest.raises(ValueError, match="`hero` is an instruction of `fused`, `f` one of `e`"):
+        indexing.epilogue(module.computations["fused"]["hero"], module.entry.root)
+    with pytest.raises(IndexError, match="`hero` has 1 outputs, no number 1"):
+        indexing.epilogue(module.computations["fused"]["hero"], hero_output=1)
+
+
+# ---------------------------------------------------------------- producer and consumer
+
+
+def test_a_producer_and_its_consumer_are_taken_as_one() -> None:
+    """The parameter is read by both: directly, and through the transpose."""
+    entry = hlo.parse("""ENTRY e {
+        p0 = f32[5,5] parameter(0)
+        turned = f32[5,5] transpose(p0), dimensions={1,0}
+        ROOT a0 = f32[5,5] add(p0, turned)
+    }""").entry
+    same = "(d0, d1) -> (d0, d1), domain: d0 in [0, 4], d1 in [0, 4]"
+    turned = "(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 4]"
+
+    def groups(*names: str) -> dict[str, list[str]]:
+        found = indexing.grouped_through(entry.root, [entry[name] for name in names])
+        return {i.name: sorted(texts(maps)) for i, maps in found.items()}
+
+    assert groups("a0", "turned") == {"a0": [same], "turned": [same], "p0": [same, turned]}
+    assert groups("a0") == {"a0": [same], "turned": [same], "p0": [same]}
+
+
+FUSIONS = """
+produce {
+  p = f32[4,6] parameter(0)
+  n = f32[4,6] negate(p)
+  ROOT t = f32[6,4] transpose(n), dimensions={1,0}
+}
+consume {
+  x = f32[6,4] parameter(0)
+  i = s32[] parameter(1)
+  k = s32[] negate(i)
+  z = s32[] constant(0)
+  ROOT s = f32[2,4] dynamic-slice(x, k, z), dynamic_slice_sizes={2,4}
+}
+ENTRY e {
+  a = f32[4,6] parameter(0)
+  i = s32[] parameter(1)
+  first = f32[6,4] fusion(a), kind=kLoop, calls=produce
+  ROOT second = f32[2,4] fusion(first, i), kind=kLoop, calls=consume
+}
+"""
+
+
+def test_fusions_among_them_are_looked_into() -> None:
+    entry = hlo.parse(FUSIONS).entry
+    found = indexing.grouped_through(entry.root, [entry.root, entry["first"]])
+    assert [each.name for each in found] == ["s", "k", "z", "t", "n", "i", "a"]
+    by_name = {each.name: maps for each, maps in found.items()}
+    (to_a,) = by_name["a"]
+    (whole,) = indexing.to_parameters(entry.root).maps[0]
+    assert to_a.is_equal(whole) is True
+    (inner,) = by_name["n"]
+    assert inner.is_equal(to_a) is True
+    assert [(rt.source_name, rt.call_names) for rt in inner.runtime] == [("k", ("second",))]
+    assert relation(by_name["s"][0]) == relation(IndexingMap.identity((2, 4)))
+
+
+def test_what_is_taken_together_is_of_one_computation() -> None:
+    module = hlo.parse(FUSIONS)
+    entry = module.entry
+    with pytest.raises(ValueError, match="`second` has to be one of several of one computation"):
+        indexing.grouped_through(entry.root, [entry["first"]])
+    with pytest.raises(ValueError, match="`n` of `produce`"):
+        indexing.grouped_through(entry.root, [entry.root, module.computations["produce"]["n"]])
+    with pytest.raises(IndexError, match="1 outputs, no number 3"):
+        indexing.grouped_through(entry.root, [entry.root], 3)

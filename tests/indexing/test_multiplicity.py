@@ -1,0 +1,301 @@
+"""How often elements are read: counted one by one here, and from the maps there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hlo
+import indexing
+from hlo.shape import Shape, leaves
+from indexing import IndexingMap, counting, parse_map
+from indexing.graph import steps_back
+from indexing.multiplicity import Multiplicity, multiplicity, reads
+from indexing.relation import UndecidedError
+from indexing.steps import Options
+from simplifier.linear import Variable
+from tests.ops.samples import MAPPED, parse_sample
+from tests.oracles import boxes, constraint_lists, fuzz, sums, tree_expr, trees
+
+Element = tuple[int, ...]
+
+
+def counted(maps: list[IndexingMap], values: dict[str, Any] | None = None) -> Counter[Element]:
+    """How often each element is reached, point by point."""
+    found: Counter[Element] = Counter()
+    for m in maps:
+        for point in product(*[range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]):
+            at = dict(zip((*m.dims, *m.ranges), point, strict=True))
+            known: list[int] = []
+            for rt in m.runtime:
+                array = np.asarray((values or {})[str(rt.source_name or rt.name)])
+                value = int(array[tuple([i.value(at) for i in rt.index])])
+                low, high = rt.clamp or (value, value)
+                known.append(min(max(value, low), high))
+            result = m.evaluate(point[: len(m.dims)], point[len(m.dims) :], known)
+            if result is not None:
+                found[result] += 1
+    return found
+
+
+def check(asked: Multiplicity, wanted: Counter[Element]) -> None:
+    assert asked.total == wanted.total()
+    assert asked.distinct == len(wanted)
+    assert asked.maximum == max(wanted.values(), default=0)
+    assert asked.histogram() == dict(sorted(Counter(wanted.values()).items()))
+    for element in [*wanted][:20]:
+        assert asked.at(element) == wanted[element]
+    if wanted:
+        assert asked.at([k + 100 for k in next(iter(wanted))]) == (
+            0 if next(iter(wanted)) else wanted[()]
+        )
+
+
+@given(st.data(), boxes(most=4))
+@fuzz(150)
+def test_counts_are_those_of_the_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+    maps: list[IndexingMap] = []
+    for _ in range(data.draw(st.integers(1, 2))):
+        split = data.draw(st.integers(0, len(box)))
+        kind = st.one_of(sums(len(box)), trees(len(box), leaves=3))
+        maps.append(
+            IndexingMap.of(
+                box[:split] if not maps else maps[0].dims,
+                [tree_expr(data.draw(kind), box) for _ in range(2)],
+                ranges=box[split:] if not maps else maps[0].ranges,
+                constraints=data.draw(constraint_lists(box, most=2)),
+            )
+        )
+    check(multiplicity(maps), counted(maps))
+
+
+@given(st.data(), boxes(most=3))
+@fuzz(60)
+def test_counts_of_an_array_are_those_of_the_points(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    m = IndexingMap.of(
+        box[:1],
+        [tree_expr(data.draw(sums(len(box))), box) for _ in range(2)],
+        ranges=box[1:],
+        constraints=data.draw(constraint_lists(box, most=1)),
+    )
+    sizes = data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5)))
+    points = counted([m])
+    wanted = [[points[i, j] for j in range(sizes[1])] for i in range(sizes[0])]
+    assert multiplicity(m).counts(sizes).tolist() == wanted
+
+
+# ---------------------------------------------------------------- ops
+
+
+@pytest.mark.parametrize("text", MAPPED)
+def test_reads_of_ops_are_counted_point_by_point(text: str) -> None:
+    """Against the op's own maps, which no simplification has touched."""
+    instruction = parse_sample(text).instruction
+    random = np.random.default_rng(5)
+    values = {
+        o.name: random.integers(-1, 4, o.shape.dims)
+        for o in instruction.operands
+        if isinstance(o.shape, Shape)
+    }
+    for output, (path, leaf) in enumerate(leaves(instruction.shape)):
+        assert isinstance(leaf, Shape)
+        found = reads(instruction, output, values)
+        steps = steps_back(instruction, path, Options(simplify=False))
+        for step in steps:
+            answer = found[step.operand]
+            if step.unknown:
+                assert answer == step.unknown
+                continue
+            assert isinstance(answer, Multiplicity)
+            wanted = counted(list(step.maps), values)
+            assert answer.total == wanted.total()
+            assert answer.histogram() == dict(sorted(Counter(wanted.values()).items()))
+
+
+FUSION = """
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+fused {
+  p = f32[3,5] parameter(0)
+  z = f32[] parameter(1)
+  v = f32[3] reduce(p, z), dimensions={1}, to_apply=add
+  b = f32[3,7] broadcast(v), dimensions={0}
+  n = f32[3,7] negate(b)
+  ROOT s = f32[3,7] add(b, n)
+}
+ENTRY e {
+  p = f32[3,5] parameter(0)
+  z = f32[] parameter(1)
+  ROOT f = f32[3,7] fusion(p, z), kind=kLoop, calls=fused
+}
+"""
+
+
+def test_a_fusion_reads_as_often_as_its_loops_run() -> None:
+    """Each of 21 results sums a row; that the sum is used twice reads it no second time."""
+    rows, init = reads(hlo.parse(FUSION).entry.root)
+    assert isinstance(rows, Multiplicity)
+    assert isinstance(init, Multiplicity)
+    assert (rows.total, rows.distinct, rows.histogram()) == (105, 15, {7: 15})
+    assert (init.total, init.distinct, init.maximum) == (21, 1, 21)
+    assert rows.counts((3, 5)).tolist() == [[7] * 5] * 3
+
+
+def test_a_range_variable_that_selects_nothing_counts() -> None:
+    """One element summed up 1000 times: the map forgets that, the count does not."""
+    root = hlo.parse("""
+        add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+        fused {
+          p = f32[4] parameter(0)
+          z = f32[] parameter(1)
+          b = f32[4,1000] broadcast(p), dimensions={0}
+          ROOT r = f32[4] reduce(b, z), dimensions={1}, to_apply=add
+        }
+        ENTRY e {
+          p = f32[4] parameter(0)
+          z = f32[] parameter(1)
+          ROOT f = f32[4] fusion(p, z), kind=kLoop, calls=fused
+        }""").entry.root
+    (read,) = indexing.output_to_input(root).maps[0]
+    assert str(read) == "(d0) -> (d0), domain: d0 in [0, 3]"
+    assert multiplicity(read).total == 4
+    found = reads(root)[0]
+    assert isinstance(found, Multiplicity)
+    assert (found.total, found.maximum, found.distinct) == (4000, 1000, 4)
+
+
+# ---------------------------------------------------------------- values of the program
+
+GATHER = """ENTRY e {
+  p = f32[5,2] parameter(0)
+  i = s32[4] parameter(1)
+  ROOT g = f32[4,2] gather(p, i), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0},
+    index_vector_dim=1, slice_sizes={1,2}
+}"""
+
+
+def test_a_gather_is_counted_for_given_indices() -> None:
+    root = hlo.parse(GATHER).entry.root
+    with pytest.raises(UndecidedError, match="depends on `i`: give its values"):
+        reads(root)
+    params, indices = reads(root, values={"i": [3, 1, 3, 99]})
+    assert isinstance(params, Multiplicity)
+    assert isinstance(indices, Multiplicity)
+    assert params.counts((5, 2)).tolist() == [[0, 0], [1, 1], [0, 0], [2, 2], [1, 1]]  # 99 is 4
+    assert indices.histogram() == {2: 4}
+    with pytest.raises(ValueError, match="`i` has 1 dimensions; the value given for it has 2"):
+        reads(root, values={"i": [[1]]})
+
+
+def test_a_start_only_moves_what_is_read() -> None:
+    root = hlo.parse("""ENTRY e {
+        p = f32[9,4] parameter(0)
+        i = s32[] parameter(1)
+        j = s32[] parameter(2)
+        ROOT s = f32[3,2] dynamic-slice(p, i, j), dynamic_slice_sizes={3,2}
+    }""").entry.root
+    window = reads(root)[0]
+    assert isinstance(window, Multiplicity)
+    assert (window.total, window.distinct, window.maximum) == (6, 6, 1)
+    with pytest.raises(UndecidedError, match="depends on `j`: give its value"):
+        window.at((0, 0))
+    with pytest.raises(UndecidedError, match="depends on `j`: give its value"):
+        window.counts((9, 4))
+    known = reads(root, values={"i": 7, "j": 1})[0]
+    assert isinstance(known, Multiplicity)
+    assert [known.at((k, 1)) for k in range(9)] == [0] * 6 + [1] * 3  # 7 is clamped to 6
+
+
+def test_a_value_that_decides_how_much_is_read_is_needed() -> None:
+    moved = parse_map(
+        "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 3], d0 + rt0 in [0, 3]"
+    )
+    halved = parse_map("(d0){rt0} -> ((d0 + rt0) floordiv 2), domain: d0 in [0, 2], rt0 in [0, 3]")
+    for m in (moved, halved):
+        with pytest.raises(UndecidedError, match="depends on `rt0`"):
+            multiplicity(m)
+        for value in range(4):
+            check(multiplicity(m, {"rt0": value}), counted([m], {"rt0": value}))
+    plain = parse_map("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 2], rt0 in [0, 3]")
+    both = multiplicity([plain, plain])
+    assert both.total == 6
+    with pytest.raises(UndecidedError, match="depends on `rt0`: give its value"):
+        _ = both.maximum
+
+
+# ---------------------------------------------------------------- sizes
+
+
+def test_parts_are_counted_and_not_the_array() -> None:
+    """10¹² elements, 3·10¹² reads."""
+    m = parse_map(
+        "(d0, d1)[s0] -> (d0 + s0, d1 floordiv 1000, d1 mod 1000), "
+        "domain: d0 in [0, 999999], d1 in [0, 999999], s0 in [0, 2]"
+    )
+    found = multiplicity(m)
+    assert found.total == 3 * 10**12
+    assert found.distinct == 1000002 * 10**6
+    assert found.histogram() == {1: 2 * 10**6, 2: 2 * 10**6, 3: 999998 * 10**6}
+    assert found.at((0, 0, 0)) == 1
+    assert found.at((1, 999, 999)) == 2
+    assert found.at((1, 1000, 0)) == 0
+
+
+def test_a_part_too_large_to_count_may_be_known_all_the_same() -> None:
+    once = multiplicity(parse_map(
+        "(d0) -> (d0 floordiv 1000, d0 mod 1000), domain: d0 in [0, 99999999]"
+    ))  # fmt: skip
+    assert (once.total, once.distinct, once.maximum) == (10**8, 10**8, 1)
+    assert (once.at((99999, 999)), once.at((100000, 0))) == (1, 0)
+    twice = multiplicity(
+        parse_map("(d0, d1) -> (d0 + d1 * 7), domain: d0 in [0, 9999], d1 in [0, 9999]")
+    )
+    assert twice.total == 10**8
+    with pytest.raises(UndecidedError, match="100000000 points to count"):
+        _ = twice.maximum
+
+
+def test_arrays_too_large_to_enumerate_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(counting, "BUDGET", 10)
+    m = parse_map("(d0) -> (d0), domain: d0 in [0, 3]")
+    assert multiplicity(m).counts((10,)).sum() == 4
+    with pytest.raises(UndecidedError, match="an array of"):
+        multiplicity(m).counts((11,))
+    far = parse_map("(d0) -> (d0 + 8), domain: d0 in [0, 3]")
+    with pytest.raises(UndecidedError, match="several maps"):
+        _ = multiplicity([m, far]).maximum
+
+
+def test_a_given_start_costs_no_enumeration() -> None:
+    root = hlo.parse("""ENTRY e {
+        p = f32[90000000] parameter(0)
+        i = s32[] parameter(1)
+        ROOT s = f32[80000000] dynamic-slice(p, i), dynamic_slice_sizes={80000000}
+    }""").entry.root
+    window = reads(root, values={"i": 7})[0]
+    assert isinstance(window, Multiplicity)
+    assert (window.total, window.maximum) == (80000000, 1)
+    assert [window.at((k,)) for k in (6, 7, 80000006, 80000007)] == [0, 1, 1, 0]
+
+
+def test_counts_do_not_overflow() -> None:
+    loops = ", ".join(f"s{k} in [0, 999999]" for k in range(4))
+    m = parse_map(f"(d0)[s0, s1, s2, s3] -> (d0), domain: d0 in [0, 1], {loops}")
+    found = multiplicity([m, m])
+    assert found.counts((2,)).tolist() == [2 * 10**24] * 2
+    assert found.histogram() == {2 * 10**24: 2}
+
+
+def test_no_maps_read_nothing() -> None:
+    nothing = multiplicity([])
+    assert (nothing.total, nothing.distinct, nothing.maximum, nothing.histogram()) == (0, 0, 0, {})
+    empty = multiplicity(parse_map("(d0) -> (d0), domain: d0 in [0, 3], d0 * 2 in [3, 3]"))
+    assert (empty.total, empty.distinct, empty.maximum) == (0, 0, 0)
+    assert empty.counts((4,)).tolist() == [0] * 4

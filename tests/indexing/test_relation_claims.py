@@ -1,0 +1,490 @@
+"""Injective, surjective, single-valued, dependent: by enumeration, with values of the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hlo
+import indexing
+from indexing import IndexingMap, RuntimeVariable, parse_map
+from indexing.claims import (
+    Claim,
+    depends_on,
+    is_bijection,
+    is_injective,
+    is_single_valued,
+    is_surjective_onto,
+)
+from indexing.relation import UndecidedError, image, inverse, preimage
+from indexing.witnesses import Witness
+from simplifier.constraints import Constraint
+from simplifier.linear import Variable
+from tests.oracles import (
+    Pair,
+    boxes,
+    constraint_lists,
+    fuzz,
+    relation,
+    sums,
+    swapped,
+    tree_expr,
+    trees,
+    union,
+)
+
+# ---------------------------------------------------------------- the oracle
+
+
+def shares_a_result(pairs: set[Pair]) -> bool:
+    return any(a != b and y == z for a, y in pairs for b, z in pairs)
+
+
+def has_two_results(pairs: set[Pair]) -> bool:
+    return any(a == b and y != z for a, y in pairs for b, z in pairs)
+
+
+def changes_with(pairs: set[Pair], k: int, bounds: tuple[int, int]) -> bool:
+    """Some result of a point is not a result of the point with another coordinate k."""
+    return any(
+        ((*x[:k], other, *x[k + 1 :]), y) not in pairs
+        for x, y in pairs
+        for other in range(bounds[0], bounds[1] + 1)
+    )
+
+
+Program = dict[tuple[str, tuple[int, ...]], int]
+
+
+def programs(maps: Sequence[IndexingMap]) -> Iterator[Program]:
+    """Every way to give a value to each element that the maps' runtime variables may be."""
+    elements: dict[tuple[str, tuple[int, ...]], range] = {}
+    for m in maps:
+        for rt in m.runtime:
+            low, high = rt.clamp or rt.variable.bounds
+            for values in product(*[range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]):
+                at = dict(zip((*m.dims, *m.ranges), values, strict=True))
+                key = str(rt.source), tuple([i.value(at) for i in rt.index])
+                elements[key] = range(low, high + 1)
+    for values in product(*elements.values()):
+        yield dict(zip(elements, values, strict=True))
+
+
+def related(maps: Sequence[IndexingMap], program: Program) -> set[Pair]:
+    found = set()
+    for m in maps:
+        for values in product(*[range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]):
+            at = dict(zip((*m.dims, *m.ranges), values, strict=True))
+            known = [
+                program[str(rt.source), tuple([i.value(at) for i in rt.index])] for rt in m.runtime
+            ]
+            count = len(m.dims)
+            results = m.evaluate(values[:count], values[count:], known)
+            if results is not None:
+                found.add((values[:count], results))
+    return found
+
+
+def asked(question: Callable[[], bool | Claim]) -> bool | None:
+    """The answer, or `None` where it is not decided."""
+    try:
+        return bool(question())
+    except UndecidedError:
+        return None
+
+
+# ---------------------------------------------------------------- without runtime variables
+
+
+@st.composite
+def map_sets(draw: st.DrawFn, most: int = 3) -> list[IndexingMap]:
+    """One to `most` maps of the same spaces, each with a range variable or without."""
+    rank, results = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    found = []
+    for _ in range(draw(st.integers(1, most))):
+        dims = [
+            Variable(f"d{k}", low := draw(st.integers(-2, 2)), low + draw(st.integers(0, 3)))
+            for k in range(rank)
+        ]
+        s = [Variable("s0", 0, draw(st.integers(0, 2)))][: draw(st.integers(0, 1))]
+        every = (*dims, *s)
+        kind = st.one_of(sums(len(every)), trees(len(every), leaves=3))
+        exprs = [tree_expr(draw(kind), every) for _ in range(results)]
+        constraints = draw(constraint_lists(every, most=1))
+        found.append(IndexingMap.of(dims, exprs, ranges=s, constraints=constraints))
+    return found
+
+
+@given(map_sets())
+@fuzz(150)
+def test_claims_are_those_of_the_points(maps: list[IndexingMap]) -> None:
+    pairs = union(maps)
+    injective = is_injective(maps)
+    assert bool(injective) == (not shares_a_result(pairs))
+    if not injective:
+        assert isinstance(injective, Claim)
+        assert injective.witness is not None
+        (a, b), (y,) = injective.witness.points, injective.witness.results
+        assert a != b
+        assert {(a, y), (b, y)} <= pairs
+    single = is_single_valued(maps)
+    assert bool(single) == (not has_two_results(pairs))
+    if not single:
+        assert isinstance(single, Claim)
+        assert single.witness is not None
+        (a,), (y, z) = single.witness.points, single.witness.results
+        assert y != z
+        assert {(a, y), (a, z)} <= pairs
+    assert bool(is_bijection(maps)) == bool(single and injective)
+
+
+@given(map_sets())
+@fuzz(150)
+def test_dependence_is_that_of_the_points(maps: list[IndexingMap]) -> None:
+    pairs = union(maps)
+    for k in range(len(maps[0].dims)):
+        low = min(m.dims[k].lower for m in maps)
+        high = max(m.dims[k].upper for m in maps)
+        found = depends_on(maps, k)
+        assert bool(found) == changes_with(pairs, k, (low, high))
+        if found:
+            assert isinstance(found, Claim)
+            assert found.witness is not None
+            (a, b), (y,) = found.witness.points, found.witness.results
+            assert [i for i in range(len(a)) if a[i] != b[i]] == [k]
+            assert low <= b[k] <= high
+            assert (a, y) in pairs
+            assert (b, y) not in pairs
+
+
+@given(map_sets(), st.data())
+@fuzz(150)
+def test_surjectivity_is_that_of_the_points(maps: list[IndexingMap], data: st.DataObject) -> None:
+    sizes = [data.draw(st.integers(0, 3)) for _ in maps[0].results]
+    wanted = set(product(*map(range, sizes)))
+    hit = {y for _, y in union(maps)}
+    found = is_surjective_onto(maps, sizes)
+    assert bool(found) == (wanted <= hit)
+    if not found:
+        assert isinstance(found, Claim)
+        assert found.witness is not None
+        assert found.witness.results[0] in wanted - hit
+
+
+@given(map_sets(), st.data())
+@fuzz(100)
+def test_inverse_image_and_preimage_of_several_maps(
+    maps: list[IndexingMap], data: st.DataObject
+) -> None:
+    pairs = union(maps)
+    pieces = [relation(piece) for piece in inverse(maps)]
+    assert set().union(*pieces) == swapped(pairs)
+    assert sum(map(len, pieces)) == len(pairs)  # disjoint
+    whole = {y for piece in image(maps) for _, y in relation(piece)}
+    assert whole == {y for _, y in pairs}
+    some = sorted(whole)[: data.draw(st.integers(0, 2))]
+    elements = [IndexingMap.of((), y) for y in some]
+    back = {x for piece in preimage(maps, elements) for _, x in relation(piece)}
+    assert back == {x for x, y in pairs if y in some}
+    there = {
+        y
+        for piece in image(maps, points=[IndexingMap.of((), x) for x in back])
+        for _, y in relation(piece)
+    }
+    assert there == {y for x, y in pairs if x in back}
+
+
+# ---------------------------------------------------------------- with runtime variables
+
+
+def with_values(text: str, **elements: str) -> IndexingMap:
+    """A map whose runtime variable `name` is the element ``elements[name]``, as ``a[d0+1]``."""
+    left, right = text.split("), ", 1)
+    plain = parse_map(f"{left}), domain: {right}")
+    known = {v.name: v for v in plain.variables}
+
+    def placed(rt: RuntimeVariable) -> RuntimeVariable:
+        source, _, place = elements[rt.name].rstrip("]").partition("[")
+        variable, _, offset = place.partition("+")
+        index = (known[variable] + int(offset or 0),) if place else ()
+        return replace(rt, source=source, index=index, clamp=rt.variable.bounds)
+
+    return replace(plain, runtime=tuple(map(placed, plain.runtime)))
+
+
+# fmt: off
+# maps, and sizes of the array that they may be onto
+VALUES: list[tuple[list[IndexingMap], tuple[int, ...]]] = [
+    # a dynamic slice: injective, whatever the start is
+    ([with_values("(d0){rt0} -> (d0 + rt0), d0 in [0, 2], rt0 in [0, 2]", rt0="a")], (5,)),
+    # it covers an array of its own size
+    ([with_values("(d0){rt0} -> (d0 + rt0), d0 in [0, 2], rt0 in [0, 0]", rt0="a")], (3,)),
+    # a gather: nothing holds for all indices
+    ([with_values("(d0){rt0} -> (rt0), d0 in [0, 2], rt0 in [0, 2]", rt0="a[d0]")], (3,)),
+    # rows are gathered, columns stay
+    ([with_values("(d0, d1){rt0} -> (rt0, d1), d0 in [0, 1], d1 in [0, 1], rt0 in [0, 1]",
+          rt0="a[d0]")], (2, 2)),
+    # each point has a room of its own, whatever the value is
+    ([with_values("(d0){rt0} -> (d0 * 3 + rt0), d0 in [0, 2], rt0 in [0, 2]", rt0="a[d0]")], (9,)),
+    # the same value twice cancels; two values do not
+    ([with_values("(d0){rt0, rt1} -> (d0 + rt0 - rt1), d0 in [0, 1], rt0 in [0, 1], rt1 in [0, 1]",
+          rt0="a[d0]", rt1="a[d0]")], (2,)),
+    ([with_values("(d0){rt0, rt1} -> (d0 + rt0 - rt1), d0 in [0, 1], rt0 in [0, 1], rt1 in [0, 1]",
+          rt0="a[d0]", rt1="b[d0]")], (2,)),
+    # neighbours: d0 reads elements d0 and d0 + 1
+    ([with_values("(d0){rt0, rt1} -> (rt0 * 2 - rt1), d0 in [0, 1], rt0 in [0, 1], rt1 in [0, 1]",
+          rt0="a[d0]", rt1="a[d0+1]")], (2,)),
+    # two maps that share a start, and two that do not
+    ([with_values("(d0){rt0} -> (d0 + rt0), d0 in [0, 1], rt0 in [0, 1]", rt0="a"),
+      with_values("(d0){rt0} -> (d0 + rt0 + 2), d0 in [0, 1], rt0 in [0, 1]", rt0="a")], (5,)),
+    ([with_values("(d0){rt0} -> (d0 * 4 + rt0), d0 in [0, 1], rt0 in [0, 1]", rt0="a"),
+      with_values("(d0){rt0} -> (d0 * 4 + rt0), d0 in [0, 1], rt0 in [0, 1]", rt0="b")], (6,)),
+    # the update of a dynamic-update-slice and what it leaves of the base: together everything
+    ([with_values("(d0){rt0} -> (d0), d0 in [0, 3], rt0 in [0, 2], d0 - rt0 in [-3, -1]", rt0="a"),
+      with_values("(d0){rt0} -> (d0), d0 in [0, 3], rt0 in [0, 2], d0 - rt0 in [0, 1]", rt0="a"),
+      with_values("(d0){rt0} -> (d0), d0 in [0, 3], rt0 in [0, 2], d0 - rt0 in [2, 4]",
+          rt0="a")], (4,)),
+    # without a range variable every value is somewhere; with one, all values are
+    ([with_values("(d0)[s0]{rt0} -> (rt0 + s0), d0 in [0, 1], s0 in [0, 1], rt0 in [0, 1]",
+          rt0="a[d0]")], (2,)),
+    # a row is chosen for each point, and read as a whole: surely all columns are read
+    ([with_values("(d0)[s0]{rt0} -> (s0), d0 in [0, 1], s0 in [0, 2], rt0 in [0, 1]",
+          rt0="a[d0]")], (3,)),
+    # a range variable says which value it is
+    ([with_values("(d0)[s0]{rt0} -> (d0 * 2 + rt0), d0 in [0, 1], s0 in [0, 1], rt0 in [0, 1]",
+          rt0="a[s0]")], (4,)),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("maps, sizes", VALUES, ids=range(len(VALUES)))
+def test_claims_hold_whatever_the_program_knows(
+    maps: list[IndexingMap], sizes: tuple[int, ...]
+) -> None:
+    relations = [related(maps, program) for program in programs(maps)]
+    assert len(relations) > 0
+    wanted = set(product(*map(range, sizes)))
+    truths = {
+        "injective": not any(map(shares_a_result, relations)),
+        "single": not any(map(has_two_results, relations)),
+        "onto": all(wanted <= {y for _, y in pairs} for pairs in relations),
+    }
+    answers = {
+        "injective": asked(lambda: is_injective(maps)),
+        "single": asked(lambda: is_single_valued(maps)),
+        "onto": asked(lambda: is_surjective_onto(maps, sizes)),
+    }
+    for k, d in enumerate(maps[0].dims):
+        truths[d.name] = any(changes_with(pairs, k, d.bounds) for pairs in relations)
+        answers[d.name] = asked(lambda k=k: depends_on(maps, k))  # type: ignore[misc]
+    assert {q: a for q, a in answers.items() if a is not None} == {
+        q: t for q, t in truths.items() if answers[q] is not None
+    }
+    assert answers["injective"] is not None
+    assert answers["single"] is not None
+
+
+def test_how_much_of_the_table_is_left_open() -> None:
+    """Not deciding is allowed, but not what the table is answered with."""
+    left = [
+        (row, name)
+        for row, (maps, sizes) in enumerate(VALUES)
+        for name, question in (
+            ("onto", lambda maps=maps, sizes=sizes: is_surjective_onto(maps, sizes)),
+            ("d0", lambda maps=maps: depends_on(maps, 0)),
+        )
+        if asked(question) is None
+    ]
+    assert left == [(7, "onto"), (13, "d0")]
+
+
+def test_a_witness_names_the_elements_and_their_values() -> None:
+    gathers = with_values("(d0){rt0} -> (rt0), d0 in [0, 1], rt0 in [0, 4]", rt0="i[d0]")
+    found = is_injective(gathers)
+    assert isinstance(found, Claim)
+    assert found.witness is not None
+    (result,) = found.witness.results[0]
+    assert found.witness == Witness(
+        ((0,), (1,)), ((result,),), (("i[0]", result), ("i[1]", result))
+    )
+
+
+def test_elements_that_are_clamped_differently_have_a_common_value() -> None:
+    def taken(high: int) -> RuntimeVariable:
+        return RuntimeVariable(Variable("rt0", 0, high), "i", (), (0, high))
+
+    d = indexing.dims((1,))
+    pair = [
+        IndexingMap.of(d, [rt.expr + shift], runtime=[rt])
+        for rt, shift in ((taken(2), 0), (taken(5), 4))
+    ]
+    # 0 and 4, 1 and 5, 2 and 6 to 9: always different; but rt0 = 5 and 1 is no value of i
+    assert is_single_valued([pair[0], pair[0]]) is True
+    with pytest.raises(UndecidedError, match="`i` is read twice"):
+        is_single_valued([pair[0], IndexingMap.of(d, [taken(5).expr + 9], runtime=[taken(5)])])
+
+
+# ---------------------------------------------------------------- grades
+
+
+def test_a_grade_says_whether_the_program_does_so_too() -> None:
+    exact = parse_map("(d0) -> (d0), domain: d0 in [0, 3]")
+    may = parse_map("(d0) -> (3 - d0), domain: d0 in [0, 3]").with_grade("may")
+    half = parse_map("(d0) -> (d0), domain: d0 in [0, 1]")
+    assert is_injective(may) is True
+    both = is_injective([exact, may])
+    assert not both
+    assert isinstance(both, Claim)
+    assert both.grade == "may"
+    onto = is_surjective_onto([half, may], (4,))
+    assert onto
+    assert isinstance(onto, Claim)
+    assert onto.grade == "may"
+    assert is_surjective_onto([exact, may], (4,)) is True
+    missing = is_surjective_onto([half, may], (5,))
+    assert not missing
+    assert isinstance(missing, Claim)
+    assert missing.grade == "exact"
+    assert isinstance(is_bijection(may, onto=(4,)), Claim)
+    assert is_bijection(exact, onto=(4,)) is True
+    every = parse_map("(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 3]").with_grade("may")
+    no = depends_on([every], 0)
+    assert no is False or not no
+
+
+@given(map_sets(most=2), map_sets(most=2))
+@fuzz(40)
+def test_pieces_of_an_inverse_are_exact_where_an_exact_map_relates(
+    sure: list[IndexingMap], other: list[IndexingMap]
+) -> None:
+    spaces = [(len(m.dims), len(m.results)) for m in (sure[0], other[0])]
+    doubtful = [m.with_grade("may") for m in other if spaces[0] == spaces[1]]
+    pieces = inverse([*doubtful, *sure])
+    by_grade = {g: [relation(p) for p in pieces if p.grade == g] for g in ("exact", "may")}
+    assert set().union(*by_grade["exact"]) == swapped(union(sure))
+    assert set().union(*by_grade["may"]) == swapped(union(doubtful) - union(sure))
+    every = [*by_grade["exact"], *by_grade["may"]]
+    assert sum(map(len, every)) == len(set().union(*every))  # disjoint
+
+
+# fmt: off
+METHODS = [
+    ("preimage", (3,), preimage), ("is_injective", None, is_injective),
+    ("is_single_valued", None, is_single_valued), ("is_surjective_onto", (6,), is_surjective_onto),
+    ("is_bijection", (6,), is_bijection), ("depends_on", 1, depends_on),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("name, given_, function", METHODS, ids=[row[0] for row in METHODS])
+def test_methods_are_the_functions(
+    name: str, given_: object, function: Callable[..., object]
+) -> None:
+    m = parse_map("(d0, d1) -> (d0 * 2 + d1), domain: d0 in [0, 2], d1 in [0, 2]")
+    arguments = () if given_ is None else (given_,)
+    assert getattr(m, name)(*arguments) == function(m, *arguments)
+
+
+def test_no_maps_relate_nothing() -> None:
+    assert is_injective([]) is True
+    assert is_single_valued([]) is True
+    assert depends_on([], 0) is False
+    assert is_surjective_onto([], (0, 3)) is True
+    assert is_surjective_onto([], (2,)).witness == Witness(results=((0,),))  # type: ignore[union-attr]
+    assert (inverse([]), image([]), preimage([], (1,))) == ((), (), ())
+
+
+# ---------------------------------------------------------------- errors and budgets
+
+PLAIN = parse_map("(d0, d1) -> (d0), domain: d0 in [0, 3], d1 in [0, 3]")
+
+# fmt: off
+WRONG = [
+    (lambda: depends_on(PLAIN, 2), IndexError, "no dimension 2; there are 2"),
+    (lambda: depends_on(PLAIN, -1), IndexError, "no dimension -1"),
+    (lambda: depends_on(PLAIN, "s0"), ValueError, "no dimension 's0'; there are d0, d1"),
+    (lambda: is_surjective_onto(PLAIN, (4, 4)), ValueError, "2 results are needed; .* 2 and 1"),
+    (lambda: is_injective([PLAIN, parse_map("(d0) -> (d0), domain: d0 in [0, 3]")]), ValueError,
+     "2 dimensions and 1 results are needed"),
+    (lambda: image(PLAIN, points=(1,)), ValueError, "1 dimensions"),
+    (lambda: preimage(PLAIN, elements=[PLAIN]), ValueError, "maps without dimensions"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("call, kind, says", WRONG)
+def test_what_does_not_fit_is_said(
+    call: Callable[[], object], kind: type[Exception], says: str
+) -> None:
+    with pytest.raises(kind, match=says):
+        call()
+
+
+def test_beyond_the_budget_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from simplifier.exact import unions
+
+    for name in ("point", "only_first", "uncovered", "union_image", "union_inverse"):
+        real = getattr(unions, name)
+        monkeypatch.setattr(unions, name, lambda *a, real=real, **more: real(*a, **more, budget=1))
+    hard = parse_map("(d0, d1) -> ((d0 * 7 + d1) floordiv 3), domain: d0 in [0, 99], d1 in [0, 99]")
+    for question in (
+        lambda: is_injective(hard),
+        lambda: is_single_valued([hard, hard.with_grade("may")]),
+        lambda: is_surjective_onto(hard, (200,)),
+        lambda: depends_on(hard, 1),
+        lambda: image(hard),
+        lambda: inverse(hard),
+    ):
+        with pytest.raises(UndecidedError, match="budget"):
+            question()
+
+
+# ---------------------------------------------------------------- large sizes, real ops
+
+
+def test_questions_about_large_arrays_need_no_enumeration() -> None:
+    root = hlo.parse("""ENTRY e {
+        p = f32[512,3,1000] parameter(0)
+        t = f32[1000,512,3] transpose(p), dimensions={2,0,1}
+        ROOT r = f32[1000,1536] reshape(t)
+    }""").entry.root
+    (read,) = indexing.to_parameters(root).maps[0]
+    assert is_bijection(read, onto=(512, 3, 1000)) is True
+    assert depends_on(read, 0)
+    assert depends_on(read, 1)
+
+
+def test_a_concatenation_is_a_bijection_from_its_operands() -> None:
+    root = hlo.parse("""ENTRY e {
+        p = f32[2,5] parameter(0)
+        q = f32[3,5] parameter(1)
+        ROOT c = f32[5,5] concatenate(p, q), dimensions={0}
+    }""").entry.root
+    back = [indexing.input_to_output(root, k).maps[0] for k in (0, 1)]
+    pieces = [piece for maps in back for piece in maps]
+    assert is_surjective_onto(pieces, (5, 5)) is True
+    assert not is_surjective_onto(back[0], (5, 5))
+
+
+@given(st.data(), boxes())
+@fuzz(40)
+def test_the_inverse_keeps_what_range_variables_select(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
+    """``d0 -> d0 + a[s0]``: for each value, the inverse with the value put in."""
+    size = data.draw(st.integers(1, 3))
+    s, d = Variable("s0", 0, size - 1), box[0]
+    rt = RuntimeVariable(Variable("rt0", 0, 2), "a", (s.as_expr(),), (0, 2))
+    m = IndexingMap.of(
+        [d], [d * 2 + rt.expr, s], ranges=[s], runtime=[rt],
+        constraints=[Constraint(d + rt.expr, d.lower, d.upper)],
+    )  # fmt: skip
+    pieces = inverse(m)
+    for program in programs([m]):
+        pairs = related([m], program)
+        assert related(pieces, program) == swapped(pairs)
