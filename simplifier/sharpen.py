@@ -68,9 +68,9 @@ def sharpened(
     needless: set[Constraint] = set()
     facts: list[Constraint] = []
     for group in groups:
-        found = _survey(group)
+        found = _survey(group, BUDGET)
         if isinstance(found, exact.Undecided):
-            if _is_empty(*group[:2]) is True:
+            if _is_empty(*group[:2], BUDGET) is True:
                 return Domain(tuple(variables), (FALSE,), {})
             continue
         if found is None:
@@ -93,19 +93,19 @@ def sharpened(
 
 
 @lru_cache(maxsize=1 << 12)
-def _survey(group: Group) -> Survey | Undecided | None:
+def _survey(group: Group, budget: int) -> Survey | Undecided | None:
     from simplifier import exact
 
-    return exact.survey(*group, budget=BUDGET)
+    return exact.survey(*group, budget=budget)
 
 
 @lru_cache(maxsize=1 << 12)
 def _is_empty(
-    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
+    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...], budget: int
 ) -> bool | Undecided:
     from simplifier import exact
 
-    return exact.is_empty(variables, constraints, budget=BUDGET)
+    return exact.is_empty(variables, constraints, budget=budget)
 
 
 def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> list[Group]:
@@ -193,7 +193,7 @@ def has_points(constraints: Iterable[Constraint]) -> bool | None:
     for constraint in constraints:
         _join(groups, set(constraint.expr.variables()), [constraint])
     left = [(_sorted(inside), tuple(own)) for inside, own in groups if not is_settled(own)]
-    answers = [_is_empty(*group) for group in left[:GROUPS]]
+    answers = [_is_empty(*group, BUDGET) for group in left[:GROUPS]]
     if any(answer is True for answer in answers):
         return False
     decided = len(left) <= GROUPS and all(answer is False for answer in answers)
