@@ -115,7 +115,7 @@ def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
     values: list[Any] = []
     places: list[Span] = []
     counts = [0]  # of the values or rows so far in each open brace, the outermost first
-    depth = _depth(shape) if pieces.word == "{" else 0  # without braces, one value fills the array
+    depth = _depth(shape) if pieces.word == "{" else 0  # without braces: one value
     while True:
         word = pieces.word
         if word == "...":
@@ -163,7 +163,10 @@ def _check_count(pieces: _Pieces, shape: Shape, counts: list[int]) -> None:
 
 
 def _filled(values: list[Any], places: list[Span], shape: Shape) -> NDArray[Any]:
-    """The array that holds `values`, or the one of them everywhere."""
+    """The array that holds `values`.
+
+    A value without braces is the first element, and the others are 0: so XLA's parser reads it.
+    """
     import numpy
 
     kind = dtype(shape.element_type)
@@ -181,8 +184,14 @@ def _filled(values: list[Any], places: list[Span], shape: Shape) -> NDArray[Any]
             place = places[int(lost.argmax())]
             message = f"the value does not fit into {shape.element_type}"
             raise HloError(message, place, "literal", "too large")
-    if len(values) == 1:
-        return numpy.broadcast_to(found[0], shape.dims)
+    if len(values) == 1 and shape.size > 1:
+        try:
+            filled = numpy.zeros(shape.dims, kind)
+        except MemoryError:
+            message = f"{shape} does not fit into memory"
+            raise HloError(message, places[0], "literal", "all of it is needed") from None
+        filled.flat[0] = found[0]
+        return filled
     return found.reshape(shape.dims)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import product
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
+from typing import ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -16,7 +15,8 @@ from hlo.unify import Known, array, dims_of, may_be, may_divide, with_rank
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, BinaryOp, placed
 from indexing.ops.reduce_window import window_fault
-from indexing.ops.windows import always_covers, element_under, over, under
+from indexing.ops.sliding import slid
+from indexing.ops.windows import always_covers, over, under
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, Variable
 
@@ -219,33 +219,20 @@ class Convolution(BinaryOp):
         wide = np.result_type(kind, np.float32) if left.dtype.kind not in "biucO" else kind
         size = self._sizes(left.shape, right.shape)
         counts = [w.positions(n) for w, n in zip(self.window, size.spatial, strict=True)]
-        array = left.transpose(self.dim_labels.order("lhs")).astype(wide)
-        taps = right.transpose(self.dim_labels.order("rhs")).astype(wide)
+        array = left.transpose(self.dim_labels.order("lhs")).astype(wide, copy=False)
+        taps = right.transpose(self.dim_labels.order("rhs")).astype(wide, copy=False)
         batches, groups = self.batch_group_count, self._groups
         features = self.feature_group_count * size.inputs
         array = array.reshape(batches, size.batch, features, *size.spatial)
         array = array.swapaxes(0, 1).reshape(size.batch, groups, size.inputs, *size.spatial)
+        array = np.moveaxis(array, (1, 2), (0, -1))  # group, batch, .., input
         taps = taps.reshape(size.inputs, groups, size.outputs, *taps.shape[2:])
-        everywhere: tuple[Any, ...] = np.s_[:, :, :]
-        out = np.zeros((size.batch, groups, size.outputs, *counts), wide)
-        for s in product(*[range(w.size) for w in self.window]):
-            x, y = self._meetings(s, counts, size.spatial)
-            tap = taps[*everywhere, *self._reversed(s)]
-            out[*everywhere, *x] += np.einsum("bgi...,igo->bgo...", array[*everywhere, *y], tap)
+        taps = np.moveaxis(taps, (1, 0, 2), (0, -2, -1))  # group, .., input, output
+        taps = np.flip(taps, tuple([k for k, w in enumerate(self.window, 1) if w.is_reversed]))
+        out = slid(array, taps, self.window).astype(kind, copy=False)
+        out = np.moveaxis(out, (1, 0, -1), (0, 1, 2))  # batch, group, output, ..
         out = out.reshape(size.batch, groups * size.outputs, *counts)
-        return np.moveaxis(out, range(out.ndim), self.dim_labels.order("out")).astype(kind)
-
-    def _meetings(
-        self, s: Sequence[int], counts: Sequence[int], sizes: Sequence[int]
-    ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The window's positions where its element s lies on one of the input, and which one."""
-        found = [
-            [(i, y) for i in range(n) if (y := element_under(w, i, at, size)) is not None]
-            for w, at, n, size in zip(self.window, s, counts, sizes, strict=True)
-        ]
-        positions = [np.array([i for i, _ in pairs], int) for pairs in found]
-        elements = [np.array([y for _, y in pairs], int) for pairs in found]
-        return np.ix_(*positions), np.ix_(*elements)
+        return np.moveaxis(out, range(out.ndim), self.dim_labels.order("out"))
 
     @property
     def _groups(self) -> int:

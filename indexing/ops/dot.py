@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from string import ascii_letters
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -147,25 +147,17 @@ class Dot(BinaryOp):
     def kernel(self, left: Array, right: Array) -> Array:
         kind = dtype(self.shape.element_type) if self.shape else np.result_type(left, right)
         wide = np.result_type(kind, np.float32) if left.dtype.kind not in "biucO" else kind
-        letters = iter(ascii_letters)
         ours, theirs = self._free(left.ndim, right.ndim)
-        batch = [next(letters) for _ in self.lhs_batch_dims]
-        summed = [next(letters) for _ in self.lhs_contracting_dims]
-        l, r = [next(letters) for _ in ours], [next(letters) for _ in theirs]  # noqa: E741
-        of_left = zip(
-            [*self.lhs_batch_dims, *ours, *self.lhs_contracting_dims],
-            [*batch, *l, *summed],
-            strict=True,
-        )
-        of_right = zip(
-            [*self.rhs_batch_dims, *theirs, *self.rhs_contracting_dims],
-            [*batch, *r, *summed],
-            strict=True,
-        )
-        terms = (placed(left.ndim, of_left), placed(right.ndim, of_right), [*batch, *l, *r])
-        formula = "{},{}->{}".format(*map("".join, terms))
-        product = np.einsum(formula, left.astype(wide), right.astype(wide))
-        return np.asarray(product).astype(kind)
+        rows, columns = [left.shape[k] for k in ours], [right.shape[k] for k in theirs]
+        batch = [left.shape[k] for k in self.lhs_batch_dims]
+        summed = math.prod([left.shape[k] for k in self.lhs_contracting_dims])
+        one = left.transpose(*self.lhs_batch_dims, *ours, *self.lhs_contracting_dims)
+        other = right.transpose(*self.rhs_batch_dims, *self.rhs_contracting_dims, *theirs)
+        one = one.reshape(*batch, math.prod(rows), summed).astype(wide, copy=False)
+        other = other.reshape(*batch, summed, math.prod(columns)).astype(wide, copy=False)
+        with np.errstate(all="ignore"):
+            product = np.matmul(one, other).reshape([*batch, *rows, *columns])
+            return np.asarray(product, kind)
 
 
 def _pairs_fault(

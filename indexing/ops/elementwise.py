@@ -206,7 +206,7 @@ class UnaryRow(UnaryElementwise):
 
     def kernel(self, operand: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.asarray(self.row.function(operand))
+            return numerics.on_plain(self.row.function, operand)
 
 
 class BinaryRow(BinaryElementwise):
@@ -220,7 +220,7 @@ class BinaryRow(BinaryElementwise):
 
     def kernel(self, left: Array, right: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.asarray(self.row.function(left, right))
+            return numerics.on_plain(self.row.function, left, right)
 
 
 # fmt: off
@@ -474,8 +474,11 @@ class BitcastConvert(UnaryElementwise):
         return _same_leading(operand, out)
 
     def kernel(self, operand: Array) -> Array:
+        kind = dtype(self.shape.element_type)
+        if kind.itemsize == operand.itemsize:
+            return operand.view(kind)
         flat = np.ascontiguousarray(operand).reshape(-1)
-        return flat.view(dtype(self.shape.element_type)).reshape(self.shape.dims)
+        return flat.view(kind).reshape(self.shape.dims)
 
 
 def _same_leading(source: Shape, target: Shape) -> IndexingMap:

@@ -32,6 +32,8 @@ from hlo.shape import ELEMENT_TYPES, UNBOUNDED
 from hlo.unify import Known, array, at_most, dims_of, may_be, same_sizes, with_rank
 from indexing.map import Grade, IndexingMap, RuntimeVariable, dims, ranges
 from indexing.op import Array, BinaryOp, placed
+from indexing.ops.numerics import limits
+from indexing.ops.sliding import windows_of
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, Variable
 
@@ -278,19 +280,36 @@ class Gather(BinaryOp):
         batch_sizes = [right.shape[k] for k in self._batch_of_indices(right.ndim)]
         windowed = self._windowed(left.ndim)
         offset_sizes = [self.slice_sizes[k] for k in windowed]
-        out = np.empty([*batch_sizes, *offset_sizes], left.dtype)
-        for batch in np.ndindex(*batch_sizes):
-            first = [0] * left.ndim
-            for k, dim in enumerate(self.start_index_map):
-                start = int(right[tuple(self._vector(batch, k, right.ndim))])
-                first[dim] = min(max(start, 0), left.shape[dim] - self.slice_sizes[dim])
-            for k, n in zip(
-                self.operand_batching_dims, self.start_indices_batching_dims, strict=True
-            ):
-                first[k] = batch[self._batch_place(n)]
-            window = left[
-                tuple([slice(f, f + w) for f, w in zip(first, self.slice_sizes, strict=True)])
-            ]
-            out[batch] = window.reshape(offset_sizes)
-        axes = self._result(range(len(batch_sizes)), range(len(batch_sizes), out.ndim))
-        return out.transpose(axes)
+        sizes = [*batch_sizes, *offset_sizes]
+        if 0 in (*left.shape, *self.slice_sizes, *batch_sizes):
+            found = np.zeros(sizes, left.dtype)
+        else:
+            found = windows_of(left, self.slice_sizes)[self._first(left, right, batch_sizes)]
+            found = np.broadcast_to(found, [*batch_sizes, *self.slice_sizes]).reshape(sizes)
+        axes = self._result(range(len(batch_sizes)), range(len(batch_sizes), len(sizes)))
+        return found.transpose(axes)
+
+    def _first(self, left: Array, right: Array, batch_sizes: list[int]) -> tuple[Array, ...]:
+        """For each dimension of the operand, where windows start, by batch position."""
+        vectors = right
+        if self.index_vector_dim < right.ndim:
+            vectors = np.moveaxis(right, self.index_vector_dim, -1)
+        else:
+            vectors = right[..., None]
+        first = [np.zeros((1,) * len(batch_sizes), np.int64)] * left.ndim
+        for k, dim in enumerate(self.start_index_map):
+            first[dim] = clamped(vectors[..., k], left.shape[dim] - self.slice_sizes[dim])
+        pairs = zip(self.operand_batching_dims, self.start_indices_batching_dims, strict=True)
+        for k, n in pairs:
+            place = self._batch_place(n)
+            first[k] = np.arange(batch_sizes[place]).reshape(
+                [-1 if at == place else 1 for at in range(len(batch_sizes))]
+            )
+        return tuple(np.broadcast_arrays(*first, np.empty(batch_sizes, bool))[:-1])
+
+
+def clamped(index: Array, last: int) -> Array:
+    """Start indices, of any integer type, that are not before 0 and not behind `last`."""
+    if index.dtype.kind not in "iu":
+        index = index.astype(np.int64)
+    return np.clip(index, 0, min(last, limits(index.dtype)[1])).astype(np.int64)

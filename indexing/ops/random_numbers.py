@@ -65,7 +65,10 @@ class Rng(BinaryOp):
         return every, every
 
     def kernel(self, left: Array, right: Array) -> Array:
-        random = np.random.default_rng(0)
+        return self.drawn(np.random.default_rng(0), left, right)
+
+    def drawn(self, random: np.random.Generator, left: Array, right: Array) -> Array:
+        """The result with numbers from `random`."""
         kind = dtype(self.shape.element_type)
         with np.errstate(all="ignore"):
             if self.distribution == "rng_normal":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ from hlo.shape import TupleShape
 from hlo.unify import Dim, Known, array, dims_of, same_shape, with_rank
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, VariadicOp, every_element
+from indexing.ops.folding import folded, reduced, ufunc_of
 
 
 def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
@@ -114,21 +116,14 @@ class Reduce(VariadicOp):
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2
+        ufunc = ufunc_of(to_apply)
+        if ufunc is not None and half == 1:
+            return reduced(ufunc, operands[1], operands[0], self.dimensions)
         kept = [k for k in range(operands[0].ndim) if k not in self.dimensions]
         sizes = [operands[0].shape[k] for k in kept]
-        rows = [
-            values.transpose(*self.dimensions, *kept).reshape(-1, *sizes)
-            if values.size
-            else np.empty((0, *sizes), values.dtype)
-            for values in operands[:half]
-        ]
-        return fold(to_apply, [np.full(sizes, init, init.dtype) for init in operands[half:]], rows)
-
-
-def fold(to_apply: Callable[..., Any], totals: list[Array], rows: list[Array]) -> Any:
-    """Folds the leading dimension of `rows` into `totals`; several arrays go in step."""
-    for values in zip(*rows, strict=True):
-        found = to_apply(*totals, *values)
-        totals = list(found) if isinstance(found, tuple) else [found]
-    arrays = tuple([np.asarray(total) for total in totals])
-    return arrays if len(arrays) > 1 else arrays[0]
+        count = math.prod([operands[0].shape[k] for k in self.dimensions])
+        order = [*sorted(self.dimensions), *kept]
+        rows = [values.transpose(order).reshape(count, *sizes) for values in operands[:half]]
+        inits = [np.broadcast_to(init, sizes) for init in operands[half:]]
+        totals = tuple(folded(to_apply, inits, rows))
+        return totals if half > 1 else totals[0]

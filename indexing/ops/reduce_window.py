@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +13,10 @@ from hlo.shape import TupleShape
 from hlo.unify import Dim, Known, dims_of
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, VariadicOp, every_element
+from indexing.ops.folding import ufunc_of
 from indexing.ops.reduce import paired, pairs_fault, results
-from indexing.ops.windows import element_under, over, under, window_map
+from indexing.ops.sliding import every_meeting, window_totals
+from indexing.ops.windows import over, under, window_map
 
 
 def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
@@ -104,14 +105,13 @@ class ReduceWindow(VariadicOp):
         half = len(operands) // 2
         arrays, inits = operands[:half], operands[half:]
         sizes = [w.positions(n) for w, n in zip(self.window, arrays[0].shape, strict=True)]
+        ufunc = ufunc_of(to_apply)
+        if ufunc is not None and half == 1 and arrays[0].dtype.kind != "c":
+            return window_totals(ufunc, inits[0], arrays[0], self.window)
         out = [np.full(sizes, init, init.dtype) for init in inits]
-        for i in np.ndindex(*sizes):
-            totals = [array[i] for array in out]
-            for s in product(*[range(w.size) for w in self.window]):
-                j = tuple(map(element_under, self.window, i, s, arrays[0].shape))
-                if None not in j:
-                    found = to_apply(*totals, *[array[j] for array in arrays])
-                    totals = list(found) if isinstance(found, tuple) else [found]
+        for _, i, j in every_meeting(self.window, arrays[0].shape):
+            found = to_apply(*[array[i] for array in out], *[array[j] for array in arrays])
+            totals = found if isinstance(found, tuple) else (found,)
             for array, total in zip(out, totals, strict=True):
                 array[i] = total
         return tuple(out) if half > 1 else out[0]

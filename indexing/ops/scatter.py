@@ -33,8 +33,10 @@ from hlo.shape import TupleShape, dtype
 from hlo.unify import Known, Unranked, at_most, same_shape, same_sizes
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, Entry, VariadicOp, placed
+from indexing.ops.folding import put
 from indexing.ops.gather import Gather
 from indexing.ops.numerics import limits
+from indexing.ops.sliding import windows_of
 from simplifier.constraints import Constraint
 
 Sizes = tuple[int, ...]
@@ -285,37 +287,41 @@ class Scatter(VariadicOp):
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2
-        arrays = [array.copy() for array in operands[:half]]
+        arrays = [np.array(array) for array in operands[:half]]
         sizes = self._window(arrays[0].ndim, operands[-1].shape)
         windows = sorted(self.update_window_dims)
         batch = [k for k in range(operands[-1].ndim) if k not in windows]
         updates = [array.transpose(*batch, *windows) for array in operands[half + 1 :]]
-        vectors = operands[half]
-        if self.index_vector_dim == vectors.ndim:
-            vectors = vectors[..., None]
-        vectors = np.moveaxis(vectors, self.index_vector_dim, -1)
-        for position in np.ndindex(*vectors.shape[:-1]):
-            place = self._place(arrays[0].shape, sizes, position, vectors[position])
-            if place is None:
-                continue
-            old = [array[place] for array in arrays]
-            new = to_apply(*old, *[array[position].reshape(sizes) for array in updates])
-            for array, value in zip(arrays, new if half > 1 else [new], strict=True):
-                array[place] = value
+        first, fits = self._first(arrays[0].shape, sizes, operands[half])
+        places = np.arange(arrays[0].size).reshape(arrays[0].shape)
+        if fits.any() and arrays[0].size and 0 not in sizes:
+            chosen = windows_of(places, sizes)[tuple([at[fits] for at in first])]
+            chosen = np.broadcast_to(chosen, (int(fits.sum()), *sizes)).reshape(-1)
+            flat = [array.reshape(-1) for array in arrays]
+            put(to_apply, flat, chosen, [array[fits].reshape(-1) for array in updates])
+            arrays = [array.reshape(places.shape) for array in flat]
         return tuple(arrays) if half > 1 else arrays[0]
 
-    def _place(
-        self, shape: Sizes, window: Sizes, position: Sizes, vector: Array
-    ) -> tuple[slice, ...] | None:
-        """Where the window for a position of the indices is; None if it does not fit."""
-        start = [0] * len(shape)
+    def _first(
+        self, shape: Sizes, window: Sizes, indices: Array
+    ) -> tuple[tuple[Array, ...], Array]:
+        """For each dimension of the operand, where windows start; and which of them fit."""
+        vectors = indices
+        if self.index_vector_dim == indices.ndim:
+            vectors = indices[..., None]
+        vectors = np.moveaxis(vectors, self.index_vector_dim, -1)
+        grid = vectors.shape[:-1]
+        fits, first = np.ones(grid, bool), [np.zeros(grid, np.int64)] * len(shape)
         for k, n in self._batched().items():
-            start[k] = position[n - (n > self.index_vector_dim)]
-        for k, value in zip(self.scatter_dims_to_operand_dims, vector, strict=True):
-            start[k] = int(value)
-        if any(not 0 <= f <= n - w for f, n, w in zip(start, shape, window, strict=True)):
-            return None
-        return tuple([slice(f, f + w) for f, w in zip(start, window, strict=True)])
+            place = n - (n > self.index_vector_dim)
+            sizes = [-1 if at == place else 1 for at in range(len(grid))]
+            first[k] = np.broadcast_to(np.arange(grid[place]).reshape(sizes), grid)
+        for n, k in enumerate(self.scatter_dims_to_operand_dims):
+            start = vectors[..., n]
+            last = shape[k] - window[k]
+            first[k] = start.astype(np.int64)
+            fits &= (first[k] >= 0) & (first[k] <= last)
+        return tuple(first), fits
 
 
 def _unclamped(found: IndexingMap, source: int, indices: Shape) -> IndexingMap:

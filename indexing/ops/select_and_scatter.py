@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,8 +12,10 @@ from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, count_
 from hlo.unify import Known, same_dims, with_rank
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, Entry, TernaryOp, every_element
+from indexing.ops.folding import put
 from indexing.ops.reduce_window import positions, window_fault
-from indexing.ops.windows import element_under, over, under, window_map
+from indexing.ops.sliding import every_meeting
+from indexing.ops.windows import over, under, window_map
 from simplifier.constraints import Constraint
 
 Index = tuple[int, ...]
@@ -145,17 +146,13 @@ class SelectAndScatter(TernaryOp):
         select: Callable[..., Any],
         scatter: Callable[..., Any],
     ) -> Array:
-        out = np.full(first.shape, third, first.dtype)
-        for i in np.ndindex(*second.shape):
-            picked: Index | None = None
-            for s in product(*[range(w.size) for w in self.window]):
-                pairs = zip(self.window, i, s, first.shape, strict=True)
-                found = [element_under(*each) for each in pairs]
-                at = tuple([index for index in found if index is not None])
-                if len(at) < len(found):
-                    continue
-                if picked is None or not select(first[picked], first[at]):
-                    picked = at
-            if picked is not None:
-                out[picked] = scatter(second[i], out[picked])
-        return out
+        out = np.full(first.size, third, first.dtype)
+        places = np.arange(first.size).reshape(first.shape)
+        picked, values = np.full(second.shape, -1), np.zeros(second.shape, first.dtype)
+        for _, i, j in every_meeting(self.window, first.shape):
+            stays = (picked[i] >= 0) & np.asarray(select(values[i], first[j]), bool)
+            picked[i] = np.where(stays, picked[i], places[j])
+            values[i] = np.where(stays, values[i], first[j])
+        chosen = picked >= 0
+        put(scatter, [out], picked[chosen], [second[chosen]])
+        return out.reshape(first.shape)

@@ -5,8 +5,8 @@ Source: XLA ``docs/operation_semantics.md``, "Sort" and "TopK".
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from functools import cmp_to_key
 from typing import Any, ClassVar
 
 import numpy as np
@@ -98,25 +98,61 @@ class Sort(VariadicOp):
         return [along(out, out, self.dimensions[0])] * len(operands)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
-        arrays = [operand.copy() for operand in operands]
-        rows = [np.moveaxis(array, self.dimensions[0], -1) for array in arrays]
-        for place in np.ndindex(*rows[0].shape[:-1]):
-            lines = [row[place] for row in rows]
-            order = _order(lines, to_apply)
-            for row, line in zip(rows, lines, strict=True):
-                row[place] = line[order]
-        return tuple(arrays) if len(arrays) > 1 else arrays[0]
+        axis, key = self.dimensions[0], getattr(to_apply, "sort_key", None)
+        if key is None:
+            order = merge_sorted([np.moveaxis(array, axis, 0) for array in operands], to_apply)
+            places = np.moveaxis(order, 0, axis)
+        else:
+            places = key.order(operands, axis)
+        arrays = tuple([np.take_along_axis(array, places, axis) for array in operands])
+        return arrays if len(arrays) > 1 else arrays[0]
 
 
-def _order(lines: list[Array], is_before: Callable[..., Any]) -> list[int]:
-    """The places of elements that go together, stably sorted."""
+def merge_sorted(columns: Sequence[Array], is_before: Callable[..., Any]) -> Array:
+    """The places of elements in the order of a stable sort along the first dimension.
 
-    def compared(a: int, b: int) -> int:
-        forth = is_before(*[line[k] for line in lines for k in (a, b)])
-        back = is_before(*[line[k] for line in lines for k in (b, a)])
-        return int(bool(back)) - int(bool(forth))
+    Sorted runs are merged in pairs, all of them and in all columns at once: an element goes behind
+    as many elements of the other run as come before it, which are found by bisection.
 
-    return sorted(range(len(lines[0])), key=cmp_to_key(compared))
+    >>> merge_sorted([np.array([3, 1, 2, 1])], np.less)
+    array([1, 3, 2, 0])
+    """
+    count, *others = columns[0].shape
+    flat = [array.reshape(count, math.prod(others)) for array in columns]
+    order = np.broadcast_to(np.arange(count)[:, None], flat[0].shape)
+    run = 1
+    while run < count and order.size:
+        order = _merged(flat, order, run, is_before)
+        run *= 2
+    return order.reshape(count, *others)
+
+
+def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., Any]) -> Array:
+    """The order after runs of so many elements are merged, each even one with the next one."""
+    count = order.shape[0]
+    place = np.arange(count)[:, None]
+    begin = place // (2 * run) * (2 * run)
+    is_left = place - begin < run
+    middle = np.minimum(begin + run, count)
+    low = np.broadcast_to(np.where(is_left, middle, begin), order.shape)
+    high = np.broadcast_to(np.where(is_left, np.minimum(begin + 2 * run, count), middle), low.shape)
+    first, mine = low, [np.take_along_axis(array, order, 0) for array in flat]
+    while (searching := low < high).any():
+        half = (low + high) // 2
+        at = np.minimum(half, count - 1)
+        other = [np.take_along_axis(array, at, 0) for array in mine]
+        pairs = [
+            (np.where(is_left, theirs, ours), np.where(is_left, ours, theirs))
+            for ours, theirs in zip(mine, other, strict=True)
+        ]
+        found = np.asarray(is_before(*[x for pair in pairs for x in pair]))
+        goes_behind = found == is_left  # of equal ones, those of the left run go first
+        low = np.where(searching & goes_behind, half + 1, low)
+        high = np.where(searching & ~goes_behind, half, high)
+    target = np.where(is_left, place, place - middle + begin) + (low - first)
+    merged = np.empty_like(order)
+    np.put_along_axis(merged, target, order, 0)
+    return merged
 
 
 @op(

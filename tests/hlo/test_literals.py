@@ -33,7 +33,8 @@ VALUES = [
     ("f32[0]",           "{}",                                           []),
     ("f32[2,0,3]",       "{ { /*i0=0*/ }, { /*i0=1*/ } }",               np.empty((2, 0, 3))),
     ("f32[0,3]",         "{}",                                           np.empty((0, 3))),
-    ("f32[2,3]",         "5",                                            [[5, 5, 5], [5, 5, 5]]),
+    ("f32[2,3]",         "5",                                            [[5, 0, 0], [0, 0, 0]]),
+    ("s32[1,1]",         "5",                                            [[5]]),
     ("f8e4m3fn[2]",      "{448, -448}",                                  [448, -448]),
 ]
 WRONG = [
@@ -106,7 +107,6 @@ def test_an_elided_literal_has_no_value(text: str) -> None:
     assert caught.value.code == "elided"
 
 
-def test_a_value_everywhere_takes_no_memory() -> None:
-    found = array("1", parse_shape("f32[1000000,1000000]"))
-    assert isinstance(found, np.ndarray)
-    assert found.shape == (1000000, 1000000)
+def test_an_array_that_does_not_fit_is_an_error() -> None:
+    with pytest.raises(HloError, match="does not fit into memory"):
+        array("1", parse_shape("f32[1000000000,1000000000]"))

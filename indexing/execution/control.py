@@ -1,0 +1,70 @@
+"""Ops that decide which computations run and how often, and computations that run elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hlo.calls import called_by
+from hlo.module import Instruction
+from hlo.shape import TupleShape
+from indexing.execution.interpreter import runs
+from indexing.execution.machine import Machine
+from indexing.execution.values import Value, assembled, failure
+
+
+@runs("parameter")
+def _parameter(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    raise AssertionError("parameters have their values before anything runs")
+
+
+@runs("constant")
+def _constant(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    return machine.constant(instruction)
+
+
+@runs("while")
+def _while(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    called = called_by(instruction)
+    (condition,), (body,) = called["condition"], called["body"]
+    value, trips = operands[0], 0
+    while machine.call(condition, [value]):
+        trips += 1
+        if trips > machine.options.max_trips:
+            message = f"the loop does not end within {machine.options.max_trips} trips"
+            help = "allow more with --max-trips (max_trips=..)"  # noqa: A001 - `failure`'s word
+            raise failure(instruction, message, "still goes on", help)
+        value = machine.call(body, [value])
+    return value
+
+
+@runs("conditional")
+def _conditional(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    """An index out of range chooses the last branch (XLA ``docs/operation_semantics.md``)."""
+    called = called_by(instruction)
+    if "branch_computations" in called:
+        branches = called["branch_computations"]
+        index = int(operands[0])
+        index = index if 0 <= index < len(branches) else len(branches) - 1
+    else:
+        branches = (*called["true_computation"], *called["false_computation"])
+        index = 0 if operands[0] else 1
+    return machine.call(branches[index], [operands[1 + index]])
+
+
+@runs("scan")
+def _scan(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    op: Any = instruction.op
+    return op.kernel(*operands, **machine.functions(instruction))
+
+
+@runs("async-start")
+def _async_start(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    """All is done when it starts: ``((operands), result, context)``."""
+    found = machine.call(instruction.called_computations[0], operands)
+    shape = instruction.shape
+    assert isinstance(shape, TupleShape)
+    rest = [assembled(element, iter([np.zeros((), np.uint32)])) for element in shape.elements[2:]]
+    return tuple(operands), found, *rest

@@ -1,0 +1,193 @@
+"""The custom calls of JAX's linear algebra on CPU: LAPACK's routines, through SciPy.
+
+Results are those of the routine in the order of its arguments; ``info`` is 0 where all went well.
+Leading dimensions are a batch.
+
+Source: JAX ``jaxlib/cpu/lapack_kernels.h``, the handlers named ``.._ffi``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hlo.module import Instruction
+from hlo.shape import Shape, dtype, leaves
+from indexing.execution.interpreter import Handler
+from indexing.execution.machine import Machine
+from indexing.execution.targets import setting, target
+from indexing.execution.values import Array, Value, assembled
+
+Routine = Callable[[Instruction, Sequence[Array], Callable[[str], Any]], Sequence[Any]]
+"""What one matrix of the batch gives: from the instruction, its arrays and a finder of routines."""
+
+
+def routine(name: str, *letters: str) -> Callable[[Routine], Routine]:
+    """Marks what computes ``lapack_<letter><name>_ffi`` for one matrix of the batch."""
+
+    def mark(function: Routine) -> Routine:
+        for letter in letters or "sdcz":
+            target(f"lapack_{letter}{name}_ffi")(_batched(function, letter))
+        return function
+
+    return mark
+
+
+def _batched(function: Routine, letter: str) -> Handler:
+    def handler(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+        def find(name: str) -> Any:
+            from scipy.linalg import blas, lapack  # slow to load
+
+            return getattr(lapack, letter + name, None) or getattr(blas, letter + name)
+
+        shapes = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
+        batch = operands[0].shape[: _batch_rank(instruction, operands[0])]
+        outs = [np.empty(shape.dims, dtype(shape.element_type)) for shape in shapes]
+        for place in np.ndindex(*batch):
+            found = function(instruction, [operand[place] for operand in operands], find)
+            for out, value in zip(outs, found, strict=True):
+                out[place] = value
+        return assembled(instruction.shape, iter(outs))
+
+    return handler
+
+
+def _batch_rank(instruction: Instruction, operand: Array) -> int:
+    return operand.ndim - (1 if "gtsv" in instruction.attributes["custom_call_target"].text else 2)
+
+
+def _letter(instruction: Instruction, name: str, default: str) -> str:
+    """A setting that is a letter, written as the number of its character."""
+    found = setting(instruction, name, default)
+    return chr(found) if isinstance(found, int) else str(found)
+
+
+@routine("potrf")
+def _potrf(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    lower = _letter(instruction, "uplo", "L") == "L"
+    return find("potrf")(arrays[0], lower=lower, clean=False)  # type: ignore[no-any-return] # SciPy
+
+
+@routine("trsm")
+def _trsm(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    found = find("trsm")(
+        1,
+        arrays[0],
+        arrays[1],
+        side=_letter(instruction, "side", "L") == "R",
+        lower=_letter(instruction, "uplo", "L") == "L",
+        trans_a="NTC".index(_letter(instruction, "trans_x", "N")),
+        diag=_letter(instruction, "diag", "N") == "U",
+    )
+    return (found,)
+
+
+@routine("getrf")
+def _getrf(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    factors, pivots, info = find("getrf")(arrays[0])
+    return factors, pivots + 1, info  # LAPACK counts rows from 1
+
+
+@routine("geqrf")
+def _geqrf(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    factors, scales, _, _ = find("geqrf")(arrays[0])
+    return factors, scales
+
+
+@routine("orgqr", "s", "d")
+def _orgqr(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    return (find("orgqr")(arrays[0], arrays[1])[0],)
+
+
+@routine("ungqr", "c", "z")
+def _ungqr(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    return (find("ungqr")(arrays[0], arrays[1])[0],)
+
+
+@routine("geqp3")
+def _geqp3(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    factors, pivots, scales, _, _ = find("geqp3")(arrays[0])
+    return factors, pivots, scales
+
+
+@routine("gesdd")
+def _gesdd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    mode = _letter(instruction, "mode", "N")
+    left, values, right, info = find("gesdd")(
+        arrays[0], compute_uv=mode != "N", full_matrices=mode == "A"
+    )
+    return arrays[0], values, left, right, info  # the first is scratch space afterwards
+
+
+@routine("syevd", "s", "d")
+def _syevd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    return _eigen(instruction, arrays, find("syevd"))
+
+
+@routine("heevd", "c", "z")
+def _heevd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    return _eigen(instruction, arrays, find("heevd"))
+
+
+def _eigen(instruction: Instruction, arrays: Sequence[Array], solve: Any) -> Sequence[Any]:
+    lower = _letter(instruction, "uplo", "L") == "L"
+    vectors = _letter(instruction, "mode", "V") == "V"
+    values, found, info = solve(arrays[0], compute_v=vectors, lower=lower)
+    return found, values, info
+
+
+@routine("geev", "s", "d")
+def _geev(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    real, imaginary, left, right, info = find("geev")(arrays[0], *_sides(instruction))
+    pairs = [_complex_vectors(imaginary, vectors) for vectors in (left, right)]
+    return real, imaginary, *pairs, info
+
+
+@routine("geev", "c", "z")
+def _complex_geev(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    values, left, right, info = find("geev")(arrays[0], *_sides(instruction))
+    return values, left, right, info
+
+
+def _sides(instruction: Instruction) -> tuple[bool, bool]:
+    names = ("compute_left", "compute_right")
+    left, right = (_letter(instruction, name, "V") == "V" for name in names)
+    return left, right
+
+
+def _complex_vectors(imaginary: Array, vectors: Array) -> Array:
+    """LAPACK gives a conjugate pair of vectors as its real and its imaginary part."""
+    found = vectors.astype(np.result_type(vectors.dtype, np.complex64))
+    for k in np.flatnonzero(imaginary > 0):
+        found[:, k] = vectors[:, k] + 1j * vectors[:, k + 1]
+        found[:, k + 1] = found[:, k].conj()
+    return found
+
+
+@routine("gehrd")
+def _gehrd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    size = arrays[0].shape[-1]
+    low, high = setting(instruction, "low", 1), setting(instruction, "high", size)
+    return find("gehrd")(arrays[0], lo=low - 1, hi=high - 1)  # type: ignore[no-any-return] # SciPy
+
+
+@routine("sytrd", "s", "d")
+def _sytrd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    lower = _letter(instruction, "uplo", "L") == "L"
+    return find("sytrd")(arrays[0], lower=lower)  # type: ignore[no-any-return] # SciPy
+
+
+@routine("hetrd", "c", "z")
+def _hetrd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    lower = _letter(instruction, "uplo", "L") == "L"
+    return find("hetrd")(arrays[0], lower=lower)  # type: ignore[no-any-return] # SciPy
+
+
+@routine("gtsv")
+def _gtsv(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
+    below, diagonal, above, right = arrays
+    found = find("gtsv")(below[1:], diagonal, above[:-1], right)
+    _, middle, _, solution, info = found
+    return below, middle, above, solution, info

@@ -1,0 +1,96 @@
+"""How much memory a program needs, estimated before it runs."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from hlo.module import Computation, Instruction
+from indexing.execution.interpreter import plan
+from indexing.execution.values import ExecutionError, bytes_of
+
+_VIEWS: Final = frozenset(
+    [
+        *("add-dependency", "after-all", "bitcast", "broadcast", "copy-done", "domain"),
+        *("get-tuple-element", "opt-barrier", "optimization-barrier", "parameter"),
+        *("reshape", "reverse", "slice", "transpose", "tuple"),
+    ]
+)
+"""What mostly has its operand's memory, or may be made without its own."""
+
+
+def estimated_bytes(computation: Computation) -> int:
+    """Bytes at the moment when most is held: arguments, values that are still needed, and those
+    of the computation that is called then.
+
+    >>> import hlo
+    >>> module = hlo.parse("ENTRY e { p = f32[256] parameter(0) ROOT n = f32[256] negate(p) }")
+    >>> estimated_bytes(module.entry)
+    2048
+    """
+    memo = computation.module.memo
+    key = "bytes", computation
+    if key not in memo:
+        memo[key] = _estimated(computation)
+    found: int = memo[key]
+    return found
+
+
+def _estimated(computation: Computation) -> int:
+    held = sum(bytes_of(parameter.shape) for parameter in computation.parameters)
+    own = {i.index: _own(i) for i in computation.instructions}
+    most = held
+    for step in plan(computation):
+        called = [estimated_bytes(c) for c in step.instruction.called_computations]
+        held += own[step.instruction.index]
+        most = max(most, held + max(called, default=0))
+        held -= sum(own[index] for index in step.over)
+    root = computation.root
+    results = root.operands if root.opcode == "tuple" else [root]
+    return max(most, held + sum(map(_copied, results)))
+
+
+def _own(instruction: Instruction) -> int:
+    return 0 if instruction.opcode in _VIEWS else bytes_of(instruction.shape)
+
+
+def _copied(result: Instruction) -> int:
+    """Bytes of a result that is nobody's own memory until it is given to the caller."""
+    return bytes_of(result.shape) if result.opcode in _VIEWS else 0
+
+
+def available_bytes() -> int:
+    """Bytes of memory that are free, as far as the system tells."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError):
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def check_room(computation: Computation, memory: int | None, devices: int = 1) -> None:
+    """Refuse what does not fit.
+
+    Raises:
+        ExecutionError: the estimate is more than `memory`, or than what is available.
+    """
+    needed = estimated_bytes(computation) * devices
+    room = available_bytes() if memory is None else memory
+    if needed > room:
+        largest = max(computation.instructions, key=_own)
+        message = f"about {_size(needed)} of memory are needed, but {_size(room)} are available"
+        label = f"`{largest.name}` alone takes {_size(_own(largest))}"
+        raise ExecutionError(message, largest.span, "memory", label)
+
+
+def _size(count: int) -> str:
+    """Bytes in words.
+
+    >>> _size(5 * 2**30)
+    '5.0 GiB'
+    """
+    for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} bytes"

@@ -1,0 +1,38 @@
+"""Random numbers of the machine: other ones for each op that asks, the same ones for a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hlo.module import Instruction
+from indexing.execution.interpreter import runs
+from indexing.execution.machine import Machine
+from indexing.execution.values import Value
+
+
+@runs("rng")
+def _rng(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    op: Any = instruction.op
+    return op.drawn(machine.random, *operands)
+
+
+@runs("rng-get-and-update-state")
+def _next_state(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    """The state is 128 bits, its lower half first."""
+    op: Any = instruction.op
+    words = machine.state % 2**64, (machine.state >> 64) % 2**64
+    machine.state += op.delta
+    return np.array(words, np.uint64)
+
+
+@runs("partition-id")
+def _partition(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    return np.asarray(machine.device.partition, np.uint32)
+
+
+@runs("replica-id")
+def _replica(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    return np.asarray(machine.device.replica, np.uint32)

@@ -1,0 +1,97 @@
+"""Dimensions whose size is known at run time only: arrays have as many elements as count.
+
+A value of shape ``f32[<=4]`` is an array of 4 elements or fewer; what a program gives in the end is
+filled up with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from hlo.module import Instruction
+from hlo.shape import AnyShape, Shape, TupleShape
+from indexing.execution.interpreter import runs
+from indexing.execution.machine import Machine
+from indexing.execution.values import Value, failure
+
+
+def filled(value: Value, shape: AnyShape) -> Value:
+    """The value with each array as large as its shape allows, zeros in what does not count.
+
+    >>> filled(np.float32([1, 2]), Shape("f32", (3,), dynamic=(True,)))
+    array([1., 2., 0.], dtype=float32)
+    """
+    match shape:
+        case TupleShape(elements):
+            return tuple([filled(v, element) for v, element in zip(value, elements, strict=True)])
+        case Shape() if value.shape != shape.dims:
+            out = np.zeros(shape.dims, value.dtype)
+            out[tuple([slice(0, n) for n in value.shape])] = value
+            return out
+    return value
+
+
+@runs("set-dimension-size")
+def _set_size(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    array, size = operands[0], int(operands[1])
+    shape, op = instruction.shape, instruction.op
+    assert isinstance(shape, Shape)
+    (axis,) = op.dimensions  # type: ignore[union-attr] # of set-dimension-size
+    if not 0 <= size <= shape.dims[axis]:
+        message = f"size {size} is given to dimension {axis} of {shape}"
+        raise failure(instruction, message, f"not in [0, {shape.dims[axis]}]")
+    sizes = list(array.shape)
+    sizes[axis] = size
+    kept = array[tuple([slice(0, n) for n in sizes])]
+    flags = shape.dynamic if shape.is_dynamic else (False,) * shape.rank
+    whole = [n if flag else m for n, m, flag in zip(sizes, shape.dims, flags, strict=True)]
+    out = np.zeros(whole, array.dtype)
+    out[tuple([slice(0, n) for n in kept.shape])] = kept
+    return out
+
+
+@runs("dynamic-reshape")
+def _dynamic_reshape(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> Value:
+    shape = instruction.shape
+    assert isinstance(shape, Shape)
+    sizes = [min(max(int(n), 0), m) for n, m in zip(operands[1:], shape.dims, strict=True)]
+    if not shape.is_dynamic:
+        sizes = list(shape.dims)
+    flat = operands[0].reshape(-1)
+    if flat.size < prod(sizes):
+        message = f"{flat.size} elements are to become an array of {prod(sizes)}"
+        raise failure(instruction, message)
+    return flat[: prod(sizes)].reshape(sizes)
+
+
+@runs("broadcast")
+def _broadcast(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    op: Any = instruction.op
+    operand = operands[0]
+    if not getattr(instruction.shape, "is_dynamic", False):
+        return op.kernel(operand)
+    sizes, place = list(op.shape.dims), [1] * op.shape.rank
+    for k, dimension in enumerate(op.dimensions):
+        sizes[dimension] = place[dimension] = operand.shape[k]
+    order = sorted(range(operand.ndim), key=lambda k: op.dimensions[k])
+    return np.broadcast_to(operand.transpose(order).reshape(place), sizes)
+
+
+@runs("reshape")
+def _reshape(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+    op: Any = instruction.op
+    shape, array = instruction.shape, operands[0]
+    if not isinstance(shape, Shape) or not shape.is_dynamic or array.size == shape.size:
+        return op.kernel(array)
+    if op.dimensions is not None:
+        array = array.transpose(op.dimensions)
+    if sum(shape.dynamic) > 1:
+        raise failure(instruction, "reshape to several dynamic dimensions has no known sizes")
+    sizes = [-1 if d else n for n, d in zip(shape.dims, shape.dynamic, strict=True)]
+    return array.reshape(sizes)

@@ -1,0 +1,244 @@
+"""XLA on CPU, as an oracle: what it computes for a module (extra ``[xla]``: jax).
+
+Modules reach XLA through StableHLO, which has no layouts, no fusions and no bitcasts. So the text
+is written anew first, with the same values (`plain_text`):
+
+* a bitcast is a transposition to the order in memory, a reshape, and a transposition back;
+* a fusion is a call; an asynchronous pair is the one op where it is done;
+* layouts, schedules and whatever else says how but not what, are left out; custom calls keep their
+  layouts, which say how the code that is called sees the arrays;
+* partitions of a program that is written for each of them are run as replicas.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from hlo.module import Computation, Instruction, Module
+from hlo.shape import ELEMENT_TYPES, AnyShape, Shape, TupleShape
+from indexing.devices.groups import replica_groups
+from indexing.execution.values import Array, checked_inputs, flattened
+
+_DROPPED: Final = frozenset(
+    [
+        *("async_execution_thread", "backend_config", "control-predecessors", "is_composite"),
+        *("frontend_attributes", "kind", "metadata", "origin", "output_to_operand_aliasing"),
+        *("sharding", "statistics"),
+    ]
+)
+_OF_CUSTOM_CALLS: Final = frozenset({"backend_config"})
+_OF_CHANNELS: Final = frozenset({"channel_id", "use_global_device_ids"})
+_DEVICES: Final = 8
+
+
+def is_available() -> bool:
+    """Says that XLA is installed."""
+    return find_spec("jaxlib") is not None and find_spec("jax") is not None
+
+
+# ---------------------------------------------------------------- text
+
+
+def plain_text(module: Module) -> str:
+    """The module without layouts, fusions and bitcasts, with the same value.
+
+    >>> import hlo
+    >>> text = '''ENTRY e { p = f32[2,3]{0,1} parameter(0)  ROOT b = f32[3,2]{1,0} bitcast(p) }'''
+    >>> print(plain_text(hlo.parse(text)))
+    HloModule module_e
+    ENTRY %e {
+    %p = f32[2,3] parameter(0)
+    %b.physical = f32[3,2] transpose(%p), dimensions={1,0}
+    ROOT %b = f32[3,2] reshape(%b.physical)
+    }
+    """
+    partitions = int(module.header("num_partitions", 1))
+    replicas = max(partitions, int(module.header("replica_count", 1)))
+    count = f", replica_count={replicas}" if replicas > 1 else ""
+    lines = [f"HloModule {module.name}{count}"]
+    for computation in module.computations.values():
+        lines.append(f"{'ENTRY ' if computation.is_entry else ''}%{computation.name} {{")
+        lines.extend(_body(computation, partitions))
+        lines.append("}")
+    return "\n".join(lines)
+
+
+def _body(computation: Computation, partitions: int) -> Iterator[str]:
+    for instruction in computation.instructions:
+        opcode = instruction.opcode
+        if opcode.endswith(("-start", "-update")) and opcode != "dynamic-update-slice":
+            continue
+        *before, last = _lines(instruction, partitions)
+        yield from before
+        yield f"{'ROOT ' if instruction.is_root else ''}{last}"
+
+
+def _lines(instruction: Instruction, partitions: int) -> list[str]:
+    name, opcode = f"%{instruction.name}", instruction.opcode
+    if opcode == "bitcast":
+        return _bitcast(instruction)
+    source = instruction
+    if opcode.endswith("-done") and opcode not in ("send-done", "recv-done"):
+        source = _start_of(instruction)
+        opcode = source.opcode.removesuffix("-start")
+    attributes = {k: v.line for k, v in source.attributes.items() if k not in _dropped(opcode)}
+    if opcode in ("fusion", "async"):
+        opcode, attributes["to_apply"] = "call", attributes.pop("calls")
+    if partitions > 1:
+        opcode = "replica-id" if opcode == "partition-id" else opcode
+        attributes = _of_replicas(attributes)
+    keeps_layout = opcode == "custom-call" and "operand_layout_constraints" in attributes
+    shape = _text(instruction.shape, keeps_layout)
+    inside = ", ".join(f"%{operand.name}" for operand in source.operands)
+    if source.literal is not None:
+        inside = source.literal.line
+    rest = "".join(f", {key}={value}" for key, value in attributes.items())
+    return [f"{name} = {shape} {opcode}({inside}){rest}"]
+
+
+def _dropped(opcode: str) -> frozenset[str]:
+    return _DROPPED - _OF_CUSTOM_CALLS if opcode == "custom-call" else _DROPPED
+
+
+def _start_of(instruction: Instruction) -> Instruction:
+    while not instruction.opcode.endswith("-start"):
+        instruction = instruction.operands[0]
+    return instruction
+
+
+def _of_replicas(attributes: dict[str, str]) -> dict[str, str]:
+    """The attributes of a collective among partitions, as one among replicas."""
+    if "replica_groups" in attributes:
+        lists = replica_groups.parse(attributes["replica_groups"]).lists()
+        groups = ",".join(f"{{{','.join(map(str, group))}}}" for group in lists)
+        attributes["replica_groups"] = f"{{{groups}}}"
+    return {key: value for key, value in attributes.items() if key not in _OF_CHANNELS}
+
+
+def _text(shape: AnyShape, keeps_layout: bool = False) -> str:
+    match shape:
+        case TupleShape(elements):
+            return f"({', '.join(_text(element, keeps_layout) for element in elements)})"
+        case Shape() if not keeps_layout:
+            return str(shape.with_layout(None))
+        case _:
+            return str(shape)
+
+
+def _bitcast(instruction: Instruction) -> list[str]:
+    """A bitcast on logical shapes: into the order in memory, there another shape, and back."""
+    source, target = instruction.operands[0].shape, instruction.shape
+    assert isinstance(source, Shape)
+    assert isinstance(target, Shape)
+    name, value = f"%{instruction.name}", f"%{instruction.operands[0].name}"
+    lines: list[str] = []
+
+    def emit(suffix: str, kind: str, sizes: Sequence[int], op: str, rest: str = "") -> None:
+        nonlocal value
+        shape = f"{kind}[{','.join(map(str, sizes))}]"
+        lines.append(f"{name}{suffix} = {shape} {op}({value}){rest}")
+        value = f"{name}{suffix}"
+
+    order, back = (s.layout_or_default.minor_to_major[::-1] for s in (source, target))
+    sizes, wanted = [source.dims[k] for k in order], [target.dims[k] for k in back]
+    kinds = source.element_type, target.element_type
+    if list(order) != sorted(order):
+        emit(".physical", kinds[0], sizes, "transpose", f", dimensions={{{_listed(order)}}}")
+    if kinds[0] != kinds[1]:
+        bits, other = (ELEMENT_TYPES[kind].bits for kind in kinds)
+        if other > bits:
+            emit(".parts", kinds[0], [prod(wanted), other // bits], "reshape")
+            sizes = [prod(wanted)]
+        elif other < bits:
+            sizes = [*sizes, bits // other]
+        emit(".bits", kinds[1], sizes, "bitcast-convert")
+    is_last = list(back) == sorted(back)
+    emit("" if is_last else ".laid", kinds[1], wanted, "reshape")
+    if not is_last:
+        places = _listed(back.index(k) for k in range(target.rank))
+        emit("", kinds[1], target.dims, "transpose", f", dimensions={{{places}}}")
+    return lines
+
+
+def _listed(numbers: Any) -> str:
+    return ",".join(map(str, numbers))
+
+
+# ---------------------------------------------------------------- execution
+
+
+@lru_cache(maxsize=1)
+def _client() -> Any:
+    """The CPU devices; several of them, if nobody has started JAX before."""
+    flags = os.environ.get("XLA_FLAGS", "")
+    if "host_platform_device_count" not in flags:
+        os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={_DEVICES}"
+    jax = import_module("jax")
+    import_module("jax._src.lax.linalg")  # these register the custom calls of linear algebra
+    import_module("jaxlib.lapack")._lapack.initialize()
+    return jax.devices("cpu")
+
+
+def run(module: Module, inputs: Sequence[Any]) -> Any:
+    """What XLA computes: the arrays of the result, tuples taken apart in order.
+
+    Args:
+        module: any module that XLA on CPU can run.
+        inputs: as for `indexing.execution.run`: an array for each leaf of the parameters, and for a
+            program of several devices a list of such lists.
+    Returns:
+        A tuple of arrays; for several devices a list of such tuples.
+    Raises:
+        ImportError: jax is not installed.
+        RuntimeError: XLA refuses the module.
+    """
+    devices = _client()
+    text = plain_text(module)
+    found = re.match(r"HloModule [^\n]*replica_count=(\d+)", text)
+    count = int(found[1]) if found else 1
+    given = [inputs] if count == 1 else inputs
+    leaves = [flattened(tuple(checked_inputs(module.entry, each))) for each in given]
+    with import_module("jax").enable_x64(True):
+        executable = _compiled(text, count)
+        columns = zip(*leaves, strict=True)
+        arguments = [_placed(column, devices[:count]) for column in columns]
+        results = executable.execute_sharded(arguments).disassemble_into_single_device_arrays()
+    by_device = [tuple([np.asarray(out[k]) for out in results]) for k in range(count)]
+    return by_device[0] if count == 1 else by_device
+
+
+def _compiled(text: str, count: int) -> Any:
+    jaxlib, client = import_module("jaxlib.xla_client"), _client()[0].client
+    proto = import_module("jaxlib._hlo").hlo_module_from_text(text)
+    stable = import_module("jaxlib._jax").mlir.hlo_to_stablehlo(
+        proto.as_serialized_hlo_module_proto()
+    )
+    options = jaxlib.CompileOptions()
+    options.num_replicas = count
+    options.executable_build_options.num_replicas = count
+    options.device_assignment = jaxlib.DeviceAssignment.create(np.arange(count).reshape(count, 1))
+    devices = jaxlib.DeviceList(tuple(_client()[:count]))
+    return client.compile_and_load(stable, devices, options)
+
+
+def _placed(column: Sequence[Array], devices: Sequence[Any]) -> Any:
+    """One argument: its arrays on their devices."""
+    jax = import_module("jax")
+    arrays = [jax.device_put(array, device) for array, device in zip(column, devices, strict=True)]
+    if len(arrays) == 1:
+        return arrays[0]
+    mesh = jax.sharding.Mesh(np.array(devices), ("device",))
+    sizes = arrays[0].shape
+    spec = jax.sharding.PartitionSpec(*["device"][: len(sizes)])
+    whole = (sizes[0] * len(arrays), *sizes[1:]) if sizes else ()
+    sharding = jax.sharding.NamedSharding(mesh, spec)
+    return jax.make_array_from_single_device_arrays(whole, sharding, arrays)

@@ -1,0 +1,215 @@
+"""Kernels of windows that slide: which positions meet which elements, and folds of windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import gcd
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlo.attributes import WindowDimension, dilated
+from indexing.ops.folding import narrowed, widened
+
+Array: TypeAlias = NDArray[Any]
+Slices: TypeAlias = tuple[slice, ...]
+
+
+def meetings(
+    window: Sequence[WindowDimension], element: Sequence[int], sizes: Sequence[int]
+) -> tuple[Slices, Slices] | None:
+    """The positions where a window's element lies on one of an array, and which one that is.
+
+    Both are slices of equal length in each dimension; None if there are none.
+
+    >>> w = WindowDimension(size=3, stride=2, low=1, high=1)
+    >>> meetings([w], [0], [13])
+    ((slice(1, 7, 1),), (slice(1, 12, 2),))
+    """
+    found = [_meeting(*each) for each in zip(window, element, sizes, strict=True)]
+    pairs = [pair for pair in found if pair is not None]
+    if len(pairs) < len(found):
+        return None
+    return tuple([at for at, _ in pairs]), tuple([on for _, on in pairs])
+
+
+def _meeting(w: WindowDimension, s: int, size: int) -> tuple[slice, slice] | None:
+    """`meetings` in one dimension: position i lies at ``i·stride + s·window_dilation − low``."""
+    base = s * w.window_dilation - w.low
+    step = w.base_dilation // gcd(w.stride, w.base_dilation)
+    last = (size - 1) * w.base_dilation
+    first = max(0, -(base // w.stride))
+    end = min(w.positions(size) - 1, (last - base) // w.stride)
+    while first <= end and (first * w.stride + base) % w.base_dilation:
+        first += 1  # at most base_dilation times, unless there is no position at all
+        if first > step + max(0, -(base // w.stride)):
+            return None
+    if first > end or size == 0:
+        return None
+    count = (end - first) // step + 1
+    on = (first * w.stride + base) // w.base_dilation
+    stride = step * w.stride // w.base_dilation
+    positions = slice(first, first + (count - 1) * step + 1, step)
+    return positions, slice(on, on + (count - 1) * stride + 1, stride)
+
+
+def every_meeting(
+    window: Sequence[WindowDimension], sizes: Sequence[int]
+) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
+    """Each element of a window that lies on the array somewhere, in order, with `meetings`."""
+    for s in product(*[range(w.size) for w in window]):
+        found = meetings(window, s, sizes)
+        if found is not None:
+            yield s, *found
+
+
+def window_totals(
+    ufunc: np.ufunc, init: Array, array: Array, window: Sequence[WindowDimension]
+) -> Array:
+    """Each window folded, dimension by dimension; the init value goes in once, at the end."""
+    wide = widened(array)
+    rest = neutral(ufunc, wide.dtype)
+    with np.errstate(all="ignore"):
+        for axis, w in enumerate(window):
+            if w != WindowDimension(size=1):
+                wide = _along(ufunc, rest, wide, axis, w)
+        return narrowed(np.asarray(ufunc(wide, init.astype(wide.dtype))), array.dtype)
+
+
+def neutral(ufunc: np.ufunc, kind: np.dtype[Any]) -> Any:
+    """The value that folding by `ufunc` leaves as it is."""
+    if ufunc is np.bitwise_and:
+        return kind.type(True) if kind.kind == "b" else kind.type(~kind.type(0))
+    if ufunc not in (np.maximum, np.minimum):
+        return kind.type(ufunc.identity)
+    sign = -1 if ufunc is np.maximum else 1
+    if kind.kind == "b":
+        return kind.type(sign > 0)
+    if kind.kind == "f":
+        return kind.type(sign * np.inf)
+    from indexing.ops.numerics import limits
+
+    return kind.type(limits(kind)[sign > 0])
+
+
+def _along(ufunc: np.ufunc, rest: Any, array: Array, axis: int, w: WindowDimension) -> Array:
+    """The windows along one dimension of an array, folded."""
+    rows = np.moveaxis(array, axis, 0)
+    size, count = rows.shape[0], w.positions(rows.shape[0])
+    length = dilated(w.size, w.window_dilation) + max(0, count - 1) * w.stride
+    room = np.full((length, *rows.shape[1:]), rest, rows.dtype)
+    first = max(0, -(w.low // w.base_dilation))  # the first element that is not cut off
+    places = range(w.low + first * w.base_dilation, length, w.base_dilation)[: max(0, size - first)]
+    room[places.start : places.start + len(places) * w.base_dilation : w.base_dilation][
+        : len(places)
+    ] = rows[first : first + len(places)]
+    starts = length - (w.size - 1) * w.window_dilation
+    total, folded, chunk, span = None, 0, room, 1
+    while folded < w.size:  # `chunk` holds folds of `span` neighbours, doubled from turn to turn
+        if (w.size - folded) & span:
+            begin = folded * w.window_dilation
+            part = chunk[begin : begin + starts]
+            total = part if total is None else ufunc(total, part)
+            folded += span
+        if folded < w.size:
+            shift = span * w.window_dilation
+            chunk = ufunc(chunk[: len(chunk) - shift], chunk[shift:])
+            span *= 2
+    assert total is not None
+    return np.moveaxis(total[:: w.stride][:count], 0, axis)
+
+
+def slid(array: Array, taps: Array, window: Sequence[WindowDimension]) -> Array:
+    """Sums of products of `taps` with what lies under them, at each position.
+
+    Args:
+        array: group, batch, one dimension for each of the window, input.
+        taps: group, one dimension for each of the window, input, output.
+    Returns:
+        group, batch, one dimension for each of the window, output.
+    """
+    spatial = array.shape[2:-1]
+    counts = [w.positions(n) for w, n in zip(window, spatial, strict=True)]
+    groups, batch, outputs = array.shape[0], array.shape[1], taps.shape[-1]
+    shape = (groups, batch, *counts, outputs)
+    length = math.prod(taps.shape[1:-1])
+    if 0 in shape or length == 0:
+        return np.zeros(shape, array.dtype)
+    under = _under(array, counts, window)
+    flat = taps.reshape(groups, length, outputs)
+
+    def sums(part: Array) -> Array:
+        rows = part.reshape(groups, -1, length)
+        found: Array = np.matmul(rows, flat)
+        return found.reshape(*part.shape[: len(counts) + 2], outputs)
+
+    with np.errstate(all="ignore"):
+        blocks = list(_blocks(shape[1:-1], groups * length * array.dtype.itemsize))
+        if len(blocks) == 1:
+            return sums(under)
+        out = np.empty(shape, array.dtype)
+        for place in blocks:
+            out[:, *place] = sums(under[:, *place])
+    return out
+
+
+def _under(array: Array, counts: Sequence[int], window: Sequence[WindowDimension]) -> Array:
+    """A view: group, batch, positions, elements of the window, input; zero where nothing lies."""
+    sizes = [
+        dilated(w.size, w.window_dilation) + (n - 1) * w.stride
+        for w, n in zip(window, counts, strict=True)
+    ]
+    room = _spread_out(array, sizes, window)
+    steps = room.strides[2:-1]
+    strides = [
+        *room.strides[:2],
+        *[step * w.stride for step, w in zip(steps, window, strict=True)],
+        *[step * w.window_dilation for step, w in zip(steps, window, strict=True)],
+        room.strides[-1],
+    ]
+    shape = [*room.shape[:2], *counts, *[w.size for w in window], room.shape[-1]]
+    return np.lib.stride_tricks.as_strided(room, shape, strides, writeable=False)
+
+
+def _spread_out(array: Array, sizes: Sequence[int], window: Sequence[WindowDimension]) -> Array:
+    """The array dilated and padded as the window says, cut to these sizes."""
+    source: list[Any] = [slice(None), slice(None)]
+    target: list[Any] = [slice(None), slice(None)]
+    for w, n, size in zip(window, array.shape[2:-1], sizes, strict=True):
+        first = max(0, -(w.low // w.base_dilation))
+        begin = w.low + first * w.base_dilation
+        count = max(0, min(n - first, -((begin - size) // w.base_dilation)))
+        source.append(slice(first, first + count))
+        target.append(slice(begin, begin + (count - 1) * w.base_dilation + 1, w.base_dilation))
+        if count == 0:
+            return np.zeros((*array.shape[:2], *sizes, array.shape[-1]), array.dtype)
+    cut: Array = array[tuple(source)]
+    if cut.shape[2:-1] == tuple(sizes):
+        return cut
+    room = np.zeros((*array.shape[:2], *sizes, array.shape[-1]), array.dtype)
+    room[tuple(target)] = cut
+    return room
+
+
+_BLOCK = 1 << 25
+
+
+def _blocks(sizes: Sequence[int], each: int) -> Iterator[tuple[slice, ...]]:
+    """Parts of an index space, cut along its first two dimensions, of about `_BLOCK` bytes."""
+    inner = [math.prod(sizes[k + 1 :]) * each for k in range(2)]
+    steps = [max(1, min(n, _BLOCK // max(1, i))) for n, i in zip(sizes, inner, strict=False)]
+    for starts in product(*[range(0, n, step) for n, step in zip(sizes, steps, strict=False)]):
+        yield tuple([slice(at, at + step) for at, step in zip(starts, steps, strict=False)])
+
+
+def windows_of(array: Array, sizes: Sequence[int]) -> Array:
+    """The array's windows of these sizes: dimensions of their starts, then those of a window."""
+    plain = array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}")
+    found = np.lib.stride_tricks.sliding_window_view(plain, tuple(sizes))
+    return found.view(array.dtype)
+
+
+__all__ = ["every_meeting", "meetings", "neutral", "slid", "window_totals", "windows_of"]

@@ -1,0 +1,119 @@
+"""The same modules on XLA's CPU backend, where jax is installed (extra ``[xla]``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hlo
+from indexing.execution import random_inputs, run, xla
+from tests.execution.test_arithmetic import TABLE, arrays_of, line_of
+from tests.execution.test_worked_examples import COMPUTATIONS
+from tests.execution.test_worked_examples import TABLE as EXAMPLES
+
+DATA = Path(__file__).parent / "data"
+ROUNDING = 4e-6
+
+PLAIN = [
+    # text of an entry, and its plain form
+    (
+        "p = f32[2,3]{0,1} parameter(0) ROOT b = s32[3,2]{1,0} bitcast(p)",
+        "%p = f32[2,3] parameter(0); %b.physical = f32[3,2] transpose(%p), dimensions={1,0}; "
+        "%b.bits = s32[3,2] bitcast-convert(%b.physical); ROOT %b = s32[3,2] reshape(%b.bits)",
+    ),
+    (
+        "p = u32[2]{0} parameter(0) ROOT b = u8[4,2]{0,1} bitcast(p)",
+        "%p = u32[2] parameter(0); %b.bits = u8[2,4] bitcast-convert(%p); "
+        "%b.laid = u8[2,4] reshape(%b.bits); "
+        "ROOT %b = u8[4,2] transpose(%b.laid), dimensions={1,0}",
+    ),
+    (
+        "p = u8[2,4]{1,0} parameter(0) ROOT b = u32[2]{0} bitcast(p)",
+        "%p = u8[2,4] parameter(0); %b.parts = u8[2,4] reshape(%p); "
+        "%b.bits = u32[2] bitcast-convert(%b.parts); ROOT %b = u32[2] reshape(%b.bits)",
+    ),
+    (
+        "p = f32[2] parameter(0) s = (f32[2], f32[2], u32[]) copy-start(p) "
+        'ROOT d = f32[2]{0} copy-done(s), metadata={op_name="x"}',
+        "%p = f32[2] parameter(0); ROOT %d = f32[2] copy(%p)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("entry", "wanted"), PLAIN)
+def test_plain_text_has_neither_layouts_nor_bitcasts(entry: str, wanted: str) -> None:
+    lines = xla.plain_text(hlo.parse(f"ENTRY e {{ {entry} }}")).splitlines()
+    assert "; ".join(lines[2:-1]) == wanted
+
+
+def same(found: Any, wanted: Any, rounding: float) -> None:
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    if found.dtype.kind in "iub" or found.dtype.name.startswith(("int", "uint")):
+        np.testing.assert_array_equal(found, wanted)
+        return
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    ours, theirs = found.astype(wide), wanted.astype(wide)
+    finite = np.abs(np.where(np.isfinite(theirs), theirs, 0)).max(initial=0)
+    np.testing.assert_allclose(ours, theirs, rtol=rounding, atol=rounding * finite)
+
+
+MODULES = sorted(path.stem for path in DATA.glob("*.hlo") if "dynamic" not in path.stem)
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_stored_module_gives_what_xla_gives(name: str) -> None:
+    pytest.importorskip("jaxlib", reason="XLA is an extra: pip install hlo-indexing[xla]")
+    module = hlo.load(str(DATA / f"{name}.hlo"))
+    inputs = random_inputs(module.entry, seed=9)
+    if name == "cholesky_triangular_solve":
+        inputs[0] = (inputs[0] @ inputs[0].T + 4 * np.eye(len(inputs[0]))).astype(np.float32)
+    for found, wanted in zip(run(module, inputs), xla.run(module, inputs), strict=True):
+        same(found, wanted, ROUNDING)
+
+
+@pytest.mark.parametrize(("op", "operands", "wanted"), TABLE, ids=[row[0] for row in TABLE])
+def test_arithmetic_is_that_of_xla(op: str, operands: Any, wanted: list[Any]) -> None:
+    pytest.importorskip("jaxlib", reason="XLA is an extra: pip install hlo-indexing[xla]")
+    module, inputs = line_of(op, operands, wanted), arrays_of(operands)
+    for found, theirs in zip(run(module, inputs), xla.run(module, inputs), strict=True):
+        same(found, theirs, 0)
+
+
+OLD = "reshape(v), dimensions="  # XLA does not read the old form of reshape any more
+
+
+@pytest.mark.parametrize(
+    ("section", "line"),
+    [(section, line) for section, line, _ in EXAMPLES if OLD not in line],
+    ids=[row[0] for row in EXAMPLES if OLD not in row[1]],
+)
+def test_worked_examples_are_what_xla_gives(section: str, line: str) -> None:
+    pytest.importorskip("jaxlib", reason="XLA is an extra: pip install hlo-indexing[xla]")
+    module = hlo.parse(f"{COMPUTATIONS} ENTRY e {{ {line} }}")
+    for found, theirs in zip(run(module, []), xla.run(module, []), strict=True):
+        same(found, theirs, 0)
+
+
+def test_collectives_are_those_of_xla() -> None:
+    pytest.importorskip("jaxlib", reason="XLA is an extra: pip install hlo-indexing[xla]")
+    module = hlo.parse("""HloModule m, num_partitions=4
+    add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+    ENTRY e { p = f32[4,3] parameter(0)
+      a = f32[4,3] all-reduce(p), channel_id=1, use_global_device_ids=true,
+        replica_groups={{0,2},{1,3}}, to_apply=add
+      b = f32[8,3] all-gather(a), channel_id=2, use_global_device_ids=true,
+        replica_groups=[2,2]<=[4], dimensions={0}
+      c = f32[2,3] reduce-scatter(a), channel_id=3, use_global_device_ids=true,
+        replica_groups={{3,0},{1,2}}, dimensions={0}, to_apply=add
+      d = f32[4,3] all-to-all(a), channel_id=4, replica_groups={{0,1,2,3}}, dimensions={0}
+      f = f32[4,3] collective-permute(a), channel_id=5, source_target_pairs={{0,1},{1,3},{3,0}}
+      i = u32[] partition-id()
+      ROOT t = (f32[8,3], f32[2,3], f32[4,3], f32[4,3], u32[]) tuple(b, c, d, f, i) }""")
+    inputs = [random_inputs(module.entry, seed) for seed in range(4)]
+    ours, theirs = run(module, inputs, replicas=4), xla.run(module, inputs)
+    for found, wanted in zip(ours, theirs, strict=True):
+        for array, other in zip(found, wanted, strict=True):
+            same(array, other, ROUNDING)

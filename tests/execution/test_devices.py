@@ -1,0 +1,169 @@
+"""Programs on several simulated devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hlo
+from indexing.execution import Environment, run
+from tests.execution.arrays import s32
+
+ADD = "add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }"
+
+
+def on_devices(count: int, line: str, header: str = "HloModule m", size: int = 4) -> list[Any]:
+    """What each device gets for ``line`` of p, which is 10·device, 10·device + 1, .."""
+    module = hlo.parse(
+        f"{header}\n{ADD}\nENTRY e {{ p = s32[{size}] parameter(0) ROOT r = {line} }}"
+    )
+    inputs = [[np.arange(size, dtype=np.int32) + 10 * k] for k in range(count)]
+    return [[array.tolist() for array in arrays] for arrays in run(module, inputs, replicas=count)]
+
+
+def test_groups_are_apart_and_their_order_counts() -> None:
+    line = "s32[8] all-gather(p), dimensions={0}, replica_groups={{2,0},{1,3}}"
+    first, second = [[20, 21, 22, 23, 0, 1, 2, 3]], [[10, 11, 12, 13, 30, 31, 32, 33]]
+    assert on_devices(4, line) == [first, second, first, second]
+
+
+def test_an_iota_of_groups_is_transposed() -> None:
+    line = "s32[4] all-reduce(p), to_apply=add, replica_groups=[2,2]<=[2,2]T(1,0)"
+    first, second = [[20, 22, 24, 26]], [[40, 42, 44, 46]]
+    assert on_devices(4, line) == [first, second, first, second]
+
+
+def test_a_part_of_the_sum_goes_to_each_place() -> None:
+    line = "s32[2] reduce-scatter(p), dimensions={0}, to_apply=add, replica_groups={{1,0}}"
+    assert on_devices(2, line) == [[[14, 16]], [[10, 12]]]
+
+
+def test_parts_change_places() -> None:
+    line = "s32[4] all-to-all(p), dimensions={0}, replica_groups={{0,1}}"
+    assert on_devices(2, line) == [[[0, 1, 10, 11]], [[2, 3, 12, 13]]]
+
+
+def test_operands_change_places() -> None:
+    text = """ENTRY e { p = s32[1] parameter(0) q = s32[1] parameter(1)
+      ROOT r = (s32[1], s32[1]) all-to-all(p, q), replica_groups={{0,1}} }"""
+    inputs = [[s32([10 * k]), s32([10 * k + 1])] for k in (0, 1)]
+    found = [[a.tolist() for a in each] for each in run(hlo.parse(text), inputs, replicas=2)]
+    assert found == [[[0], [10]], [[1], [11]]]
+
+
+PAIRS = "source_target_pairs={{0,1},{1,2}}"
+STARTED = f"""ENTRY e {{ p = s32[4] parameter(0)
+  s = (s32[4], s32[4], u32[], u32[]) collective-permute-start(p), {PAIRS}
+  ROOT d = s32[4] collective-permute-done(s) }}"""
+
+
+def test_a_device_that_nobody_sends_to_gets_zeros() -> None:
+    wanted = [[[0, 0, 0, 0]], [[0, 1, 2, 3]], [[10, 11, 12, 13]]]
+    assert on_devices(3, f"s32[4] collective-permute(p), {PAIRS}") == wanted
+    inputs = [[np.arange(4, dtype=np.int32) + 10 * k] for k in range(3)]
+    found = run(hlo.parse(STARTED), inputs, replicas=3)
+    assert [[array.tolist() for array in each] for each in found] == wanted
+
+
+def test_rows_go_where_their_senders_say() -> None:
+    text = """ENTRY e { x = s32[4] parameter(0) o = s32[5] parameter(1) a = s32[2] parameter(2)
+      b = s32[2] parameter(3) c = s32[2] parameter(4) d = s32[2] parameter(5)
+      ROOT r = s32[5] ragged-all-to-all(x, o, a, b, c, d), replica_groups={{0,1}} }"""
+    empty = np.full(5, -1, np.int32)
+    # from each device: offsets in x, counts, offsets in the receiver's output, counts to receive
+    first = [s32([0, 1, 2, 3]), empty, *map(s32, ([0, 1], [1, 3], [0, 0], [1, 1]))]
+    second = [s32([10, 11, 12, 13]), empty, *map(s32, ([3, 0], [1, 1], [1, 3], [3, 1]))]
+    found = [each[0].tolist() for each in run(hlo.parse(text), [first, second], replicas=2)]
+    assert found == [[0, 13, -1, -1, -1], [1, 2, 3, 10, -1]]
+
+
+MODES = [
+    # attributes of an all-reduce among 2 replicas of 2 partitions, and who is summed on device 0
+    ("replica_groups={{0,1}}", [0, 2]),
+    ("replica_groups={{0,1}}, channel_id=1", [0, 1, 2, 3]),
+    ("replica_groups={{0},{1}}, channel_id=1", [0, 1]),
+    ("replica_groups={{0,3},{1,2}}, channel_id=1, use_global_device_ids=true", [0, 3]),
+]
+
+
+@pytest.mark.parametrize(("attributes", "members"), MODES)
+def test_numbers_in_groups_mean_what_the_mode_says(attributes: str, members: list[int]) -> None:
+    line = f"s32[1] all-reduce(p), to_apply=add, {attributes}"
+    found = on_devices(4, line, "HloModule m, replica_count=2, num_partitions=2", size=1)
+    assert found[0] == [[sum(10 * k for k in members)]]
+
+
+def test_devices_know_their_numbers() -> None:
+    text = """HloModule m, replica_count=2, num_partitions=2
+      ENTRY e { r = u32[] replica-id() p = u32[] partition-id()
+      ROOT t = (u32[], u32[]) tuple(r, p) }"""
+    found = [tuple(map(int, each)) for each in run(hlo.parse(text), [], replicas=4)]
+    assert found == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+PAIR = f"""{ADD} ENTRY e {{ p = s32[1] parameter(0)
+  ROOT r = s32[1] all-reduce(p), to_apply=add, replica_groups={{{{0,1}}}} }}"""
+
+
+def test_a_group_needs_all_its_devices() -> None:
+    with pytest.raises(hlo.HloError, match="needs device 1, but 1 are simulated") as caught:
+        run(hlo.parse(PAIR), [s32([1])])
+    assert "replicas=2" in str(caught.value)
+
+
+def test_a_result_for_another_number_of_devices_is_an_error() -> None:
+    with pytest.raises(hlo.HloError, match=r"among 2 devices gives sizes \[8\]"):
+        on_devices(2, "s32[12] all-gather(p), dimensions={0}")
+
+
+def test_a_device_that_waits_for_ever_is_an_error() -> None:
+    """The first device leaves its loop after one trip, the other one after two."""
+    text = f"""{ADD}
+    more {{ p = (s32[], s32[1]) parameter(0) i = s32[] get-tuple-element(p), index=0
+      z = s32[] constant(0) ROOT r = pred[] compare(i, z), direction=GT }}
+    trip {{ p = (s32[], s32[1]) parameter(0) i = s32[] get-tuple-element(p), index=0
+      x = s32[1] get-tuple-element(p), index=1 o = s32[] constant(1) j = s32[] subtract(i, o)
+      y = s32[1] all-reduce(x), to_apply=add ROOT r = (s32[], s32[1]) tuple(j, y) }}
+    ENTRY e {{ n = s32[] parameter(0) x = s32[1] parameter(1) t = (s32[], s32[1]) tuple(n, x)
+      ROOT w = (s32[], s32[1]) while(t), condition=more, body=trip }}"""
+    inputs = [[s32(1), s32([1])], [s32(2), s32([10])]]
+    with pytest.raises(hlo.HloError, match="all-reduce waits for ever: device 0"):
+        run(hlo.parse(text), inputs, replicas=2)
+    both = [[s32(2), s32([1])], [s32(2), s32([10])]]
+    found = run(hlo.parse(text), both, replicas=2)
+    assert [each[1].tolist() for each in found] == [[22], [22]]
+
+
+def test_the_fault_of_one_device_is_reported_not_that_others_wait_for_it() -> None:
+    text = f"""{ADD} ENTRY e {{ t = token[] after-all()
+      i = (s32[1], token[]) infeed(t) x = s32[1] get-tuple-element(i), index=0
+      ROOT r = s32[1] all-reduce(x), to_apply=add }}"""
+    worlds = [Environment(infeed=[s32([1])]), Environment()]
+    with pytest.raises(hlo.HloError, match="nothing left for infeed"):
+        run(hlo.parse(text), [], replicas=2, environment=worlds)
+
+
+# ---------------------------------------------------------------- regions
+
+REGION = r"""HloModule m, frontend_attributes={xla.sdy.meshes={mesh = #sdy.mesh<["x"=2, "y"=3]>}}
+body { p = s32[2,1] parameter(0)
+  ROOT n = s32[2,3] all-gather(p), channel_id=1, replica_groups={{0,1,2},{3,4,5}}, dimensions={1},
+    use_global_device_ids=true }
+ENTRY e { p = s32[4,3] parameter(0)
+  a = s32[2,1] custom-call(p), custom_call_target="xla.sdy.GlobalToLocalShape",
+    frontend_attributes={
+    xla.sdy.in_shardings="#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {\"y\"}]>]>",
+    xla.sdy.manual_axes="#sdy<manual_axes{\"x\", \"y\"}>"}
+  b = s32[2,3] call(a), to_apply=body
+  ROOT c = s32[4,9] custom-call(b), custom_call_target="xla.sdy.LocalToGlobalShape",
+    frontend_attributes={xla.sdy.manual_axes="#sdy<manual_axes{\"x\", \"y\"}>",
+    xla.sdy.out_shardings="#sdy.sharding_per_value<[<@mesh, [{\"x\"}, {\"y\"}]>]>"} }"""
+
+
+def test_a_region_runs_on_all_devices_of_its_mesh() -> None:
+    """Each row is gathered from the three devices along y, and each of them gives it once more."""
+    whole = np.arange(12, dtype=np.int32).reshape(4, 3)
+    (found,) = run(hlo.parse(REGION), [whole])
+    np.testing.assert_array_equal(found, np.tile(whole, (1, 3)))

@@ -1,0 +1,72 @@
+"""Queues of the host, channels, and custom calls that the caller gives."""
+
+from __future__ import annotations
+
+import pytest
+
+import hlo
+from indexing.execution import Environment, run
+from tests.execution.arrays import f32, s32
+
+FEEDS = """ENTRY e {
+  t = token[] after-all()
+  i = ((f32[2], s32[]), token[]) infeed(t)
+  d = (f32[2], s32[]) get-tuple-element(i), index=0
+  x = f32[2] get-tuple-element(d), index=0
+  n = f32[2] negate(x)
+  u = token[] get-tuple-element(i), index=1
+  o = token[] outfeed(n, u)
+  ROOT r = (f32[2], token[]) tuple(n, o)
+}"""
+CHANNELS = """ENTRY e {
+  p = f32[2] parameter(0)
+  t = token[] after-all()
+  s = (f32[2], u32[], token[]) send(p, t), channel_id=3
+  sd = token[] send-done(s), channel_id=3
+  r = (f32[2], u32[], token[]) recv(sd), channel_id=3
+  rd = (f32[2], token[]) recv-done(r), channel_id=3
+  ROOT v = f32[2] get-tuple-element(rd), index=0
+}"""
+
+
+def test_infeed_takes_what_the_caller_gives_and_outfeed_gives_it_back() -> None:
+    world = Environment(infeed=[(f32([1, 2]), s32(7))])
+    (found,) = run(hlo.parse(FEEDS), [], environment=world)
+    assert found.tolist() == [-1, -2]
+    assert [value.tolist() for value in world.outfeed] == [[-1, -2]]
+
+
+def test_an_empty_queue_is_an_error() -> None:
+    with pytest.raises(hlo.HloError, match="nothing left for infeed") as caught:
+        run(hlo.parse(FEEDS), [])
+    assert "(f32[2], s32[])" in str(caught.value)
+
+
+def test_what_does_not_fit_the_infeed_is_an_error() -> None:
+    world = Environment(infeed=[f32([1, 2, 3])])
+    with pytest.raises(hlo.HloError, match=r"infeed `i` wants .* gets float32\[3\]"):
+        run(hlo.parse(FEEDS), [], environment=world)
+
+
+def test_a_program_receives_what_it_has_sent_itself() -> None:
+    world = Environment()
+    (found,) = run(hlo.parse(CHANNELS), [f32([5, 6])], environment=world)
+    assert found.tolist() == [5, 6]
+    assert [value.tolist() for value in world.sent[3]] == [[5, 6]]
+
+
+def test_a_channel_may_be_the_callers() -> None:
+    world = Environment(received={3: [f32([8, 9])]})
+    (found,) = run(hlo.parse(CHANNELS), [f32([5, 6])], environment=world)
+    assert found.tolist() == [8, 9]
+
+
+def test_a_custom_call_is_a_function_of_the_caller() -> None:
+    text = """ENTRY e { p = f32[2] parameter(0)
+      ROOT r = (f32[2], s32[]) custom-call(p), custom_call_target="pair" }"""
+    world = Environment(targets={"pair": lambda x: (x * 2, s32(len(x)))})
+    double, count = run(hlo.parse(text), [f32([1, 2])], environment=world)
+    assert (double.tolist(), int(count)) == ([2, 4], 2)
+    wrong = Environment(targets={"pair": lambda x: x})
+    with pytest.raises(hlo.HloError, match="custom-call `r` wants"):
+        run(hlo.parse(text), [f32([1, 2])], environment=wrong)

@@ -1,0 +1,229 @@
+"""Inputs from callers and files, the command, and what is wrong with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import hlo
+from indexing import cli
+from indexing.execution import archive, parameter_leaves, random_inputs, run
+from indexing.execution.memory import estimated_bytes
+from tests.execution.arrays import f32, s32
+
+PAIR = """HloModule pair
+ENTRY e {
+  p = (f32[2,3], s32[]) parameter(0)
+  b = bf16[2] parameter(1)
+  x = f32[2,3] get-tuple-element(p), index=0
+  n = f32[2,3] negate(x)
+  ROOT t = (f32[2,3], bf16[2]) tuple(n, b)
+}
+"""
+LOOP = """HloModule loop
+body { p = (s32[]) parameter(0) ROOT r = (s32[]) copy(p) }
+always { p = (s32[]) parameter(0) ROOT t = pred[] constant(true) }
+ENTRY e { z = s32[] constant(0) t = (s32[]) tuple(z)
+  ROOT w = (s32[]) while(t), condition=always, body=body }
+"""
+ELIDED = """HloModule elided
+ENTRY e { p = f32[3] parameter(0) c = f32[3] constant({...}) ROOT s = f32[3] add(p, c) }
+"""
+HUGE = """HloModule huge
+ENTRY e { p = f32[] parameter(0) b = f32[4000000,4000000] broadcast(p), dimensions={}
+  ROOT n = f32[4000000,4000000] negate(b) }
+"""
+GOOD = [np.ones((2, 3), np.float32), s32(1), np.zeros(2, ml_dtypes.bfloat16)]
+
+
+# ---------------------------------------------------------------- arrays
+
+BAD = [
+    # which input is another one, and what is said
+    (0, np.ones((2, 3)), "the input for p.0 is float64[2,3], but the parameter is f32[2,3]"),
+    (0, np.ones((3, 2), np.float32), "the input for p.0 is float32[3,2], but"),
+    (1, np.int64(1), "the input for p.1 is int64[], but the parameter is s32[]"),
+    (1, 1, "the input for p.1 is int64[], but"),
+    (2, f32([0.1, 0]), "the input for b is float32[2], but the parameter is bf16[2]"),
+]
+
+
+@pytest.mark.parametrize(("number", "value", "message"), BAD, ids=[row[2][14:30] for row in BAD])
+def test_a_wrong_input_is_said_to_be_so(number: int, value: object, message: str) -> None:
+    inputs = [value if k == number else array for k, array in enumerate(GOOD)]
+    with pytest.raises(hlo.HloError) as caught:
+        run(hlo.parse(PAIR), inputs)
+    assert message in caught.value.message
+    assert "parameter" in caught.value.span.text
+
+
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_inputs_are_counted(count: int) -> None:
+    with pytest.raises(hlo.HloError, match=f"3 inputs are needed, but {count} are given") as caught:
+        run(hlo.parse(PAIR), (GOOD * 2)[:count])
+    assert "p.0 f32[2,3], p.1 s32[], b bf16[2]" in str(caught.value)
+
+
+def test_types_that_numpy_lacks_may_be_given_as_float32_with_the_same_values() -> None:
+    given = [*GOOD[:2], f32([0.5, -3])]
+    found = run(hlo.parse(PAIR), given)[1]
+    assert found.dtype == ml_dtypes.bfloat16
+    assert found.tolist() == [0.5, -3]
+
+
+def test_random_inputs_fit_and_repeat() -> None:
+    entry = hlo.parse(PAIR).entry
+    arrays, again, other = (random_inputs(entry, seed) for seed in (3, 3, 4))
+    assert len(arrays) == len(parameter_leaves(entry)) == 3
+    run(entry, arrays)
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, again, strict=True))
+    assert not np.array_equal(arrays[0], other[0])
+
+
+@pytest.mark.parametrize(
+    "kind", ["pred", "s1", "s2", "u1", "s4", "u64", "f8e4m3fn", "c64", "f4e2m1fn"]
+)
+def test_every_type_has_random_inputs(kind: str) -> None:
+    entry = hlo.parse(
+        f"ENTRY e {{ p = {kind}[50] parameter(0) ROOT c = {kind}[50] copy(p) }}"
+    ).entry
+    (array,) = random_inputs(entry, 1)
+    (found,) = run(entry, [array])
+    assert found.dtype == array.dtype
+    if array.dtype.kind != "c":
+        assert np.isfinite(array.astype(np.float32)).all()
+
+
+def test_the_estimate_counts_what_is_held_at_once() -> None:
+    text = """ENTRY e { p = f32[256] parameter(0) a = f32[256] negate(p) b = f32[256] negate(a)
+      ROOT c = f32[256] negate(b) }"""
+    assert estimated_bytes(hlo.parse(text).entry) == 3 * 1024  # p, a and b; then p, b and c
+
+
+def test_what_does_not_fit_is_refused_with_its_size() -> None:
+    with pytest.raises(hlo.HloError, match=r"about 58.2 TiB of memory are needed") as caught:
+        run(hlo.parse(HUGE), [f32(1)])
+    assert caught.value.label == "`n` alone takes 58.2 TiB"
+    small = hlo.parse("ENTRY e { p = f32[256] parameter(0) ROOT a = f32[256] negate(p) }")
+    with pytest.raises(hlo.HloError, match="2048 bytes of memory are needed, but 2047 bytes"):
+        run(small, [np.ones(256, np.float32)], memory=2047)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def save(path: Path, text: str) -> str:
+    path.write_text(text)
+    return str(path)
+
+
+def test_results_are_written_and_read_back(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, inputs, out = save(tmp_path / "m.hlo", PAIR), tmp_path / "in.npz", tmp_path / "out.npz"
+    np.savez(inputs, **{"in0": GOOD[0], "p.1": GOOD[1], "b": f32([2, -0.5]), "out0": 1})
+    assert cli.run(["run", file, "--inputs", str(inputs), "--output", str(out)]) == 0
+    assert capsys.readouterr().out == f"{file}: 2 arrays in {out}\n"
+    found = np.load(out)
+    assert found.files == ["out0", "out1"]
+    assert found["out0"].tolist() == [[-1] * 3] * 2
+    assert (found["out1"].dtype, found["out1"].tolist()) == (np.float32, [2, -0.5])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.npz", "m.hlo", "out.npz"]
+
+
+def test_without_files_inputs_are_random_and_results_are_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = save(tmp_path / "m.hlo", PAIR)
+    assert cli.run(["run", file, "--seed", "4"]) == 0
+    first = capsys.readouterr().out
+    assert [line.split()[:2] for line in first.splitlines()] == [
+        ["out0:", "f32[2,3]"],
+        ["out1:", "bf16[2]"],
+    ]
+    assert cli.run(["run", file, "--seed", "4"]) == 0
+    assert capsys.readouterr().out == first
+    assert cli.run(["run", file]) == 0
+    assert capsys.readouterr().out != first
+
+
+FAULTS = [
+    # a program, further arguments, and what is said about it
+    (LOOP, ["--max-trips", "50"], "error[execution]: the loop does not end within 50 trips"),
+    (ELIDED, [], "the values of the constant `c` are not in the text"),
+    (HUGE, [], "error[memory]: about 58.2 TiB of memory are needed"),
+    (PAIR, ["--inputs", "missing.npz"], "missing.npz cannot be read: No such file or directory"),
+    (PAIR, ["--inputs", "none.npz"], "none.npz is no .npz file of arrays"),
+    (PAIR, ["--inputs", "few.npz"], "few.npz has no in1, the input for p.1, which is s32[]"),
+    (PAIR, ["--inputs", "more.npz"], "more.npz has extra, which is no input of this program"),
+    (PAIR, ["--inputs", "wrong.npz"], "the input for p.1 is float64[], but the parameter is s32[]"),
+]
+
+
+@pytest.mark.parametrize(("text", "arguments", "message"), FAULTS, ids=[r[2][:30] for r in FAULTS])
+def test_what_is_wrong_is_reported_and_nothing_is_written(
+    text: str,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / "m.hlo", text)
+    save(tmp_path / "none.npz", "nothing")
+    full = {"in0": GOOD[0], "in1": GOOD[1], "in2": f32([0, 0])}
+    np.savez("few.npz", in0=GOOD[0])
+    np.savez("more.npz", **full, extra=1)
+    np.savez("wrong.npz", **{**full, "in1": 1.0})
+    before = sorted(tmp_path.iterdir())
+    assert cli.run(["run", "m.hlo", "--output", "out.npz", *arguments]) == 1
+    assert message in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_elided_constants_are_given_or_random(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, inputs = save(tmp_path / "m.hlo", ELIDED), str(tmp_path / "in.npz")
+    np.savez(inputs, in0=f32([1, 2, 3]), c=f32([10, 20, 30]))
+    assert cli.run(["run", file, "--inputs", inputs]) == 0
+    assert capsys.readouterr().out == "out0: f32[3] 11.0 22.0 33.0\n"
+    assert cli.run(["run", file, "--elided", "random"]) == 0
+    first = capsys.readouterr().out
+    assert cli.run(["run", file, "--elided", "random"]) == 0
+    assert capsys.readouterr().out == first
+    np.savez(inputs, in0=f32([1, 2, 3]), c=f32([10, 20]))
+    assert cli.run(["run", file, "--inputs", inputs]) == 1
+    assert "constant `c` wants f32[3]" in capsys.readouterr().err
+
+
+def test_devices_have_their_own_inputs_and_results(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = """add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+      ENTRY e { p = f32[2] parameter(0) ROOT s = f32[2] all-reduce(p), to_apply=add }"""
+    file, inputs = save(tmp_path / "m.hlo", text), str(tmp_path / "in.npz")
+    np.savez(inputs, **{"in0": f32([1, 2.5]), "device1.in0": f32([3, 5.25])})
+    assert cli.run(["run", file, "--inputs", inputs, "--replicas", "2"]) == 0
+    out = "device0.out0: f32[2] 4.0 7.75\ndevice1.out0: f32[2] 4.0 7.75\n"
+    assert capsys.readouterr().out == out
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "out.npz"
+    target.write_text("old")
+
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(np, "savez", broken)
+    with pytest.raises(OSError, match="no room"):
+        archive.write(str(target), {"out0": np.ones(1)})
+    assert target.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [target]

@@ -1,0 +1,139 @@
+"""Custom calls of linear algebra: results are what the factorizations say, by multiplying back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hlo
+from indexing.execution import run
+from tests.execution.arrays import f32
+
+SIZES = {"s": ("f32", np.float32, 1e-5), "d": ("f64", np.float64, 1e-12)}
+
+
+def called(target: str, out: str, inputs: list[Any], config: str = "") -> Any:
+    """The results of a custom call; sizes are written as in HLO, types come from the letter."""
+    kind, dtype, _ = SIZES[target[0]]
+    kinds = [f"{kind}[{','.join(map(str, array.shape))}]" for array in inputs]
+    parameters = " ".join(f"p{k} = {t} parameter({k})" for k, t in enumerate(kinds))
+    names = ", ".join(f"p{k}" for k in range(len(inputs)))
+    result = out.replace("T[", f"{kind}[")
+    text = f"""ENTRY e {{ {parameters} ROOT r = {result} custom-call({names}),
+      custom_call_target="lapack_{target}_ffi", api_version=API_VERSION_TYPED_FFI,
+      backend_config={{{config}}} }}"""
+    return run(hlo.parse(text), [array.astype(dtype) for array in inputs])
+
+
+def matrices(*shape: int) -> Any:
+    return np.random.default_rng(11).standard_normal(shape)
+
+
+@pytest.mark.parametrize("letter", ["s", "d"])
+def test_potrf(letter: str) -> None:
+    a = matrices(2, 4, 4)
+    a = a @ a.swapaxes(-1, -2) + 4 * np.eye(4)
+    found, info = called(f"{letter}potrf", "(T[2,4,4], s32[2])", [a], "uplo = 76 : ui8")
+    low = np.tril(found)
+    np.testing.assert_allclose(low @ low.swapaxes(-1, -2), a, rtol=SIZES[letter][2])
+    assert info.tolist() == [0, 0]
+    upper, _ = called(f"{letter}potrf", "(T[2,4,4], s32[2])", [a], "uplo = 85 : ui8")
+    np.testing.assert_allclose(np.triu(upper).swapaxes(-1, -2), low, rtol=SIZES[letter][2])
+
+
+def test_potrf_says_what_is_not_positive() -> None:
+    _, info = called("dpotrf", "(T[2,2], s32[])", [np.diag([1.0, -1.0])], "uplo = 76 : ui8")
+    assert int(info) == 2
+
+
+@pytest.mark.parametrize("side", "LR")
+@pytest.mark.parametrize("uplo", "LU")
+@pytest.mark.parametrize("trans", "NT")
+@pytest.mark.parametrize("diag", "NU")
+def test_trsm(side: str, uplo: str, trans: str, diag: str) -> None:
+    a = matrices(3, 3) + 4 * np.eye(3)
+    b = matrices(3, 2) if side == "L" else matrices(2, 3)
+    letters = {"side": side, "uplo": uplo, "trans_x": trans, "diag": diag}
+    config = ", ".join(f"{name} = {ord(letter)} : ui8" for name, letter in letters.items())
+    (x,) = called("dtrsm", f"T[{b.shape[0]},{b.shape[1]}]", [a, b], config)
+    triangle = np.tril(a) if uplo == "L" else np.triu(a)
+    if diag == "U":
+        np.fill_diagonal(triangle, 1)
+    triangle = triangle.T if trans == "T" else triangle
+    np.testing.assert_allclose(triangle @ x if side == "L" else x @ triangle, b, rtol=1e-12)
+
+
+def test_getrf_counts_rows_from_one() -> None:
+    a = matrices(4, 3)
+    found, pivots, info = called("dgetrf", "(T[4,3], s32[3], s32[])", [a])
+    low, up = np.tril(found, -1) + np.eye(4, 3), np.triu(found[:3])
+    order = list(range(4))
+    for k, pivot in enumerate(pivots):
+        order[k], order[pivot - 1] = order[pivot - 1], order[k]
+    np.testing.assert_allclose(low @ up, a[order], rtol=1e-12, atol=1e-14)
+    assert int(info) == 0
+
+
+def test_geqrf_and_orgqr() -> None:
+    a = matrices(4, 3)
+    factors, scales = called("dgeqrf", "(T[4,3], T[3])", [a])
+    (q,) = called("dorgqr", "T[4,3]", [factors, scales])
+    np.testing.assert_allclose(q @ np.triu(factors[:3]), a, rtol=1e-12)
+    np.testing.assert_allclose(q.T @ q, np.eye(3), atol=1e-14)
+
+
+def test_gesdd() -> None:
+    a = matrices(4, 3)
+    out = "(T[4,3], T[3], T[4,3], T[3,3], s32[])"
+    _, values, left, right, info = called("dgesdd", out, [a], "mode = 83 : ui8")
+    np.testing.assert_allclose(left @ np.diag(values) @ right, a, rtol=1e-12)
+    assert int(info) == 0
+
+
+def test_syevd() -> None:
+    a = matrices(2, 3, 3)
+    a = a + a.swapaxes(-1, -2)
+    out = "(T[2,3,3], T[2,3], s32[2])"
+    vectors, values, _ = called("dsyevd", out, [a], "mode = 86 : ui8, uplo = 76 : ui8")
+    np.testing.assert_allclose(a @ vectors, vectors * values[:, None, :], atol=1e-12)
+
+
+def test_geev() -> None:
+    a = matrices(4, 4)
+    out = "(T[4], T[4], c128[4,4], c128[4,4], s32[])"
+    config = "compute_left = 86 : ui8, compute_right = 86 : ui8"
+    real, imaginary, left, right, _ = called("dgeev", out, [a], config)
+    values = real + 1j * imaginary
+    assert np.abs(imaginary).max() > 0  # conjugate pairs are put together
+    np.testing.assert_allclose(a @ right, right * values, atol=1e-12)
+    np.testing.assert_allclose(left.conj().T @ a, values[:, None] * left.conj().T, atol=1e-12)
+
+
+def test_gehrd_sytrd_geqp3_and_gtsv() -> None:
+    a = matrices(4, 4)
+    found, scales, _ = called("dgehrd", "(T[4,4], T[3], s32[])", [a], "low = 1, high = 4")
+    h = np.triu(found, -1)
+    np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(h)), _eigenvalues(a), atol=1e-12)
+    assert scales.shape == (3,)
+    s = a + a.T
+    _, d, e, _, _ = called("dsytrd", "(T[4,4], T[4], T[3], T[3], s32[])", [s], "uplo = 76 : ui8")
+    t = np.diag(d) + np.diag(e, 1) + np.diag(e, -1)
+    np.testing.assert_allclose(np.linalg.eigvalsh(t), np.linalg.eigvalsh(s), atol=1e-12)
+    low, diagonal, up, b = matrices(4), matrices(4) + 5, matrices(4), matrices(4, 2)
+    *_, x, info = called("dgtsv", "(T[4], T[4], T[4], T[4,2], s32[])", [low, diagonal, up, b])
+    t = np.diag(diagonal) + np.diag(up[:-1], 1) + np.diag(low[1:], -1)
+    np.testing.assert_allclose(t @ x, b, rtol=1e-12)
+    assert int(info) == 0
+
+
+def _eigenvalues(a: Any) -> Any:
+    return np.sort_complex(np.linalg.eigvals(a))
+
+
+def test_top_k_of_a_custom_call_takes_as_many_as_its_results_have() -> None:
+    text = """ENTRY e { p = f32[2,4] parameter(0)
+      ROOT r = (f32[2,2], s32[2,2]) custom-call(p), custom_call_target="TopK" }"""
+    values, places = run(hlo.parse(text), [f32([[1, 3, 3, 2], [-1, -4, -2, -3]])])
+    assert (values.tolist(), places.tolist()) == ([[3, 3], [-1, -2]], [[1, 2], [0, 2]])
