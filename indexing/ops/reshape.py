@@ -16,8 +16,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlo.attributes import integer
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
+from hlo.attributes import int_list, integer
+from hlo.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    attribute,
+    constraint,
+    declared,
+    op,
+    permutation_fault,
+)
 from hlo.shape import UNBOUNDED
 from hlo.unify import Dim, array, dims_of
 from indexing.map import IndexingMap
@@ -93,14 +102,30 @@ def elements(sizes: tuple[int, ...]) -> str:
         "f32[3,0] reshape(f32[0,7] p)",
         "f32[2,3,1,5] reshape(f32[1,2,15] p)",
         "f32[2,6,3]{0,1,2} reshape(f32[6,2,3]{1,0,2} p)",
+        "f32[2,6,2] reshape(f32[4,2,3] p), dimensions={1,2,0}",
+        "f32[4,5,3] reshape(f32[5,3,4] p), dimensions={2,0,1}",
+        "f32[0,3] reshape(f32[2,0] p), dimensions={1,0}",
     ],
 )
 class Reshape(UnaryOp):
-    """``out[i] = operand[j]`` where i and j have the same position in row-major order."""
+    """``out[i] = operand[j]`` where i and j have the same position in row-major order.
+
+    In old texts `dimensions` gives the order in which the operand's dimensions are read, the most
+    major one first: as if the operand had been transposed by it.
+
+    Source: openxla.org, "Operation semantics", Reshape.
+    """
 
     takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     inferred_dimension: int | None = attribute(integer, default=None)
+    dimensions: tuple[int, ...] | None = attribute(int_list, default=None)
+
+    @constraint("C2", "dimensions is a permutation of range(rank(operand))")
+    def orders_dimensions(self, operand: Shape) -> Fault:
+        if self.dimensions is None:
+            return HOLDS
+        return permutation_fault(self.dimensions, operand.rank)
 
     @constraint("C1", "the operand and the result have the same number of elements")
     def keeps_elements(self, operand: Shape) -> Fault:
@@ -129,11 +154,29 @@ class Reshape(UnaryOp):
         count = math.prod(operand.dims)
         return divmod(count, known) if known else (0, count)
 
+    def _order(self, operand: Shape) -> tuple[int, ...]:
+        """The operand's dimensions, in the order in which they are read."""
+        return tuple(range(operand.rank)) if self.dimensions is None else self.dimensions
+
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
-        return IndexingMap.over(out, lambda i: reindexed(i, out.dims, operand.dims))
+        order = self._order(operand)
+        place = [order.index(k) for k in range(operand.rank)]
+        sizes = [operand.dims[k] for k in order]
+
+        def read(i: Sequence[Affine]) -> list[Affine]:
+            ordered = reindexed(i, out.dims, sizes)
+            return [ordered[k] for k in place]
+
+        return IndexingMap.over(out, read)
 
     def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return IndexingMap.over(operand, lambda j: reindexed(j, operand.dims, out.dims))
+        order = self._order(operand)
+        sizes = [operand.dims[k] for k in order]
+        return IndexingMap.over(
+            operand, lambda j: reindexed([j[k] for k in order], sizes, out.dims)
+        )
 
     def kernel(self, operand: Array) -> Array:
-        return operand.reshape(self.shape.dims)
+        order = self.dimensions
+        ordered = operand if order is None else operand.transpose(order)
+        return ordered.reshape(self.shape.dims)
