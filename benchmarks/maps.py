@@ -2,9 +2,9 @@
 
     python -m benchmarks.maps [FILE...]
 
-Everything runs in one process. The yardstick is jaxlib's C++ parser on the same text in the same
-run; it comes last, so that its memory is not counted as ours. Without jaxlib the ratios are left
-out. Without FILE the largest module of ``examples/`` is measured.
+Everything but the command ``maps --all`` runs in one process. The yardstick is jaxlib's C++ parser
+on the same text in the same run; it comes last, so that its memory is not counted as ours. Without
+jaxlib the ratios are left out. Without FILE the largest module of ``examples/`` is measured.
 """
 
 from __future__ import annotations
@@ -56,6 +56,12 @@ def all_maps(module: Module) -> Counter[str]:
     return seen
 
 
+def all_by_command(path: Path) -> None:
+    """``hlo-indexing maps --all`` in a process of its own: start, parse, maps, and JSON of all."""
+    command = [sys.executable, "-m", "indexing.cli", "maps", "--all", "--format", "json"]
+    subprocess.run([*command, str(path)], check=True, stdout=subprocess.DEVNULL)
+
+
 def jaxlib_seconds(text: str, repeat: int = 3) -> float | None:
     """Best time of jaxlib's C++ parser on `text`; None where jaxlib is missing or refuses it."""
     try:
@@ -75,12 +81,14 @@ def measure(path: Path) -> None:
     module, parsing = timed(lambda: hlo.load(path))
     seen, mapping = timed(lambda: all_maps(module))
     peak = peak_kilobytes()
+    command = timed(lambda: all_by_command(path))[1]
     yardstick = jaxlib_seconds(module.source.text)
 
     count = sum(1 for _ in module.instructions)
     print(f"{path.name}: {count} instructions, {seen['maps']} maps, {seen['unknown']} unknown")
     print(f"  parse            {parsing:8.3f} s   {count / parsing:10.0f} instructions/s")
     print(f"  maps             {mapping:8.3f} s   {count / mapping:10.0f} instructions/s")
+    print(f"  maps --all       {command:8.3f} s   {count / command:10.0f} instructions/s")
     print(f"  peak memory      {peak / 1024:8.1f} MB  {peak / count:10.2f} kB/instruction")
     grown = peak - before
     print(f"  of it data       {grown / 1024:8.1f} MB  {grown / count:10.2f} kB/instruction")
@@ -90,6 +98,7 @@ def measure(path: Path) -> None:
     print(f"  jaxlib parse     {yardstick:8.3f} s")
     print(f"  parse / jaxlib parse        {parsing / yardstick:8.1f}")
     print(f"  parse + maps / jaxlib parse {(parsing + mapping) / yardstick:8.1f}")
+    print(f"  maps --all / jaxlib parse   {command / yardstick:8.1f}")
 
 
 def main(arguments: list[str]) -> None:

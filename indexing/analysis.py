@@ -12,10 +12,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from hlo.module import Instruction
-from hlo.shape import leaves
+from hlo.module import Computation, Instruction
+from hlo.shape import Shape, leaves
 from indexing.access import Answer, Direction, Path, Unknown
 from indexing.distinct import distinct
 from indexing.graph import (
@@ -24,6 +24,7 @@ from indexing.graph import (
     reads_summary,
     steps_back,
     steps_forward,
+    sweep,
     writes_summary,
 )
 from indexing.leafwise import InlineOp
@@ -56,11 +57,12 @@ def output_to_input(
         CertificateError: a simplification is not proved.
     """
     options = Options(exact, simplify, certify)
-    path = _output_path(instruction, output_id)
+    path = output_path(instruction, output_id)
     prepare([instruction], options, reads_summary)
     steps = steps_back(instruction, path, options)
     found = [(step.operand, step.operand_path, step) for step in steps]
-    return _answer(instruction, "output-to-input", output_id, instruction.operands, found, options)
+    operands = instruction.operands
+    return answer_of(instruction, "output-to-input", output_id, operands, found, options)
 
 
 def input_to_output(
@@ -91,7 +93,7 @@ def input_to_output(
     steps = steps_forward(instruction, [input_id], outputs, options)
     found = [(outputs[step.output_path], step.operand_path, step) for step in steps]
     itself = (instruction,) * len(outputs)
-    return _answer(instruction, "input-to-output", input_id, itself, found, options)
+    return answer_of(instruction, "input-to-output", input_id, itself, found, options)
 
 
 def to_parameters(
@@ -107,7 +109,7 @@ def to_parameters(
     ``answer.operands`` are the parameters, in order of their numbers.
     """
     options = Options(exact, simplify, certify)
-    path = _output_path(instruction, output_id)
+    path = output_path(instruction, output_id)
     parameters = instruction.computation.parameters
     number = {parameter: k for k, parameter in enumerate(parameters)}
     prepare(instruction.computation.instructions[: instruction.index + 1], options, reads_summary)
@@ -117,7 +119,52 @@ def to_parameters(
         for (source, at), maps in reached.items()
         if source in number
     ]
-    return _answer(instruction, "output-to-input", output_id, parameters, found, options)
+    return answer_of(instruction, "output-to-input", output_id, parameters, found, options)
+
+
+def all_to_parameters(
+    computation: Computation,
+    *,
+    exact: bool = False,
+    simplify: bool = True,
+    certify: bool = False,
+) -> Iterator[Answer]:
+    """`to_parameters` for every output of every instruction of a computation, in text order.
+
+    In one sweep: a chain of n instructions costs n steps, not n². The operands of an answer are the
+    parameters that are needed, and no others. Maps may be written in another way than those of
+    `to_parameters`; they relate the same elements.
+
+    >>> import hlo
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p = f32[4] parameter(0)
+    ...   q = f32[4] parameter(1)
+    ...   n = f32[4] reverse(p), dimensions={0}
+    ...   ROOT s = f32[4] subtract(n, q)
+    ... }''').entry
+    >>> for answer in all_to_parameters(entry):
+    ...     print(answer.instruction.name, [p.name for p in answer.operands], *answer.maps[0])
+    p ['p'] (d0) -> (d0), domain: d0 in [0, 3]
+    q ['q'] (d0) -> (d0), domain: d0 in [0, 3]
+    n ['p'] (d0) -> (-d0 + 3), domain: d0 in [0, 3]
+    s ['p', 'q'] (d0) -> (-d0 + 3), domain: d0 in [0, 3]
+
+    Raises:
+        HloError: an instruction breaks a rule of its op.
+    """
+    options = Options(exact, simplify, certify)
+    prepare(computation.instructions, options, reads_summary)
+    number = {parameter: k for k, parameter in enumerate(computation.parameters)}
+    output, last = 0, None
+    for (instruction, path), reached in sweep(computation, options):
+        output, last = (output + 1 if instruction is last else 0), instruction
+        needed = sorted({source for source, _ in reached}, key=number.__getitem__)
+        place = {parameter: k for k, parameter in enumerate(needed)}
+        found = [
+            (place[source], at, Step(place[source], at, path, tuple(maps.maps), maps.unknown))
+            for (source, at), maps in reached.items()
+        ]
+        yield answer_of(instruction, "output-to-input", output, tuple(needed), found, options)
 
 
 def grouped(
@@ -134,7 +181,7 @@ def grouped(
     which nothing is known are not in the answer; `to_parameters` says why.
     """
     options = Options(exact, simplify, certify)
-    path = _output_path(instruction, output_id)
+    path = output_path(instruction, output_id)
     root = instruction
     if isinstance(instruction.op, InlineOp):
         root = instruction.called_computations[0].root
@@ -146,14 +193,21 @@ def grouped(
     return groups
 
 
-def _output_path(instruction: Instruction, output_id: int) -> Path:
+def output_path(instruction: Instruction, output_id: int) -> Path:
+    """Which leaf of the result output number `output_id` is.
+
+    Raises:
+        IndexError: there is no such output.
+    """
+    if output_id == 0 and isinstance(instruction.shape, Shape):
+        return ()
     paths = [path for path, _ in leaves(instruction.shape)]
     if not 0 <= output_id < max(len(paths), 1):
         raise IndexError(f"`{instruction.name}` has {len(paths)} outputs, no number {output_id}")
     return paths[output_id] if paths else ()
 
 
-def _answer(
+def answer_of(
     instruction: Instruction,
     direction: Direction,
     number: int,
@@ -162,24 +216,27 @@ def _answer(
     options: Options,
 ) -> Answer:
     """Steps sorted by the operand or output that they lead to, without duplicates."""
-    leads: list[dict[Path, Maps]] = [{} for _ in operands]
+    leads: dict[int, dict[Path, Maps]] = {}
     for to, path, step in found:
-        maps = leads[to].setdefault(path, Maps())
+        maps = leads.setdefault(to, {}).setdefault(path, Maps())
         maps.unknown = maps.unknown or step.unknown
         for each in step.maps:
             maps.add(options.finished(each))
-    pairs = [
-        [(m, path) for path, maps in lead.items() for m in distinct(maps.maps)] for lead in leads
-    ]
-    unknown: list[Unknown | None] = [
-        next((maps.unknown for maps in lead.values() if maps.unknown), None) for lead in leads
-    ]
+    count = len(operands)
+    every_map: list[tuple[IndexingMap, ...]] = [()] * count
+    every_path: list[tuple[Path, ...]] = [()] * count
+    unknown: list[Unknown | None] = [None] * count
+    for to, lead in leads.items():
+        pairs = [(m, path) for path, maps in lead.items() for m in distinct(maps.maps)]
+        every_map[to] = tuple([m for m, _ in pairs])
+        every_path[to] = tuple([path for _, path in pairs])
+        unknown[to] = next((maps.unknown for maps in lead.values() if maps.unknown), None)
     return Answer(
         instruction,
         direction,
         number,
         operands,
-        tuple([tuple([m for m, _ in pair]) for pair in pairs]),
-        tuple([tuple([path for _, path in pair]) for pair in pairs]),
+        tuple(every_map),
+        tuple(every_path),
         tuple(unknown),
     )

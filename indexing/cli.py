@@ -22,6 +22,8 @@ COMMANDS = {
     "simplify": "Print each MAP simplified.",
     "compose": "Print the map x -> SECOND(FIRST(x)), simplified.",
     "check": "Check syntax, attributes and shapes of each FILE.",
+    "run": "Run the module in FILE and print or write its results.",
+    "validate": "Compute each instruction from its maps, and compare with kernels and XLA.",
     "ops": "List the declared ops and what is known of each.",
 }
 

@@ -15,10 +15,12 @@ from functools import partial
 from hlo.bind import check_instruction
 from hlo.module import Computation, Instruction
 from hlo.shape import Shape, leaves
+from hlo.source import HloError
 from indexing.access import Path, Unknown
 from indexing.leafwise import LeafwiseOp, Summaries
 from indexing.map import IndexingMap
 from indexing.op import MappedOp, RoutingOp
+from indexing.runtime import folded
 from indexing.steps import Maps, Node, Options, Step, identity, leaf_shape
 
 # ---------------------------------------------------------------- one instruction
@@ -91,14 +93,27 @@ def _steps_forward(
         yield from _unknown_steps(instruction, operands, outputs)
 
 
-def _checked_op(instruction: Instruction) -> object:
+def fault_of(instruction: Instruction) -> HloError | None:
+    """`hlo.bind.check_instruction`; that nothing is wrong is remembered."""
+    sound: set[Instruction] = instruction.module.memo.setdefault(fault_of, set())
+    if instruction in sound:
+        return None
     error = check_instruction(instruction)
+    if error is None and instruction.op is not None:
+        sound.add(instruction)
+    return error
+
+
+def _checked_op(instruction: Instruction) -> object:
+    error = fault_of(instruction)
     if error is not None:
         raise error
     return instruction.op
 
 
 def _leaf_number(instruction: Instruction, path: Path) -> int:
+    if not path:
+        return 0
     return next(k for k, (at, _) in enumerate(leaves(instruction.shape)) if at == path)
 
 
@@ -208,7 +223,7 @@ def backward(start: Node, options: Options) -> dict[Node, Maps]:
     for instruction in _up_from(start):
         for path in waiting.pop(instruction, ()):
             here = found[instruction, path]
-            for step in steps_back(instruction, path, options):
+            for step in known_starts(steps_back(instruction, path, options)):
                 to = instruction.operands[step.operand], step.operand_path
                 if to not in found:
                     found[to] = Maps()
@@ -232,7 +247,8 @@ def forward(end: Node, options: Options) -> dict[Node, Maps]:
             continue
         outputs = [path for path, _ in leaves(instruction.shape) if (instruction, path) in found]
         operands = instruction.operands
-        for step in steps_forward(instruction, range(len(operands)), outputs, options):
+        steps = steps_forward(instruction, range(len(operands)), outputs, options)
+        for step in known_starts(steps):
             later = found[instruction, step.output_path]
             start = operands[step.operand], step.operand_path
             waiting.add(start[0])
@@ -242,10 +258,61 @@ def forward(end: Node, options: Options) -> dict[Node, Maps]:
     return found
 
 
+def known_starts(steps: Iterable[Step]) -> Iterator[Step]:
+    """`steps` without the runtime variables whose value the program says."""
+    for step in steps:
+        if any(found.runtime for found in step.maps):
+            maps = tuple([piece for found in step.maps for piece in folded(found)])
+            yield replace(step, maps=maps)
+        else:
+            yield step
+
+
 def _up_from(start: Node) -> Iterator[Instruction]:
     """The instructions of a computation in reverse, from that of `start`: users before operands."""
     instruction = start[0]
     return reversed(instruction.computation.instructions[: instruction.index + 1])
+
+
+def sweep(computation: Computation, options: Options) -> Iterator[tuple[Node, dict[Node, Maps]]]:
+    """For every array of a computation, in text order, the maps to the parameters that it needs.
+
+    Each instruction adds one step to what its operands need: unlike a walk from every array, this
+    takes as long as the answers are, and forgets them after their last use.
+    """
+    last_use = {o: i.index for i in computation.instructions for o in i.operands}
+    known: dict[Instruction, dict[Path, dict[Node, Maps]]] = {}
+    for instruction in computation.instructions:
+        known[instruction] = {}
+        for path, _ in leaves(instruction.shape):
+            reached = _one_step(instruction, path, known, options)
+            known[instruction][path] = reached
+            yield (instruction, path), reached
+        for operand in (instruction, *instruction.operands):
+            if last_use.get(operand, operand.index) == instruction.index:
+                known.pop(operand, None)
+
+
+def _one_step(
+    instruction: Instruction,
+    path: Path,
+    known: dict[Instruction, dict[Path, dict[Node, Maps]]],
+    options: Options,
+) -> dict[Node, Maps]:
+    """What a leaf of an instruction needs of each parameter; that is known of its operands."""
+    here = instruction, path
+    if instruction.opcode == "parameter":
+        return _started(here)
+    reached: dict[Node, Maps] = {}
+    source = leaf_shape(here)
+    for step in known_starts(steps_back(instruction, path, options)):
+        operand = instruction.operands[step.operand]
+        for parameter, later in known[operand][step.operand_path].items():
+            maps = reached.setdefault(parameter, Maps())
+            unknown = step.unknown or later.unknown
+            maps.add_composed(step.maps, later.maps, unknown, options)
+            maps.widen(source, leaf_shape(parameter))
+    return reached
 
 
 def _started(start: Node) -> dict[Node, Maps]:

@@ -85,14 +85,17 @@ def through(
     """The steps that a summary of `called` says, whose parameters are these `operands`."""
     numbers = dict(zip(called.parameters, operands, strict=True))
     for (parameter, path), maps in found.items():
-        placed = tuple([_with_operands(m, instruction, numbers) for m in maps.maps])
+        placed = tuple([as_seen_from(instruction, m, numbers) for m in maps.maps])
         yield Step(numbers[parameter], path, output, placed, maps.unknown)
 
 
-def _with_operands(
-    found: IndexingMap, instruction: Instruction, numbers: Mapping[Instruction, int]
+def as_seen_from(
+    instruction: Instruction, found: IndexingMap, numbers: Mapping[Instruction, int]
 ) -> IndexingMap:
-    """A map of a called computation as the caller sees it: its operands are the parameters."""
+    """A map of a called computation as the caller sees it: its operands are the parameters.
+
+    `numbers` says which operand each parameter is.
+    """
     if not found.runtime:
         return found
     runtime = [_seen_from(rt, instruction, numbers) for rt in found.runtime if not rt.is_fixed]

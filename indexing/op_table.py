@@ -1,5 +1,8 @@
 """The registry of ops as a table: what `hlo-indexing ops` prints.
 
+Grades and kinds of maps are not written down anywhere: they are those of the answers for the
+samples of the ops (`indexing.coverage`).
+
 >>> from hlo.op import OPS
 >>> import indexing.ops
 >>> faces(OPS["transpose"]), faces(OPS["fusion"])
@@ -9,28 +12,46 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from hlo.op import OPS, TARGETS, Op
 from hlo.signatures import describe
+from indexing.access import Direction
+from indexing.coverage import KINDS, Coverage, coverage
 from indexing.leafwise import LeafwiseOp
 from indexing.op import MappedOp, RoutingOp
 
+DIRECTIONS: Final[tuple[Direction, ...]] = ("output-to-input", "input-to-output")
 _HEAD = """\
-# Opcodes with maps
+# Coverage of opcodes
 
-{count} opcodes and targets; a family is a module of `indexing/ops/`. Written by `make docs`.
-Any other opcode parses, prints, and is answered with a reason.
+{count} opcodes and targets of custom-call. Written by `make docs`, from the registry and from the
+answers for the samples of each op. Any other opcode parses, prints, and is answered with a reason.
 
-What is known of an op: its *shape* (also of operands with dimensions of unknown size: *partial
+## Maps
+
+`exact`: precisely the elements needed; `may`: no fewer than those needed. An op whose operands
+differ, or whose maps depend on its attributes, has several grades and kinds. Kinds of maps:
+
+{kinds}
+
+| opcode | output to input | input to output |
+|---|---|---|
+{maps}
+
+## What is known beside maps
+
+Of each op: its *shape* (also of operands with dimensions of unknown size: *partial
 shapes*); its *maps*, from output to input and back, or for ops on tuples the *routes* of their
 leaves; a NumPy *kernel*, which the maps are proved with. What is *called* comes from the
-computation that the op calls. An attribute in brackets has a default.
+computation that the op calls. An attribute in brackets has a default; a family is a module of
+`indexing/ops/`.
 
 | opcode | family | attributes | what is known | what it computes |
-|---|---|---|---|---|"""
+|---|---|---|---|---|
+{ops}"""
 
 
 def faces(cls: type[Op]) -> str:
@@ -53,19 +74,50 @@ def named_ops() -> dict[str, type[Op]]:
     return dict(sorted({**OPS, **targets}.items()))
 
 
-def op_lines(notation: str) -> Iterator[str]:
-    """The registry: text, a page of Markdown, or JSON with an op a line."""
-    ops = named_ops()
+def op_lines(notation: str, wanted: Sequence[str] = ()) -> Iterator[str]:
+    """The registry: a table as text, a page of Markdown, or JSON with an op a line.
+
+    Args:
+        notation: "text", "markdown" or "json".
+        wanted: opcodes; text tells all that is known of these.
+    """
+    ops = {name: cls for name, cls in named_ops().items() if not wanted or name in wanted}
     match notation:
         case "json":
             for name, cls in ops.items():
-                yield json.dumps({"opcode": name, **_summary(cls), **describe(cls)})
+                yield json.dumps({"opcode": name, **_summary(cls), **_maps(cls), **describe(cls)})
         case "markdown":
-            yield from _HEAD.format(count=len(ops)).splitlines()
-            yield from (_row(name, cls) for name, cls in ops.items())
+            kinds = "\n".join(f"* *{kind}*: {meaning};" for kind, meaning in KINDS.items())
+            yield _HEAD.format(
+                count=len(ops),
+                kinds=kinds.removesuffix(";") + ".",
+                maps="\n".join(_markdown_row(name, *_both(cls)) for name, cls in ops.items()),
+                ops="\n".join(_row(name, cls) for name, cls in ops.items()),
+            )
         case _:
-            for name, cls in ops.items():
-                yield from _text(name, cls)
+            rows = [("OPCODE", *DIRECTIONS)] + [(n, *map(str, _both(c))) for n, c in ops.items()]
+            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+            for (*cells, last), name in zip(rows, ["", *ops], strict=True):
+                padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
+                yield "  ".join([*padded, last])
+                if wanted and name:
+                    yield from _text(ops[name])
+
+
+def _both(cls: type[Op]) -> tuple[Coverage, ...]:
+    return tuple([coverage(cls, direction) for direction in DIRECTIONS])
+
+
+def _maps(cls: type[Op]) -> dict[str, Any]:
+    """What is answered in each direction, for JSON."""
+    return {
+        direction: {"grades": found.grades, "kinds": found.kinds, "reasons": found.reasons}
+        for direction, found in zip(DIRECTIONS, _both(cls), strict=True)
+    }
+
+
+def _markdown_row(*cells: object) -> str:
+    return f"| {' | '.join(str(cell).replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def _summary(cls: type[Op]) -> dict[str, str]:
@@ -74,25 +126,26 @@ def _summary(cls: type[Op]) -> dict[str, str]:
 
 
 def _row(name: str, cls: type[Op]) -> str:
-    summary = {key: value.replace("|", "\\|") for key, value in _summary(cls).items()}
-    attributes = describe(cls)["attributes"]
+    summary, attributes = _summary(cls), describe(cls)["attributes"]
     texts = [f"[{key}]" if "default" in a else key for key, a in attributes.items()]
     inside = " ".join(texts)
-    return f"| {name} | {summary['family']} | {inside} | {summary['known']} | {summary['says']} |"
+    return _markdown_row(name, summary["family"], inside, summary["known"], summary["says"])
 
 
-def _text(name: str, cls: type[Op]) -> Iterator[str]:
-    """A line for the op, and indented ones for what it demands."""
+def _text(cls: type[Op]) -> Iterator[str]:
+    """Indented lines: what an op computes, what it demands, and why an answer is unknown."""
     summary, described = _summary(cls), describe(cls)
-    yield f"{name:26}  {summary['family']:18}  {summary['says']}"
+    yield f"  {summary['says']}"
     least, most = described["operands"]
     count = least if least == most else f"{least} or more" if most is None else f"{least} to {most}"
     types = f" of types {', '.join(described['types'])}" if described["types"] else ""
-    yield f"  operands: {count}{types}; known: {summary['known']}"
+    yield f"  operands: {count}{types}; known: {summary['known']}; family: {summary['family']}"
     for key, attribute in described["attributes"].items():
         yield f"  {key}: {_attribute(attribute)}"
     for label, sentence in described["constraints"].items():
         yield f"  {label}: {sentence}"
+    for reason in dict.fromkeys(reason for found in _both(cls) for reason in found.reasons):
+        yield f"  unknown: {reason}"
 
 
 def _attribute(described: dict[str, Any]) -> str:

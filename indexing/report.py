@@ -11,15 +11,15 @@ the maps. It prints as a header line and one indented line a map:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hlo.module import Instruction
+    from hlo.module import Computation, Instruction
     from hlo.shape import AnyShape
-    from indexing.access import Direction, Path, Unknown
+    from indexing.access import Answer, Direction, Path
     from indexing.map import IndexingMap, RuntimeVariable
 
 Paint = Callable[[str, str], str]  # (text, style) -> text, with or without colour
@@ -30,7 +30,7 @@ DIRECTIONS: dict[str, tuple[Direction, ...]] = {
     "both": ("output-to-input", "input-to-output"),
 }
 NOTATIONS: dict[str, Callable[[IndexingMap], str]] = {
-    "text": str,
+    "text": lambda m: map_line(m),
     "isl": lambda m: str(m.to_isl()),
     "mlir": lambda m: str(m.to_mlir()),
     "latex": lambda m: " ".join(m.to_latex().split()),  # one map a line
@@ -53,9 +53,6 @@ class Query:
     def options(self) -> dict[str, bool]:
         """What the questions of `indexing` are asked with."""
         return {"exact": self.exact, "simplify": self.simplify, "certify": self.verify}
-
-    def wants(self, operand: int, output: int) -> bool:
-        return self.operand in (None, operand) and self.output in (None, output)
 
     def beyond(self, instruction: Instruction) -> str | None:
         """The operand or output that is asked about and that `instruction` does not have."""
@@ -81,11 +78,6 @@ class Row:
     map: IndexingMap | None = None
     unknown: str | None = None
 
-    @property
-    def says_something(self) -> bool:
-        """Says that something is read, or may be."""
-        return self.map is not None or self.unknown is not None
-
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -106,112 +98,137 @@ def answer(instruction: Instruction, query: Query, file: str) -> Iterator[Block]
     """One block for each direction and output of `instruction` that `query` asks about."""
     from hlo.shape import leaves
 
-    outputs = leaves(instruction.shape)
+    shapes = [leaf for _, leaf in leaves(instruction.shape)]
+    asked = [n for n in range(len(shapes)) if query.output in (None, n)]
     for direction in query.directions:
         ask = _reads if direction == "output-to-input" else _reaches
-        for output, rows in _without_echo(list(ask(instruction, query, len(outputs)))):
-            yield Block(
-                file=file,
-                computation=instruction.computation.name,
-                instruction=instruction.name,
-                opcode=instruction.opcode,
-                direction=direction,
-                output=output,
-                outputs=len(outputs),
-                shape=outputs[output][1],
-                rows=tuple(rows),
-            )
+        operands, answers = ask(instruction, query, asked)
+        for output, rows in _complete(operands, answers, query):
+            yield _block(instruction, direction, output, shapes, rows, file)
 
 
-def _without_echo(answers: list[tuple[int, list[Row]]]) -> list[tuple[int, list[Row]]]:
-    """`answers` without saying for every output which operands only other outputs read.
+def answers_to_parameters(
+    computation: Computation, wanted: Collection[Instruction], query: Query, file: str
+) -> Iterator[Block]:
+    """`answer` for several instructions of a computation, in one sweep over all of them.
 
-    A tuple of n elements would otherwise take n² lines.
+    Parameters that are not read are left out: there may be hundreds in each answer.
     """
-    if len(answers) == 1:
-        return answers
-    used = {row.operand for _, rows in answers for row in rows if row.says_something}
-    return [
-        (output, [r for r in rows if r.says_something or r.operand not in used] or rows)
-        for output, rows in answers
-    ]
+    import indexing
+    from hlo.shape import leaves
+
+    last, shapes = None, []
+    number = {parameter: k for k, parameter in enumerate(computation.parameters)}
+    for found in indexing.all_to_parameters(computation, **query.options):
+        if found.instruction in wanted and query.output in (None, found.number):
+            if found.instruction is not last:
+                last = found.instruction
+                shapes = [leaf for _, leaf in leaves(last.shape)]
+            rows = [
+                row
+                for k, parameter in enumerate(found.operands)
+                if query.operand in (None, number[parameter])
+                for row in _rows(number[parameter], parameter, found, k)
+            ]
+            yield _block(found.instruction, found.direction, found.number, shapes, rows, file)
 
 
-def _reads(instruction: Instruction, query: Query, outputs: int) -> Iterator[tuple[int, list[Row]]]:
-    """For each output, what it reads of each operand or parameter."""
+def _complete(
+    operands: Sequence[Instruction],
+    answers: Mapping[int, Mapping[int, list[Row]]],
+    query: Query,
+) -> Iterator[tuple[int, list[Row]]]:
+    """The rows of each output, with one for each operand of which nothing is read.
+
+    Of several outputs, none says which operands only others read: a tuple of n elements would take
+    n² lines.
+    """
+    silent = {
+        k: [Row(k, operand.name, operand.shape)]
+        for k, operand in enumerate(operands)
+        if query.operand in (None, k)
+    }
+    said = set().union(*answers.values()) if len(answers) > 1 else set()
+    unread = {k: rows for k, rows in silent.items() if k not in said}
+    for output, found in answers.items():
+        rows = {**unread, **found} or silent
+        yield output, [row for k in sorted(rows) for row in rows[k]]
+
+
+def _block(
+    instruction: Instruction,
+    direction: Direction,
+    output: int,
+    shapes: Sequence[AnyShape],
+    rows: Iterable[Row],
+    file: str,
+) -> Block:
+    return Block(
+        file=file,
+        computation=instruction.computation.name,
+        instruction=instruction.name,
+        opcode=instruction.opcode,
+        direction=direction,
+        output=output,
+        outputs=len(shapes),
+        shape=shapes[output],
+        rows=tuple(rows),
+    )
+
+
+def _reads(
+    instruction: Instruction, query: Query, asked: Sequence[int]
+) -> tuple[Sequence[Instruction], dict[int, dict[int, list[Row]]]]:
+    """The operands or parameters, and for each output that is asked about, what it reads."""
     import indexing
 
     ask = indexing.to_parameters if query.to_parameters else indexing.output_to_input
-    for output in range(outputs):
-        if query.output not in (None, output):
-            continue
+    operands: Sequence[Instruction] = ()
+    answers: dict[int, dict[int, list[Row]]] = {}
+    for output in asked:
         found = ask(instruction, output_id=output, **query.options)
-        yield (
-            output,
-            [
-                row
-                for number, operand in enumerate(found.operands)
-                if query.wants(number, output)
-                for row in _rows(
-                    number,
-                    operand,
-                    found.maps[number],
-                    found.paths[number],
-                    found.unknown[number],
-                )
-            ],
-        )
+        operands = found.operands
+        answers[output] = {
+            k: rows
+            for k in range(len(operands))
+            if query.operand in (None, k) and (rows := _rows(k, operands[k], found, k))
+        }
+    return operands, answers
 
 
 def _reaches(
-    instruction: Instruction, query: Query, outputs: int
-) -> Iterator[tuple[int, list[Row]]]:
-    """For each output, which of its elements each operand reaches."""
+    instruction: Instruction, query: Query, asked: Sequence[int]
+) -> tuple[Sequence[Instruction], dict[int, dict[int, list[Row]]]]:
+    """The operands, and for each output that is asked about, which elements they reach."""
     import indexing
 
     operands = instruction.operands
-    answers = {
-        number: indexing.input_to_output(instruction, input_id=number, **query.options)
-        for number in range(len(operands))
-        if query.operand in (None, number)
-    }
-    for output in range(outputs):
-        if query.output not in (None, output):
-            continue
-        yield (
-            output,
-            [
-                row
-                for number, found in answers.items()
-                for row in _rows(
-                    number,
-                    operands[number],
-                    found.maps[output],
-                    found.paths[output],
-                    found.unknown[output],
-                )
-            ],
-        )
+    answers: dict[int, dict[int, list[Row]]] = {output: {} for output in asked}
+    for k, operand in enumerate(operands):
+        if query.operand in (None, k):
+            found = indexing.input_to_output(instruction, input_id=k, **query.options)
+            for output in asked:
+                if rows := _rows(k, operand, found, output):
+                    answers[output][k] = rows
+    return operands, answers
 
 
-def _rows(
-    number: int,
-    operand: Instruction,
-    maps: Sequence[IndexingMap],
-    paths: Sequence[Path],
-    unknown: Unknown | None,
-) -> Iterator[Row]:
+def _rows(number: int, operand: Instruction, found: Answer, place: int) -> list[Row]:
+    """What an answer says at `place`, which is about `operand`: nothing if nothing is read."""
+    maps, unknown = found.maps[place], found.unknown[place]
+    if not maps and unknown is None:
+        return []
     from hlo.shape import TupleShape
 
     name, whole = operand.name, operand.shape
-    is_tuple = isinstance(whole, TupleShape)
-    for found, path in zip(maps, paths, strict=True):
-        leaf = leaf_of(whole, path)
-        yield Row(number, name, leaf, path if is_tuple else None, found)
+    if not isinstance(whole, TupleShape):
+        rows = [Row(number, name, whole, None, each) for each in maps]
+    else:
+        pairs = zip(maps, found.paths[place], strict=True)
+        rows = [Row(number, name, leaf_of(whole, path), path, each) for each, path in pairs]
     if unknown is not None:
-        yield Row(number, name, whole, unknown=unknown.reason)
-    elif not maps:
-        yield Row(number, name, whole)
+        rows.append(Row(number, name, whole, unknown=unknown.reason))
+    return rows
 
 
 def leaf_of(shape: AnyShape, path: Path) -> AnyShape:
@@ -298,36 +315,56 @@ def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
 
 def json_lines(block: Block) -> Iterator[str]:
     """`block` as one JSON object a map; without operands one object, whose operand is null."""
-    head: dict[str, Any] = {
-        "file": block.file,
-        "computation": block.computation,
-        "instruction": block.instruction,
-        "opcode": block.opcode,
-        "direction": block.direction,
-        "output": block.output,
-    }
+    head = _json_head(block.file, block.computation)
+    head += (
+        f', "instruction": {_quoted(block.instruction)}, "opcode": {_quoted(block.opcode)}'
+        f', "direction": "{block.direction}", "output": {block.output}'
+    )
     if not block.rows:
-        yield json.dumps(head | _fields(None, None, None))
+        yield f'{head}, "operand": null, "grade": "exact", {_NOTHING}}}'
     for row in block.rows:
-        path = {} if row.path is None else {"path": list(row.path)}
-        yield json.dumps(head | _fields(row.operand, row.map, row.unknown) | path)
+        path = "" if row.path is None else f', "path": {json.dumps(row.path)}'
+        if row.unknown is not None:
+            said = f'"grade": null, "unknown": {_quoted(row.unknown)}, "map": null, "runtime": []'
+        elif row.map is None:
+            said = f'"grade": "exact", {_NOTHING}'
+        else:
+            said = _json_map(row.map)
+        yield f'{head}, "operand": {row.operand}, {said}{path}}}'
 
 
-def _fields(operand: int | None, found: IndexingMap | None, unknown: str | None) -> dict[str, Any]:
-    return {
-        "operand": operand,
-        "grade": None if unknown is not None else "exact" if found is None else found.grade,
-        "unknown": unknown,
-        "map": None if found is None else str(found),
-        "runtime": []
-        if found is None
-        else [
-            {
-                "name": v.name,
-                "instruction": v.source_name,
-                "calls": v.call_names,
-                "map": str(found.source_map(v)),
-            }
-            for v in found.runtime
-        ],
-    }
+_NOTHING = '"unknown": null, "map": null, "runtime": []'
+_quoted = json.encoder.encode_basestring_ascii
+
+
+@lru_cache(maxsize=64)
+def _json_head(file: str, computation: str) -> str:
+    return f'{{"file": {_quoted(file)}, "computation": {_quoted(computation)}'
+
+
+def _json_map(found: IndexingMap) -> str:
+    """The keys grade, unknown, map and runtime of one map."""
+    said = f'"grade": "{found.grade}", "unknown": null, "map": {_quoted(map_line(found))}'
+    runtime = [
+        {
+            "name": v.name,
+            "instruction": v.source_name,
+            "calls": v.call_names,
+            "map": str(found.source_map(v)),
+        }
+        for v in found.runtime
+    ]
+    return f'{said}, "runtime": {json.dumps(runtime) if runtime else "[]"}'
+
+
+def map_line(found: IndexingMap) -> str:
+    """``str(found)``, remembered: a program prints few maps many times.
+
+    Runtime variables lead to a module's instructions, which no memory shall keep alive.
+    """
+    return str(found) if found.runtime else _map_line(found)
+
+
+@lru_cache(maxsize=1 << 15)
+def _map_line(found: IndexingMap) -> str:
+    return str(found)

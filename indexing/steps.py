@@ -12,6 +12,7 @@ from indexing.access import Path, Unknown
 from indexing.map import IndexingMap
 from indexing.op import every_element
 from indexing.simplify import composed_and_simplified
+from simplifier.linear import Expr, Variable
 
 Node: TypeAlias = tuple[Instruction, Path]
 """One array of the program: an instruction's result, or a leaf of a tuple."""
@@ -19,6 +20,12 @@ Node: TypeAlias = tuple[Instruction, Path]
 # So many different maps to one array: the program reads it all over.  One map that reads
 # everything, with the grade "may", takes their place.
 MOST_MAPS = 256
+# So many pairs of maps are composed where two arrays meet on the way to a third one.  Beyond, what
+# is read that way is not known.
+MOST_COMPOSED = 1 << 12
+# So many range variables, runtime variables and constraints has one map; a chain of windows gets
+# longer with each window. Beyond, a map with the grade "may" and fewer of them takes its place.
+MOST_PARTS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +71,11 @@ class Maps:
                 return
             if next(iter(self.maps)).is_known_empty:
                 self.maps.clear()
-            for other in self.maps:
-                if other.grade != found.grade and other.with_grade(found.grade) == found:
-                    if found.grade == "exact":
-                        del self.maps[other]
-                        break
+            twin = found.with_grade("may" if found.grade == "exact" else "exact")
+            if twin in self.maps:
+                if found.grade == "may":
                     return
+                del self.maps[twin]
         self.maps[found] = None
 
     def add_composed(
@@ -81,9 +87,15 @@ class Maps:
     ) -> None:
         """Add each first map followed by each second one, and why there may be others."""
         self.unknown = self.unknown or unknown
+        count = len(firsts) * len(seconds)
+        if count > MOST_COMPOSED:
+            why = f"budget: {count} pairs of maps to compose are more than {MOST_COMPOSED}"
+            self.unknown = self.unknown or Unknown(why)
+            return
         for first in firsts:
             for second in seconds:
-                self.add(options.composed(first, second))
+                found = options.composed(first, second)
+                self.add(found if _size(found) <= MOST_PARTS else coarse(found))
 
     def widen(self, source: object, target: object) -> None:
         """Where there are too many maps, put one in their place that needs all of `target`."""
@@ -107,6 +119,32 @@ class Step:
     output_path: Path
     maps: tuple[IndexingMap, ...] = ()
     unknown: Unknown | None = None
+
+
+def coarse(found: IndexingMap) -> IndexingMap:
+    """A map with the grade "may" that relates all that `found` does, and has few parts.
+
+    A result that only dimensions say stays; any other one may be all that its bounds allow.
+
+    >>> from indexing.text import parse_map
+    >>> window = "(d0, d1)[s0, s1] -> (d0, d1 + s0 * 2 + s1), domain: d0 in [0, 3], d1 in [0, 5], "
+    >>> print(coarse(parse_map(window + "s0 in [0, 2], s1 in [0, 1], d1 + s0 in [1, 6]")))
+    (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 5], s0 in [0, 10]
+    """
+    if found.is_known_empty:
+        return found
+    ranges: list[Variable] = []
+    results: list[Expr] = []
+    for result in found.results:
+        if not set(result.variables()) <= set(found.dims):
+            ranges.append(Variable(f"s{len(ranges)}", *result.bounds))
+            result = ranges[-1].as_expr()
+        results.append(result)
+    return IndexingMap.of(found.dims, results, ranges=ranges, grade="may")
+
+
+def _size(found: IndexingMap) -> int:
+    return len(found.ranges) + len(found.runtime) + len(found.constraints)
 
 
 def leaf_shape(node: Node) -> AnyShape:

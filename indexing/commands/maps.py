@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 
+from indexing.commands.progress import Bar
 from indexing.commands.reporter import Reporter
 
 if TYPE_CHECKING:
     from hlo import HloError
-    from hlo.module import Instruction, Module
+    from hlo.module import Computation, Instruction, Module
+    from indexing.report import Block, Query
 
 FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
 
@@ -64,6 +68,14 @@ FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
 @click.option("--no-simplify", is_flag=True, help="Show maps as they were composed.")
 @click.option("--verify", is_flag=True, help="Prove that each simplified map equals the original.")
 @click.option("--format", "notation", default="text", show_default=True, type=FORMATS)
+@click.option(
+    "--jobs",
+    "-j",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Spread files and computations over N processes; the output is the same.",
+)
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -79,14 +91,16 @@ def command(
     no_simplify: bool,
     verify: bool,
     notation: str,
+    jobs: int,
 ) -> None:
     """Print indexing maps of the modules in FILE... (`-` is standard input).
 
     Without --instruction, --opcode or --all, answers for the root of the ENTRY computation. An
     instruction with several outputs is answered for each; operands that only other outputs read
-    are left out there.
+    are left out there. With --to parameters, answers for several instructions leave out the
+    parameters that are not read.
     """
-    from indexing.report import DIRECTIONS, Query, answer, lines
+    from indexing.report import DIRECTIONS, Query
 
     if target == "parameters" and direction != "output-to-input":
         raise click.UsageError("--to parameters answers output-to-input only.")
@@ -101,52 +115,135 @@ def command(
         simplify=not no_simplify,
         verify=verify,
     )
+    request = Request(query, tuple(names), tuple(opcodes), everything, notation)
+    with Bar() as bar:
+        if jobs > 1:
+            from indexing.commands.parallel import spread
+
+            spread(reporter, files, request, jobs, bar)
+            return
+        bar.at("reading", 0)
+        for module in reporter.modules(files):
+            answer_all(reporter, module, list(module.computations.values()), request, bar)
+            report_missing(reporter, module, request.names)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked about which instructions, and how the answers are written."""
+
+    query: Query
+    names: tuple[str, ...]
+    opcodes: tuple[str, ...]
+    everything: bool
+    notation: str
+
+    @property
+    def is_one(self) -> bool:
+        """The root of ENTRY alone is asked about."""
+        return not (self.names or self.opcodes or self.everything)
+
+
+def answer_all(
+    reporter: Reporter,
+    module: Module,
+    computations: Sequence[Computation],
+    request: Request,
+    bar: Bar,
+) -> None:
+    """Print what is asked about instructions of `computations`, and what is wrong with them."""
+    from indexing.report import lines
+
     import_module("indexing.ops")  # registers what is known of each opcode
-    for module in reporter.modules(files):
-        with reporter.reporting(module.filename):
-            for error in broken(module):
-                reporter.error(str(error))
-        for instruction in chosen(reporter, module, names, opcodes, everything):
-            place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
-            with reporter.reporting(place):
-                if lacking := query.beyond(instruction):
-                    if not (everything or opcodes):
-                        reporter.error(f"error[name]: {place} has no {lacking}")
-                    continue
-                for block in answer(instruction, query, module.filename):
-                    for line in lines(block, notation, reporter.paint):
-                        reporter.print(line)
+    with reporter.reporting(module.filename):
+        for error in broken(computations):
+            reporter.error(str(error))
+    total, done = sum(map(len, computations)), 0
+    for computation, chosen in groupby(
+        wanted(module, computations, request), lambda i: i.computation
+    ):
+        for block in answers(reporter, module, computation, list(chosen), request):
+            bar.at(f"{module.filename}: {computation.name}", done, total)
+            bar.make_way()
+            with reporter.reporting(f"{block.file}: {block.computation}: {block.instruction}"):
+                for line in lines(block, request.notation, reporter.paint):
+                    reporter.print(line)
+        done += len(computation)
 
 
-def broken(module: Module) -> Iterator[HloError]:
-    """What is wrong with instructions of `module`, asked about or not: they have no meaning.
+def answers(
+    reporter: Reporter,
+    module: Module,
+    computation: Computation,
+    instructions: Sequence[Instruction],
+    request: Request,
+) -> Iterator[Block]:
+    """The answers for some instructions of a computation."""
+    from indexing.report import answer, answers_to_parameters
+
+    query = request.query
+    if query.to_parameters and len(instructions) > 1 and is_sound(module):
+        with reporter.reporting(f"{module.filename}: {computation.name}"):
+            asked = set(instructions)
+            yield from answers_to_parameters(computation, asked, query, module.filename)
+        return
+    for instruction in instructions:
+        place = f"{module.filename}: {computation.name}: {instruction.name}"
+        with reporter.reporting(place):
+            if lacking := query.beyond(instruction):
+                if not (request.everything or request.opcodes):
+                    reporter.error(f"error[name]: {place} has no {lacking}")
+                continue
+            yield from answer(instruction, query, module.filename)
+
+
+def broken(computations: Sequence[Computation]) -> Iterator[HloError]:
+    """What is wrong with instructions, asked about or not: they have no meaning.
 
     Unlike `hlo.verify`, attributes that nobody knows are let pass: a newer XLA may have them.
     """
-    from hlo.bind import check_instruction
+    from indexing.graph import fault_of
 
-    return filter(None, map(check_instruction, module.instructions))
+    for computation in computations:
+        yield from filter(None, map(fault_of, computation.instructions))
 
 
-def chosen(
-    reporter: Reporter,
-    module: Module,
-    names: Sequence[str],
-    opcodes: Sequence[str],
-    everything: bool,
+def is_sound(module: Module) -> bool:
+    """No instruction is broken, so that all of a computation can be answered in one sweep."""
+    if is_sound not in module.memo:
+        module.memo[is_sound] = not any(broken(list(module.computations.values())))
+    return bool(module.memo[is_sound])
+
+
+def wanted(
+    module: Module, computations: Sequence[Computation], request: Request
 ) -> Iterator[Instruction]:
-    """The instructions of `module` that are asked about, in text order; reports missing ones."""
-    if not (names or opcodes or everything):
-        yield module.entry.root
+    """The instructions of `computations` that are asked about, in text order."""
+    if request.is_one:
+        if module.entry in computations:
+            yield module.entry.root
         return
-    wanted = {name.removeprefix("%") for name in names}
-    missing = set(wanted)
-    for instruction in module.instructions:
-        name = instruction.name
-        spellings = {name, f"{instruction.computation.name}/{name}"} & wanted
-        missing -= spellings
-        if everything or spellings or instruction.opcode in opcodes:
-            yield instruction
+    names = {name.removeprefix("%") for name in request.names}
+    for computation in computations:
+        for instruction in computation.instructions:
+            if (
+                request.everything
+                or instruction.opcode in request.opcodes
+                or (names and not names.isdisjoint(spellings(instruction)))
+            ):
+                yield instruction
+
+
+def spellings(instruction: Instruction) -> tuple[str, str]:
+    """How an instruction may be called: NAME, or COMPUTATION/NAME."""
+    return instruction.name, f"{instruction.computation.name}/{instruction.name}"
+
+
+def report_missing(reporter: Reporter, module: Module, names: Sequence[str]) -> None:
+    """Report the names that no instruction of `module` has."""
+    missing = {name.removeprefix("%") for name in names}
+    if missing:
+        missing.difference_update(*map(spellings, module.instructions))
     for name in sorted(missing):
         reporter.error(
             f"error[name]: {module.filename}: no instruction is called `{name}`"

@@ -17,6 +17,7 @@ from hlo.unify import Known
 from indexing.access import Path
 from indexing.leafwise import LeafwiseOp, Summaries, through
 from indexing.ops.structure import Barrier, Done
+from indexing.runtime import Place, passed_on_from
 from indexing.steps import Step, identity
 
 
@@ -39,9 +40,10 @@ def callees(instruction: Instruction, *names: str) -> list[Computation]:
 class While(LeafwiseOp):
     """Runs `body` on its own result, first on the operand, as long as `condition` holds of it.
 
-    A leaf that every trip passes on as it is, is that leaf of the operand.  Any other one may need
-    every element of whatever leaves the body reads for it, over any number of trips, and of those
-    that the condition reads.  Without a trip it is itself a leaf of the operand.
+    A leaf that every trip passes on as it is, is that leaf of the operand.  Any other one depends
+    on how many trips there are, and so may need every element of the leaves that the condition
+    reads, over any number of trips, and of those that the body reads for it; of itself only the
+    same element, if that is all that the body reads.
 
     Source: XLA ``docs/operation_semantics.md``, "While".
     """
@@ -68,15 +70,18 @@ class While(LeafwiseOp):
 
     def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
         condition, body = callees(instruction, "condition", "body")
-        reads = {path: self._leaves_for(body, path, summaries) for path in [output]}
-        same = identity((instruction, output))
-        parameter = body.parameters[0], output
-        found = summaries.of(body, output)
-        if list(found) == [parameter] and tuple(found[parameter].maps) == same:
+        reads: dict[Path, list[Path]] = {}
+        same, parameter = identity((instruction, output)), body.parameters[0]
+        if passed_on_from(Place(body.root, output)) == Place(parameter, output):
             yield Step(0, output, output, same)
             return
-        pending = [output, *self._leaves_for(condition, (), summaries)]
+        found = summaries.of(body, output)
+        own = found.get((parameter, output))
+        is_local = len(found) == 1 and own is not None and tuple(own.maps) == same
+        pending = self._leaves_for(condition, (), summaries)
         needed: dict[Path, None] = {}
+        if not is_local:
+            pending.append(output)
         while pending:
             path = pending.pop()
             if path not in needed:
@@ -85,6 +90,8 @@ class While(LeafwiseOp):
                     reads[path] = self._leaves_for(body, path, summaries)
                 pending.extend(reads[path])
         shapes = dict(leaves(instruction.shape))
+        if is_local and output not in needed:
+            yield Step(0, output, output, same)
         for path in needed:
             yield Step(0, path, output, summaries.everything(shapes[output], shapes[path]))
 

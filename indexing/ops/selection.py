@@ -127,4 +127,5 @@ class Clamp(TernaryElementwise):
         return second.with_layout(None)
 
     def kernel(self, first: Array, second: Array, third: Array) -> Array:
-        return np.minimum(np.maximum(second, first), third)
+        found = np.minimum(np.maximum(second, first), third)
+        return np.asarray(found, second.dtype)

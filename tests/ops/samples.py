@@ -6,8 +6,7 @@ that move are those that need it. `related` is the same relation as a map tells 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, TypeAlias
@@ -23,52 +22,11 @@ from hlo.op import OPS
 from hlo.shape import AnyShape, Shape, dtype, leaves
 from indexing import IndexingMap
 from indexing.op import MappedOp, NullaryOp
+from indexing.samples import instruction_of, operands_end
 
 Array: TypeAlias = NDArray[Any]
 Index: TypeAlias = tuple[int, ...]
 Pair: TypeAlias = tuple[Index, Index]  # output element, input element
-
-COMPUTATIONS = """
-add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
-maximum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }
-add_both {
-  a = f32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = s32[] parameter(3)
-  i = s32[] convert(a) j = s32[] convert(c)
-  e = s32[] add(b, d) f = s32[] add(i, j) g = s32[] add(e, f)
-  x = f32[] convert(b) y = f32[] convert(d)
-  k = f32[] add(a, c) l = f32[] add(x, y) m = f32[] add(k, l)
-  ROOT r = (f32[], s32[]) tuple(m, g)
-}
-less_than {
-  a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT
-}
-greater_or_equal {
-  a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE
-}
-first_less_than {
-  a = s32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
-  ROOT r = pred[] compare(a, b), direction=LT
-}
-add_twice {
-  a = f32[] parameter(0) b = f32[] parameter(1) s = f32[] add(a, b)
-  ROOT r = (f32[], f32[]) tuple(s, s)
-}
-negate { a = f32[2,3] parameter(0) ROOT r = f32[2,3] negate(a) }
-less_than_five {
-  p = (s32[], f32[2,3]) parameter(0) i = s32[] get-tuple-element(p), index=0 n = s32[] constant(5)
-  ROOT r = pred[] compare(i, n), direction=LT
-}
-next_trip {
-  p = (s32[], f32[2,3]) parameter(0) i = s32[] get-tuple-element(p), index=0 n = s32[] constant(1)
-  a = f32[2,3] get-tuple-element(p), index=1 j = s32[] add(i, n) b = f32[2,3] negate(a)
-  ROOT r = (s32[], f32[2,3]) tuple(j, b)
-}
-"""
-# operands that can be nothing but the result of a certain op
-PRODUCERS = {
-    ("async-update", "s"): "async-start(started), calls=negate",
-    ("async-done", "s"): "async-start(started), calls=negate",
-}
 
 
 def add_both(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
@@ -120,7 +78,7 @@ class Sample:
     @property
     def head(self) -> str:
         """The text without attributes."""
-        return self.text[: _operands_end(self.text) + 1]
+        return self.text[: operands_end(self.text) + 1]
 
     @property
     def index_operands(self) -> frozenset[int]:
@@ -181,46 +139,7 @@ def _values(random: np.random.Generator, shape: Shape, plain: bool) -> Array:
 
 def parse_sample(text: str) -> Sample:
     """The module of one sample: its operands become parameters."""
-    opcode = text[: _operands_start(text)].rpartition(" ")[2]
-    lines = []
-    for number, (shape, name) in enumerate(_operands(text)):
-        producer = PRODUCERS.get((opcode, name))
-        if producer:
-            lines.append(f"started = f32[2,3] parameter({number})")
-        lines.append(f"{name} = {shape} {producer or f'parameter({number})'}")
-    body = "\n".join(f"  {line}" for line in [*lines, f"ROOT out = {text}"])
-    return Sample(text, hlo.parse(f"{COMPUTATIONS}\nENTRY e {{\n{body}\n}}").entry.root)
-
-
-def _operands_end(text: str) -> int:
-    """Where the parenthesis after the opcode is closed."""
-    depth, start = 0, _operands_start(text)
-    for k in range(start, len(text)):
-        depth += (text[k] == "(") - (text[k] == ")")
-        if depth == 0:
-            return k
-    raise ValueError(f"no operands in {text}")
-
-
-def _operands_start(text: str) -> int:
-    """Where the parenthesis after the opcode is opened."""
-    found = re.search(r" [a-z][a-z0-9-]*\(", text)
-    assert found, text
-    return found.end() - 1
-
-
-def _operands(text: str) -> Iterator[tuple[str, str]]:
-    """Shape and name of each operand; none where something else is in the parentheses."""
-    depth, item = 0, ""
-    for character in text[_operands_start(text) + 1 : _operands_end(text)] + ",":
-        if character == "," and depth == 0:
-            shape, _, name = item.strip().rpartition(" ")
-            if shape and name[0].isalpha():
-                yield shape, name
-            item = ""
-            continue
-        depth += (character in "([{") - (character in ")]}")
-        item += character
+    return Sample(text, instruction_of(text))
 
 
 ALL = [text for cls in OPS.values() for text in cls.samples]

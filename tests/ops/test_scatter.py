@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,52 +13,9 @@ from hypothesis import strategies as st
 import hlo
 from indexing import IndexingMap, input_to_output, output_to_input, to_parameters
 from tests.ops.samples import parse_sample
+from tests.ops.strategies import scatters
 from tests.ops.test_ops import check_inverse, check_reads
 from tests.oracles import fuzz
-
-Draw = Any
-SIZE = st.integers(1, 4)
-
-
-def ints(values: Any) -> str:
-    return ",".join(map(str, values))
-
-
-def array(sizes: Any, element_type: str = "f32") -> str:
-    return f"{element_type}[{ints(sizes)}]"
-
-
-@st.composite
-def scatters(draw: Draw) -> str:
-    """Any form: windowed, inserted and batching dimensions; the index vector is anywhere."""
-    kinds = draw(st.lists(st.sampled_from("wwib"), min_size=1, max_size=3))
-    sizes = [draw(SIZE) for _ in kinds]
-    taken = [draw(st.integers(1, n)) if k == "w" else 1 for n, k in zip(sizes, kinds, strict=True)]
-    places = {kind: [k for k, other in enumerate(kinds) if other == kind] for kind in "wib"}
-    starts = draw(st.permutations([k for k in range(len(kinds)) if kinds[k] != "b"]))
-    starts = starts[: draw(st.integers(0, len(starts)))]
-    batch = [*places["b"], *[None] * draw(st.integers(0, 1))]
-    batch = draw(st.permutations(batch))
-    batch_sizes = [sizes[k] if k is not None else draw(st.integers(1, 3)) for k in batch]
-    vector = draw(st.integers(0, len(batch)))
-    indices = list(batch_sizes)
-    if len(starts) != 1 or vector < len(batch) or draw(st.booleans()):
-        indices.insert(vector, len(starts))
-    shift = [k + (len(indices) > len(batch) and k >= vector) for k in range(len(batch))]
-    pairs = [(k, shift[place]) for place, k in enumerate(batch) if k is not None]
-    rank = len(batch) + len(places["w"])
-    windows = sorted(draw(st.permutations(range(rank)))[: len(places["w"])])
-    free, held = iter(batch_sizes), iter([taken[k] for k in places["w"]])
-    updates = [next(held) if k in windows else next(free) for k in range(rank)]
-    kind = draw(st.sampled_from(["s32", "u8"]))
-    return (
-        f"{array(sizes)} scatter({array(sizes)} p, {array(indices, kind)} i, {array(updates)} u), "
-        f"update_window_dims={{{ints(windows)}}}, inserted_window_dims={{{ints(places['i'])}}}, "
-        f"scatter_dims_to_operand_dims={{{ints(starts)}}}, "
-        f"input_batching_dims={{{ints(k for k, _ in pairs)}}}, "
-        f"scatter_indices_batching_dims={{{ints(n for _, n in pairs)}}}, "
-        f"index_vector_dim={vector}, to_apply=add"
-    )
 
 
 @fuzz(40)

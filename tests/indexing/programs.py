@@ -1,0 +1,111 @@
+"""Programs that run with the kernels, and what maps relate when values are known.
+
+The oracle for everything that depends on values: `Run` knows the value of every instruction, also
+of those in calls and loops, and `read_by` gives the pairs that a map relates in that run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import hlo
+import indexing.ops  # noqa: F401 - registers the ops whose kernels run here
+from hlo import Computation, Instruction
+from indexing import IndexingMap, RuntimeVariable
+from indexing.leafwise import InlineOp
+from indexing.op import MappedOp, RoutingOp
+from tests.oracles import Pair
+
+S32 = hlo.parse_shape("s32[]")
+Calls: TypeAlias = tuple[Instruction, ...]
+
+
+class Run:
+    """One run of a computation: the value of each instruction, by the calls that lead to it."""
+
+    def __init__(self, computation: Computation, *arguments: Any) -> None:
+        self.values: dict[tuple[Calls, Instruction], Any] = {}
+        self.result = self._run(computation, arguments, ())
+
+    def _run(self, computation: Computation, arguments: Sequence[Any], calls: Calls) -> Any:
+        for instruction in computation.instructions:
+            operands = [self.values[calls, operand] for operand in instruction.operands]
+            self.values[calls, instruction] = self._value(instruction, operands, arguments, calls)
+        return self.values[calls, computation.root]
+
+    def _value(
+        self, instruction: Instruction, operands: list[Any], arguments: Sequence[Any], calls: Calls
+    ) -> Any:
+        op, inside = instruction.op, (*calls, instruction)
+        if instruction.opcode == "parameter":
+            return arguments[instruction.computation.parameters.index(instruction)]
+        if instruction.opcode == "while":
+            called = {c.name: c for c in instruction.called_computations}
+            (state,) = operands
+            texts = {name: text.text.lstrip("%") for name, text in instruction.attributes.items()}
+            while self._run(called[texts["condition"]], [state], inside):
+                state = self._run(called[texts["body"]], [state], inside)
+            return state
+        if instruction.opcode == "conditional":
+            branches = instruction.called_computations
+            index = int(operands[0]) if instruction.operands[0].shape == S32 else 1 - operands[0]
+            taken = index if 0 <= index < len(branches) else len(branches) - 1
+            return self._run(branches[taken], [operands[1 + taken]], inside)
+        if isinstance(op, InlineOp):
+            return self._run(instruction.called_computations[0], operands, inside)
+        if isinstance(op, RoutingOp):
+            return op.kernel(*operands)
+        assert isinstance(op, MappedOp), instruction
+        return op.compute(operands, tuple([o.shape for o in instruction.operands]))
+
+    def value(self, runtime: RuntimeVariable, point: dict[str, int]) -> int | None:
+        """What a runtime variable is: an element of its source, clamped; None if there is none."""
+        assert isinstance(runtime.source, Instruction)
+        calls = tuple([call for call in runtime.calls if isinstance(call, Instruction)])
+        where = tuple([e.value({v: point[v.name] for v in e.variables()}) for e in runtime.index])
+        array = np.asarray(self.values[calls, runtime.source])
+        if not all(0 <= k < n for k, n in zip(where, array.shape, strict=True)):
+            return None
+        number = int(array[where])
+        if runtime.clamp is None:
+            return number
+        return min(max(number, runtime.clamp[0]), runtime.clamp[1])
+
+    def read_by(self, found: IndexingMap) -> set[Pair]:
+        """The pairs that a map relates in this run."""
+        pairs: set[Pair] = set()
+        free, count = (*found.dims, *found.ranges), len(found.dims)
+        for at in product(*[range(v.lower, v.upper + 1) for v in free]):
+            point = {v.name: x for v, x in zip(free, at, strict=True)}
+            waiting, exists = list(found.runtime), True
+            while waiting:
+                ready = [rt for rt in waiting if _names(rt) <= point.keys()]
+                assert ready, "a runtime variable stands where it says itself"
+                for rt in ready:
+                    number = self.value(rt, point)
+                    exists, point[rt.name] = exists and number is not None, number or 0
+                waiting = [rt for rt in waiting if rt not in ready]
+            runtime = [point[rt.name] for rt in found.runtime]
+            results = found.evaluate(at[:count], at[count:], runtime)
+            if results is not None:
+                assert exists, "a point of the domain needs an element that does not exist"
+                pairs.add((at[:count], results))
+        return pairs
+
+    def read(self, maps: Sequence[IndexingMap]) -> set[Pair]:
+        """The pairs that any of the maps relates in this run."""
+        return {pair for found in maps for pair in self.read_by(found)}
+
+
+def _names(runtime: RuntimeVariable) -> set[str]:
+    """The variables that say which element of its source a runtime variable is."""
+    return {v.name for expr in runtime.index for v in expr.variables()}
+
+
+def entry(body: str, before: str = "") -> Computation:
+    """The ENTRY computation with these lines."""
+    return hlo.parse(f"{before}\nENTRY main {{\n{body}\n}}").entry

@@ -1,0 +1,93 @@
+"""The table of what is answered: made from samples, and complete."""
+
+# ruff: noqa: E501 - a row of a table is one line
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import indexing.ops  # noqa: F401 - registers the ops
+from hlo.op import OPS
+from hlo.opcodes import OPCODES
+from indexing import cli, parse_map
+from indexing.access import Direction
+from indexing.coverage import KINDS, coverage, kind_of
+from indexing.op_table import DIRECTIONS, op_lines
+
+
+def test_every_opcode_but_shuffle_is_answered_in_both_directions() -> None:
+    assert set(OPS) >= OPCODES
+    lacking = {
+        name
+        for name in OPCODES
+        if any("unknown" in coverage(OPS[name], direction).kinds for direction in DIRECTIONS)
+    }
+    assert lacking == {"shuffle"}
+    assert "no published semantics" in coverage(OPS["shuffle"], "output-to-input").reasons[0]
+
+
+# fmt: off
+ROWS: list[tuple[str, Direction, set[str], set[str]]] = [
+    # opcode                direction          grades            among the kinds
+    ("negate",              "output-to-input", {"exact"},        {"identity"}),
+    ("transpose",           "input-to-output", {"exact"},        {"permutation"}),
+    ("reverse",             "output-to-input", {"exact"},        {"affine"}),
+    ("reshape",             "output-to-input", {"exact"},        {"quasi-affine"}),
+    ("slice",               "input-to-output", {"exact"},        {"quasi-affine"}),
+    ("reduce-window",       "output-to-input", {"exact"},        {"window"}),
+    ("gather",              "output-to-input", {"exact"},        {"runtime"}),
+    ("dynamic-update-slice", "output-to-input", {"exact", "may"}, {"pieces", "runtime"}),
+    ("sort",                "output-to-input", {"may"},          set()),
+    ("iota",                "output-to-input", {"exact"},        {"nothing"}),
+    ("broadcast",           "input-to-output", {"exact"},        {"everything"}),
+    ("fusion",              "input-to-output", {"exact"},        {"identity"}),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("opcode, direction, grades, kinds", ROWS)
+def test_a_row_of_the_table(
+    opcode: str, direction: Direction, grades: set[str], kinds: set[str]
+) -> None:
+    found = coverage(OPS[opcode], direction)
+    assert set(found.grades) == grades
+    assert kinds <= set(found.kinds) <= set(KINDS)
+
+
+# fmt: off
+MAPS = [
+    ("(d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 4]",                     "identity"),
+    ("(d0, d1) -> (d0), domain: d0 in [0, 3], d1 in [0, 4]",                         "affine"),
+    ("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 4]",                     "permutation"),
+    ("(d0) -> (d0), domain: d0 in [0, 3], d0 * 2 + 1 in [0, 5]",                     "affine"),
+    ("(d0) -> (d0 * 2 + 1), domain: d0 in [0, 3]",                                   "affine"),
+    ("(d0)[s0] -> (d0, s0), domain: d0 in [0, 3], s0 in [0, 4]",                     "affine"),
+    ("(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 4]",                         "everything"),
+    ("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 3], s0 in [0, 4]",                "window"),
+    ("(d0) -> (d0 floordiv 2), domain: d0 in [0, 3]",                                "quasi-affine"),
+    ("(d0) -> (d0), domain: d0 in [0, 3], d0 mod 2 in [0, 0]",                       "quasi-affine"),
+    ("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 4]",                 "runtime"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("text, kind", MAPS)
+def test_kinds_of_maps(text: str, kind: str) -> None:
+    assert kind_of(parse_map(text)) == kind
+
+
+def test_the_table_as_json_has_both_directions() -> None:
+    rows = {row["opcode"]: row for row in map(json.loads, op_lines("json"))}
+    assert set(rows) >= OPCODES
+    assert rows["pad"]["output-to-input"]["grades"] == ["exact", "may"]
+    assert rows["shuffle"]["input-to-output"]["kinds"] == ["unknown"]
+
+
+def test_an_opcode_that_is_named_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["ops", "transpose"]) == 0
+    out = capsys.readouterr().out
+    assert "dimensions: a list of integers" in out
+    assert "C2: dimensions is a permutation" in out
+    assert cli.run(["ops", "transpos"]) == 1
+    assert "did you mean transpose?" in capsys.readouterr().err

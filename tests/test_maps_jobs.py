@@ -1,0 +1,125 @@
+"""``maps --jobs`` and its progress bar: the output is that of one process."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+import hlo
+from indexing import cli
+from indexing.commands import parallel, progress
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = [str(ROOT / "examples" / name) for name in ("attention.opt.hlo", "layernorm.opt.hlo")]
+BROKEN = """\
+fused { p = f32[3] parameter(0)  ROOT n = f32[4] negate(p) }
+ENTRY main { p = f32[3] parameter(0)  ROOT m = f32[3] mystery(p) }
+"""
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = cli.run(["maps", *arguments])
+    return status, *capsys.readouterr()
+
+
+REQUESTS = [
+    ["--all"],
+    ["--all", "--to", "parameters", "--format", "json"],
+    ["--opcode", "fusion", "--direction", "both"],
+    ["--instruction", "nowhere"],
+    [],
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("request_", REQUESTS, ids=" ".join)
+def test_two_processes_print_what_one_prints(
+    request_: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr(parallel, "PART_BYTES", 1 << 12)  # so that files are cut
+    broken = tmp_path / "broken.hlo"
+    broken.write_text(BROKEN)
+    files = [*EXAMPLES, str(broken), str(tmp_path / "missing.hlo")]
+    alone = ran(capsys, *files, *request_)
+    assert ran(capsys, *files, *request_, "--jobs", "2") == alone
+    assert alone[0] == 1
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 40])
+def test_slices_keep_every_computation_once_and_in_order(count: int) -> None:
+    computations = list(hlo.load(EXAMPLES[0]).computations.values())
+    cut = parallel.slices(computations, count)
+    assert len(cut) == count
+    assert [c for part in cut for c in part] == computations
+    largest = max(map(len, computations))
+    share = sum(map(len, computations)) / count
+    assert all(sum(map(len, part)) <= share + largest for part in cut)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Ticks:
+    """An event that is set after so many looks at it."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    def wait(self, _: float) -> bool:
+        self.count -= 1
+        return self.count < 0
+
+    def is_set(self) -> bool:
+        return self.count < 0
+
+
+@pytest.mark.parametrize("patience, shown", [(0.0, True), (1e9, False)])
+def test_a_bar_appears_on_a_terminal_when_it_takes_long(
+    patience: float, shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setattr(progress, "PATIENCE", patience)
+    bar = progress.Bar()
+    monkeypatch.setattr(bar, "_done", Ticks(3))
+    bar.at("main.42", 3, 7)
+    bar._watch()
+    bar._remove()
+    assert ("main.42" in terminal.getvalue()) == shown
+
+
+def test_no_bar_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    nobody = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", nobody)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with progress.Bar() as bar:
+        bar.at("main.42", 3, 7)
+    assert not bar.is_used
+    assert nobody.getvalue() == ""
+
+
+def test_a_map_that_cannot_be_written_does_not_keep_the_others_from_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from indexing import report
+
+    def refuses(found: object) -> str:
+        if "d0 floordiv" in str(found):
+            raise ValueError("no division here")
+        return str(found)
+
+    monkeypatch.setitem(report.NOTATIONS, "latex", refuses)
+    status, out, err = ran(capsys, EXAMPLES[0], "--all", "--format", "latex")
+    assert status == 1
+    assert "no division here" in err
+    _, wanted, _ = ran(capsys, EXAMPLES[0], "--all")
+    last = wanted.rstrip().splitlines()[-1]
+    assert last in out.splitlines()
