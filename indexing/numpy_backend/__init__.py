@@ -1,0 +1,1 @@
+"""Loop nests as NumPy programs: strided views, index arrays, reductions, products of matrices."""

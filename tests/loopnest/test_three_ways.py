@@ -1,0 +1,109 @@
+"""Loops, NumPy programs and kernels compute the same: on samples and on random instructions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hlo
+import indexing
+from hlo.op import OPS
+from indexing import Unknown
+from indexing.loopnest.nest import LoopNest
+from indexing.op import MappedOp, NullaryOp
+from tests.loopnest.comparison import agree, kernel_results
+from tests.ops.samples import MAPPED, Array, Sample, parse_sample
+from tests.ops.test_random_ops import STRATEGIES
+from tests.oracles import fuzz
+
+# Opcodes of which no element is said as a formula, and why not: in the words of the answer.
+NOT_SAID = {
+    "batch-norm-grad": "not said as a formula",
+    "batch-norm-training": "not said as a formula",
+    "cholesky": "not a fold",
+    "copy-start": "not said as a formula",
+    "dynamic-reshape": "sizes are said by the running program",
+    "fft": "not a fold",
+    "get-dimension-size": "sizes are said by the running program",
+    "ragged-dot": "not said as a formula",
+    "rng": "makes numbers",
+    "rng-bit-generator": "makes numbers",
+    "scaled-dot": "not said as a formula",
+    "select-and-scatter": "depends on the values",
+    "set-dimension-size": "sizes are said by the running program",
+    "sort": "depends on the values",
+    "topk": "depends on the values",
+    "triangular-solve": "not a fold",
+}
+VALUES = [
+    text
+    for cls in OPS.values()
+    if issubclass(cls, NullaryOp) and cls.opcode in ("constant", "iota")
+    for text in cls.samples
+]
+ROUTED = ["f32[2,3]{0,1} copy(f32[2,3] p)", "pred[] copy(pred[] p)", "s8[0] copy(s8[0] p)"]
+
+
+def nests(sample: Sample) -> list[LoopNest | Unknown]:
+    """The nest of each output."""
+    return [indexing.loop_nest(sample.instruction, k) for k in range(len(sample.outputs))]
+
+
+def check(sample: Sample, inputs: list[Array], tile: int) -> None:
+    """All ways of computing one instruction agree, for each of its outputs."""
+    for nest, wanted in zip(nests(sample), kernel_results(sample, inputs), strict=True):
+        if isinstance(nest, Unknown):
+            continue
+        program = nest.vectorized()
+        agree(nest.run(*inputs), wanted, nest.source)
+        agree(program.run(*inputs), wanted, program.source)
+        tiled = program.run(*inputs, tile=(tile,) * wanted.ndim)
+        agree(tiled, wanted, program.tile_source)
+
+
+@pytest.mark.parametrize("text", [*MAPPED, *VALUES, *ROUTED])
+def test_loops_numpy_and_kernels_agree(text: str) -> None:
+    sample, random = parse_sample(text), np.random.default_rng(5)
+    for tile in (1, 2, 5):
+        check(sample, sample.inputs(random), tile)
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_loops_numpy_and_kernels_agree_on_random_instructions(name: str) -> None:
+    @fuzz(40)
+    @given(STRATEGIES[name], st.integers(0, 1 << 30), st.integers(1, 3))
+    def check_one(text: str, seed: int, tile: int) -> None:
+        sample = parse_sample(text)
+        if sum(math.prod(s.dims) for s in (*sample.outputs, *sample.arrays)) > 500:
+            return
+        check(sample, sample.inputs(np.random.default_rng(seed)), tile)
+
+    check_one()
+
+
+@pytest.mark.parametrize("text", MAPPED)
+def test_an_op_is_a_nest_or_says_why_not(text: str) -> None:
+    sample = parse_sample(text)
+    for nest in nests(sample):
+        opcode = sample.instruction.opcode
+        if isinstance(nest, Unknown):
+            assert nest.instruction is sample.instruction
+            assert f"{opcode} `out`" in nest.reason
+            assert NOT_SAID.get(opcode, "bits are made of elements") in nest.reason
+        elif nest.stages:  # else there is nothing to be said
+            assert opcode not in NOT_SAID
+
+
+def test_what_has_no_nest_is_a_registered_op() -> None:
+    assert all(issubclass(OPS[opcode], MappedOp) or opcode == "copy-start" for opcode in NOT_SAID)
+
+
+def test_a_call_of_an_unknown_opcode_is_unknown() -> None:
+    module = hlo.parse("ENTRY e { p = f32[3] parameter(0)  ROOT q = f32[3] frobnicate(p) }")
+    found = indexing.loop_nest(module.entry)
+    assert isinstance(found, Unknown)
+    assert found.reason == "no loop nest for frobnicate `q`: the opcode is not registered"

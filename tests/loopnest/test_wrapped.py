@@ -1,0 +1,166 @@
+"""Any op in the middle of a fusion: its operands come out of other ops, its result goes into some.
+
+So index operands are computed values, reads go through shapes that come from elsewhere, guards
+stand around guards, and reductions are read at odd places.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hlo
+import indexing
+from hlo.module import Computation
+from hlo.shape import Shape
+from indexing.execution import evaluate, flattened
+from indexing.loopnest.nest import LoopNest
+from indexing.samples import COMPUTATIONS, operands
+from tests.loopnest.comparison import agree
+from tests.loopnest.test_three_ways import NOT_SAID
+from tests.ops.samples import Array, Sample, parse_sample
+from tests.ops.test_random_ops import STRATEGIES
+from tests.oracles import fuzz
+
+Draw = Any
+MOST = 400  # elements of all arrays: the loops of Python run each time
+BEFORE = ["itself", "flat", "turned", "cut", "reversed", "chosen", "joined"]
+AFTER = ["itself", "flat", "padded", "spread", "reversed", "doubled", "joined"]
+# What a random value of these may not be made of anew: it is not a number, or has few values.
+PLAIN = ("pred", "token")
+
+
+def text_of(shape: Shape, dims: tuple[int, ...]) -> str:
+    return f"{shape.element_type}[{','.join(map(str, dims))}]"
+
+
+def made(draw: Draw, number: int, name: str, shape: Shape) -> tuple[list[str], Shape]:
+    """Lines that compute operand `name` from parameter `number`, and the parameter's shape."""
+    dims, rank = shape.dims, shape.rank
+    how = draw(st.sampled_from(BEFORE))
+    source, result = f"x{number}", str(shape)
+    every = ",".join(map(str, range(rank)))
+    given = dims
+    if how == "flat":
+        given = (prod(dims),)
+        line = f"{name} = {result} reshape({source})"
+    elif how == "turned" and rank > 1:
+        order = draw(st.permutations(range(rank)))
+        line = f"{name} = {result} transpose({source}), dimensions={{{','.join(map(str, order))}}}"
+        sizes = dict(zip(order, dims, strict=True))
+        given = tuple([sizes[k] for k in range(rank)])
+    elif how == "cut" and rank:
+        given = tuple([n + 2 for n in dims])
+        cuts = ", ".join(f"[1:{n + 1}]" for n in dims)
+        line = f"{name} = {result} slice({source}), slice={{{cuts}}}"
+    elif how == "reversed" and rank:
+        line = f"{name} = {result} reverse({source}), dimensions={{{every}}}"
+    elif how == "chosen" and shape.element_type not in PLAIN:
+        flag = text_of(Shape("pred", dims), dims)
+        line = (
+            f"c{number} = {flag} compare({source}, {source}), direction=EQ "
+            f"{name} = {result} select(c{number}, {source}, {source})"
+        )
+    elif how == "joined" and rank and dims[0] > 1:
+        cut = draw(st.integers(1, dims[0] - 1))
+        rest = ", ".join(["", *[f"[0:{n}]" for n in dims[1:]]])
+        parts = [(0, cut), (cut, dims[0])]
+        lines = [
+            f"{name}_{a} = {text_of(shape, (b - a, *dims[1:]))} slice({source}), "
+            f"slice={{[{a}:{b}]{rest}}}"
+            for a, b in parts
+        ]
+        names = ", ".join(f"{name}_{a}" for a, _ in parts)
+        line = " ".join([*lines, f"{name} = {result} concatenate({names}), dimensions={{0}}"])
+    else:
+        line = f"{name} = {result} copy({source})"
+    wide = Shape(shape.element_type, given)
+    return [f"{source} = {text_of(shape, given)} parameter({number})", line], wide
+
+
+def used(draw: Draw, shape: Shape) -> str:
+    """The root of the fusion, which reads the array `out`."""
+    dims, kind = shape.dims, shape.element_type
+    how = draw(st.sampled_from(AFTER))
+    every = ",".join(map(str, range(shape.rank)))
+    own = text_of(shape, dims)
+    if how == "flat":
+        return f"ROOT end = {kind}[{prod(dims)}] reshape(out)"
+    if how == "padded" and shape.rank and kind not in PLAIN:
+        wide = text_of(shape, tuple([n + 3 for n in dims]))
+        edges = "x".join(["1_2"] * shape.rank)
+        return f"edge = {kind}[] constant(1) ROOT end = {wide} pad(out, edge), padding={edges}"
+    if how == "spread":
+        return f"ROOT end = {text_of(shape, (*dims, 2))} broadcast(out), dimensions={{{every}}}"
+    if how == "reversed" and shape.rank:
+        return f"ROOT end = {own} reverse(out), dimensions={{0}}"
+    if how == "doubled" and kind not in PLAIN:
+        return f"ROOT end = {own} add(out, out)"
+    if how == "joined" and shape.rank:
+        wide = text_of(shape, (dims[0] * 2, *dims[1:]))
+        back = f"back = {own} reverse(out), dimensions={{0}}"
+        return f"{back} ROOT end = {wide} concatenate(out, back), dimensions={{0}}"
+    return f"ROOT end = {own} copy(out)"
+
+
+def wrapped(draw: Draw, sample: Sample) -> tuple[Computation, list[Shape]] | None:
+    """The instruction between other ones; None for what cannot stand there."""
+    shape = sample.instruction.shape
+    shapes = sample.shapes
+    if not isinstance(shape, Shape) or not all(isinstance(s, Shape) for s in shapes):
+        return None
+    if any(shape.dynamic):
+        return None
+    lines: list[str] = []
+    wide: list[Shape] = []
+    for number, ((_, name), own) in enumerate(zip(operands(sample.text), shapes, strict=True)):
+        assert isinstance(own, Shape)
+        more, given = made(draw, number, name, own)
+        lines += more
+        wide.append(given)
+    lines += [f"out = {sample.text}", used(draw, shape)]
+    module = hlo.parse(f"{COMPUTATIONS}\nENTRY e {{ {' '.join(lines)} }}")
+    return module.entry, wide
+
+
+def check(computation: Computation, inputs: list[Array], tile: int) -> None:
+    """The nest of a computation is what the interpreter gives, in all forms."""
+    nest = indexing.loop_nest(computation)
+    if not isinstance(nest, LoopNest):
+        return
+    (wanted,) = flattened(evaluate(computation, *inputs)[computation.root])
+    program = nest.vectorized()
+    agree(program.run(*inputs), wanted, program.source)
+    agree(nest.run(*inputs), wanted, nest.source)
+    tiled = program.run(*inputs, tile=(tile,) * wanted.ndim)
+    agree(tiled, wanted, program.tile_source)
+
+
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if name not in NOT_SAID])
+def test_an_op_in_the_middle_of_a_fusion(name: str) -> None:
+    @fuzz(15)
+    @given(STRATEGIES[name], st.integers(0, 1 << 30), st.integers(1, 4), st.data())
+    def check_one(text: str, seed: int, tile: int, data: Any) -> None:
+        sample = parse_sample(text)
+        found = wrapped(data.draw, sample)
+        if found is None:
+            return
+        computation, shapes = found
+        arrays = [i.shape for i in computation if isinstance(i.shape, Shape)]
+        if sum(prod(shape.dims) for shape in arrays) > MOST:
+            return
+        random = np.random.default_rng(seed)
+        inputs = []
+        for operand, given_shape in enumerate(shapes):
+            own = sample.values(random, operand).ravel()
+            count = prod(given_shape.dims)
+            filler = own if own.size else np.zeros(1, own.dtype)
+            inputs.append(np.resize(filler, count).reshape(given_shape.dims))
+        check(computation, inputs, tile)
+
+    check_one()
