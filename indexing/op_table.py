@@ -1,7 +1,7 @@
 """The registry of ops as a table: what `hlo-indexing ops` prints.
 
 Grades and kinds of maps are not written down anywhere: they are those of the answers for the
-samples of the ops (`indexing.coverage`).
+samples of the ops (`indexing.op_coverage`).
 
 >>> from hlo.op import OPS
 >>> import indexing.ops
@@ -19,9 +19,9 @@ from typing import Any, Final
 from hlo.op import OPS, TARGETS, Op
 from hlo.signatures import describe
 from indexing.access import Direction
-from indexing.coverage import KINDS, Coverage, coverage
 from indexing.leafwise import LeafwiseOp
 from indexing.op import MappedOp, RoutingOp
+from indexing.op_coverage import KINDS, Coverage, coverage
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("output-to-input", "input-to-output")
 _HEAD = """\

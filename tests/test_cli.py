@@ -388,7 +388,9 @@ def test_simplify_says_when_isl_cannot_prove(run: Run) -> None:
 
 
 def test_simplify_explains_with_laws(run: Run) -> None:
-    text = "(d0, d1) -> ((d0 * 8 + d1) floordiv 4), domain: d0 in [0, 9], d1 in [0, 3], d0 in [0, 0]"
+    text = (
+        "(d0, d1) -> ((d0 * 8 + d1) floordiv 4), domain: d0 in [0, 9], d1 in [0, 3], d0 in [0, 0]"
+    )
     status, out, _ = run("simplify", "--explain", text)
     assert status == 0
     assert out.splitlines()[0] == "(d0, d1) -> (0), domain: d0 in [0, 0], d1 in [0, 3]"

@@ -14,6 +14,7 @@ from indexing import CertificateError, IndexingMap, RuntimeVariable, dims, parse
 from indexing.simplify import Rewrite
 from simplifier.constraints import Constraint
 from simplifier.linear import Variable
+from simplifier.trace import Applied
 from tests.oracles import boxes, constraint_lists, fuzz, relation, tree_expr, trees
 
 # fmt: off
@@ -257,13 +258,13 @@ def test_a_trace_tells_each_step_that_changed_something() -> None:
     before = parse_map(
         "(d0)[s0, s1] -> (s1), domain: d0 in [0, 4], s0 in [0, 3], s1 in [0, 9], s1 * 2 in [0, 9]"
     )
-    trace: list[Rewrite] = []
+    trace: list[Rewrite | Applied] = []
     simple = before.simplify(trace=trace)
     assert str(simple) == "(d0)[s0] -> (s0), domain: d0 in [0, 4], s0 in [0, 4]"
     assert [rewrite.law.split()[-1] for rewrite in trace] == ["domain", "depends", "numbered"]
     assert trace[0].before is before
     assert trace[-1].after == simple
     assert all(a.after == b.before for a, b in pairwise(trace))
-    quiet: list[Rewrite] = []
+    quiet: list[Rewrite | Applied] = []
     simple.simplify(trace=quiet)
     assert quiet == []

@@ -7,7 +7,7 @@ from math import prod
 import pytest
 
 from indexing import IndexingMap, parse_map
-from simplifier import Expr, Variable, constant, variable
+from simplifier import Expr, Variable, as_expr, constant, variable
 from simplifier.linear import Affine
 from simplifier.substitute import Substitution
 from tests.oracles import relation
@@ -71,8 +71,7 @@ def test_a_symbolic_map_is_the_map_of_each_size(
 ) -> None:
     symbolic = reshape(out, operand)
     known = Substitution({N: constant(size), M: constant(2)})
-    extents = [[known(e if isinstance(e, Expr) else constant(e)).constant for e in shape]
-               for shape in (out, operand)]  # fmt: skip
+    extents = [[known(as_expr(e)).constant for e in shape] for shape in (out, operand)]
     plain = reshape(*extents)
     assert relation(symbolic, runtime=[size]) == relation(plain)
     assert relation(symbolic.simplify(), runtime=[size]) == relation(plain)

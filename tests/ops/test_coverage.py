@@ -12,7 +12,7 @@ from hlo.op import OPS
 from hlo.opcodes import OPCODES
 from indexing import cli, parse_map
 from indexing.access import Direction
-from indexing.coverage import KINDS, coverage, kind_of
+from indexing.op_coverage import KINDS, coverage, kind_of
 from indexing.op_table import DIRECTIONS, op_lines
 
 

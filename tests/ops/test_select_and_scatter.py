@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import hlo
 from tests.ops.samples import parse_sample, related
+from tests.ops.strategies import windows
 from tests.ops.test_ops import check_inverse, check_reads
-from tests.ops.test_random_ops import windows
 from tests.oracles import fuzz
 
 _PARTS = re.compile(r"(f32\S+) reduce-window\((f32\S+) p, f32\[\] z\), (window=\{[^}]*\})")

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - a row of a table is one line
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import islpy
 import pytest
@@ -188,7 +189,10 @@ def test_changes_are_one_to_one(
     instead = [found.instead.get(v, v) for v in every]
     left = [Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]
 
-    def reached(variables, conditions, values):  # type: ignore[no-untyped-def]  # local and plain
+    def reached(
+        variables: Sequence[Variable], conditions: Iterable[Constraint], values: Iterable[Expr]
+    ) -> Counter[tuple[object, ...]]:
+        values, conditions = list(values), list(conditions)
         return Counter(
             (tuple(p[v] for v in box), *[e.value(p) for e in values])
             for p in points(variables)
