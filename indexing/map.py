@@ -343,9 +343,12 @@ class IndexingMap(Notations):
         if any(not v.lower <= x <= v.upper for v, x in zip(self.variables, values, strict=True)):
             return None
         point = dict(zip(self.variables, values, strict=True))
-        if any(not c.lower <= c.expr.value(point) <= c.upper for c in self.constraints):
+        try:
+            if any(not c.lower <= c.expr.value(point) <= c.upper for c in self.constraints):
+                return None
+            return tuple([result.value(point) for result in self.results])
+        except ZeroDivisionError:  # by an expression: the map says nothing there
             return None
-        return tuple([result.value(point) for result in self.results])
 
     def points(
         self, runtime: Sequence[int] = ()

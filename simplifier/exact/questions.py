@@ -12,6 +12,7 @@ from simplifier.constraints import Constraint
 from simplifier.exact.context import BUDGET, Undecided, ask, number
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_map, as_set
+from simplifier.exact.points import first_difference, may_be_enumerated, pairs
 from simplifier.exact.written import Written
 from simplifier.interval import Interval
 from simplifier.linear import Expr, Variable
@@ -31,6 +32,8 @@ def is_empty(
 ) -> bool | Undecided:
     """No point of the box of `variables` satisfies all `constraints`."""
     domain = Relation(tuple(variables), (), (), tuple(constraints))
+    if may_be_enumerated(domain):
+        return next(pairs(domain), None) is None
     return ask(lambda ctx: bool(as_set(ctx, domain).is_empty()), budget)
 
 
@@ -49,6 +52,9 @@ def bounds(
             return None
         return number(values.dim_min_val(0)), number(values.dim_max_val(0))
 
+    if may_be_enumerated(valued):
+        reached = {value for _, (value,) in pairs(valued)}
+        return (min(reached), max(reached)) if reached else None
     return ask(question, budget)
 
 
@@ -74,6 +80,9 @@ def difference(
         ]
         return Witness(tuple(at[:count]), tuple(at[count:]), in_first)
 
+    if isinstance(first, Relation) and may_be_enumerated(first, second):
+        alone = first_difference(first, second)
+        return None if alone is None else Witness(*alone[0], in_first=alone[1])
     return ask(question, budget)
 
 
@@ -84,6 +93,8 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Undecided:
     >>> count(Relation((d0,), (), (d0 // 4, d0 // 2), ()))
     500000
     """
+    if may_be_enumerated(relation):
+        return len({results for _, results in pairs(relation)})
     return ask(lambda ctx: number(as_map(ctx, relation).range().count_val()), budget)
 
 

@@ -188,9 +188,27 @@ def test_isl_sees_minima_and_says_that_it_does_not_see_products() -> None:
     variables = tuple(v for leaf in (i, n) for v in leaf.variables())
     assert exact.bounds(variables, [], minimum(i, n * 2)) == (0, 9)
     assert exact.bounds(variables, [Constraint(i, 3, 9)], maximum(i, n) - i) == (0, 2)
-    found = exact.bounds(variables, [], i * n)
+    far = variable("far", 0, 10**6)
+    found = exact.bounds((*variables, Variable("far", 0, 10**6)), [], far * n)
     assert isinstance(found, exact.Undecided)
-    assert "i * n, which is not affine" in str(found)
+    assert "far * n, which is not affine" in str(found)
+
+
+def test_few_points_are_looked_at_one_by_one() -> None:
+    variables = tuple(v for leaf in (i, n) for v in leaf.variables())
+    inside = [Constraint(i * n, 7, 12)]
+    at = [(p, (i * n).value(p)) for p in boxed(i, n) if 7 <= (i * n).value(p) <= 12]
+    values = [(i // n).value(p) for p, _ in at]
+    assert exact.bounds(variables, inside, i // n) == (min(values), max(values))
+    assert exact.count(exact.Relation(variables, (), (i // n,), tuple(inside))) == len(set(values))
+    assert exact.is_empty(variables, [Constraint(i * n, 43, 44)]) is True
+    assert exact.is_empty(variables, [Constraint(i * n, 43, 45)]) is False
+    half = exact.Relation(variables, (), (i // n,), ())
+    assert exact.difference(half, exact.Relation(variables, (), ((i + n) // n - 1,), ())) is None
+    found = exact.difference(half, exact.Relation(variables, (), ((i + n - 1) // n,), ()))
+    assert isinstance(found, exact.Witness)
+    point = dict(zip(variables, found.point, strict=True))
+    assert (found.results == ((i // n).value(point),)) is found.in_first
 
 
 def test_a_product_of_many_stays_small() -> None:
