@@ -53,7 +53,7 @@ def split_finest(expr: Expr) -> Split:
 
     What that leaves on the floors does not matter: there may be less to bound all the same.
     """
-    floors = sorted(_floors(expr), key=lambda floor: (floor.divisor, floor.key))
+    floors = _by_divisor(_floors(expr), 1)
 
     def mod_of(floor: Floor, left: dict[Atom, int]) -> tuple[Mod, int] | None:
         for dividend, modulus in reversed([*_same_numerator(floor, left, floors)]):
@@ -67,11 +67,9 @@ def split_finest(expr: Expr) -> Split:
 
 
 def _split(expr: Expr, divisor: int) -> Split:
-    floors = _floors(expr)
-    if len(floors) > 1:
-        floors.sort(key=_coarsest_first)
-        if divisor:  # those that leave the division anyway shall not take from the others
-            floors.sort(key=lambda floor: expr.parts[floor] % divisor == 0)
+    floors = _by_divisor(_floors(expr), -1)
+    if divisor and len(floors) > 1:  # those that leave anyway shall not take from the others
+        floors.sort(key=lambda floor: expr.parts[floor] % divisor == 0)
     return _collected(expr, floors, lambda floor, left: _mod_of(floor, left, floors, divisor))
 
 
@@ -111,8 +109,17 @@ def _collected(
     return Split(tuple(mods), Expr(left, constant))
 
 
-def _coarsest_first(floor: Floor) -> tuple[int, object]:
-    return -floor.divisor, floor.key
+def _by_divisor(floors: list[Floor], sign: int) -> list[Floor]:
+    """In order of their divisors, ascending or descending; by what they are where these are equal.
+
+    Keys of floors are only made where they decide: that takes longer than all the rest.
+    """
+    if len(floors) > 1:
+        if len({floor.divisor for floor in floors}) == len(floors):
+            floors.sort(key=lambda floor: sign * floor.divisor)
+        else:
+            floors.sort(key=lambda floor: (sign * floor.divisor, floor.key))
+    return floors
 
 
 def _mod_of(
