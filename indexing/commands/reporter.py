@@ -41,6 +41,11 @@ class Reporter:
         """Print one line of the result."""
         sys.stdout.write(line + "\n")
 
+    def note(self, message: str) -> None:
+        """Say something about the run, where results do not go."""
+        sys.stdout.flush()
+        sys.stderr.write(message + "\n")
+
     def error(self, message: str) -> None:
         """Report something wrong in the input, once; the run goes on and ends with status 1."""
         self.failed = True
@@ -75,6 +80,15 @@ class Reporter:
                 "  = note: this is a mistake in hlo-indexing, not in the input\n"
                 "  = help: --debug shows where it happened"
             )
+
+    def is_sound(self, module: Module) -> bool:
+        """Nothing is wrong with what the module says; what is wrong is reported."""
+        from hlo import verify
+
+        errors = verify(module)
+        for error in errors:
+            self.error(str(error))
+        return not errors
 
     def modules(self, files: Sequence[str]) -> Iterator[Module]:
         """Each module of each file; a file that cannot be read is reported and left out."""

@@ -58,6 +58,8 @@ def command(
     """
     import_module("indexing.ops")  # registers what is known of each opcode
     for module in reporter.modules(files):
+        if not reporter.is_sound(module):
+            continue
         counts: Counter[str] = Counter()
         rows: list[tuple[str, ...]] = []
         for instruction in _chosen(reporter, module, names):

@@ -59,9 +59,10 @@ def read(path: str | None, computation: Computation, devices: int, seed: int) ->
 
 def _loaded(path: str, computation: Computation) -> dict[str, Array]:
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise ValueError("it holds one array, not several by name")
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise ValueError("it holds one array, not several by name")
+        with file:
             return {name: file[name] for name in file.files}
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror or error}"

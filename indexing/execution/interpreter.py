@@ -197,12 +197,21 @@ def computed(machine: Machine, step: Step, values: Sequence[Value]) -> Value:
     return value
 
 
-def result(machine: Machine, computation: Computation, arguments: Sequence[Value]) -> Value:
-    """The value of the root; other values are forgotten as soon as nobody needs them."""
+def result(
+    machine: Machine,
+    computation: Computation,
+    arguments: Sequence[Value],
+    steps: Sequence[Step] | None = None,
+) -> Value:
+    """The value of the root; other values are forgotten as soon as nobody needs them.
+
+    Args:
+        steps: those of `plan`, possibly with other handlers.
+    """
     values: list[Value] = [None] * len(computation.instructions)
     for parameter, argument in zip(computation.parameters, arguments, strict=True):
         values[parameter.index] = argument
-    for step in plan(computation):
+    for step in plan(computation) if steps is None else steps:
         values[step.instruction.index] = computed(machine, step, values)
         for index in step.over:
             values[index] = None

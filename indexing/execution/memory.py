@@ -75,12 +75,21 @@ def check_room(computation: Computation, memory: int | None, devices: int = 1) -
     Raises:
         ExecutionError: the estimate is more than `memory`, or than what is available.
     """
-    needed = estimated_bytes(computation) * devices
+    arrays = [i for i in computation.instructions if _own(i) or i.opcode == "parameter"]
+    largest = max(arrays, key=lambda i: bytes_of(i.shape), default=computation.root)
+    check_bytes(estimated_bytes(computation) * devices, memory, largest)
+
+
+def check_bytes(needed: int, memory: int | None, largest: Instruction) -> None:
+    """Refuse what needs so many bytes, most of them for `largest`, where there is less room.
+
+    Raises:
+        ExecutionError: `needed` is more than `memory`, or than what is available.
+    """
     room = available_bytes() if memory is None else memory
     if needed > room:
-        largest = max(computation.instructions, key=_own)
         message = f"about {_size(needed)} of memory are needed, but {_size(room)} are available"
-        label = f"`{largest.name}` alone takes {_size(_own(largest))}"
+        label = f"`{largest.name}` alone takes {_size(bytes_of(largest.shape))}"
         raise ExecutionError(message, largest.span, "memory", label)
 
 

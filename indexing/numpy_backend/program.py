@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import product
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -164,6 +165,23 @@ class Vectorized:
             with np.errstate(all="ignore"):
                 block = self._tile[1](*given, *self._constants(), *self._boxes(box))
             yield tuple([slice(*ends) for ends in box]), np.asarray(block)
+
+    def held_bytes(self, sizes: Sequence[int]) -> int:
+        """About how many bytes are held to compute one box of these sizes, inputs not counted.
+
+        Each stage holds its box, and twice that of the values that it folds.
+        """
+        dims = self.nest.output.dims
+        box = tuple([(0, min(size, n)) for size, n in zip(sizes, dims, strict=True)])
+        held = 0
+        for stage, own in zip(self.nest.stages, self._boxes(box), strict=True):
+            elements = prod(high - low for low, high in own)
+            for buffer in stage.buffers:
+                held += elements * buffer.dtype.itemsize
+            if isinstance(stage.body, Fold) and not is_product(stage.body):
+                turns = prod(v.upper - v.lower + 1 for v in stage.body.ranges)
+                held += 2 * elements * turns * stage.buffers[0].dtype.itemsize
+        return held
 
     def _constants(self) -> list[Array]:
         return [c.value for c in self.nest.constants if c.value is not None]

@@ -36,6 +36,9 @@ HUGE = """HloModule huge
 ENTRY e { p = f32[] parameter(0) b = f32[4000000,4000000] broadcast(p), dimensions={}
   ROOT n = f32[4000000,4000000] negate(b) }
 """
+UNSOUND = """HloModule unsound
+ENTRY e { p = s32[5] parameter(0) ROOT n = s32[6] negate(p) }
+"""
 GOOD = [np.ones((2, 3), np.float32), s32(1), np.zeros(2, ml_dtypes.bfloat16)]
 
 
@@ -154,9 +157,11 @@ FAULTS = [
     # a program, further arguments, and what is said about it
     (LOOP, ["--max-trips", "50"], "error[execution]: the loop does not end within 50 trips"),
     (ELIDED, [], "the values of the constant `c` are not in the text"),
+    (UNSOUND, [], "error[shape]: `n` is declared s32[6], but its negate is s32[5]"),
     (HUGE, [], "error[memory]: about 58.2 TiB of memory are needed"),
     (PAIR, ["--inputs", "missing.npz"], "missing.npz cannot be read: No such file or directory"),
     (PAIR, ["--inputs", "none.npz"], "none.npz is no .npz file of arrays"),
+    (PAIR, ["--inputs", "one.npy"], "one.npy is no .npz file of arrays"),
     (PAIR, ["--inputs", "few.npz"], "few.npz has no in1, the input for p.1, which is s32[]"),
     (PAIR, ["--inputs", "more.npz"], "more.npz has extra, which is no input of this program"),
     (PAIR, ["--inputs", "wrong.npz"], "the input for p.1 is float64[], but the parameter is s32[]"),
@@ -176,6 +181,7 @@ def test_what_is_wrong_is_reported_and_nothing_is_written(
     save(tmp_path / "m.hlo", text)
     save(tmp_path / "none.npz", "nothing")
     full = {"in0": GOOD[0], "in1": GOOD[1], "in2": f32([0, 0])}
+    np.save("one.npy", GOOD[0])
     np.savez("few.npz", in0=GOOD[0])
     np.savez("more.npz", **full, extra=1)
     np.savez("wrong.npz", **{**full, "in1": 1.0})

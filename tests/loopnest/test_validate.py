@@ -16,7 +16,7 @@ from indexing.execution import random_inputs, xla
 from indexing.execution import run as execute
 from indexing.loopnest.differences import first_difference
 from indexing.loopnest.validation import validated
-from indexing.loopnest.whole_modules import hangs_on_roundings
+from indexing.loopnest.whole_modules import MOST_MOVES, against_xla, distance, movements
 from indexing.ops.reduce import Reduce
 from indexing.ops.transpose import Transpose
 from tests.ops.samples import Array
@@ -110,6 +110,23 @@ def test_a_name_that_nothing_has_is_an_error(run: Run) -> None:
     assert complaints == "error[name]: m.hlo: no instruction is called `nobody`\n"
 
 
+def test_an_unsound_module_is_reported_and_not_validated(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "u.hlo").write_text("ENTRY e { p = s32[5] parameter(0) ROOT n = s32[6] negate(p) }")
+    status, lines, complaints = run("u.hlo", "m.hlo", "--no-xla", "-i", "y")
+    assert status == 1
+    assert lines[-1] == "m.hlo: 1 ok, 0 skipped, 0 wrong"
+    assert "u.hlo" not in "".join(lines)
+    assert "error[shape]: `n` is declared s32[6], but its negate is s32[5]" in complaints
+
+
+def test_sizes_that_change_with_a_poke_are_no_mistake(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "d.hlo").write_text("""ENTRY e { p = s32[6] parameter(0) n = s32[] parameter(1)
+      ROOT d = s32[<=6] dynamic-reshape(p, n) }""")
+    status, lines, complaints = run("d.hlo", "--no-xla")
+    assert (status, complaints) == (0, "")
+    assert lines[-1] == "d.hlo: 1 ok, 0 skipped, 0 wrong"
+
+
 @pytest.mark.usefixtures("_forget_maps")
 def test_a_wrong_map_is_found_with_the_place_and_what_each_side_reads(
     run: Run, monkeypatch: pytest.MonkeyPatch
@@ -126,6 +143,32 @@ def test_a_wrong_map_is_found_with_the_place_and_what_each_side_reads(
     assert any(line.startswith("wrong: m.hlo: fused: y: transpose: loops: ") for line in lines)
     assert any(line.startswith("wrong: m.hlo: fused: y: transpose: poke: ") for line in lines)
     assert lines[-1] == "m.hlo: 0 ok, 0 skipped, 1 wrong"
+
+
+@pytest.mark.usefixtures("_forget_maps")
+def test_the_smallest_index_that_fails_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(self: Transpose, out: Shape, operand: Shape) -> IndexingMap:
+        """Right but for element [1, 3] and those after it, which read the row before."""
+        return IndexingMap.over(out, lambda i: [i[1] - (i[0] * 4 + i[1]) // 7, i[0]])
+
+    monkeypatch.setattr(Transpose, "output_to_input", wrong)
+    status, lines, _ = run("m.hlo", "--no-xla", "-i", "y")
+    assert status == 1
+    for check in ("numpy", "loops"):
+        place = f"wrong: m.hlo: fused: y: transpose: {check}: "
+        assert any(line.startswith(f"{place}[1, 3]: the maps give ") for line in lines)
+        assert f"{place}  the maps read x at [2, 1]" in lines
+        assert f"{place}  the kernel reads x at [3, 1]" in lines
+
+
+def test_what_is_too_much_to_list_is_not_called_right(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("indexing.loopnest.validation.MOST_LISTED", 3)
+    status, lines, _ = run("m.hlo", "--no-xla", "-i", "r")
+    assert status == 0
+    # of the four elements that a sum reads; its start is one element, and listed
+    assert "poke skipped: what the maps read of s is not listed here, for " in lines[0]
 
 
 @pytest.mark.usefixtures("_forget_maps")
@@ -166,16 +209,83 @@ def test_xla_is_asked_where_it_is_installed(run: Run) -> None:
         assert "xla skipped: jax is not installed" in lines[-2]
 
 
-@pytest.mark.parametrize(("factor", "hangs"), [("1e9", True), ("1", False)])
-def test_results_that_hang_on_roundings_are_recognised(factor: str, hangs: bool) -> None:
-    text = (
-        f"ENTRY e {{ p = f32[9] parameter(0) c = f32[] constant({factor})"
-        " f = f32[9] broadcast(c), dimensions={} m = f32[9] multiply(p, f)"
-        " ROOT s = f32[9] sine(m) }"
-    )
-    module = hlo.parse(text)
+CHAOS = """ENTRY e { p = f32[9] parameter(0) c = f32[] constant(1e9)
+  f = f32[9] broadcast(c), dimensions={} m = f32[9] multiply(p, f) s = f32[9] sine(m)
+  n = f32[9] negate(p) ROOT t = (f32[9], f32[9]) tuple(s, n) }"""
+
+
+def test_results_that_hang_on_roundings_are_told_from_those_that_do_not() -> None:
+    module = hlo.parse(CHAOS)
     inputs = random_inputs(module.entry, 0)
-    assert hangs_on_roundings(module, inputs, execute(module, inputs), 0) is hangs
+    chaotic, steady = movements(module, inputs, execute(module, inputs), 0)
+    assert chaotic > 0.1
+    assert 0 < steady < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("output", "index", "verdict"),
+    [(0, 4, "skipped"), (1, 4, "wrong")],  # nobody knows the sine; the negation is known
+)
+def test_chaos_in_one_result_hides_no_mistake_in_another(
+    output: int, index: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def other(module: hlo.Module, inputs: list[Array]) -> list[Array]:
+        results = list(execute(module, inputs))
+        results[output][index] += np.float32(0.5)
+        return results
+
+    monkeypatch.setattr(xla, "is_available", lambda: True)
+    monkeypatch.setattr(xla, "run", other)
+    report = against_xla(hlo.parse(CHAOS), 0, 100)
+    found = {(f.verdict, f.details) for f in report.findings if f.verdict != "ok"}
+    assert {said for said, _ in found} == {verdict}
+    text = str(found)
+    assert f"output {output} changes as much" in text or f"output {output} at [{index}]" in text
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "verdict"),
+    [
+        (np.nan, np.nan, "ok"),
+        (np.nan, 1.0, "wrong"),
+        (1.0, np.nan, "wrong"),
+        (np.inf, np.inf, "ok"),
+        (np.inf, -np.inf, "wrong"),
+        (3e38, np.inf, "wrong"),
+    ],
+)
+def test_what_is_not_a_number_has_to_be_so_on_both_sides(
+    here: float, there: float, verdict: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"""ENTRY e {{ p = f32[3] parameter(0) c = f32[3] constant({{0, {here}, 0}})
+      ROOT r = f32[3] add(p, c) }}"""
+
+    def other(module: hlo.Module, inputs: list[Array]) -> list[Array]:
+        return [inputs[0] + f32([0, there, 0])]
+
+    monkeypatch.setattr(xla, "is_available", lambda: True)
+    monkeypatch.setattr(xla, "run", other)
+    assert against_xla(hlo.parse(text), 0, 100).verdict == verdict
+
+
+def test_programs_for_a_mesh_are_not_given_to_xla(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would end the process."""
+
+    def never(module: hlo.Module, inputs: list[Array]) -> list[Array]:
+        raise AssertionError("XLA is asked")
+
+    text = """ENTRY e { p = f32[3] parameter(0)
+      ROOT r = f32[3] custom-call(p), custom_call_target="xla.sdy.FuncResultSharding" }"""
+    monkeypatch.setattr(xla, "is_available", lambda: True)
+    monkeypatch.setattr(xla, "run", never)
+    (finding,) = against_xla(hlo.parse(text), 0, 100).findings
+    assert finding.verdict == "skipped"
+    assert finding.details == ("`r` is for the devices of a mesh: xla.sdy.FuncResultSharding",)
+
+
+def test_distance_counts_in_the_largest_element() -> None:
+    assert distance(f32([8, 1]), f32([8, 3])) == 0.25
+    assert MOST_MOVES * distance(f32([0]), f32([0])) == 0
 
 
 def f32(values: object) -> Array:
@@ -193,6 +303,7 @@ def integers(values: object, kind: type = np.int8) -> Array:
         (f32([[1, 2], [3, 4]]), f32([[1, 2], [5, 6]]), (1, 0)),
         (f32([1, 1 + 1e-6]), f32([1, 1]), None),  # a few roundings
         (f32([1, 1 + 1e-3]), f32([1, 1]), (1,)),
+        (f32([1e5, 1, 3]), f32([1e5, 1, 2]), (2,)),  # small beside large ones
         (f32([np.nan, np.inf]), f32([np.nan, np.inf]), None),
         (f32([np.nan, -np.inf]), f32([np.nan, np.inf]), (1,)),
         (f32([0, np.nan]), f32([0, 1]), (1,)),

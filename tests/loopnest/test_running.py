@@ -1,0 +1,178 @@
+"""``hlo-indexing run --tile`` and ``--loops``: entries as loop nests, and what is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hlo
+from indexing import cli
+from indexing.execution import random_inputs
+from indexing.execution import run as execute
+from indexing.execution.machine import Options
+from indexing.loopnest import running
+from indexing.loopnest.running import nests_of
+
+ADD = "add { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }\n"
+LESS = "less { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }\n"  # noqa: E501
+WHOLE = f"""{ADD}
+ENTRY e {{
+  p = (s32[7,5], s32[5]) parameter(0)
+  x = s32[7,5] get-tuple-element(p), index=0
+  y = s32[5] get-tuple-element(p), index=1
+  r = s32[5,7] transpose(x), dimensions={{1,0}}
+  b = s32[5,7] broadcast(y), dimensions={{0}}
+  q = s32[5,7] multiply(r, b)
+  zero = s32[] constant(0)
+  sum = s32[5] reduce(q, zero), dimensions={{1}}, to_apply=add
+  ROOT t = (s32[5,7], s32[5]) tuple(q, sum)
+}}"""
+SORTED = f"""{LESS}
+twice {{ x = s32[7,5] parameter(0)  ROOT y = s32[7,5] add(x, x) }}
+ENTRY e {{
+  p = s32[5,7] parameter(0)
+  s = s32[5,7] sort(p), dimensions={{1}}, to_apply=less
+  t = s32[7,5] transpose(s), dimensions={{1,0}}
+  ROOT f = s32[7,5] fusion(t), kind=kLoop, calls=twice
+}}"""
+ELIDED = """ENTRY e { p = s32[3] parameter(0) c = s32[3] constant({...})
+  ROOT s = s32[3] add(p, c) }"""
+SIZED = """add { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }
+ENTRY e { p = s32[6] parameter(0) n = s32[] constant(2) z = s32[] constant(0)
+  s = s32[<=6] set-dimension-size(p, n), dimensions={0}
+  ROOT r = s32[] reduce(s, z), dimensions={0}, to_apply=add }"""
+MESH = """ENTRY e { p = f32[8] parameter(0)
+  c = f32[8] custom-call(p), custom_call_target="xla.sdy.GlobalToLocalShape"
+  ROOT r = f32[8] negate(c) }"""
+
+
+WAYS = [
+    # a program, a tile (None: loops), whether the whole is a nest, and what is said
+    (WHOLE, (2, 3), True, []),
+    (WHOLE, (2,), True, []),
+    (WHOLE, (100, 1), True, []),
+    (WHOLE, None, True, []),
+    (SORTED, (2, 3), False, ["no loop nest for sort `s`", "runs `s`: no loop nest for sort `s`"]),
+    (SORTED, None, False, ["no loop nest for sort `s`", "runs `s`: no loop nest for sort `s`"]),
+    (ELIDED, (2,), False, ["constant `c`"]),
+    (SIZED, None, False, ["sizes are said", "runs `s`: sizes are said", "runs `r`: sizes are"]),
+]
+
+
+@pytest.mark.parametrize(("text", "tile", "is_whole", "remarks"), WAYS)
+def test_nests_give_what_the_kernels_give(
+    text: str, tile: tuple[int, ...] | None, is_whole: bool, remarks: list[str]
+) -> None:
+    module = hlo.parse(text)
+    nests = nests_of(module, tile)
+    assert (nests.whole is not None) == is_whole
+    assert len(nests.remarks) == len(remarks)
+    assert all(said in remark for said, remark in zip(remarks, nests.remarks, strict=True))
+    inputs = random_inputs(module.entry, 3)
+    found = nests.run(inputs, Options(elided="random"))
+    wanted = execute(module, inputs, elided="random")
+    assert [a.dtype for a in found] == [a.dtype for a in wanted]
+    assert [a.tolist() for a in found] == [a.tolist() for a in wanted]
+    assert not any(np.shares_memory(a, b) for a in found for b in inputs)
+
+
+def test_nests_and_not_kernels_are_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With kernels that give nonsense, only the sort goes wrong, which is no nest."""
+    whole, sorted_ = hlo.parse(WHOLE), hlo.parse(SORTED)
+    inputs = random_inputs(whole.entry, 0)
+    wanted = [array.tolist() for array in execute(whole, inputs)]
+    for root in (whole.entry["r"], whole.entry["q"]):
+        monkeypatch.setattr(type(root.op), "kernel", lambda self, *operands: 1 / 0)
+    assert [array.tolist() for array in nests_of(whole, (2, 2)).run(inputs)] == wanted
+    (values,) = random_inputs(sorted_.entry, 0)
+    (found,) = nests_of(sorted_, (2, 2)).run([values])
+    assert found.tolist() == (2 * np.sort(values, 1).T).tolist()
+
+
+def test_many_results_run_one_instruction_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "MOST_RESULTS", 1)
+    module = hlo.parse(WHOLE)
+    nests = nests_of(module, (2, 3))
+    assert nests.remarks == ("the entry as a whole is no loop nest: it has 2 results, more than 1",)
+    inputs = random_inputs(module.entry, 3)
+    found = [array.tolist() for array in nests.run(inputs)]
+    assert found == [array.tolist() for array in execute(module, inputs)]
+
+
+def test_tiles_need_memory_for_a_box_of_what_is_folded() -> None:
+    """256 rows of 4096 numbers are summed: a tile of 8 results folds 8 rows at a time."""
+    text = """add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+    ENTRY e { p = f32[4096] parameter(0)  z = f32[] constant(0)
+      b = f32[256,4096] broadcast(p), dimensions={1}  x = f32[256,4096] exponential(b)
+      ROOT r = f32[256] reduce(x, z), dimensions={1}, to_apply=add }"""
+    module = hlo.parse(text)
+    nests_of(module, (8,)).check_room(2**20)
+    with pytest.raises(hlo.HloError, match=r"MiB of memory are needed, but 1.0 MiB"):
+        nests_of(module, (256,)).check_room(2**20)
+    with pytest.raises(hlo.HloError, match="memory are needed"):
+        nests_of(module).check_room(2**20)
+
+
+FAULTS = [
+    # a program, arguments, the status, and what is said
+    (WHOLE, ["--tile", "2,3,4"], 1, "the tile 2,3,4 is of rank 3, but results are of rank 1 or 2"),
+    (WHOLE, ["--tile", "2,0"], 2, "'2,0' is no list of positive sizes, such as 32,64"),
+    (WHOLE, ["--tile", "two"], 2, "'two' is no list of positive sizes"),
+    (WHOLE, ["--tile", ""], 2, "'' is no list of positive sizes"),
+    (WHOLE, ["--tile", "2,2", "--loops"], 2, "--tile runs NumPy programs and --loops runs loops"),
+    (WHOLE, ["--loops", "--replicas", "2"], 2, "are for one device: leave out --replicas"),
+    (WHOLE, ["--loops", "--inputs", "none.npz"], 1, "none.npz cannot be read: No such file"),
+    (ELIDED, ["--loops"], 1, "the values of the constant `c` are not in the text"),
+    (SORTED.replace("ROOT f = s32[7,5]", "ROOT f = s32[7]"), ["--tile", "3"], 1, "error[shape]: "),
+    (MESH, ["--loops"], 1, "this program runs on those of a mesh"),
+]
+
+
+@pytest.mark.parametrize(("text", "arguments", "status", "message"), FAULTS)
+def test_what_is_wrong_is_reported_and_nothing_is_written(
+    text: str,
+    arguments: list[str],
+    status: int,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.hlo").write_text(text)
+    assert cli.run(["run", "m.hlo", "--output", "out.npz", *arguments]) == status
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+    assert [path.name for path in tmp_path.iterdir()] == ["m.hlo"]
+
+
+def test_loops_that_would_not_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "MOST_TURNS", 69)
+    with pytest.raises(hlo.HloError, match=r"take \d+ turns, more than 69") as caught:
+        nests_of(hlo.parse(WHOLE))  # 35 products, and at least 35 more for the sums
+    assert caught.value.help == "run it as NumPy programs, with --tile"
+    nests_of(hlo.parse(WHOLE), (2, 3))
+
+
+def test_the_command_says_what_the_interpreter_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.hlo").write_text(SORTED)
+    np.savez("in.npz", in0=np.arange(35, dtype=np.int32)[::-1].reshape(5, 7))
+    for arguments in (["--tile", "3,2"], ["--loops"]):
+        line = ["run", "m.hlo", "--inputs", "in.npz", "--output", "out.npz"]
+        assert cli.run([*line, *arguments]) == 0
+        captured = capsys.readouterr()
+        assert captured.out == "m.hlo: 1 array in out.npz\n"
+        reason = "what it reads depends on the values that it finds"
+        assert captured.err.splitlines() == [
+            "note: m.hlo: the entry as a whole is no loop nest: "
+            f"no loop nest for sort `s`: {reason}",
+            f"note: m.hlo: the interpreter runs `s`: no loop nest for sort `s`: {reason}",
+        ]
+        rows = np.arange(35, dtype=np.int32).reshape(5, 7)[::-1]
+        assert np.load("out.npz")["out0"].tolist() == (2 * rows.T).tolist()
