@@ -16,6 +16,8 @@ from simplifier.linear import Floor
 
 # Every pair is compared; so many maps are left as they are.
 MOST_COMPARED = 32
+# Operations of ISL for one pair: some milliseconds.  Beyond, both stay.
+BUDGET = 20_000
 
 
 def distinct(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
@@ -53,7 +55,7 @@ def _same(a: IndexingMap, b: IndexingMap) -> bool:
     if len(a.runtime) != len(b.runtime) or _hull(a) != _hull(b):
         return False
     try:
-        return difference(a, b) is None
+        return difference(a, b, budget=BUDGET) is None
     except UndecidedError:
         return False
 

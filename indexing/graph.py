@@ -229,8 +229,8 @@ def backward(start: Node, options: Options) -> dict[Node, Maps]:
                     found[to] = Maps()
                     waiting.setdefault(to[0], []).append(to[1])
                 unknown = step.unknown or here.unknown
-                found[to].add_composed(here.maps, step.maps, unknown, options)
-                found[to].widen(source, leaf_shape(to))
+                found[to].add_composed(here.maps, step.maps, unknown, options, leaf_shape(to))
+                found[to].widen(source, leaf_shape(to), options)
     return found
 
 
@@ -253,8 +253,9 @@ def forward(end: Node, options: Options) -> dict[Node, Maps]:
             start = operands[step.operand], step.operand_path
             waiting.add(start[0])
             here = found.setdefault(start, Maps())
-            here.add_composed(step.maps, later.maps, step.unknown or later.unknown, options)
-            here.widen(leaf_shape(start), target)
+            unknown = step.unknown or later.unknown
+            here.add_composed(step.maps, later.maps, unknown, options, target)
+            here.widen(leaf_shape(start), target, options)
     return found
 
 
@@ -310,8 +311,8 @@ def _one_step(
         for parameter, later in known[operand][step.operand_path].items():
             maps = reached.setdefault(parameter, Maps())
             unknown = step.unknown or later.unknown
-            maps.add_composed(step.maps, later.maps, unknown, options)
-            maps.widen(source, leaf_shape(parameter))
+            maps.add_composed(step.maps, later.maps, unknown, options, leaf_shape(parameter))
+            maps.widen(source, leaf_shape(parameter), options)
     return reached
 
 

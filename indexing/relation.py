@@ -45,8 +45,12 @@ def is_empty(asked: IndexingMap) -> bool:
     return found
 
 
-def difference(first: IndexingMap, second: IndexingMap) -> Difference | None:
+def difference(
+    first: IndexingMap, second: IndexingMap, *, budget: int = exact.BUDGET
+) -> Difference | None:
     """A point that only one of two maps relates, or `None` if they are the same relation.
+
+    ISL has `budget` operations for each way to pair the runtime variables of the maps.
 
     Raises:
         ValueError: the maps have different numbers of dimensions or results, so that they relate
@@ -65,13 +69,15 @@ def difference(first: IndexingMap, second: IndexingMap) -> Difference | None:
         )
     found: Difference | None = None
     for pairs in _pairings(first, second):
-        found = _difference(first, second, pairs)
+        found = _difference(first, second, pairs, budget)
         if found is None:
             break
     return found
 
 
-def _difference(first: IndexingMap, second: IndexingMap, pairs: Pairs) -> Difference | None:
+def _difference(
+    first: IndexingMap, second: IndexingMap, pairs: Pairs, budget: int
+) -> Difference | None:
     """A difference, if runtime variables in pairs are the same value.
 
     The element that each of them is counts as a further result: they are the same value only if it
@@ -79,7 +85,7 @@ def _difference(first: IndexingMap, second: IndexingMap, pairs: Pairs) -> Differ
     """
     left = _relation(first, pairs)
     right = _relation(second, [(b, a) for a, b in pairs])
-    found = exact.difference(left, right)
+    found = exact.difference(left, right, budget)
     if isinstance(found, exact.Undecided):
         raise UndecidedError(f"is {first} equal to {second}? {found}")
     if found is None:

@@ -48,6 +48,7 @@ class Query:
     exact: bool = False
     simplify: bool = True
     verify: bool = False
+    explain: bool = False
 
     @property
     def options(self) -> dict[str, bool]:
@@ -77,6 +78,7 @@ class Row:
     path: Path | None = None  # the leaf of a tuple-shaped operand
     map: IndexingMap | None = None
     unknown: str | None = None
+    steps: tuple[str, ...] = ()  # that led to the map, where they are asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +221,17 @@ def _rows(number: int, operand: Instruction, found: Answer, place: int) -> list[
     if not maps and unknown is None:
         return []
     from hlo.shape import TupleShape
+    from indexing.explanation import steps_of
 
     name, whole = operand.name, operand.shape
     if not isinstance(whole, TupleShape):
-        rows = [Row(number, name, whole, None, each) for each in maps]
+        rows = [Row(number, name, whole, None, each, steps=steps_of(each)) for each in maps]
     else:
         pairs = zip(maps, found.paths[place], strict=True)
-        rows = [Row(number, name, leaf_of(whole, path), path, each) for each, path in pairs]
+        rows = [
+            Row(number, name, leaf_of(whole, path), path, each, steps=steps_of(each))
+            for each, path in pairs
+        ]
     if unknown is not None:
         rows.append(Row(number, name, whole, unknown=unknown.reason))
     return rows
@@ -296,6 +302,8 @@ def text_lines(block: Block, notation: str = "text", paint: Paint = plain) -> It
             yield place + grade + NOTATIONS[notation](row.map)
             for variable in row.map.runtime:
                 yield f"    {runtime_text(variable, paint)}"
+        for step in row.steps:
+            yield f"      {step}"
 
 
 def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
@@ -330,6 +338,7 @@ def json_lines(block: Block) -> Iterator[str]:
             said = f'"grade": "exact", {_NOTHING}'
         else:
             said = _json_map(row.map)
+            said += f', "steps": {json.dumps(row.steps)}' if row.steps else ""
         yield f'{head}, "operand": {row.operand}, {said}{path}}}'
 
 

@@ -6,6 +6,7 @@ everything (`simplifier.domain`); ISL is asked what they cannot tell (`simplifie
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -43,7 +44,17 @@ def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
         raise CertificateError(f"{simple}\nis not proved equal to\n{original}\n{error}") from None
     if found is not None:
         raise CertificateError(f"{simple}\nis not equal to\n{original}\n{found}")
+    _proofs["needless" if simple == original else "proved"] += 1
     return simple
+
+
+_proofs: Final = Counter[str]()
+
+
+def proofs() -> Counter[str]:
+    """How many simplified maps were ``proved`` equal in this process, and for how many that was
+    ``needless``, because they were simple already."""
+    return _proofs.copy()
 
 
 class Rewrite(NamedTuple):

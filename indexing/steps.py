@@ -9,9 +9,13 @@ from typing import TypeAlias
 from hlo.module import Instruction
 from hlo.shape import AnyShape, Shape, leaves
 from indexing.access import Path, Unknown
-from indexing.map import IndexingMap
+from indexing.explanation import composition, is_explaining, simplification
+from indexing.map import Grade, IndexingMap
 from indexing.op import every_element
-from indexing.simplify import composed_and_simplified
+from indexing.simplify import certified, composed_and_simplified
+from simplifier.bounds import Facts
+from simplifier.constraints import known_terms
+from simplifier.interval import contains, intersected
 from simplifier.linear import Expr, Variable
 
 Node: TypeAlias = tuple[Instruction, Path]
@@ -20,12 +24,18 @@ Node: TypeAlias = tuple[Instruction, Path]
 # So many different maps to one array: the program reads it all over.  One map that reads
 # everything, with the grade "may", takes their place.
 MOST_MAPS = 256
+# So many parts (range and runtime variables, constraints) have the maps to one array together, if
+# there are several.  Beyond, those with more than `FEW_PARTS` are told coarsely. Who asks for exact
+# pieces waits for more of them.
+MOST_PARTS_TOGETHER = 96
+MOST_EXACT_PARTS_TOGETHER = 768
+FEW_PARTS = 4
 # So many pairs of maps are composed where two arrays meet on the way to a third one.  Beyond, what
 # is read that way is not known.
 MOST_COMPOSED = 1 << 12
 # So many range variables, runtime variables and constraints has one map; a chain of windows gets
 # longer with each window. Beyond, a map with the grade "may" and fewer of them takes its place.
-MOST_PARTS = 16
+MOST_PARTS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +54,18 @@ class Options:
 
     def composed(self, first: IndexingMap, second: IndexingMap) -> IndexingMap:
         """``x -> second(first(x))``, simplified as these options say."""
+        if self.simplify and is_explaining():
+            simple = composition(first, second)
+            return certified(first.then(second), simple) if self.certify else simple
         if self.simplify and not self.certify:
             return composed_and_simplified(first, second)
         return self.finished(first.then(second))
 
     def finished(self, found: IndexingMap) -> IndexingMap:
         """`found`, simplified as these options say."""
+        if self.simplify and is_explaining():
+            simple = simplification(found)
+            return certified(found, simple) if self.certify else simple
         return found.simplify(certify=self.certify) if self.simplify else found
 
 
@@ -84,8 +100,12 @@ class Maps:
         seconds: Collection[IndexingMap],
         unknown: Unknown | None,
         options: Options,
+        target: object = None,
     ) -> None:
-        """Add each first map followed by each second one, and why there may be others."""
+        """Add each first map followed by each second one, and why there may be others.
+
+        They lead to an array of shape `target`, where that is said.
+        """
         self.unknown = self.unknown or unknown
         count = len(firsts) * len(seconds)
         if count > MOST_COMPOSED:
@@ -95,12 +115,33 @@ class Maps:
         for first in firsts:
             for second in seconds:
                 found = options.composed(first, second)
-                self.add(found if _size(found) <= MOST_PARTS else coarse(found))
+                self.add(found if _size(found) <= MOST_PARTS else coarse(found, target))
 
-    def widen(self, source: object, target: object) -> None:
-        """Where there are too many maps, put one in their place that needs all of `target`."""
+    def widen(self, source: object, target: object, options: Options) -> None:
+        """Fewer and shorter maps to an array of shape `target`, where that loses nothing much.
+
+        A map with the grade "may" goes where another one relates all that it does: that is no loss.
+        Where maps are too long together, the longest are told coarsely; where they are too many,
+        one takes their place that needs all of `target`.
+        """
+        if len(self.maps) > 1:
+            most = MOST_EXACT_PARTS_TOGETHER if options.exact else MOST_PARTS_TOGETHER
+            if sum(map(_size, self.maps)) > most:
+                shorter = [coarse(m, target) if _size(m) > FEW_PARTS else m for m in self.maps]
+                self.maps = dict.fromkeys(shorter)
+                self._absorb(["exact", "may"], target)
+            elif any(found.grade == "may" for found in self.maps):
+                self._absorb(["may"], target)
         if len(self.maps) > MOST_MAPS and isinstance(source, Shape) and isinstance(target, Shape):
             self.maps = {every_element(source, target).with_grade("may"): None}
+
+    def _absorb(self, grades: Collection[Grade], target: object) -> None:
+        """Drop the maps of these grades that relate nothing but what a box relates, too."""
+        boxes = [found for found in self.maps if _is_box(found)]
+        for found in [found for found in self.maps if found.grade in grades]:
+            hull = found if _is_box(found) else coarse(found, target)
+            if any(box in self.maps and _covers(box, hull) for box in boxes if box is not found):
+                del self.maps[found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,26 +162,62 @@ class Step:
     unknown: Unknown | None = None
 
 
-def coarse(found: IndexingMap) -> IndexingMap:
+def coarse(found: IndexingMap, target: object = None) -> IndexingMap:
     """A map with the grade "may" that relates all that `found` does, and has few parts.
 
-    A result that only dimensions say stays; any other one may be all that its bounds allow.
+    A result stays that only dimensions say, within `target`, the shape of the array that it is an
+    index of. Any other one may be all that its bounds allow, and its constraints, and `target`.
 
     >>> from indexing.text import parse_map
     >>> window = "(d0, d1)[s0, s1] -> (d0, d1 + s0 * 2 + s1), domain: d0 in [0, 3], d1 in [0, 5], "
     >>> print(coarse(parse_map(window + "s0 in [0, 2], s1 in [0, 1], d1 + s0 in [1, 6]")))
     (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 5], s0 in [0, 10]
+
+    A padded window reads no padding:
+
+    >>> padded = parse_map("()[s0, s1] -> (s0 + s1 - 1), domain: s0 in [0, 8], s1 in [0, 2], "
+    ...                    "s0 + s1 in [1, 9]")
+    >>> print(coarse(padded))
+    ()[s0] -> (s0), domain: s0 in [0, 8]
     """
     if found.is_known_empty:
         return found
+    sizes = target.dims if isinstance(target, Shape) else ()
+    inside = [(0, size - 1) for size in sizes] or [result.bounds for result in found.results]
+    known = Facts(known_terms(found.constraints))
     ranges: list[Variable] = []
     results: list[Expr] = []
-    for result in found.results:
-        if not set(result.variables()) <= set(found.dims):
-            ranges.append(Variable(f"s{len(ranges)}", *result.bounds))
+    for result, box in zip(found.results, inside, strict=True):
+        if not (set(result.variables()) <= set(found.dims) and contains(box, result.bounds)):
+            bounds = intersected(box, known.bounds(result))
+            ranges.append(Variable(f"s{len(ranges)}", *bounds))
             result = ranges[-1].as_expr()
         results.append(result)
     return IndexingMap.of(found.dims, results, ranges=ranges, grade="may")
+
+
+def _is_box(found: IndexingMap) -> bool:
+    """Each result is said by dimensions alone, or is a range variable of its own."""
+    free = [result for result in found.results if result.as_variable in found.ranges]
+    return (
+        not found.constraints
+        and not found.runtime
+        and len(found.ranges) == len(free) == len({result.as_variable for result in free})
+        and all(r in free or set(r.variables()) <= set(found.dims) for r in found.results)
+    )
+
+
+def _covers(box: IndexingMap, other: IndexingMap) -> bool:
+    """One box relates all that another one does, as is seen dimension by dimension."""
+    renamed = dict(zip(other.dims, [d.as_expr() for d in box.dims], strict=True))
+    same_dims = box.dims == other.dims
+    return all(
+        contains(a.bounds, b.bounds) for a, b in zip(box.dims, other.dims, strict=True)
+    ) and all(
+        (a.as_variable in box.ranges and contains(a.bounds, b.bounds))
+        or (a == b if same_dims else b.as_variable in renamed and a == renamed[b.as_variable])
+        for a, b in zip(box.results, other.results, strict=True)
+    )
 
 
 def _size(found: IndexingMap) -> int:

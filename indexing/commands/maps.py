@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import groupby
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexing.commands.progress import Bar
-from indexing.commands.reporter import Reporter
+from indexing.commands.reporter import Reporter, counted
 
 if TYPE_CHECKING:
     from hlo import HloError
@@ -67,6 +69,7 @@ FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
 )
 @click.option("--no-simplify", is_flag=True, help="Show maps as they were composed.")
 @click.option("--verify", is_flag=True, help="Prove that each simplified map equals the original.")
+@click.option("--explain", is_flag=True, help="Show below each map which law changed what.")
 @click.option("--format", "notation", default="text", show_default=True, type=FORMATS)
 @click.option(
     "--jobs",
@@ -90,6 +93,7 @@ def command(
     exact: bool,
     no_simplify: bool,
     verify: bool,
+    explain: bool,
     notation: str,
     jobs: int,
 ) -> None:
@@ -106,6 +110,10 @@ def command(
         raise click.UsageError("--to parameters answers output-to-input only.")
     if verify and no_simplify:
         raise click.UsageError("--verify proves simplification, which --no-simplify leaves out.")
+    if explain and no_simplify:
+        raise click.UsageError("--explain tells of simplification, which --no-simplify leaves out.")
+    if explain and jobs > 1:
+        raise click.UsageError("--explain records in one process: leave out --jobs.")
     query = Query(
         directions=DIRECTIONS[direction],
         to_parameters=target == "parameters",
@@ -114,18 +122,37 @@ def command(
         exact=exact,
         simplify=not no_simplify,
         verify=verify,
+        explain=explain,
     )
     request = Request(query, tuple(names), tuple(opcodes), everything, notation)
     with Bar() as bar:
         if jobs > 1:
             from indexing.commands.parallel import spread
 
-            spread(reporter, files, request, jobs, bar)
-            return
-        bar.at("reading", 0)
+            proved = spread(reporter, files, request, jobs, bar)
+        else:
+            proved = answer_here(reporter, files, request, bar)
+    if verify:
+        reporter.note(
+            f"verified: {counted(proved['proved'], 'simplified map')} proved equal to what was "
+            f"composed, {proved['needless']} needed no simplification"
+        )
+
+
+def answer_here(
+    reporter: Reporter, files: Sequence[str], request: Request, bar: Bar
+) -> Counter[str]:
+    """Print the answers for `files`, found in this process; what was proved on the way."""
+    from indexing.explanation import explained
+    from indexing.simplify import proofs
+
+    before = proofs()
+    bar.at("reading", 0)
+    with explained() if request.query.explain else nullcontext():
         for module in reporter.modules(files):
             answer_all(reporter, module, list(module.computations.values()), request, bar)
             report_missing(reporter, module, request.names)
+    return proofs() - before
 
 
 @dataclass(frozen=True, slots=True)

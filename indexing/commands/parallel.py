@@ -6,6 +6,7 @@ parts it is given, so that nothing but names goes there and nothing but text com
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ class Record(Reporter):
     failed: bool = False
     reported: set[str] = field(default_factory=set)
     said: list[tuple[bool, str]] = field(default_factory=list)  # (is an error, text)
+    proved: Counter[str] = field(default_factory=Counter)
 
     def print(self, line: str) -> None:
         self.said.append((False, line))
@@ -53,8 +55,14 @@ class Record(Reporter):
         self.said.append((True, message))
 
 
-def spread(reporter: Reporter, files: Sequence[str], request: Request, jobs: int, bar: Bar) -> None:
-    """Print the answers for `files`, which so many processes find."""
+def spread(
+    reporter: Reporter, files: Sequence[str], request: Request, jobs: int, bar: Bar
+) -> Counter[str]:
+    """Print the answers for `files`, which so many processes find; what was proved on the way.
+
+    What several parts of a file have in common each of them proves.
+    """
+    proved: Counter[str] = Counter()
     parts = [p for file in files for p in parts_of(file, jobs, request, reporter)]
     total = len(parts)
     with ProcessPoolExecutor(max_workers=jobs) as pool:
@@ -63,13 +71,15 @@ def spread(reporter: Reporter, files: Sequence[str], request: Request, jobs: int
             found = [None if p.file == "-" else pool.submit(answered, p) for p in parts]
             for done, (part, future) in enumerate(zip(parts, found, strict=True)):
                 bar.at(part.file, done, total)
-                said = answered(part) if future is None else future.result()
+                record = answered(part) if future is None else future.result()
+                proved += record.proved
                 bar.make_way()
-                for is_error, text in said:
+                for is_error, text in record.said:
                     (reporter.error if is_error else reporter.print)(text)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
+    return proved
 
 
 def parts_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Iterator[Part]:
@@ -80,15 +90,19 @@ def parts_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Iter
         yield Part(file, number, count, request, reporter.coloured, reporter.debug)
 
 
-def answered(part: Part) -> list[tuple[bool, str]]:
+def answered(part: Part) -> Record:
     """What there is to say about one part."""
+    from indexing.simplify import proofs
+
+    before = proofs()
     record, unseen = Record(coloured=part.coloured, debug=part.debug), Bar()
     for module in _modules(part, record):
         cut = slices(list(module.computations.values()), part.count)[part.number]
         answer_all(record, module, cut, part.request, unseen)
         if part.number == part.count - 1:
             report_missing(record, module, part.request.names)
-    return record.said
+    record.proved = proofs() - before
+    return record
 
 
 def _modules(part: Part, record: Record) -> list[Module]:

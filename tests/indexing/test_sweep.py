@@ -152,7 +152,81 @@ def test_a_map_that_gets_too_long_is_a_coarse_one_that_misses_nothing(
     (found,) = indexing.to_parameters(main.root).maps[0]
     assert found.grade == "may"
     assert len(found.ranges) + len(found.constraints) <= 3
-    assert wanted <= relation(found) <= {(a, b) for a, b in relation(found) if a[0] == b[0]}
+    assert wanted <= relation(found)
+    assert {b - a for (a, _), (b, _) in relation(found)} == {0}
+    assert {i for _, (_, i) in relation(found)} == set(range(9))  # and no padding
+
+
+# fmt: off
+ABSORBED = [
+    # what leads to p[6], and what is left of it
+    ("(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 5]",
+     "may (d0)[s0] -> (s0), domain: d0 in [1, 3], s0 in [2, 5]",
+     1),                                                            # fewer points, fewer elements
+    ("may (d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 5]",
+     "may (d0) -> (d0 + 1), domain: d0 in [1, 3]",
+     1),
+    ("may (d0) -> (d0), domain: d0 in [0, 3]",
+     "may (d0) -> (d0), domain: d0 in [1, 3]",
+     1),
+    ("(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 5]",
+     "may (d0)[s0, s1] -> (s0 + s1 - 1), domain: d0 in [0, 3], s0 in [0, 5], s1 in [0, 2], "
+     "s0 + s1 in [1, 6]",
+     1),                                                            # a window reads no padding
+    ("may (d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 5]",
+     "(d0) -> (d0), domain: d0 in [0, 3]",
+     2),                                                            # what is read surely stays
+    ("may (d0)[s0] -> (s0), domain: d0 in [1, 3], s0 in [0, 5]",
+     "may (d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 4]",
+     2),                                                            # neither has all of the other
+    ("may (d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 5], d0 + s0 in [0, 4]",
+     "may (d0) -> (d0), domain: d0 in [0, 3]",
+     2),                                                            # not a box
+    ("may (d0) -> (-d0 + 3), domain: d0 in [0, 3]",
+     "may (d0) -> (d0), domain: d0 in [1, 2]",
+     2),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("wide, narrow, left", ABSORBED)
+def test_what_may_be_read_goes_where_a_box_relates_all_of_it(
+    wide: str, narrow: str, left: int
+) -> None:
+    given = [graded(wide), graded(narrow)]
+    for order in (given, given[::-1]):
+        maps = steps.Maps(dict.fromkeys(order))
+        maps.widen(hlo.parse_shape("f32[4]"), hlo.parse_shape("f32[6]"), steps.Options())
+        assert set(maps.maps) == set(given[:left])
+        assert union(tuple(maps.maps)) == union(tuple(given))
+
+
+def graded(text: str) -> indexing.IndexingMap:
+    grade, _, rest = text.partition(" ")
+    return (
+        indexing.parse_map(rest).with_grade("may") if grade == "may" else indexing.parse_map(text)
+    )
+
+
+def test_maps_that_are_too_long_together_miss_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [
+        f"(d0)[s0, s1] -> (d0 + s0 * {k} + s1), domain: d0 in [0, 3], s0 in [0, 2], s1 in [0, 1], "
+        f"d0 + s0 in [{k}, 4]"
+        for k in range(1, 4)
+    ]
+    given = [*map(graded, texts), graded("(d0) -> (d0), domain: d0 in [0, 3]")]
+    target = hlo.parse_shape("f32[11]")
+    wanted = union(tuple(given))
+    monkeypatch.setattr(steps, "MOST_PARTS_TOGETHER", 9)
+    kept = steps.Maps(dict.fromkeys(given))
+    kept.widen(target, target, steps.Options())
+    assert list(kept.maps) == given
+    monkeypatch.setattr(steps, "MOST_PARTS_TOGETHER", 8)
+    monkeypatch.setattr(steps, "FEW_PARTS", 1)
+    kept.widen(target, target, steps.Options())
+    assert wanted <= union(tuple(kept.maps))
+    assert sum(len(m.ranges) + len(m.constraints) for m in kept.maps) < 9
+    assert all(0 <= i < 11 for _, (i,) in union(tuple(kept.maps)))
 
 
 def test_equal_sub_problems_are_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:

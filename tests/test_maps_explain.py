@@ -1,0 +1,130 @@
+"""``maps --explain`` and ``maps --verify``: which law changed what, and how much was proved."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from indexing import cli, parse_map
+
+# Rows of 6 are laid out anew as rows of 4, twice; the padded windows have a constraint.
+MODULE = """\
+plus { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
+fused {
+  p = f32[4,6] parameter(0)
+  flat = f32[24] reshape(p)
+  ROOT rows = f32[6,4] reshape(flat)
+}
+ENTRY main {
+  p = f32[4,6] parameter(0)
+  zero = f32[] constant(0)
+  f = f32[6,4] fusion(p), kind=kLoop, calls=fused
+  w = f32[6,4] reduce-window(f, zero), window={size=3x1 pad=1_1x0_0}, to_apply=plus
+  ROOT c = f32[6,4] copy(w)
+}
+"""
+VERIFIED = re.compile(
+    r"verified: (\d+) simplified maps? proved equal to what was composed, "
+    r"(\d+) needed no simplification\n"
+)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "rows.hlo"
+    path.write_text(MODULE)
+    return str(path)
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = cli.run(["maps", *arguments])
+    return status, *capsys.readouterr()
+
+
+REQUESTS = [
+    ["--instruction", "f"],
+    ["--all"],
+    ["--all", "--to", "parameters"],
+    ["--all", "--direction", "both"],
+]
+
+
+@pytest.mark.parametrize("request_", REQUESTS, ids=" ".join)
+def test_explained_maps_are_the_same_with_steps_below(
+    request_: list[str], file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, plain, _ = ran(capsys, file, *request_)
+    status, out, err = ran(capsys, file, *request_, "--explain")
+    lines = out.splitlines(keepends=True)
+    said = [line for line in lines if line.startswith("      ")]
+    assert (status, err) == (0, "")
+    assert "".join(line for line in lines if line not in said) == plain
+    assert said
+
+
+def test_the_laws_of_a_composition_are_told_also_when_it_was_made_before(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran(capsys, file, "--instruction", "f")  # everything is remembered now
+    _, out, _ = ran(capsys, file, "--instruction", "f", "--explain")
+    laws = [line.strip() for line in out.splitlines() if line.startswith("      law ")]
+    assert laws
+    for law in laws:  # both sides are the same number, wherever that is
+        before, after = law.split(": ", 1)[1].rsplit(" = ", 1)
+        names = sorted(set(re.findall(r"[ds]\d+", law)))
+        space = f"({', '.join(names)}) -> ({before}, {after}), domain: "
+        box = ", ".join(f"{name} in [0, {7 - int(name[1:])}]" for name in names)
+        both = parse_map(space + box)
+        assert str(both.results[0]) == str(both.results[1])
+
+
+def test_json_has_the_steps_under_a_key_of_their_own(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = ran(capsys, file, "--all", "--explain", "--format", "json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    steps = [row["steps"] for row in rows if row["instruction"] == "f"]
+    assert steps[0]
+    assert all(isinstance(step, str) for step in steps[0])
+    _, out, _ = ran(capsys, file, "--all", "--format", "json")
+    for row in rows:
+        row.pop("steps", None)
+    assert [json.loads(line) for line in out.splitlines()] == rows
+
+
+WRONG = [
+    (["--explain", "--no-simplify"], "--explain tells of simplification"),
+    (["--explain", "--jobs", "2"], "leave out --jobs"),
+]
+
+
+@pytest.mark.parametrize("flags, message", WRONG)
+def test_what_cannot_be_explained_is_wrong_usage(
+    flags: list[str], message: str, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = ran(capsys, file, *flags)
+    assert (status, out) == (2, "")
+    assert message in err
+
+
+def test_the_number_of_proofs_is_told(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, plain, nothing = ran(capsys, file, "--all", "--to", "parameters")
+    status, out, err = ran(capsys, file, "--all", "--to", "parameters", "--verify")
+    assert (status, out, nothing) == (0, plain, "")
+    counts = VERIFIED.fullmatch(err)
+    assert counts
+    proved, needless = map(int, counts.groups())
+    assert proved > 0
+    assert needless > 0
+    assert ran(capsys, file, "--all", "--to", "parameters", "--verify")[2] == err  # of this run
+
+
+def test_proofs_of_other_processes_are_counted(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    alone = ran(capsys, file, "--all", "--verify")
+    assert ran(capsys, file, "--all", "--verify", "--jobs", "2") == alone
+    assert ran(capsys, file, "--all", "--verify", "--explain")[2] == alone[2]
