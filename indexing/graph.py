@@ -217,20 +217,41 @@ def _position(computation: Computation) -> int:
 
 def backward(start: Node, options: Options) -> dict[Node, Maps]:
     """From the elements of `start` to those of every array in its computation that it needs."""
-    found = _started(start)
     source = leaf_shape(start)
+
+    def steps(instruction: Instruction, path: Path) -> Iterator[Step]:
+        return known_starts(steps_back(instruction, path, options))
+
+    def join(here: Maps, step: Step, to: Node, there: Maps) -> None:
+        target, unknown = leaf_shape(to), step.unknown or here.unknown
+        there.add_composed(here.maps, step.maps, unknown, options, target)
+        there.widen(source, target, options)
+
+    return walk_back(start, Maps(dict.fromkeys(identity(start))), steps, join)
+
+
+def walk_back(
+    start: Node,
+    itself: Maps,
+    steps: Callable[[Instruction, Path], Iterable[Step]],
+    join: Callable[[Maps, Step, Node, Maps], None],
+) -> dict[Node, Maps]:
+    """What `start`, whose maps are `itself`, needs of every array in its computation.
+
+    `steps` are those of a leaf; ``join(here, step, to, there)`` adds to the maps `there`, which
+    lead to `to`, those that lead `here` and on by `step`.
+    """
+    found = {start: itself}
     waiting = {start[0]: [start[1]]}
     for instruction in _up_from(start):
         for path in waiting.pop(instruction, ()):
             here = found[instruction, path]
-            for step in known_starts(steps_back(instruction, path, options)):
+            for step in steps(instruction, path):
                 to = instruction.operands[step.operand], step.operand_path
                 if to not in found:
                     found[to] = Maps()
                     waiting.setdefault(to[0], []).append(to[1])
-                unknown = step.unknown or here.unknown
-                found[to].add_composed(here.maps, step.maps, unknown, options, leaf_shape(to))
-                found[to].widen(source, leaf_shape(to), options)
+                join(here, step, to, found[to])
     return found
 
 
@@ -239,23 +260,42 @@ def forward(end: Node, options: Options) -> dict[Node, Maps]:
 
     The walk goes back from `end` all the same: so one walk answers for every parameter.
     """
-    found = _started(end)
     target = leaf_shape(end)
+
+    def steps(instruction: Instruction, outputs: list[Path]) -> Iterator[Step]:
+        every = range(len(instruction.operands))
+        return known_starts(steps_forward(instruction, every, outputs, options))
+
+    def join(here: Maps, step: Step, start: Node, later: Maps) -> None:
+        unknown = step.unknown or later.unknown
+        here.add_composed(step.maps, later.maps, unknown, options, target)
+        here.widen(leaf_shape(start), target, options)
+
+    return walk_forward(end, Maps(dict.fromkeys(identity(end))), steps, join)
+
+
+def walk_forward(
+    end: Node,
+    itself: Maps,
+    steps: Callable[[Instruction, list[Path]], Iterable[Step]],
+    join: Callable[[Maps, Step, Node, Maps], None],
+) -> dict[Node, Maps]:
+    """What every array in its computation means for `end`, whose maps are `itself`.
+
+    `steps` are those of an instruction to some of its leaves; ``join(here, step, start, later)``
+    adds to the maps `here`, which lead from `start`, those of `step` and `later` on.
+    """
+    found = {end: itself}
     waiting = {end[0]}
     for instruction in _up_from(end):
         if instruction not in waiting:
             continue
         outputs = [path for path, _ in leaves(instruction.shape) if (instruction, path) in found]
-        operands = instruction.operands
-        steps = steps_forward(instruction, range(len(operands)), outputs, options)
-        for step in known_starts(steps):
+        for step in steps(instruction, outputs):
             later = found[instruction, step.output_path]
-            start = operands[step.operand], step.operand_path
+            start = instruction.operands[step.operand], step.operand_path
             waiting.add(start[0])
-            here = found.setdefault(start, Maps())
-            unknown = step.unknown or later.unknown
-            here.add_composed(step.maps, later.maps, unknown, options, target)
-            here.widen(leaf_shape(start), target, options)
+            join(found.setdefault(start, Maps()), step, start, later)
     return found
 
 

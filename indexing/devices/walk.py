@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from hlo.module import Computation, Instruction
-from hlo.shape import Shape, leaves
+from hlo.shape import Shape
 from indexing import graph
 from indexing.access import Path, Unknown
 from indexing.devices.devices import Devices, GroupsError, has_device
@@ -204,42 +204,26 @@ class Walk:
 
     def backward(self, start: Node) -> dict[Node, Maps]:
         """From the elements of `start` to those of every array in its computation it needs."""
-        found = {start: Maps(dict.fromkeys(self._identity(start)))}
-        waiting = {start[0]: [start[1]]}
-        for instruction in _up_from(start):
-            for path in waiting.pop(instruction, ()):
-                here = found[instruction, path]
-                for step in self.steps_back(instruction, path, folds=True):
-                    to = instruction.operands[step.operand], step.operand_path
-                    if to not in found:
-                        found[to] = Maps()
-                        waiting.setdefault(to[0], []).append(to[1])
-                    unknown = step.unknown or here.unknown
-                    found[to].add_composed(here.maps, step.maps, unknown, self.options)
-                    self._widen(found[to], start, to)
-        return found
+        steps = partial(self.steps_back, folds=True)
+
+        def join(here: Maps, step: Step, to: Node, there: Maps) -> None:
+            there.add_composed(here.maps, step.maps, step.unknown or here.unknown, self.options)
+            self._widen(there, start, to)
+
+        return graph.walk_back(start, Maps(dict.fromkeys(self._identity(start))), steps, join)
 
     def forward(self, end: Node) -> dict[Node, Maps]:
         """From the elements of every array in its computation that `end` needs to those of it."""
-        found = {end: Maps(dict.fromkeys(self._identity(end)))}
-        waiting = {end[0]}
-        for instruction in _up_from(end):
-            if instruction not in waiting:
-                continue
-            outputs = [
-                path for path, _ in leaves(instruction.shape) if (instruction, path) in found
-            ]
-            operands = instruction.operands
-            every = range(len(operands))
-            for step in self.steps_forward(instruction, every, outputs, folds=True):
-                later = found[instruction, step.output_path]
-                start = operands[step.operand], step.operand_path
-                waiting.add(start[0])
-                here = found.setdefault(start, Maps())
-                unknown = step.unknown or later.unknown
-                here.add_composed(step.maps, later.maps, unknown, self.options)
-                self._widen(here, start, end)
-        return found
+
+        def steps(instruction: Instruction, outputs: list[Path]) -> Iterator[Step]:
+            every = range(len(instruction.operands))
+            return self.steps_forward(instruction, every, outputs, folds=True)
+
+        def join(here: Maps, step: Step, start: Node, later: Maps) -> None:
+            here.add_composed(step.maps, later.maps, step.unknown or later.unknown, self.options)
+            self._widen(here, start, end)
+
+        return graph.walk_forward(end, Maps(dict.fromkeys(self._identity(end))), steps, join)
 
     def _widen(self, maps: Maps, start: Node, end: Node) -> None:
         """Where there are too many maps, one that needs everything takes their place."""
@@ -280,9 +264,3 @@ def _unknown(step: Step, instruction: Instruction, reason: str) -> Step:
 
 def _why(instruction: Instruction, reason: str) -> Unknown:
     return Unknown(f"{instruction.opcode} `{instruction.name}`: {reason}", instruction)
-
-
-def _up_from(start: Node) -> Iterator[Instruction]:
-    """The instructions of a computation in reverse, from that of `start`: users before operands."""
-    instruction = start[0]
-    return reversed(instruction.computation.instructions[: instruction.index + 1])
