@@ -48,7 +48,14 @@ from typing import (
 
 from hlo.attributes import Kind
 from hlo.operand_types import types_fault, types_sentence
-from hlo.rules import HOLDS, Fault, count_fault, dimensions_fault, permutation_fault
+from hlo.rules import (
+    HOLDS,
+    Fault,
+    alike_fault,
+    count_fault,
+    dimensions_fault,
+    permutation_fault,
+)
 from hlo.shape import AnyShape, Shape, TupleShape
 from hlo.unify import Known, Unranked
 
@@ -419,6 +426,7 @@ __all__ = [
     "Op",
     "Shape",
     "Signature",
+    "alike_fault",
     "attribute",
     "configured",
     "constraint",

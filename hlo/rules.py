@@ -6,9 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from hlo.shape import Shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,22 @@ def permutation_fault(values: Sequence[int], size: int, at: str = "dimensions") 
     example = ",".join(map(str, fixed))
     label = ", ".join([*_repeats(values), *_outside(values, size), *_missing(missing)])
     return Fault(label, at, f"list every operand dimension once, for example {at}={{{example}}}")
+
+
+def alike_fault(
+    shapes: Sequence[Shape], what: Callable[[Shape], object] = attrgetter("dims")
+) -> Fault:
+    """The fault of an operand that is not like operand 0: its dimensions, or `what` is asked of it.
+
+    >>> from hlo.shape import parse_shape
+    >>> alike_fault([parse_shape("f32[2,3]"), parse_shape("s32[3,2]")]).label
+    'operand 1 is s32[3,2], operand 0 is f32[2,3]'
+    """
+    for number, shape in enumerate(shapes):
+        if what(shape) != what(shapes[0]):
+            label = f"operand {number} is {shape.with_layout(None)}, operand 0 is"
+            return Fault(f"{label} {shapes[0].with_layout(None)}", number)
+    return HOLDS
 
 
 def dimensions_fault(values: Sequence[int], rank: int, at: str = "dimensions") -> Fault:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from hlo.attributes import int_list
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
+from hlo.op import HOLDS, Fault, Shape, alike_fault, attribute, constraint, op
 from hlo.unify import UNKNOWN, Dim, Known, array, dims_of, same_shape
 from indexing.map import IndexingMap, dims
 from indexing.op import Array, VariadicOp
@@ -67,12 +67,7 @@ class Concatenate(VariadicOp):
 
     @constraint("C2", "the operands have the same sizes except in that dimension")
     def fits(self, *operands: Shape) -> Fault:
-        first = self._others(operands[0])
-        for number, operand in enumerate(operands):
-            if self._others(operand) != first:
-                label = f"operand {number} is {operand.with_layout(None)}, operand 0 is"
-                return Fault(f"{label} {operands[0].with_layout(None)}", number)
-        return HOLDS
+        return alike_fault(operands, self._others)
 
     def _others(self, shape: Shape) -> tuple[int, list[int]]:
         return shape.rank, [n for k, n in enumerate(shape.dims) if k != self.dimension]

@@ -12,7 +12,18 @@ import numpy as np
 
 from hlo.attributes import computation, int_list
 from hlo.module import Instruction
-from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, declared, op, signature
+from hlo.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    Signature,
+    alike_fault,
+    attribute,
+    constraint,
+    declared,
+    op,
+    signature,
+)
 from hlo.shape import AnyShape
 from hlo.unify import Known, same_shape
 from indexing.map import IndexingMap
@@ -58,11 +69,7 @@ class Map(VariadicOp):
 
     @constraint("C1", "the operands have the same dimensions")
     def same_dims(self, *operands: Shape) -> Fault:
-        for number, operand in enumerate(operands):
-            if operand.dims != operands[0].dims:
-                label = f"operand {number} is {operand.with_layout(None)}, operand 0 is"
-                return Fault(f"{label} {operands[0].with_layout(None)}", number)
-        return HOLDS
+        return alike_fault(operands)
 
     @constraint("C2", "dimensions are all dimensions in order, where they are given")
     def names_dimensions(self, *operands: Shape) -> Fault:

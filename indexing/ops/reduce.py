@@ -14,6 +14,7 @@ from hlo.op import (
     Fault,
     Shape,
     Signature,
+    alike_fault,
     attribute,
     constraint,
     dimensions_fault,
@@ -32,10 +33,8 @@ def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
     if len(operands) % 2:
         return Fault(f"{len(operands)} operands are given", help="give each array an init value")
     half = len(operands) // 2
-    for number, operand in enumerate(operands[:half]):
-        if operand.dims != operands[0].dims:
-            label = f"operand {number} is {operand.with_layout(None)}, operand 0 is"
-            return Fault(f"{label} {operands[0].with_layout(None)}", number)
+    if fault := alike_fault(operands[:half]):
+        return fault
     for number, init in enumerate(operands[half:], half):
         if init.rank:
             return Fault(f"init value {number} is {init.with_layout(None)}, no scalar", number)

@@ -17,6 +17,7 @@ from hlo.op import (
     Fault,
     Shape,
     Signature,
+    alike_fault,
     attribute,
     constraint,
     dimensions_fault,
@@ -75,11 +76,7 @@ class Sort(VariadicOp):
 
     @constraint("C1", "the operands have the same dimensions")
     def same_dims(self, *operands: Shape) -> Fault:
-        for number, operand in enumerate(operands):
-            if operand.dims != operands[0].dims:
-                label = f"operand {number} is {operand.with_layout(None)}, operand 0 is"
-                return Fault(f"{label} {operands[0].with_layout(None)}", number)
-        return HOLDS
+        return alike_fault(operands)
 
     @constraint("C2", "dimensions is one dimension of the operands")
     def names_dimension(self, *operands: Shape) -> Fault:
