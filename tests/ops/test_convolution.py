@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-import hlo
 from hlo.attributes import WindowDimension
-from tests.ops.samples import parse_sample
-from tests.ops.test_ops import check_inverse, check_reads
+from tests.ops.test_ops import check_random
 from tests.oracles import fuzz
 
 Draw = Any
@@ -81,10 +77,4 @@ def convolutions(draw: Draw, most: int = 2) -> str:
 @fuzz(60)
 @given(convolutions(), st.integers(0, 1 << 30))
 def test_random_convolutions_are_read_as_their_maps_say(text: str, seed: int) -> None:
-    sample = parse_sample(text)
-    assert hlo.verify(sample.instruction.module) == []
-    if sum(math.prod(s.dims) for s in (*sample.outputs, *sample.arrays)) > 150:
-        return
-    random = np.random.default_rng(seed)
-    check_reads(sample, random, choices=1)
-    check_inverse(sample, random, choices=1)
+    check_random(text, seed)

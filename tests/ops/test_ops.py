@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -169,6 +170,21 @@ def check_inverse(sample: Sample, random: np.random.Generator, choices: int) -> 
             assert {(b, a) for a, b in backward} == forward
             grades = {m.grade for m in maps(sample, operand, output, exact)}
             assert {m.grade for m in found} == grades
+
+
+def check_random(text: str, seed: int, inverses: int = 1) -> None:
+    """A random sample keeps its op's rules, and its maps are what its kernel reads.
+
+    The inverse is checked for so many choices of start indices; samples of many elements are let
+    pass.
+    """
+    sample = parse_sample(text)
+    assert hlo.verify(sample.instruction.module) == []
+    if sum(math.prod(s.dims) for s in (*sample.outputs, *sample.arrays)) > 150:
+        return
+    random = np.random.default_rng(seed)
+    check_reads(sample, random, choices=1)
+    check_inverse(sample, random, choices=inverses)
 
 
 @pytest.mark.parametrize("text", MAPPED)

@@ -3,8 +3,6 @@
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,20 +12,14 @@ import hlo
 from indexing import IndexingMap, input_to_output, output_to_input, to_parameters
 from tests.ops.samples import parse_sample
 from tests.ops.strategies import scatters
-from tests.ops.test_ops import check_inverse, check_reads
+from tests.ops.test_ops import check_random
 from tests.oracles import fuzz
 
 
 @fuzz(40)
 @given(scatters(), st.integers(0, 1 << 30))
 def test_random_scatters_read_as_their_maps_say(text: str, seed: int) -> None:
-    sample = parse_sample(text)
-    assert hlo.verify(sample.instruction.module) == []
-    if sum(math.prod(s.dims) for s in (*sample.outputs, *sample.arrays)) > 150:
-        return
-    random = np.random.default_rng(seed)
-    check_reads(sample, random, choices=1)
-    check_inverse(sample, random, choices=2)
+    check_random(text, seed, inverses=2)
 
 
 # ---------------------------------------------------------------- windows that do not fit

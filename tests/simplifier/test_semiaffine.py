@@ -2,8 +2,10 @@
 
 import copy
 import pickle
+from collections.abc import Callable
 from itertools import product
 from math import prod
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -90,11 +92,11 @@ def combined(parts: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 TREES = st.recursive(LEAVES, combined, max_leaves=6)
 
 
-def built(tree: object) -> Expr:
-    """The expression of a drawn tree; a divisor that may be 0 is replaced by a positive one."""
+def evaluated(tree: Any, leaf: Callable[[Any], Any], least: Any, most: Any) -> Any:
+    """The tree with Python's operators; a divisor that may be 0 is replaced by a positive one."""
     if not isinstance(tree, tuple):
-        return as_expr(tree)  # type: ignore[arg-type]
-    operator, left, right = tree[0], built(tree[1]), built(tree[2])
+        return leaf(tree)
+    operator, left, right = tree[0], *[evaluated(t, leaf, least, most) for t in tree[1:]]
     match operator:
         case "+":
             return left + right
@@ -103,36 +105,28 @@ def built(tree: object) -> Expr:
         case "*":
             return left * right
         case "min":
-            return minimum(left, right)
+            return least(left, right)
         case "max":
-            return maximum(left, right)
-    divisor = divisor_of(right)
+            return most(left, right)
+    bounds = built(tree[2]).bounds
+    divisor = right if bounds[0] > 0 or bounds[1] < 0 else right * right + 1
     return left // divisor if operator == "//" else left % divisor
 
 
-def divisor_of(right: Expr) -> Expr:
-    return right if right.bounds[0] > 0 or right.bounds[1] < 0 else right * right + 1
+def built(tree: object) -> Expr:
+    """The expression of a drawn tree."""
+    expr: Expr = evaluated(tree, as_expr, minimum, maximum)
+    return expr
 
 
 def worth(tree: object, point: dict[Variable, int]) -> int:
     """The number of a drawn tree at `point`, computed by Python alone."""
-    if not isinstance(tree, tuple):
-        return tree if isinstance(tree, int) else point[next(iter(tree.variables()))]  # type: ignore[attr-defined]
-    operator, left, right = tree[0], worth(tree[1], point), worth(tree[2], point)
-    match operator:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "min":
-            return min(left, right)
-        case "max":
-            return max(left, right)
-    bounds = built(tree[2]).bounds
-    divisor = right if bounds[0] > 0 or bounds[1] < 0 else right * right + 1
-    return left // divisor if operator == "//" else left % divisor
+
+    def leaf(value: Expr | int) -> int:
+        return value if isinstance(value, int) else point[next(iter(value.variables()))]
+
+    value: int = evaluated(tree, leaf, min, max)
+    return value
 
 
 @given(TREES, st.data())
