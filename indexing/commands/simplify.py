@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 import click
 
@@ -22,6 +23,7 @@ def command(
 ) -> None:
     """Print each MAP simplified; without MAP, the maps on standard input, one a line."""
     from indexing.certificate import proved_as_written
+    from indexing.explanation import step_text
     from indexing.simplify import Rewrite
     from simplifier.trace import Applied, recorded
 
@@ -29,19 +31,15 @@ def command(
     for line, text in enumerate(maps or sys.stdin, 1):
         if text.strip():
             with reporter.reporting(f"{source}:{line}"):
-                steps: list[Rewrite | Applied] = []
-                if explain:  # laws of expressions are applied when they are built
-                    with recorded() as steps_of_reading:
-                        found = read_map(text, source, 1 if maps else line)
-                    steps.extend(steps_of_reading)
-                else:
+                with ExitStack() as reading:  # laws of expressions are applied when they are built
+                    laws = reading.enter_context(recorded()) if explain else []
                     found = read_map(text, source, 1 if maps else line)
+                steps: list[Rewrite | Applied] = [*laws]
                 simple = found.simplify(trace=steps if explain else None)
                 if verify:
                     proved_as_written(text, simple)
                 show_map(reporter, simple, notation)
                 for step in steps:
-                    before = f"{step.before} = " if isinstance(step, Applied) else ""
-                    reporter.print(f"  {step.law}: {before}{step.after}")
+                    reporter.print(f"  {step_text(step)}")
                 if verify:
                     reporter.print(f"  proved equal to {text.strip()}")
