@@ -30,7 +30,7 @@ from indexing.witnesses import (
     pair_of_points,
     shares_result,
 )
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,10 @@ from dataclasses import replace
 from itertools import count
 
 from indexing.map import IndexingMap, RuntimeVariable
+from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint
 from simplifier.interval import contains
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
 

@@ -19,7 +19,8 @@ import numpy as np
 from indexing.claims import is_injective
 from indexing.map import IndexingMap, RuntimeVariable
 from indexing.relation import UndecidedError
-from simplifier.linear import Expr, Variable, constant
+from simplifier.atoms import Variable
+from simplifier.linear import Expr, constant
 from simplifier.substitute import Substitution
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from indexing.map import IndexingMap
 from indexing.relation import UndecidedError, difference
+from simplifier.atoms import Floor
 from simplifier.interval import Interval
-from simplifier.linear import Floor
 
 # Every pair is compared; so many maps are left as they are.
 MOST_COMPARED = 32

@@ -33,7 +33,8 @@ from hlo.shape import Shape
 from indexing.access import Unknown
 from indexing.layout import logical_map, physical_map
 from indexing.map import IndexingMap, RuntimeVariable, dims
-from simplifier.linear import Affine, Variable, as_expr
+from simplifier.atoms import Variable
+from simplifier.linear import Affine, as_expr
 
 if TYPE_CHECKING:
     from hlo.module import Instruction

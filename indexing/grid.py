@@ -43,8 +43,9 @@ from typing import Final
 from indexing.claims import Claim, Verdict, is_bijection
 from indexing.map import Difference, Extents, IndexingMap
 from indexing.witnesses import Witness
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable, as_expr
+from simplifier.linear import Expr, as_expr
 
 AXES: Final = ("x", "y", "z")
 

@@ -22,8 +22,9 @@ from hlo.tiling import index_with_guards, position_of
 from indexing.map import Difference, IndexingMap, dims
 from indexing.relation import UndecidedError
 from simplifier import exact
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Variable, as_expr
+from simplifier.linear import as_expr
 
 
 def physical_map(shape: Shape) -> IndexingMap:

@@ -21,9 +21,10 @@ from operator import index
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from indexing.notations import Notations
+from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint
 from simplifier.interval import Interval
-from simplifier.linear import Affine, Expr, Variable, as_expr, mentioned
+from simplifier.linear import Affine, Expr, as_expr, mentioned
 from simplifier.substitute import Substitution
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from typing import TypeAlias
 
 from indexing.map import IndexingMap
 from indexing.map import dims as dims_of
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable, constant
+from simplifier.linear import Expr, constant
 from simplifier.substitute import Substitution
 
 Array: TypeAlias = Hashable

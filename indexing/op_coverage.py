@@ -20,7 +20,8 @@ from hlo.shape import leaves
 from indexing.access import Answer, Direction
 from indexing.map import IndexingMap
 from indexing.samples import instruction_of
-from simplifier.linear import Expr, Variable
+from simplifier.atoms import Variable
+from simplifier.linear import Expr
 
 KINDS: Final = {
     "nothing": "no element of any operand is read",

@@ -10,8 +10,9 @@ from typing import Final, Literal, TypeAlias, TypeVar
 
 from indexing.map import Difference, Grade, IndexingMap, RuntimeVariable
 from simplifier import exact
+from simplifier.atoms import Variable
 from simplifier.exact import unions
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
 Pair: TypeAlias = tuple[RuntimeVariable | None, RuntimeVariable | None]

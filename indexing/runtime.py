@@ -37,9 +37,10 @@ from indexing.arithmetic import MOST_PIECES, RULES, Cases, cut, range_of
 from indexing.leafwise import InlineOp
 from indexing.map import IndexingMap, RuntimeVariable, dims
 from indexing.op import MappedOp, NullaryOp, RoutingOp
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.interval import contains
-from simplifier.linear import Expr, Variable, combined
+from simplifier.linear import Expr, combined
 from simplifier.substitute import Substitution
 
 Value: TypeAlias = tuple[IndexingMap, ...]

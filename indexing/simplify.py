@@ -15,9 +15,10 @@ from typing import Final, NamedTuple
 from indexing.compose import composed
 from indexing.map import IndexingMap, RuntimeVariable
 from simplifier import trace
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged
 from simplifier.domain import Domain, tightened
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 from simplifier.sharpen import has_points, sharpened
 from simplifier.solve import Change, change, projected
 from simplifier.substitute import Substitution

@@ -13,10 +13,11 @@ from indexing.explanation import composition, is_explaining, simplification
 from indexing.map import Grade, IndexingMap
 from indexing.op import every_element
 from indexing.simplify import certified, composed_and_simplified
+from simplifier.atoms import Variable
 from simplifier.bounds import Facts
 from simplifier.constraints import known_terms
 from simplifier.interval import contains, intersected
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 
 Node: TypeAlias = tuple[Instruction, Path]
 """One array of the program: an instruction's result, or a leaf of a tuple."""

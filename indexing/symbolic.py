@@ -23,9 +23,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, normalised
 from simplifier.interval import Interval, scaled
-from simplifier.linear import Affine, Expr, Variable, added, as_expr, mentioned
+from simplifier.linear import Affine, Expr, added, as_expr, mentioned
 
 if TYPE_CHECKING:
     from indexing.map import IndexingMap

@@ -15,8 +15,9 @@ from collections.abc import Iterator
 from hlo.source import HloError, Source, Span
 from indexing.map import IndexingMap, RuntimeVariable
 from indexing.symbolic import Bounds, symbolic_bounds
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable, as_expr
+from simplifier.linear import Expr, as_expr
 from simplifier.reading import TextError, Token, Tokens, parse_expr
 from simplifier.substitute import Substitution
 

@@ -15,11 +15,12 @@ from typing import TypeAlias
 from indexing.map import IndexingMap, RuntimeVariable
 from indexing.relation import UndecidedError, decided
 from simplifier import exact
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import unions
 from simplifier.exact.unions import Clause
 from simplifier.interval import Interval
-from simplifier.linear import Affine, Expr, Variable, as_expr
+from simplifier.linear import Affine, Expr, as_expr
 from simplifier.substitute import Substitution
 
 

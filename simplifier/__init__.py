@@ -6,8 +6,9 @@
 (Expr('d0'), Expr('d1'))
 """
 
+from simplifier.atoms import Floor, Variable
 from simplifier.interval import Interval
-from simplifier.linear import Affine, Expr, Floor, Variable, as_expr, constant, variable
+from simplifier.linear import Affine, Expr, as_expr, constant, variable
 from simplifier.reading import TextError
 from simplifier.semiaffine import SemiAffine, maximum, minimum
 

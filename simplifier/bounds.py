@@ -16,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from simplifier.atoms import Atom, Floor, Variable
 from simplifier.interval import Interval, intersected
-from simplifier.linear import Atom, Expr, Floor, Term, Variable, alone
+from simplifier.linear import Expr, Term, alone
 from simplifier.mods import split
 
 

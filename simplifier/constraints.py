@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from math import gcd
 from typing import Final
 
+from simplifier.atoms import Floor
 from simplifier.interval import Interval, contains, intersected
-from simplifier.linear import Expr, Floor, Term, added, constant, make, scaled
+from simplifier.linear import Expr, Term, added, constant, make, scaled
 from simplifier.residues import Residues, both, residues_of
 from simplifier.text import terms_and_constant
 

@@ -21,9 +21,10 @@ from math import gcd
 from typing import Final, TypeAlias
 
 from simplifier import trace
+from simplifier.atoms import Atom, Floor, Variable
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.interval import Interval
-from simplifier.linear import Atom, Expr, Floor, Variable, added, alone, constant, gather
+from simplifier.linear import Expr, added, alone, constant, gather
 from simplifier.mods import Mod, Split, split, split_finest
 from simplifier.trace import Law
 

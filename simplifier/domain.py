@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from simplifier.atoms import Floor, Variable
 from simplifier.constraints import FALSE, Constraint, merged
 from simplifier.interval import Interval, intersected, scaled
-from simplifier.linear import Expr, Floor, Variable
+from simplifier.linear import Expr
 from simplifier.residues import residues_of
 from simplifier.rewrite import Rewriting
 from simplifier.substitute import Substitution

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from math import gcd
 from typing import NamedTuple
 
-from simplifier.linear import Atom, Expr, Floor, alone
+from simplifier.atoms import Atom, Floor
+from simplifier.linear import Expr, alone
 
 
 class Mod(NamedTuple):

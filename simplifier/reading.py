@@ -3,7 +3,7 @@
 The grammar is one, what is made of it is an `Algebra`: expressions in normal form, or a text of isl
 to which no law was applied (`simplifier.exact`).
 
->>> from simplifier.linear import Variable
+>>> from simplifier.atoms import Variable
 >>> parse_expr("(d0 * 2 + 20) floordiv 4 - 1", {"d0": Variable("d0", 0, 9)})
 Expr('d0 floordiv 2 + 4')
 """

@@ -17,10 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
 
 from simplifier import trace
+from simplifier.atoms import Atom, Floor, Variable
 from simplifier.bounds import Facts
 from simplifier.constraints import Constraint, known_terms
 from simplifier.divmod import floor_div
-from simplifier.linear import Atom, Expr, Floor, Variable, added, alone, constant, make
+from simplifier.linear import Expr, added, alone, constant, make
 from simplifier.residues import Residues, residues_of
 from simplifier.substitute import Substitution
 from simplifier.trace import Law

@@ -22,22 +22,10 @@ from itertools import product as pairs
 from math import prod
 from typing import Final, Literal, TypeAlias
 
+from simplifier.atoms import Atom, Atoms, SortKey, Variable
 from simplifier.divmod import floor_div
 from simplifier.interval import Interval
-from simplifier.linear import (
-    Affine,
-    Atom,
-    Atoms,
-    Expr,
-    SortKey,
-    Variable,
-    added,
-    alone,
-    as_expr,
-    constant,
-    gather,
-    scaled,
-)
+from simplifier.linear import Affine, Expr, added, alone, as_expr, constant, gather, scaled
 
 Operator: TypeAlias = Literal["*", "floordiv", "min", "max"]
 

@@ -18,10 +18,11 @@ from functools import lru_cache
 from math import gcd
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import FALSE, Constraint
 from simplifier.divmod import floor_mod
 from simplifier.domain import Domain, tightened
-from simplifier.linear import Atom, Expr, Floor, Variable, make
+from simplifier.linear import Expr, make
 from simplifier.residues import residues_of
 from simplifier.substitute import Substitution
 

@@ -19,10 +19,11 @@ from itertools import permutations
 from math import gcd
 from typing import NamedTuple
 
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.divmod import floor_div
 from simplifier.interval import scaled
-from simplifier.linear import Expr, Variable, added, constant
+from simplifier.linear import Expr, added, constant
 from simplifier.residues import residues_of
 from simplifier.substitute import Substitution
 

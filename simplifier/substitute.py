@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from simplifier.atoms import Atom, Floor, Variable
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.divmod import floor_div
-from simplifier.linear import Atom, Expr, Floor, Variable, alone, gather
+from simplifier.linear import Expr, alone, gather
 from simplifier.semiaffine import SemiAffine
 
 

@@ -14,7 +14,8 @@ from typing import Any, Final, TypeAlias
 
 import sympy
 
-from simplifier.linear import Affine, Atom, Expr, Floor, Variable, as_expr, constant
+from simplifier.atoms import Atom, Floor, Variable
+from simplifier.linear import Affine, Expr, as_expr, constant
 from simplifier.mods import split
 from simplifier.semiaffine import SemiAffine, maximum, minimum
 

@@ -4,14 +4,15 @@
 infinity, ``ceildiv`` towards plus infinity, and ``e mod m`` lies in ``[0, m)``.  What is printed
 here is read by `simplifier.reading`.
 
->>> from simplifier.linear import Variable
+>>> from simplifier.atoms import Variable
 >>> print(expr_text((Variable("d0", 0, 9) * 2 + 20) // 4 - 1))
 d0 floordiv 2 + 4
 """
 
 from __future__ import annotations
 
-from simplifier.linear import Expr, Floor, Variable
+from simplifier.atoms import Floor, Variable
+from simplifier.linear import Expr
 from simplifier.mods import split
 from simplifier.semiaffine import SemiAffine
 
@@ -31,7 +32,7 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
 
     What stands inside floors and mods is chosen so that little is left outside:
 
-    >>> from simplifier.linear import Variable
+    >>> from simplifier.atoms import Variable
     >>> d0 = Variable("d0", 0, 99)
     >>> terms_and_constant((d0 - 3) // 7), terms_and_constant((d0 - 3) % 7)
     (('(d0 - 3) floordiv 7', 0), ('(d0 - 3) mod 7', 0))

@@ -18,8 +18,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from indexing import IndexingMap
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable, as_expr
+from simplifier.linear import Expr, as_expr
 
 Point: TypeAlias = dict[Variable, int]
 Pair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]

@@ -25,7 +25,8 @@ from typing import Final, Literal, TypeAlias
 from hlo.module import Module
 from indexing.devices.groups import EVERYBODY, MOST_DEVICES, Group, ReplicaGroups
 from indexing.map import Extents, IndexingMap, RuntimeVariable, dims, ranges
-from simplifier.linear import Affine, Variable
+from simplifier.atoms import Variable
+from simplifier.linear import Affine
 
 Mode: TypeAlias = Literal[
     "cross replica", "cross partition", "cross replica and partition", "flattened id"

@@ -28,8 +28,9 @@ from indexing.devices.devices import Devices
 from indexing.devices.groups import Group
 from indexing.devices.parts import Link, links
 from indexing.map import Grade, IndexingMap, dims
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Affine, Variable, as_expr
+from simplifier.linear import Affine, as_expr
 
 
 @dataclass(frozen=True, slots=True)

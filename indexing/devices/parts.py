@@ -22,8 +22,9 @@ from math import prod
 from typing import NamedTuple
 
 from indexing.devices.groups import Group
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Affine, Expr, Variable, as_expr
+from simplifier.linear import Affine, Expr, as_expr
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from indexing.map import IndexingMap, RuntimeVariable
 from indexing.text import result_list, variable_names
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged
 from simplifier.interval import Interval, intersected
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 from simplifier.reading import Token, Tokens, parse_expr
 from simplifier.substitute import Substitution
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from indexing.map import IndexingMap, RuntimeVariable
+from simplifier.atoms import Variable
 from simplifier.constraints import merged
 from simplifier.interval import Interval
-from simplifier.linear import Variable
 
 if TYPE_CHECKING:  # isl is loaded where it is used: other notations do without
     from simplifier.exact import Foreign

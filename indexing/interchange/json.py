@@ -13,8 +13,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from indexing.map import Grade, IndexingMap, RuntimeVariable
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 from simplifier.reading import TextError, parse_expr
 
 JSON_VERSION: Final = 2

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from indexing.map import IndexingMap
+from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Atom, Expr, Floor, Variable
+from simplifier.linear import Expr
 from simplifier.mods import split
 from simplifier.semiaffine import SemiAffine
 

@@ -19,8 +19,9 @@ from hlo.source import HloError, Source
 from indexing.interchange.affine_text import Extent, Given, Heads, affine_map, affine_set
 from indexing.map import IndexingMap, RuntimeVariable
 from indexing.text import map_text, parse_map
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable, alone
+from simplifier.linear import Expr, alone
 from simplifier.reading import TextError, Tokens
 from simplifier.semiaffine import SemiAffine
 from simplifier.text import expr_text

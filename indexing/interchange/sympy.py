@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from indexing.map import IndexingMap, RuntimeVariable
+from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint, merged
-from simplifier.linear import Affine, Expr, Variable
+from simplifier.linear import Affine, Expr
 
 Limits: TypeAlias = Sequence[tuple[Any, Any, Any]]
 """``(symbol, lower, upper)`` for each variable, both bounds included, as ``sympy.Sum`` has them."""

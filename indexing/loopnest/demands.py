@@ -34,9 +34,10 @@ from indexing.loopnest.plans import (
 from indexing.loopnest.rules import Computes, Counts, Folds, Moves, Rule, Says, rule_of
 from indexing.loopnest.values import Value, literal
 from indexing.map import IndexingMap, RuntimeVariable, dims
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.interval import contains
-from simplifier.linear import Expr, Variable, as_expr
+from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 
 # So many different indices at which an array is computed anew; beyond, it gets a buffer.

@@ -29,7 +29,7 @@ from indexing.loopnest.plans import FoldPlan, Key, PlacingPlan, Plan, StagePlan,
 from indexing.loopnest.rules import Folds, widened
 from indexing.loopnest.values import Value
 from indexing.ops.numerics import is_integer
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 
 
 class Finishing:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.interval import Interval
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 
 if TYPE_CHECKING:
     from indexing.numpy_backend.program import Vectorized

@@ -9,8 +9,9 @@ from indexing.access import Unknown
 from indexing.loopnest.nest import Buffer, Element, Function
 from indexing.loopnest.rules import Folds
 from indexing.loopnest.values import Value
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 
 Index: TypeAlias = tuple[Expr, ...]
 Key: TypeAlias = "tuple[StagePlan, Value, Index]"

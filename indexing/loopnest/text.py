@@ -104,7 +104,7 @@ class Names:
 def index_text(expr: Expr) -> str:
     """An index as Python writes it.
 
-    >>> from simplifier.linear import Variable
+    >>> from simplifier.atoms import Variable
     >>> print(index_text(Variable("d0", 0, 31) // 8 + Variable("d1", 0, 31) % 4))
     d0 // 8 + d1 % 4
     """

@@ -17,8 +17,9 @@ from typing import Final, Protocol
 
 from indexing.loopnest.text import index_text, tuple_text
 from indexing.numpy_backend.spaces import Space
+from simplifier.atoms import Floor, Variable
 from simplifier.interval import contains
-from simplifier.linear import Expr, Floor, Variable, as_expr
+from simplifier.linear import Expr, as_expr
 
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 

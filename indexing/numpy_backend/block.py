@@ -37,8 +37,9 @@ from indexing.numpy_backend.access import (
     vector_text,
 )
 from indexing.numpy_backend.spaces import Space
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable, as_expr
+from simplifier.linear import Expr, as_expr
 
 LARGE: Final = 1 << 14
 """Arrays with so many elements are overwritten or given back as soon as nobody needs them."""

@@ -28,8 +28,9 @@ from indexing.numpy_backend.block import Block, Writing
 from indexing.numpy_backend.neutral import element_dtype, neutral_text
 from indexing.numpy_backend.spaces import Axis, Space, split_space
 from indexing.numpy_backend.storing import store, whole
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable, as_expr
+from simplifier.linear import Expr, as_expr
 
 # Windows of at most so many elements are folded element by element: their views are slow to reduce.
 _SMALL_WINDOW = 128

@@ -37,7 +37,7 @@ from indexing.numpy_backend.block import Origins, Writing, function_text
 from indexing.numpy_backend.folds import is_product
 from indexing.numpy_backend.spaces import Axis, Space
 from indexing.numpy_backend.writer import write_stage
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 from simplifier.substitute import Substitution
 
 Box: TypeAlias = tuple[tuple[int, int], ...]

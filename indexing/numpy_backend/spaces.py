@@ -8,8 +8,9 @@ from itertools import pairwise
 
 from indexing.loopnest.nest import Fold, Place, Read, Stage, everything
 from indexing.loopnest.text import index_text
+from simplifier.atoms import Floor, Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Floor, Variable, as_expr
+from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 
 

@@ -21,7 +21,7 @@ from indexing.numpy_backend.block import Block, Writing
 from indexing.numpy_backend.folds import FoldWriter
 from indexing.numpy_backend.spaces import Region, Space, region_of, split_space
 from indexing.numpy_backend.storing import laid, store
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 
 
 def write_stage(writing: Writing, stage: Stage, box: Space | None = None) -> None:

@@ -20,7 +20,7 @@ from hlo.shape import TupleShape
 from hlo.unify import Known, array, dims_of, same_shape, same_sizes, with_rank
 from indexing.map import Grade, IndexingMap, dims, ranges
 from indexing.op import Array, Entry, VariadicOp
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 
 
 class BatchNorm(VariadicOp):

@@ -13,7 +13,7 @@ from hlo.op import HOLDS, Fault, Shape, alike_fault, attribute, constraint, op
 from hlo.unify import UNKNOWN, Dim, Known, array, dims_of, same_shape
 from indexing.map import IndexingMap, dims
 from indexing.op import Array, VariadicOp
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 
 
 @op(

@@ -17,8 +17,9 @@ from indexing.op import Array, BinaryOp, placed
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import slid
 from indexing.ops.windows import always_covers, over, under
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Affine, Variable
+from simplifier.linear import Affine
 
 T = TypeVar("T")
 A = TypeVar("A", int, Affine)

@@ -34,8 +34,9 @@ from indexing.map import Grade, IndexingMap, RuntimeVariable, dims, ranges
 from indexing.op import Array, BinaryOp, placed
 from indexing.ops.numerics import limits
 from indexing.ops.sliding import windows_of
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Affine, Variable
+from simplifier.linear import Affine
 
 
 @op(

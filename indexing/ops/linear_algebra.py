@@ -12,8 +12,9 @@ from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
 from hlo.unify import Known, same_rank, same_sizes
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, BinaryOp, Entry, Maps, UnaryOp
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Affine, Variable, as_expr
+from simplifier.linear import Affine, as_expr
 
 
 def square_fault(shape: Shape) -> Fault:

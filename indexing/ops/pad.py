@@ -14,7 +14,7 @@ from hlo.unify import Known, array, dims_of, with_rank
 from indexing.map import IndexingMap, dims, ranges
 from indexing.op import Array, BinaryOp, Maps
 from indexing.ops.regions import Extent, whole_or_pieces, window
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 
 
 @op(

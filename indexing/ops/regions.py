@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from indexing.map import IndexingMap, RuntimeVariable
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Affine, Expr, Variable, as_expr
+from simplifier.linear import Affine, Expr, as_expr
 
 
 @dataclass(frozen=True, slots=True)

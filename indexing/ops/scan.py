@@ -22,8 +22,9 @@ from indexing.leafwise import LeafwiseOp, Summaries
 from indexing.map import IndexingMap, dims
 from indexing.op import Array, every_element
 from indexing.steps import Maps, Step
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Variable, as_expr
+from simplifier.linear import as_expr
 
 When: TypeAlias = Literal["now", "before", "until now"]
 """Which slices of an array are read: the one at hand, those before it, or both."""

@@ -12,8 +12,8 @@ from hlo.shape import UNBOUNDED
 from hlo.unify import Known, with_rank
 from indexing.map import IndexingMap, dims
 from indexing.op import Array, UnaryOp
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Variable
 
 
 @op(

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 
 from hlo.attributes import WindowDimension, dilated
 from indexing.map import Grade, IndexingMap
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Affine, Expr, Variable, as_expr
+from simplifier.linear import Affine, Expr, as_expr
 
 
 def under(

@@ -13,7 +13,7 @@ Source: the isl manual (``isl_ctx_set_max_operations``); Verdoolaege, "isl: An I
 for the Polyhedral Model", 2010.
 
 >>> from simplifier.constraints import Constraint
->>> from simplifier.linear import Variable
+>>> from simplifier.atoms import Variable
 >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
 >>> is_empty((d0, d1), [Constraint(d0 * 2 - d1 * 4, 3, 3)])
 True

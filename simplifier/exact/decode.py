@@ -8,10 +8,11 @@ from typing import Final
 
 import islpy as isl
 
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import number
 from simplifier.exact.encode import Relation
-from simplifier.linear import Affine, Expr, Variable, as_expr, constant
+from simplifier.linear import Affine, Expr, as_expr, constant
 
 _OUT: Final = isl.dim_type.out
 

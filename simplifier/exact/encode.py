@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import islpy as isl
 
+from simplifier.atoms import Floor, Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import NotAffineError
 from simplifier.exact.written import Written
-from simplifier.linear import Expr, Floor, Variable, alone
+from simplifier.linear import Expr, alone
 from simplifier.semiaffine import SemiAffine
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import islpy as isl
 
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import BUDGET, Undecided, ask, number
 from simplifier.exact.decode import pieces
@@ -15,7 +16,7 @@ from simplifier.exact.encode import Relation, as_map, as_set
 from simplifier.exact.points import first_difference, may_be_enumerated, pairs
 from simplifier.exact.written import Written
 from simplifier.interval import Interval
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 
 
 @dataclass(frozen=True, slots=True)

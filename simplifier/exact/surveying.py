@@ -8,11 +8,12 @@ from typing import Any
 
 import islpy as isl
 
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import Undecided, ask, number
 from simplifier.exact.encode import Relation, as_functions, as_set
 from simplifier.interval import Interval
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A union is a sequence of `Relation` with as many inputs and as many results each.
 
->>> from simplifier.linear import Variable
+>>> from simplifier.atoms import Variable
 >>> d0 = Variable("d0", 0, 9)
 >>> halves = Relation((d0,), (), (d0 // 2,), ())
 >>> uncovered([halves], Relation((Variable("e0", 0, 5),), (), (), ()))
@@ -17,11 +17,11 @@ from typing import Any, TypeAlias
 
 import islpy as isl
 
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import BUDGET, Undecided, ask
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_map, as_set
-from simplifier.linear import Variable
 
 Clause: TypeAlias = Sequence[Sequence[Constraint]]
 """Alternatives: at least one of these lists of constraints holds."""

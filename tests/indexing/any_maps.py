@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from indexing import IndexingMap, RuntimeVariable
 from indexing.map import Grade
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 from tests.oracles import Pair, boxes, constraint_lists, relation, tree_expr, trees
 
 Values = tuple[int, ...]

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing import IndexingMap, RuntimeVariable, dims, parse_map, ranges
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, Variable, as_expr
+from simplifier.linear import Expr, as_expr
 from tests.oracles import (
     boxes,
     constraint_lists,

@@ -10,7 +10,7 @@ import pytest
 from hlo import HloError
 from indexing.devices.groups import replica_groups, source_target_pairs
 from indexing.devices.parts import links, recognised
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 
 # ---------------------------------------------------------------- text
 

@@ -16,7 +16,8 @@ import indexing
 from indexing import IndexingMap, coverage, parse_map, thread_map
 from indexing.grid import Launch, tile_map
 from indexing.layout import logical_map, physical_map
-from simplifier.linear import Variable, as_expr
+from simplifier.atoms import Variable
+from simplifier.linear import as_expr
 from tests.oracles import Pair, divisions, joined, union
 
 Counts = tuple[int, int, int]

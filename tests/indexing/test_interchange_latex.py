@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from indexing import IndexingMap, parse_map
 from indexing.interchange import expr_latex
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 from simplifier.semiaffine import maximum, minimum
 from tests.indexing.any_maps import any_maps
 from tests.oracles import boxes, fuzz, points, tree_expr, trees

@@ -16,8 +16,8 @@ import simplifier.sharpen
 from hlo.shape import leaves
 from indexing import IndexingMap, parse_map
 from simplifier import exact
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Variable
 from tests.oracles import boxes, fuzz, relation, sums, tree_expr, trees
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))

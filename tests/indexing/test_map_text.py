@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hlo import HloError
 from indexing import IndexingMap, dims, parse_map
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 from tests.oracles import boxes, constraint_lists, fuzz, relation, tree_expr, trees
 
 ONE_LINE = "(d0, d1)[s0]{rt0} -> (d0 + rt0, d1 * 2 + s0), domain: "

@@ -19,7 +19,7 @@ from indexing.graph import steps_back
 from indexing.multiplicity import Multiplicity, multiplicity, reads
 from indexing.relation import UndecidedError
 from indexing.steps import Options
-from simplifier.linear import Variable
+from simplifier.atoms import Variable
 from tests.ops.samples import MAPPED, parse_sample
 from tests.oracles import boxes, constraint_lists, fuzz, sums, tree_expr, trees
 

@@ -23,8 +23,8 @@ from indexing.claims import (
 )
 from indexing.relation import UndecidedError, image, inverse, preimage
 from indexing.witnesses import Witness
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Variable
 from tests.oracles import (
     Pair,
     boxes,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import indexing.simplify
 from indexing import CertificateError, IndexingMap, RuntimeVariable, dims, parse_map, ranges
 from indexing.simplify import Rewrite
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Variable
 from simplifier.trace import Applied
 from tests.oracles import boxes, constraint_lists, fuzz, relation, tree_expr, trees
 

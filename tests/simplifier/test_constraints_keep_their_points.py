@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplifier import exact, variable
+from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint, merged, normalised
 from simplifier.domain import tightened
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 from tests.oracles import Point, boxes, constraint_lists, fuzz, holds, points, tree_expr, trees
 
 a, b = variable("a", 0, 99), variable("b", 0, 99)

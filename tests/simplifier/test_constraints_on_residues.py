@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplifier import variable
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged, normalised
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 from simplifier.residues import Residues, both, residues_of
 from tests.oracles import boxes, fuzz, holds, points
 

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplifier import exact, variable
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged
 from simplifier.domain import tightened
-from simplifier.linear import Expr, Variable
+from simplifier.linear import Expr
 from simplifier.rewrite import Rewriting
 from simplifier.sharpen import GROUPS, has_points, is_settled, sharpened
 from simplifier.solve import change, projected

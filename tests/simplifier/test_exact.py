@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplifier import exact, variable
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Variable
 from tests.oracles import boxes, constraint_lists, fuzz, holds, points, tree_expr, trees
 
 d0, d1 = Variable("d0", 0, 9), Variable("d1", -4, 9)

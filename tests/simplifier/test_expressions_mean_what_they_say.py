@@ -3,10 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simplifier.atoms import Variable
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.constraints import known_terms, merged
 from simplifier.divmod import floor_div, floor_mod
-from simplifier.linear import Variable, combined, make
+from simplifier.linear import combined, make
 from simplifier.mods import split
 from simplifier.reading import parse_expr
 from simplifier.substitute import Substitution

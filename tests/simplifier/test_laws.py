@@ -5,8 +5,8 @@ from math import gcd
 import pytest
 
 from simplifier import Expr, exact, variable
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Variable
 from tests.oracles import divisions
 
 i, j = variable("i", 0, 9), variable("j", 0, 3)

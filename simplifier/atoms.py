@@ -1,0 +1,215 @@
+"""What a sum is made of: bounded variables, and the floors that no law takes apart.
+
+Atoms are unique: the same structure is the same object, so that terms merge by identity.
+
+>>> Variable("d0", 0, 9) is Variable("d0", 0, 9)
+True
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from weakref import ref
+
+from simplifier.interval import Interval
+
+if TYPE_CHECKING:
+    from simplifier.linear import Affine, Expr
+
+SortKey: TypeAlias = tuple[object, ...]
+Unique = TypeVar("Unique", bound=Hashable)
+
+
+class Atoms(Generic[Unique]):
+    """The atoms in use, each once, found by what they are made of.
+
+    Those that nobody has any more are swept out whenever the table has doubled.
+    """
+
+    __slots__ = ("_held", "_most")
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, ref[Unique]] = {}
+        self._most = 1024
+
+    def get(self, made_of: Hashable) -> Unique | None:
+        """The atom that is made of this, if it is in use."""
+        held = self._held.get(made_of)
+        return None if held is None else held()
+
+    def add(self, made_of: Hashable, atom: Unique) -> Unique:
+        """`atom`, which is found from now on."""
+        if len(self._held) >= self._most:
+            self._held = {key: held for key, held in self._held.items() if held() is not None}
+            self._most = max(1024, 2 * len(self._held))
+        self._held[made_of] = ref(atom)
+        return atom
+
+
+class Atom:
+    """What a sum is made of.
+
+    Attributes:
+        bounds: an interval that holds every value, from the bounds of variables alone.
+        weight: how many atoms its text has; far more than it has parts, where parts recur.
+        operands: the expressions inside it.
+    """
+
+    __slots__ = ("__weakref__", "_key", "bounds")
+
+    bounds: Interval
+    weight: int
+    operands: tuple[Expr, ...]
+    _key: SortKey | None
+
+    @property
+    def key(self) -> SortKey:
+        """Orders atoms the same way in every process: variables by name, then floors."""
+        if self._key is None:
+            self._key = self._made_key()
+        return self._key
+
+    def _made_key(self) -> SortKey:
+        raise NotImplementedError
+
+    def value(self, point: Mapping[Variable, int]) -> int:
+        """The number that this atom has at `point`."""
+        raise NotImplementedError
+
+
+class Variable(Atom):
+    """An integer variable with inclusive bounds; the same name and bounds give the same object.
+
+    A variable whose bounds are one point is that constant wherever it is used in an expression.
+    """
+
+    __slots__ = ("_expr", "lower", "name", "upper")
+
+    weight = 1
+    operands = ()
+    name: str
+    lower: int
+    upper: int
+    _expr: Expr | None
+
+    def __new__(cls, name: str, lower: int, upper: int) -> Variable:
+        """The variable `name` in ``[lower, upper]``; with ``lower > upper`` no point exists."""
+        made_of = name, lower, upper
+        known = _VARIABLES.get(made_of)
+        if known is not None:
+            return known
+        self = super().__new__(cls)
+        self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
+        self._key = self._expr = None
+        return _VARIABLES.add(made_of, self)
+
+    def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
+        return Variable, (self.name, self.lower, self.upper)
+
+    def __repr__(self) -> str:
+        return f"Variable({self.name!r}, {self.lower}, {self.upper})"
+
+    def _made_key(self) -> SortKey:
+        prefix, number = _SPLIT_NAME.fullmatch(self.name).groups()  # type: ignore[union-attr]
+        return (0, prefix, len(number), number, self.lower, self.upper)  # d2 before d10
+
+    @property
+    def is_empty(self) -> bool:
+        """No value is possible."""
+        return self.lower > self.upper
+
+    def as_expr(self) -> Expr:
+        if self._expr is None:
+            point = self.lower == self.upper
+            self._expr = sums.Expr({}, self.lower) if point else sums.Expr({self: 1}, 0)
+        return self._expr
+
+    # Its operators are those of its expression.
+
+    def __add__(self, other: Affine) -> Expr:
+        return self.as_expr() + other
+
+    def __radd__(self, other: int) -> Expr:
+        return self.as_expr() + other
+
+    def __sub__(self, other: Affine) -> Expr:
+        return self.as_expr() - other
+
+    def __rsub__(self, other: int) -> Expr:
+        return other - self.as_expr()
+
+    def __neg__(self) -> Expr:
+        return -self.as_expr()
+
+    def __mul__(self, factor: Affine) -> Expr:
+        return self.as_expr() * factor
+
+    def __rmul__(self, factor: int) -> Expr:
+        return self.as_expr() * factor
+
+    def __floordiv__(self, divisor: Affine) -> Expr:
+        return self.as_expr() // divisor
+
+    def __mod__(self, modulus: Affine) -> Expr:
+        return self.as_expr() % modulus
+
+    def renamed(self, name: str) -> Variable:
+        """The same bounds under another name."""
+        return Variable(name, self.lower, self.upper)
+
+    def value(self, point: Mapping[Variable, int]) -> int:
+        return point[self]
+
+
+_VARIABLES: Final = Atoms[Variable]()
+_SPLIT_NAME: Final = re.compile(r"(.*?)(\d*)", re.DOTALL)  # matches every name
+
+
+class Floor(Atom):
+    """``floor(numerator / divisor)``: an atom that the laws could not take apart.
+
+    Made by `simplifier.divmod` alone, which guarantees that no law applies to it.
+    """
+
+    __slots__ = ("_weight", "divisor", "numerator", "operands")
+
+    numerator: Expr
+    divisor: int
+    _weight: int
+
+    def __new__(cls, numerator: Expr, divisor: int, bounds: Interval) -> Floor:
+        """The atom for ``floor(numerator / divisor)``, whose value lies in `bounds`."""
+        made_of = numerator.identity, divisor
+        known = _FLOORS.get(made_of)
+        if known is not None:
+            return known
+        self = super().__new__(cls)
+        self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
+        self.operands, self._key, self._weight = (numerator,), None, 0
+        return _FLOORS.add(made_of, self)
+
+    def __reduce__(self) -> tuple[type[Floor], tuple[Expr, int, Interval]]:
+        return Floor, (self.numerator, self.divisor, self.bounds)
+
+    def __repr__(self) -> str:
+        return f"Floor({self.numerator!r}, {self.divisor})"
+
+    @property
+    def weight(self) -> int:  # type: ignore[override]  # found out when it is asked for
+        if not self._weight:
+            self._weight = 1 + self.numerator.weight
+        return self._weight
+
+    def _made_key(self) -> SortKey:
+        return (1, self.divisor, self.numerator.key)
+
+    def value(self, point: Mapping[Variable, int]) -> int:
+        return self.numerator.value(point) // self.divisor
+
+
+_FLOORS: Final = Atoms[Floor]()
+
+# Sums are written on top of this module.
+import simplifier.linear as sums  # noqa: E402
