@@ -92,7 +92,7 @@ class Variable(Atom):
     name: str
     lower: int
     upper: int
-    _expr: Expr | None
+    _expr: Expr
 
     def __new__(cls, name: str, lower: int, upper: int) -> Variable:
         """The variable `name` in ``[lower, upper]``; with ``lower > upper`` no point exists."""
@@ -102,7 +102,9 @@ class Variable(Atom):
             return known
         self = super().__new__(cls)
         self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
-        self._key = self._expr = None
+        self._key = None
+        point = lower == upper
+        self._expr = sums.Expr({}, lower) if point else sums.Expr({self: 1}, 0)
         return _VARIABLES.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
@@ -121,39 +123,37 @@ class Variable(Atom):
         return self.lower > self.upper
 
     def as_expr(self) -> Expr:
-        if self._expr is None:
-            point = self.lower == self.upper
-            self._expr = sums.Expr({}, self.lower) if point else sums.Expr({self: 1}, 0)
+        """This variable, or the constant that it is, as an expression."""
         return self._expr
 
     # Its operators are those of its expression.
 
     def __add__(self, other: Affine) -> Expr:
-        return self.as_expr() + other
+        return self._expr + other
 
     def __radd__(self, other: int) -> Expr:
-        return self.as_expr() + other
+        return self._expr + other
 
     def __sub__(self, other: Affine) -> Expr:
-        return self.as_expr() - other
+        return self._expr - other
 
     def __rsub__(self, other: int) -> Expr:
-        return other - self.as_expr()
+        return other - self._expr
 
     def __neg__(self) -> Expr:
-        return -self.as_expr()
+        return -self._expr
 
     def __mul__(self, factor: Affine) -> Expr:
-        return self.as_expr() * factor
+        return self._expr * factor
 
     def __rmul__(self, factor: int) -> Expr:
-        return self.as_expr() * factor
+        return self._expr * factor
 
     def __floordiv__(self, divisor: Affine) -> Expr:
-        return self.as_expr() // divisor
+        return self._expr // divisor
 
     def __mod__(self, modulus: Affine) -> Expr:
-        return self.as_expr() % modulus
+        return self._expr % modulus
 
     def renamed(self, name: str) -> Variable:
         """The same bounds under another name."""
