@@ -215,7 +215,7 @@ def missed(maps: Sequence[IndexingMap], target: tuple[Variable, ...]) -> Witness
             raise UndecidedError(f"{what}: two runtime variables may be one element")
         named = [(str(read.of.source_name or read.of.name), v) for read, v in _paired(reads, point)]
         return Witness(results=(point[: len(target)],), runtime=tuple(named))
-    if all(not list(i.variables()) for read in reads for i in read.index):
+    if all(not i.variables() for read in reads for i in read.index):
         return None
     cases = [_against_opponent(copy, target) for copy in copies]
     if decided(unions.never_uncovered(cases, box), what):

@@ -18,7 +18,7 @@ Expr('d0 + d1')
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from operator import index
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -169,15 +169,17 @@ class Expr:
                 return atom
         return None
 
-    def variables(self) -> Iterator[Variable]:
+    def variables(self) -> list[Variable]:
         """Every variable in it, those inside other atoms too; one may come several times."""
+        found: list[Variable] = []
         pending = [self]
         while pending:
             for atom, _ in pending.pop().terms:
                 if isinstance(atom, Variable):
-                    yield atom
+                    found.append(atom)
                 else:
                     pending.extend(atom.operands)
+        return found
 
     def value(self, point: Mapping[Variable, int]) -> int:
         """The number that this expression has at `point`.

@@ -123,7 +123,7 @@ def worth(tree: object, point: dict[Variable, int]) -> int:
     """The number of a drawn tree at `point`, computed by Python alone."""
 
     def leaf(value: Expr | int) -> int:
-        return value if isinstance(value, int) else point[next(iter(value.variables()))]
+        return value if isinstance(value, int) else point[value.variables()[0]]
 
     value: int = evaluated(tree, leaf, min, max)
     return value
