@@ -6,6 +6,8 @@
 #   make check    formatting, lint, strict types
 #   make format   repair formatting and what lint can repair
 #   make docs     write the pages that are generated
+#   make wheel    a wheel in dist/ whose innermost modules are compiled; needs a C compiler
+#   make test-compiled, make bench-compiled   the tests, and simplification's time, with that wheel
 #   make bench    time and memory of parsing, of all maps and of simplification (BENCH_FILES=... for other modules)
 #   make clean    remove $(VENV) and every cache
 
@@ -20,8 +22,10 @@ PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 DEMO := examples/attention.opt.hlo
+COMPILED := build/compiled
+PACKAGES := hlo indexing simplifier
 
-.PHONY: demo test quick check format docs bench clean
+.PHONY: demo test quick check format docs bench wheel compiled test-compiled bench-compiled clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runs
@@ -51,6 +55,24 @@ bench: $(VENV)/.develops
 	$(BIN)/python -m benchmarks.layers
 	$(BIN)/python -m benchmarks.simplify
 	$(BIN)/python -m benchmarks.execute $(BENCH_FILES)
+
+# From copies: compiled modules hide their sources, wherever they lie beside them.
+wheel: $(VENV)/.develops
+	rm -rf build/sources dist
+	mkdir -p build/sources
+	cp -R pyproject.toml README.md LICENSE $(PACKAGES) build/sources
+	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist build/sources
+
+compiled: wheel
+	rm -rf $(COMPILED)
+	$(PIP) --no-deps --target $(COMPILED) dist/*.whl
+	cp -R pyproject.toml Makefile LICENSE *.md benchmarks changelog.d docs examples notebooks tests $(COMPILED)
+
+test-compiled: compiled
+	cd $(COMPILED) && $(abspath $(BIN))/python -m pytest -n $(JOBS) --dist worksteal tests
+
+bench-compiled: compiled
+	cd $(COMPILED) && $(abspath $(BIN))/python -m benchmarks.simplify
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -39,6 +39,7 @@ from benchmarks.peers import (
     step_by_step,
 )
 from benchmarks.problems import NAMED, random_problems
+from simplifier import linear
 
 SLOW = (Isl, Sympy)  # for which one run is exact enough, and which cannot take every problem
 LIMIT = 2e-3  # seconds that no single chain may take
@@ -53,7 +54,9 @@ def environment() -> str:
         except metadata.PackageNotFoundError:
             continue
     machine = f"{os.cpu_count()} cores of {platform.machine()}"
-    return f"{date.today()}: Python {platform.python_version()}, {machine}; {', '.join(versions)}"
+    build = "interpreted" if linear.__file__.endswith(".py") else "compiled"
+    python = f"Python {platform.python_version()}, this project {build}"
+    return f"{date.today()}: {python}, {machine}; {', '.join(versions)}"
 
 
 def mean(figures: Sequence[float]) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 from weakref import ref
 
 from simplifier.interval import Interval
@@ -74,8 +74,8 @@ class Atom:
     def _made_key(self) -> SortKey:
         raise NotImplementedError
 
-    def value(self, point: Mapping[Variable, int]) -> int:
-        """The number that this atom has at `point`."""
+    def value(self, point: Mapping[Variable, Any]) -> Any:
+        """The number that this atom has at `point`; with arrays, at many points at once."""
         raise NotImplementedError
 
 
@@ -159,7 +159,7 @@ class Variable(Atom):
         """The same bounds under another name."""
         return Variable(name, self.lower, self.upper)
 
-    def value(self, point: Mapping[Variable, int]) -> int:
+    def value(self, point: Mapping[Variable, Any]) -> Any:
         return point[self]
 
 
@@ -205,7 +205,7 @@ class Floor(Atom):
     def _made_key(self) -> SortKey:
         return (1, self.divisor, self.numerator.key)
 
-    def value(self, point: Mapping[Variable, int]) -> int:
+    def value(self, point: Mapping[Variable, Any]) -> Any:
         return self.numerator.value(point) // self.divisor
 
 

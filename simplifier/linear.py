@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from operator import index
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from simplifier.atoms import Atom, Floor, SortKey, Variable
 from simplifier.interval import Interval
@@ -181,8 +181,12 @@ class Expr:
                     pending.extend(atom.operands)
         return found
 
-    def value(self, point: Mapping[Variable, int]) -> int:
-        """The number that this expression has at `point`.
+    @overload
+    def value(self, point: Mapping[Variable, int]) -> int: ...
+    @overload
+    def value(self, point: Mapping[Variable, Any]) -> Any: ...
+    def value(self, point: Mapping[Variable, Any]) -> Any:
+        """The number that this expression has at `point`; with arrays, at many points at once.
 
         Raises:
             ZeroDivisionError: something is divided by an expression that is 0 there.
@@ -191,9 +195,9 @@ class Expr:
         >>> (d0 // 4 - 1).value({d0: 7})
         0
         """
-        total = self.constant
+        total: Any = self.constant
         for atom, coefficient in self.parts.items():
-            total += coefficient * atom.value(point)
+            total = total + coefficient * atom.value(point)
         return total
 
 

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 from itertools import product as pairs
 from math import prod
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from simplifier.atoms import Atom, Atoms, SortKey, Variable
 from simplifier.divmod import floor_div
@@ -62,7 +62,7 @@ class SemiAffine(Atom):
     def _made_key(self) -> SortKey:
         return (2, self.operator, tuple([operand.key for operand in self.operands]))
 
-    def value(self, point: Mapping[Variable, int]) -> int:
+    def value(self, point: Mapping[Variable, Any]) -> Any:
         return _VALUES[self.operator](*[operand.value(point) for operand in self.operands])
 
     def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -41,7 +41,7 @@ class Space:
     """Axes in order; `swap` says what the variables of the stage are in terms of them."""
 
     axes: tuple[Axis, ...]
-    swap: Substitution = field(default_factory=lambda: Substitution({}))
+    swap: Callable[[Expr], Expr] = field(default_factory=lambda: Substitution({}))
 
     @classmethod
     def whole(cls, variables: Iterable[Variable]) -> Space:
@@ -175,22 +175,8 @@ def region_of(space: Space, guards: Sequence[Constraint]) -> Region | None:
             slices.append(index_text(offset))
         else:
             slices.append(f"{index_text(offset)}:{last}{f':{step}' if step > 1 else ''}")
-    inner = Substitution(values)
-    before = space.swap
-    return Region(Space(tuple(axes), _Both(before, inner)), tuple(slices))
-
-
-class _Both(Substitution):
-    """One substitution after another."""
-
-    __slots__ = ("_first", "_second")
-
-    def __init__(self, first: Substitution, second: Substitution) -> None:
-        super().__init__({})
-        self._first, self._second = first, second
-
-    def __call__(self, expr: Expr) -> Expr:
-        return self._second(self._first(expr))
+    inner, before = Substitution(values), space.swap
+    return Region(Space(tuple(axes), lambda expr: inner(before(expr))), tuple(slices))
 
 
 def _interval(v: Variable, wanted: Sequence[Constraint]) -> tuple[Expr, int, int] | None:
