@@ -61,13 +61,15 @@ def floor_div(expr: Expr, divisor: int, facts: Facts = NOTHING_KNOWN) -> Expr:
     return found
 
 
-# Divisions that were done, by structure: an equal expression may be built again and again.
-_DONE: dict[tuple[object, int], Expr] = {}
+# Divisions that were done, by atoms, coefficients, constant and divisor: an expression may be built
+# again and again.
+_DONE: dict[tuple[object, ...], Expr] = {}
 _MOST_DONE: Final = 1 << 16
 
 
 def _known_floor(expr: Expr, divisor: int) -> Expr:
-    key = expr.identity, divisor
+    parts = expr.parts
+    key = tuple(parts), tuple(parts.values()), expr.constant, divisor
     found = _DONE.get(key)
     if found is None:
         _, found = _divided(expr, divisor, NOTHING_KNOWN)
