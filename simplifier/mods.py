@@ -54,7 +54,10 @@ def split_finest(expr: Expr) -> Split:
 
     What that leaves on the floors does not matter: there may be less to bound all the same.
     """
-    floors = _by_divisor(_floors(expr), 1)
+    floors = _floors(expr)
+    if not _have_numerators(floors, expr.parts):
+        return Split((), expr)
+    _by_divisor(floors, 1)
 
     def mod_of(floor: Floor, left: dict[Atom, int]) -> tuple[Mod, int] | None:
         for dividend, modulus in reversed([*_same_numerator(floor, left, floors)]):
@@ -68,7 +71,10 @@ def split_finest(expr: Expr) -> Split:
 
 
 def _split(expr: Expr, divisor: int) -> Split:
-    floors = _by_divisor(_floors(expr), -1)
+    floors = _floors(expr)
+    if not (_have_numerators(floors, expr.parts) or _have_opposites(floors, expr.parts)):
+        return Split((), expr)
+    _by_divisor(floors, -1)
     if divisor and len(floors) > 1:  # those that leave anyway shall not take from the others
         floors.sort(key=lambda floor: expr.parts[floor] % divisor == 0)
     return _collected(expr, floors, lambda floor, left: _mod_of(floor, left, floors, divisor))
@@ -81,14 +87,39 @@ def _floors(expr: Expr) -> list[Floor]:
     return [atom for atom in expr.parts if isinstance(atom, Floor)]
 
 
+# Most sums hold no mod.  These two see that at once; where they say yes, there may be none.
+
+
+def _have_numerators(floors: list[Floor], terms: dict[Atom, int]) -> bool:
+    """The numerator of some floor may be in `terms`, or as a finer floor (`_same_numerator`)."""
+    atoms = terms.keys()
+    for floor in floors:
+        numerator = floor.numerator.parts
+        if numerator.keys() <= atoms:
+            return True
+        for finer in floors if len(floors) > 1 else ():
+            if finer.divisor < floor.divisor and finer.numerator.parts == numerator:
+                return True
+    return False
+
+
+def _have_opposites(floors: list[Floor], terms: dict[Atom, int]) -> bool:
+    """A coefficient may be that of a dividend inside some floor (`_inner_quotients`)."""
+    for floor in floors:
+        have = terms[floor]
+        if have not in (1, -1):
+            for coefficient in terms.values():
+                if (coefficient < 0) != (have < 0) and not have % coefficient:
+                    return True
+    return False
+
+
 def _collected(
     expr: Expr,
     floors: list[Floor],
     mod_of: Callable[[Floor, dict[Atom, int]], tuple[Mod, int] | None],
 ) -> Split:
     """The mods that `mod_of` finds, floor by floor, in what the ones before left."""
-    if not floors:
-        return Split((), expr)
     left = expr.parts.copy()
     constant = expr.constant
     mods: list[Mod] = []
@@ -110,8 +141,8 @@ def _collected(
     return Split(tuple(mods), Expr(left, constant))
 
 
-def _by_divisor(floors: list[Floor], sign: int) -> list[Floor]:
-    """In order of their divisors, ascending or descending; by what they are where these are equal.
+def _by_divisor(floors: list[Floor], sign: int) -> None:
+    """Sorts them by their divisors, ascending or descending; then by what they are.
 
     Keys of floors are only made where they decide: that takes longer than all the rest.
     """
@@ -120,7 +151,6 @@ def _by_divisor(floors: list[Floor], sign: int) -> list[Floor]:
             floors.sort(key=lambda floor: sign * floor.divisor)
         else:
             floors.sort(key=lambda floor: (sign * floor.divisor, floor.key))
-    return floors
 
 
 def _mod_of(
