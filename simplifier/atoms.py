@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from weakref import ref
 
 from simplifier.interval import Interval
@@ -22,29 +22,25 @@ SortKey: TypeAlias = tuple[object, ...]
 Unique = TypeVar("Unique", bound=Hashable)
 
 
-class Atoms(Generic[Unique]):
+class Atoms(dict[Hashable, ref[Unique]]):
     """The atoms in use, each once, found by what they are made of.
 
     Those that nobody has any more are swept out whenever the table has doubled.
     """
 
-    __slots__ = ("_held", "_most")
+    __slots__ = ("_most",)
 
     def __init__(self) -> None:
-        self._held: dict[Hashable, ref[Unique]] = {}
+        super().__init__()
         self._most = 1024
-
-    def get(self, made_of: Hashable) -> Unique | None:
-        """The atom that is made of this, if it is in use."""
-        held = self._held.get(made_of)
-        return None if held is None else held()
 
     def add(self, made_of: Hashable, atom: Unique) -> Unique:
         """`atom`, which is found from now on."""
-        if len(self._held) >= self._most:
-            self._held = {key: held for key, held in self._held.items() if held() is not None}
-            self._most = max(1024, 2 * len(self._held))
-        self._held[made_of] = ref(atom)
+        if len(self) >= self._most:
+            for key in [key for key, held in self.items() if held() is None]:
+                del self[key]
+            self._most = max(1024, 2 * len(self))
+        self[made_of] = ref(atom)
         return atom
 
 
@@ -82,29 +78,32 @@ class Atom:
 class Variable(Atom):
     """An integer variable with inclusive bounds; the same name and bounds give the same object.
 
-    A variable whose bounds are one point is that constant wherever it is used in an expression.
+    Attributes:
+        name, lower, upper: what it is made of.
+        expr: it as an expression; the constant, where its bounds are one point.
     """
 
-    __slots__ = ("_expr", "lower", "name", "upper")
+    __slots__ = ("expr", "lower", "name", "upper")
 
     weight = 1
     operands = ()
     name: str
     lower: int
     upper: int
-    _expr: Expr
+    expr: Expr
 
     def __new__(cls, name: str, lower: int, upper: int) -> Variable:
         """The variable `name` in ``[lower, upper]``; with ``lower > upper`` no point exists."""
         made_of = name, lower, upper
-        known = _VARIABLES.get(made_of)
+        held = _VARIABLES.get(made_of)
+        known = None if held is None else held()
         if known is not None:
             return known
-        self = super().__new__(cls)
+        self = object.__new__(cls)
         self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
         self._key = None
         point = lower == upper
-        self._expr = sums.Expr({}, lower) if point else sums.Expr({self: 1}, 0)
+        self.expr = sums.Expr({}, lower) if point else sums.Expr({self: 1}, 0)
         return _VARIABLES.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
@@ -124,36 +123,36 @@ class Variable(Atom):
 
     def as_expr(self) -> Expr:
         """This variable, or the constant that it is, as an expression."""
-        return self._expr
+        return self.expr
 
     # Its operators are those of its expression.
 
     def __add__(self, other: Affine) -> Expr:
-        return self._expr + other
+        return self.expr + other
 
     def __radd__(self, other: int) -> Expr:
-        return self._expr + other
+        return self.expr + other
 
     def __sub__(self, other: Affine) -> Expr:
-        return self._expr - other
+        return self.expr - other
 
     def __rsub__(self, other: int) -> Expr:
-        return other - self._expr
+        return other - self.expr
 
     def __neg__(self) -> Expr:
-        return -self._expr
+        return -self.expr
 
     def __mul__(self, factor: Affine) -> Expr:
-        return self._expr * factor
+        return self.expr * factor
 
     def __rmul__(self, factor: int) -> Expr:
-        return self._expr * factor
+        return self.expr * factor
 
     def __floordiv__(self, divisor: Affine) -> Expr:
-        return self._expr // divisor
+        return self.expr // divisor
 
     def __mod__(self, modulus: Affine) -> Expr:
-        return self._expr % modulus
+        return self.expr % modulus
 
     def renamed(self, name: str) -> Variable:
         """The same bounds under another name."""
@@ -182,10 +181,11 @@ class Floor(Atom):
     def __new__(cls, numerator: Expr, divisor: int, bounds: Interval) -> Floor:
         """The atom for ``floor(numerator / divisor)``, whose value lies in `bounds`."""
         made_of = numerator.identity, divisor
-        known = _FLOORS.get(made_of)
+        held = _FLOORS.get(made_of)
+        known = None if held is None else held()
         if known is not None:
             return known
-        self = super().__new__(cls)
+        self = object.__new__(cls)
         self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
         self.operands, self._key, self._weight = (numerator,), None, 0
         return _FLOORS.add(made_of, self)

@@ -26,6 +26,9 @@ class Facts:
     """What is known beyond the intervals of the variables: bounds on sums of terms.
 
     The keys are the terms of an expression without its constant.
+
+    Attributes:
+        floors: divisions that were done with these facts, for `simplifier.divmod`.
     """
 
     __slots__ = ("_bounds", "floors", "known")
@@ -33,7 +36,7 @@ class Facts:
     def __init__(self, known: Mapping[tuple[Term, ...], Interval]) -> None:
         self.known = dict(known)
         self._bounds: dict[Expr, Interval] = {}
-        self.floors: dict[tuple[Expr, int], Expr] = {}
+        self.floors: dict[tuple[object, ...], Expr] = {}
 
     def bounds(self, expr: Expr) -> Interval:
         """An interval that holds every value of `expr` on the domain."""

@@ -9,7 +9,7 @@ from typing import Final
 
 from simplifier.atoms import Floor
 from simplifier.interval import Interval, contains, intersected
-from simplifier.linear import Expr, Term, added, constant, make, scaled
+from simplifier.linear import Expr, Term, added, constant, make
 from simplifier.residues import Residues, both, residues_of
 from simplifier.text import terms_and_constant
 
@@ -75,7 +75,7 @@ def normalised(constraint: Constraint) -> Constraint | None:
         floor = _undoable(expr)
         if floor is not None:
             divisor, sign = floor.divisor, dict(expr.terms)[floor]
-            rest = added(scaled(expr, sign), make(((floor, 1),), 0), -1)
+            rest = added(expr * sign, make(((floor, 1),), 0), -1)
             lower, upper = (lower, upper) if sign == 1 else (-upper, -lower)
             dividend = added(floor.numerator, rest, divisor)
             constraint = Constraint(dividend, lower * divisor, upper * divisor + divisor - 1)
@@ -190,5 +190,5 @@ def known_terms(constraints: Iterable[Constraint]) -> dict[tuple[Term, ...], Int
         offset = constraint.expr.constant
         lower, upper = constraint.lower - offset, constraint.upper - offset
         known[constraint.expr.terms] = lower, upper
-        known[scaled(constraint.expr, -1).terms] = -upper, -lower
+        known[(-constraint.expr).terms] = -upper, -lower
     return known

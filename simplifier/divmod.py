@@ -17,6 +17,7 @@ bounds than ``x − m·floor(x / m)`` term by term, and then with the mods relea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import repeat
 from math import gcd
 from typing import Final, TypeAlias
 
@@ -46,37 +47,18 @@ def floor_div(expr: Expr, divisor: int, facts: Facts = NOTHING_KNOWN) -> Expr:
         return expr
     if trace.records:
         return _recorded(expr, divisor, facts)
-    if facts.known:
-        key = expr, divisor
-        found = facts.floors.get(key)
-        if found is None:
-            _, found = _divided(expr, divisor, facts)
-            facts.floors[key] = found
-        return found
-    if expr.floor_memo is None:
-        expr.floor_memo = {}
-    found = expr.floor_memo.get(divisor)
-    if found is None:
-        found = expr.floor_memo[divisor] = _known_floor(expr, divisor)
-    return found
-
-
-# Divisions that were done, by atoms, coefficients, constant and divisor: an expression may be built
-# again and again.
-_DONE: dict[tuple[object, ...], Expr] = {}
-_MOST_DONE: Final = 1 << 16
-
-
-def _known_floor(expr: Expr, divisor: int) -> Expr:
     parts = expr.parts
     key = tuple(parts), tuple(parts.values()), expr.constant, divisor
-    found = _DONE.get(key)
+    found = facts.floors.get(key)
     if found is None:
-        _, found = _divided(expr, divisor, NOTHING_KNOWN)
-        if len(_DONE) >= _MOST_DONE:
-            _DONE.clear()
-        _DONE[key] = found
+        _, found = _divided(expr, divisor, facts)
+        if len(facts.floors) >= _MOST_FLOORS:
+            facts.floors.clear()
+        facts.floors[key] = found
     return found
+
+
+_MOST_FLOORS: Final = 1 << 16
 
 
 def _recorded(expr: Expr, divisor: int, facts: Facts) -> Expr:
@@ -109,29 +91,33 @@ def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
     parts = expr.parts
     if not parts:
         return None, constant(expr.constant // divisor)
-    floors = [atom for atom in parts if atom.__class__ is Floor]
-    if floors:
+    pieces = _atoms(parts, facts) if facts.known else parts
+    division = Division(pieces, expr.constant, divisor, facts)  # type: ignore[arg-type]
+    has_floors = not division.is_plain and Floor in map(type, parts)
+    if has_floors:
         for mods, rest in _splits(expr, divisor):
             pieces = _atoms(rest.parts, facts) | {_mod(m, facts): m.coefficient for m in mods}
-            division = Division(pieces, rest.constant, divisor, facts)
-            found = division.by_intervals()
+            with_mods = Division(pieces, rest.constant, divisor, facts)
+            found = with_mods.by_intervals()
             if found is not None:
-                return division.law, found
-    division = Division(_atoms(parts, facts), expr.constant, divisor, facts)
+                return with_mods.law, found
     found = division.by_intervals()
     if found is not None:
         return division.law, found
     law, remainder = None, expr
     if division.quotient or division.whole:
-        law, remainder = Law.MULTIPLES, _sum(division.remainder, division.offset)
-        if floors:  # without the multiples, other mods may show
+        law, remainder = Law.MULTIPLES, division.sum(division.remainder, division.offset)
+        if has_floors:  # without the multiples, other mods may show
             return law, division.quotient_and(floor_div(remainder, divisor, facts))
-    if division.is_plain:
-        remainder.bounds_memo = division.bounds
-    found = _merged(remainder, divisor, facts) if floors else None
+    found = _merged(remainder, divisor, facts) if has_floors else None
     if found is not None:
         return Law.MERGED, found
-    return law, division.quotient_and(_new_floor(remainder, divisor))
+    least, most = division.bounds if division.is_plain else remainder.bounds
+    floor = Floor(remainder, divisor, (least // divisor, most // divisor))  # holds everywhere
+    if division.is_plain:  # which no quotient of variables has
+        division.quotient[floor] = 1
+        return law, division.sum(division.quotient, division.whole)
+    return law, division.quotient_and(alone(floor))
 
 
 def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
@@ -145,6 +131,7 @@ def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
 
 
 def _atoms(parts: dict[Atom, int], facts: Facts) -> dict[Piece, int]:
+    """The atoms with the bounds that `facts` give them."""
     if not facts.known:
         return parts  # type: ignore[return-value]  # it is not changed
     return {Whole(alone(a), facts.bounds_of_atom(a)): c for a, c in parts.items()}
@@ -164,7 +151,8 @@ class Division:
 
     __slots__ = (
         *("divisor", "facts", "law", "offset", "quotient", "remainder", "whole"),
-        *("bounds", "halves", "is_plain", "negative"),  # of the remainder
+        *("bounds", "halves", "negative"),  # of the remainder
+        "is_plain",  # all pieces are variables, and nothing is known but their bounds
     )
 
     def __init__(
@@ -174,13 +162,13 @@ class Division:
         self.whole, self.offset = divmod(offset, divisor)
         quotient: dict[Piece, int] = {}
         remainder: dict[Piece, int] = {}
-        half = divisor >> 1
+        below = (divisor - 1) >> 1  # multiples are rounded to the nearest, of two to the lower
         least = most = self.offset
         negative, halves, is_plain = False, False, not facts.known
         for piece, coefficient in pieces.items():  # the innermost loop: kept free of calls
-            whole, left = divmod(coefficient, divisor)
-            if left > half:
-                whole, left = whole + 1, left - divisor
+            is_plain = is_plain and piece.__class__ is Variable
+            whole = (coefficient + below) // divisor
+            left = coefficient - whole * divisor
             if whole:
                 quotient[piece] = whole
             if left:
@@ -192,7 +180,6 @@ class Division:
                 else:
                     least, most = least + left * upper, most + left * lower
                     negative = True
-                is_plain = is_plain and piece.__class__ is Variable
         self.quotient, self.remainder, self.bounds = quotient, remainder, (least, most)
         self.negative, self.halves, self.is_plain = negative, halves, is_plain
 
@@ -201,7 +188,7 @@ class Division:
         divisor, remainder = self.divisor, self.remainder
         least, most = self.bounds
         if least // divisor == most // divisor:  # law 2
-            return _sum(self.quotient, self.whole + least // divisor)
+            return self.sum(self.quotient, self.whole + least // divisor)
         if not self.is_plain:
             found = self._whole_number(remainder, {})
             if found is not None:
@@ -218,12 +205,15 @@ class Division:
             found = self._whole_number(positive, {p: -1 for p, c in remainder.items() if c < 0})
             if found is not None:
                 return found
-        for factor in self._factors():  # law 3
+        shared = {*map(gcd, remainder.values(), repeat(divisor))}
+        for factor in sorted(shared, reverse=True):  # law 3
+            if factor == 1:
+                break
             lacking = {piece: c for piece, c in remainder.items() if c % factor}
-            least, most = self._bounds(lacking)
-            if least // factor == most // factor:
+            multiple = self._only_multiple(lacking, factor)
+            if multiple is not None:
                 having = {p: c // factor for p, c in remainder.items() if p not in lacking}
-                rest = _sum(having, least // factor)
+                rest = self.sum(having, multiple)
                 self.law = Law.FACTOR
                 return self.quotient_and(floor_div(rest, divisor // factor, self.facts))
         return None
@@ -232,26 +222,23 @@ class Division:
         """``whole + Σ quotient + rest``."""
         if not self.quotient:
             return Expr(rest.parts, rest.constant + self.whole) if self.whole else rest
-        return added(_sum(self.quotient, self.whole), rest)
-
-    def _factors(self) -> list[int]:
-        """What some coefficients share with the divisor, the largest first."""
-        factors = {gcd(c, self.divisor) for c in self.remainder.values()}
-        factors.discard(1)
-        return sorted(factors, reverse=True) if len(factors) > 1 else list(factors)
+        return self.sum(self.quotient, self.whole) + rest
 
     def _whole_number(self, remainder: dict[Piece, int], more: dict[Piece, int]) -> Expr | None:
         """Law 2 with this `remainder`, which left `more` to the quotient."""
-        least, most = self._bounds(remainder)
-        if least // self.divisor != most // self.divisor:
+        multiple = self._only_multiple(remainder, self.divisor)
+        if multiple is None:
             return None
         quotient = self.quotient
         if more:
             quotient = {**quotient, **{p: quotient.get(p, 0) + c for p, c in more.items()}}
-        return _sum(quotient, self.whole + least // self.divisor)
+        return self.sum(quotient, self.whole + multiple)
 
-    def _bounds(self, pieces: dict[Piece, int]) -> Interval:
-        """The interval of ``offset + Σ pieces``: piece by piece, and as facts know the sum."""
+    def _only_multiple(self, pieces: dict[Piece, int], of: int) -> int | None:
+        """``floor((offset + Σ pieces) / of)`` where intervals show that it is one number.
+
+        They are taken piece by piece first, then as facts know the sum.
+        """
         least = most = self.offset
         for piece, coefficient in pieces.items():
             lower, upper = piece.bounds
@@ -259,28 +246,24 @@ class Division:
                 least, most = least + coefficient * lower, most + coefficient * upper
             else:
                 least, most = least + coefficient * upper, most + coefficient * lower
-        if self.is_plain or len(pieces) < 2:
-            return least, most
-        known = self.facts.bounds(_sum(pieces, self.offset))
-        return max(least, known[0]), min(most, known[1])
+        if least // of != most // of and not self.is_plain and len(pieces) > 1:
+            known = self.facts.bounds(self.sum(pieces, self.offset))
+            least, most = max(least, known[0]), min(most, known[1])
+        return least // of if least // of == most // of else None
 
-
-def _sum(pieces: dict[Piece, int], constant: int) -> Expr:
-    """``constant + Σ coefficient · piece``."""
-    for piece in pieces:
-        if piece.__class__ is Whole:
-            break
-    else:
-        return gather(pieces, constant)  # type: ignore[arg-type]  # all of them are atoms
-    total: dict[Atom, int] = {}
-    for piece, factor in pieces.items():
-        if isinstance(piece, Whole):
-            constant += factor * piece.expr.constant
-            for atom, coefficient in piece.expr.parts.items():
-                total[atom] = total.get(atom, 0) + factor * coefficient
-        else:
-            total[piece] = total.get(piece, 0) + factor
-    return gather(total, constant)
+    def sum(self, pieces: dict[Piece, int], constant: int) -> Expr:
+        """``constant + Σ coefficient · piece``."""
+        if self.is_plain and 0 not in pieces.values():
+            return Expr(pieces, constant)  # type: ignore[arg-type]  # all of them are variables
+        total: dict[Atom, int] = {}
+        for piece, factor in pieces.items():
+            if isinstance(piece, Whole):
+                constant += factor * piece.expr.constant
+                for atom, coefficient in piece.expr.parts.items():
+                    total[atom] = total.get(atom, 0) + factor * coefficient
+            else:
+                total[piece] = total.get(piece, 0) + factor
+        return gather(total, constant)
 
 
 def _merged(remainder: Expr, divisor: int, facts: Facts) -> Expr | None:
@@ -298,9 +281,3 @@ def _merged(remainder: Expr, divisor: int, facts: Facts) -> Expr | None:
     if sign < 0:
         inside = added(constant(floor.divisor - 1), inside, -1)
     return floor_div(added(inside, rest, floor.divisor), divisor * floor.divisor, facts)
-
-
-def _new_floor(remainder: Expr, divisor: int) -> Expr:
-    """Law 5.  The atom's own bounds hold everywhere, so they come from no facts."""
-    least, most = remainder.bounds
-    return alone(Floor(remainder, divisor, (least // divisor, most // divisor)))

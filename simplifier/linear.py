@@ -44,18 +44,17 @@ class Expr:
 
     __slots__ = (
         *("_identity", "_terms", "constant", "parts"),
-        *("bounds_memo", "floor_memo", "split_memo"),  # what other modules found out about it
+        *("bounds_memo", "split_memo"),  # what other modules found out about it
     )
 
     parts: dict[Atom, int]
     constant: int
     bounds_memo: Interval | None
-    floor_memo: dict[int, Expr] | None
     split_memo: Split | None
 
     def __init__(self, parts: dict[Atom, int], constant: int) -> None:
         self.parts, self.constant = parts, constant
-        self.bounds_memo = self.floor_memo = self.split_memo = None
+        self.bounds_memo = self.split_memo = None
         self._terms: tuple[Term, ...] | None = None
         self._identity: tuple[frozenset[Term], int] | None = None
 
@@ -87,10 +86,22 @@ class Expr:
 
         return expr_text(self)
 
+    # Sums and multiples are made more often than anything else: no call that can be saved.
+
     def __add__(self, other: Affine) -> Expr:
         if other.__class__ is int:
             return Expr(self.parts, self.constant + other)
-        return added(self, other if other.__class__ is Expr else as_expr(other))
+        if other.__class__ is not Expr:
+            other = other.expr if other.__class__ is Variable else as_expr(other)
+        total = self.parts.copy()
+        for atom, coefficient in other.parts.items():
+            if atom in total:
+                coefficient += total[atom]
+                if not coefficient:
+                    del total[atom]
+                    continue
+            total[atom] = coefficient
+        return Expr(total, self.constant + other.constant)
 
     def __radd__(self, other: int) -> Expr:
         return Expr(self.parts, self.constant + other)
@@ -102,15 +113,21 @@ class Expr:
         return added(as_expr(other), self, -1)
 
     def __neg__(self) -> Expr:
-        return scaled(self, -1)
+        return self * -1
 
     def __mul__(self, factor: Affine) -> Expr:
-        if factor.__class__ is int:
-            return scaled(self, factor)
-        return semiaffine.product(self, as_expr(factor))
+        if factor.__class__ is not int:
+            return semiaffine.product(self, as_expr(factor))
+        if factor == 1:
+            return self
+        multiple: dict[Atom, int] = {}
+        if factor:
+            for atom, coefficient in self.parts.items():
+                multiple[atom] = coefficient * factor
+        return Expr(multiple, self.constant * factor)
 
     def __rmul__(self, factor: int) -> Expr:
-        return scaled(self, index(factor))
+        return self * index(factor)
 
     def __floordiv__(self, divisor: Affine) -> Expr:
         if divisor.__class__ is int:
@@ -265,15 +282,6 @@ def added(a: Expr, b: Expr, factor: int = 1) -> Expr:
         else:
             del total[atom]
     return Expr(total, a.constant + factor * b.constant)
-
-
-def scaled(a: Expr, factor: int) -> Expr:
-    """``factor·a``."""
-    if factor == 1:
-        return a
-    if factor == 0:
-        return Expr({}, 0)
-    return Expr({atom: c * factor for atom, c in a.parts.items()}, a.constant * factor)
 
 
 def combined(pieces: Iterable[tuple[int, Expr]], constant: int = 0) -> Expr:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from difflib import get_close_matches
 from typing import Final, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
-from simplifier.linear import Affine, Expr, as_expr, scaled
+from simplifier.linear import Affine, Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
 
 Value = TypeVar("Value")
@@ -174,7 +174,7 @@ class Normal:
         return as_expr(self._names[name])
 
     def negated(self, value: Expr) -> Expr:
-        return scaled(value, -1)
+        return -value
 
     def called(self, function: str, values: list[Expr]) -> Expr:
         return _CALLS[function](*values)

@@ -25,7 +25,7 @@ from typing import Any, Final, Literal, TypeAlias
 from simplifier.atoms import Atom, Atoms, SortKey, Variable
 from simplifier.divmod import floor_div
 from simplifier.interval import Interval
-from simplifier.linear import Affine, Expr, added, alone, as_expr, constant, gather, scaled
+from simplifier.linear import Affine, Expr, added, alone, as_expr, constant, gather
 
 Operator: TypeAlias = Literal["*", "floordiv", "min", "max"]
 
@@ -44,10 +44,11 @@ class SemiAffine(Atom):
     def __new__(cls, operator: Operator, operands: tuple[Expr, ...]) -> SemiAffine:
         """The atom for `operator` on `operands`."""
         made_of = operator, tuple([operand.identity for operand in operands])
-        known = _KNOWN.get(made_of)
+        held = _KNOWN.get(made_of)
+        known = None if held is None else held()
         if known is not None:
             return known
-        self = super().__new__(cls)
+        self = object.__new__(cls)
         self.operator, self.operands, self._key = operator, operands, None
         self.weight = 1 + sum([operand.weight for operand in operands])
         self.bounds = _BOUNDS[operator](*[operand.bounds for operand in operands])
@@ -117,9 +118,9 @@ _VALUES: Final[Mapping[Operator, Callable[..., int]]] = {
 def product(a: Expr, b: Expr) -> Expr:
     """``a·b``, multiplied out."""
     if b.is_constant:
-        return scaled(a, b.constant)
+        return a * b.constant
     if a.is_constant:
-        return scaled(b, a.constant)
+        return b * a.constant
     total: dict[Atom, int] = {}
     for (x, many), (y, times) in pairs(_monomials(a), _monomials(b)):
         factors = sorted([*x, *y], key=_atom_key)
@@ -162,7 +163,7 @@ def quotient(dividend: Expr, divisor: Expr) -> Expr:
         if divisor.constant == 0:
             raise ValueError("a divisor is not 0")
         if divisor.constant < 0:
-            dividend, divisor = scaled(dividend, -1), scaled(divisor, -1)
+            dividend, divisor = -dividend, -divisor
         return floor_div(dividend, divisor.constant)
     whole, left = _multiples(dividend, divisor)
     below = left.bounds[0] >= 0 and added(divisor, left, -1).bounds[0] > 0  # 0 <= left < divisor
@@ -185,7 +186,7 @@ def _multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
         others = _without(factors_of(atom), factors_of(lead[0]))
         if left or others is None:
             continue
-        candidate = scaled(reduce(product, map(alone, others), constant(1)), times)
+        candidate = reduce(product, map(alone, others), constant(1)) * times
         rest = added(dividend, product(candidate, divisor), -1)
         if len(rest.parts) + len(divisor.parts) <= len(dividend.parts):  # all of it was there
             dividend, whole = rest, added(whole, candidate)
@@ -236,4 +237,4 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
 
 def _beats(a: Expr, b: Expr, sign: int) -> bool:
     """`a` is always at least `b` (for a maximum), or at most `b` (for a minimum)."""
-    return scaled(added(a, b, -1), sign).bounds[0] >= 0
+    return ((a - b) * sign).bounds[0] >= 0

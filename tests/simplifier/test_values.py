@@ -15,6 +15,7 @@ import pytest
 from indexing import IndexingMap, parse_map
 from simplifier import Expr, Variable, as_expr, constant, variable
 from simplifier import divmod as laws
+from simplifier.bounds import NOTHING_KNOWN
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -76,7 +77,7 @@ def test_atoms_that_nobody_has_are_forgotten() -> None:
     dropped = [(variable(f"dropped{k}", 0, 99) + 3) // 7 for k in range(50)]
     atoms = [weakref.ref(atom) for expr in (kept, *dropped) for atom in expr.parts]
     del dropped
-    laws._DONE.clear()  # remembers quotients
+    NOTHING_KNOWN.floors.clear()  # remembers quotients
     gc.collect()
     assert [atom() is None for atom in atoms] == [False] + [True] * 50
     assert variable("kept", 0, 99) // 7 == kept
@@ -87,9 +88,9 @@ def test_divisions_are_remembered_up_to_a_limit() -> None:
         return [(x * 3 + y) // 7 - x // 2, x % 12 // 5, (x // 4 + y * 2) // 3]
 
     before = build()
-    for k in range(laws._MOST_DONE + 1):
+    for k in range(laws._MOST_FLOORS + 1):
         assert (x + k * 100) // 100 == constant(k)
-    assert len(laws._DONE) <= laws._MOST_DONE
+    assert len(NOTHING_KNOWN.floors) <= laws._MOST_FLOORS
     for old, new in zip(before, build(), strict=True):
         assert old == new
         assert hash(old) == hash(new)
