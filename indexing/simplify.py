@@ -1,7 +1,7 @@
 """The simplest form of a map: tight bounds, simple results, only the variables that matter.
 
 `STEPS` are taken in order, and again as long as one of them changes something.  Intervals do nearly
-everything (`simplifier.domain`); ISL is asked what they cannot tell (`simplifier.sharpen`).
+everything (`simplifier.domain`); what they cannot tell is asked exactly (`simplifier.sharpen`).
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _tightened(original: IndexingMap) -> IndexingMap:
 
 
 def _sharpened(current: IndexingMap) -> IndexingMap:
-    """What ISL adds, where constraints are left about which intervals do not know everything."""
+    """What exact answers add, where constraints are left of which intervals do not know all."""
     if not current.constraints:
         return current
     exprs = [*current.results, *[expr for rt in current.runtime for expr in rt.index]]

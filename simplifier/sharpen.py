@@ -1,12 +1,13 @@
-"""The second tier: what ISL knows of a domain that intervals could not tell.
+"""The second tier: exact answers about a domain, where intervals could not tell.
 
-Constraints fall into groups that share no variable.  ISL is asked about a group only if intervals
-leave something open there: whether it has points, how far its variables reach, which of its
-constraints the others imply, and what divisions do that depend on two of its variables at least.
+Constraints fall into groups that share no variable.  A question about a group is asked only if
+intervals leave something open there: whether it has points, how far its variables reach, which of
+its constraints the others imply, and what divisions do that depend on two of its variables at
+least.  All points of a small box are looked at; ISL is asked about a large one.
 
-A question has a budget (`BUDGET`), and one pass asks about `GROUPS` groups at most.  Beyond that
-the domain stays as it was: valid, only less simple.  Answers are remembered, also that the budget
-did not suffice.
+ISL has a budget for a question (`BUDGET`), and one pass asks about `GROUPS` groups at most.  Beyond
+that the domain stays as it was: valid, only less simple.  Answers are remembered, also that the
+budget did not suffice.
 """
 
 from __future__ import annotations
@@ -97,6 +98,8 @@ def sharpened(
 def _survey(group: Group, budget: int) -> Survey | Undecided | None:
     from simplifier import exact
 
+    if exact.may_be_surveyed(*group[:2]):
+        return exact.surveyed(*group)
     return exact.survey(*group, budget=budget)
 
 
@@ -106,6 +109,8 @@ def _is_empty(
 ) -> bool | Undecided:
     from simplifier import exact
 
+    if exact.may_be_surveyed(variables, constraints):
+        return exact.has_no_points(variables, constraints)
     return exact.is_empty(variables, constraints, budget=budget)
 
 

@@ -1,13 +1,14 @@
 """Exact answers about domains and relations, from ISL; the only package that imports islpy.
 
 Every call has a budget of isl's own operations.  Beyond it the answer is `Undecided`, a value: the
-caller keeps what it had.
+caller keeps what it had.  What simplifying asks of a small box needs no isl: there is an answer.
 
 * `context`: budgets, what `Undecided` means, a count of what was asked;
 * `encode`: expressions and relations as isl's sets and maps; `decode`: the way back;
 * `foreign`: what others made with isl, as relations;
 * `questions`: emptiness, bounds, differences, counts, inverse, image; `surveying`: what simplifying
-  asks, in one question; `unions`: several relations at once, points that satisfy alternatives.
+  asks, in one question; `points`: the same from all points of a small box; `unions`: several
+  relations at once, points that satisfy alternatives.
 
 Source: the isl manual (``isl_ctx_set_max_operations``); Verdoolaege, "isl: An Integer Set Library
 for the Polyhedral Model", 2010.
@@ -24,6 +25,7 @@ True
 from simplifier.exact.context import BUDGET, Undecided, asked
 from simplifier.exact.encode import Relation, relation_text, to_isl
 from simplifier.exact.foreign import Foreign, relations
+from simplifier.exact.points import has_no_points, may_be_surveyed, surveyed
 from simplifier.exact.questions import (
     Witness,
     bounds,
@@ -46,11 +48,14 @@ __all__ = [
     "bounds",
     "count",
     "difference",
+    "has_no_points",
     "image",
     "inverse",
     "is_empty",
+    "may_be_surveyed",
     "relation_text",
     "relations",
     "survey",
+    "surveyed",
     "to_isl",
 ]

@@ -32,11 +32,16 @@ _asked: Final = Counter[str]()
 
 
 def asked(kind: str | None = None) -> int:
-    """How many questions isl was asked in this process so far, or those of one kind.
+    """How many questions were asked in this process so far, or those of one kind.
 
-    A kind is "survey", what simplifying asks, or "other".
+    A kind is "survey", what simplifying asks, of isl or of all points, or "other".
     """
     return _asked.total() if kind is None else _asked[kind]
+
+
+def note_question(kind: str) -> None:
+    """Counts a question."""
+    _asked[kind] += 1
 
 
 class NotAffineError(ValueError):
@@ -60,7 +65,7 @@ def ask(question: Callable[[Any], Answer], budget: int, kind: str = "other") -> 
 
     A text that isl has no budget left to read is a syntax error, says isl.
     """
-    _asked[kind] += 1
+    note_question(kind)
     ctx = isl.Context()
     ctx.set_max_operations(budget)
     try:

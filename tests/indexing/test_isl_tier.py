@@ -1,4 +1,4 @@
-"""The second tier on maps: what ISL adds, that it is asked only then, and what it may cost."""
+"""The second tier on maps: what exact answers add, when they are asked for, what they may cost."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -45,10 +45,16 @@ SHARPER = [
 # fmt: on
 
 
-def questions(text: str) -> tuple[IndexingMap, IndexingMap, int]:
-    """The map, its simple form, and how often ISL was asked for it."""
+def forget() -> None:
+    """No map is remembered, and no answer."""
     simplifier.sharpen._survey.cache_clear()
+    simplifier.sharpen._is_empty.cache_clear()
     indexing.simplify._simplified_once.cache_clear()
+
+
+def questions(text: str) -> tuple[IndexingMap, IndexingMap, int]:
+    """The map, its simple form, and how many questions were asked for it."""
+    forget()
     written = parse_map(text)
     before = exact.asked()
     simple = written.simplify()
@@ -58,7 +64,12 @@ def questions(text: str) -> tuple[IndexingMap, IndexingMap, int]:
 @pytest.mark.parametrize(
     "before, after, least", [row[1:] for row in SHARPER], ids=[row[0] for row in SHARPER]
 )
-def test_isl_simplifies_further(before: str, after: str, least: int) -> None:
+@pytest.mark.parametrize("points", [0, 1 << 16])
+def test_exact_answers_simplify_further(
+    before: str, after: str, least: int, points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ISL's, and those from all points."""
+    monkeypatch.setattr("simplifier.exact.points.MOST_AT_ONCE", points)
     written, simple, asked = questions(before)
     assert str(simple) == after
     assert (asked > 0) == (least > 0)
@@ -148,14 +159,13 @@ def test_multiplicity_is_kept_where_asked(written: IndexingMap) -> None:
 @given(coupled_maps())
 @fuzz(100)
 def test_beyond_the_budget_a_map_is_valid(written: IndexingMap) -> None:
-    simplifier.sharpen._survey.cache_clear()
-    indexing.simplify._simplified_once.cache_clear()
+    forget()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simplifier.exact.points.MOST_AT_ONCE", 0)
         patch.setattr("simplifier.sharpen.BUDGET", 10)
         simple = written.simplify()
     assert (simple.is_empty()) == (not relation(written))
-    simplifier.sharpen._survey.cache_clear()
-    indexing.simplify._simplified_once.cache_clear()
+    forget()
     assert relation(simple) == relation(written)
 
 
@@ -163,6 +173,7 @@ def test_beyond_the_budget_an_empty_domain_does_not_become_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing depends on s0 and s1, but that they have no values: 2·s0 is not 4·s1 + 3."""
+    monkeypatch.setattr("simplifier.exact.points.MOST_AT_ONCE", 0)
     monkeypatch.setattr("simplifier.sharpen.BUDGET", 10)
     text = (
         "(d0)[s0, s1] -> (d0), domain: d0 in [0, 4], s0 in [0, 9], s1 in [0, 9], "

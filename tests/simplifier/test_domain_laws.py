@@ -299,6 +299,7 @@ def test_one_pass_asks_about_few_groups() -> None:
 
 
 def test_beyond_the_budget_a_domain_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("simplifier.exact.points.MOST_AT_ONCE", 0)
     monkeypatch.setattr("simplifier.sharpen.BUDGET", 10)
     near = [Constraint(a + b, 0, 13), Constraint(a - b, 0, 13)]
     assert sharpened([a, b], near, [(a + b * 2) // 29]) is None

@@ -1,0 +1,90 @@
+"""What is read off all points of a box: the same as ISL says, who knows nothing of it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from simplifier import exact, variable
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.exact import points
+from simplifier.linear import Expr
+from simplifier.sharpen import sharpened
+from tests.oracles import boxes, constraint_lists, fuzz, tree_expr, trees
+
+ENOUGH = 2_000_000
+"""Operations of isl for any of these questions."""
+
+
+@given(st.data(), boxes(empty=True))
+@fuzz(400)
+def test_all_points_say_what_isl_says(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+    constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, most=4))))
+    exprs = tuple([tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)])
+    assert exact.surveyed(box, constraints, exprs) == exact.survey(box, constraints, exprs, ENOUGH)
+    assert exact.has_no_points(box, constraints) == exact.is_empty(box, constraints)
+
+
+x, y = variable("x", -9, 9), variable("y", 0, 6)
+
+# fmt: off
+IMPLIED = [
+    # constraints, and those that stay: of two that imply each other the one with more atoms goes
+    ([(x + y, 0, 4), (x * 2 + y, -9, 8)],            [0]),
+    ([(x + y, 0, 4), (x * 2 + y, -9, 7)],            [0, 1]),      # x = 4, y = 0: 2·4 + 0 is 8
+    ([(x, 3, 3), (x + x // 4, 3, 3)],                [0]),
+    ([(x % 2, 0, 0), (x % 4, 0, 0)],                 [1]),
+    ([(x % 2, 0, 0), (x % 3, 0, 0), (x % 6, 0, 0)],  [2]),
+    ([(x - y, 0, 0), (y - x, 0, 0)],                 [1]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("given_ones, left", IMPLIED)
+def test_constraints_that_others_imply_go(
+    given_ones: list[tuple[Expr, int, int]], left: list[int]
+) -> None:
+    constraints = tuple([Constraint(*each) for each in given_ones])
+    box = tuple(sorted({v for c in constraints for v in c.expr.variables()}, key=lambda v: v.name))
+    found = exact.surveyed(box, constraints, ())
+    assert found is not None
+    assert found == exact.survey(box, constraints, (), ENOUGH)
+    assert found.constraints == tuple([constraints[k] for k in left])
+
+
+@pytest.mark.parametrize("factor", [1, 2**26, 2**31, 2**57, 2**62, 2**63, 10**40])
+def test_no_number_is_too_large(factor: int) -> None:
+    """Beyond 32 bits, beyond 64, and where only what is added up on the way is."""
+    a, b = Variable("a", 0, 20), Variable("b", -20, 0)
+    sums = a * factor + b * (factor + 1)
+    exprs = (sums, sums // 7, (a * factor + b * 3 + 5 * factor) // factor - a, sums % (factor + 2))
+    near = (Constraint(sums, -factor, factor), Constraint(a % 3, 1, 1))
+    found = exact.surveyed((a, b), near, exprs)
+    inside = [
+        {a: i, b: j}
+        for i in range(21)
+        for j in range(-20, 1)
+        if i % 3 == 1 and abs(i * factor + j * (factor + 1)) <= factor
+    ]
+    assert found is not None
+    for expr, bounds in zip(exprs, found.exprs, strict=True):
+        values = [expr.value(point) for point in inside]
+        assert bounds == (min(values), max(values))
+
+
+@pytest.mark.parametrize("far, few", [(points.MOST_AT_ONCE // 32 - 1, True), (1 << 11, False)])
+def test_a_large_box_is_isl_s(far: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the limit, and one more along one side: there ISL decides."""
+    a, b = Variable("p", 0, far), Variable("q", 0, 31)
+    near = Constraint(a + b, 0, 40), Constraint(a - b, 0, 40)
+    assert exact.may_be_surveyed((a, b), near) is few
+    refused = exact.Undecided("isl is not asked here")
+    monkeypatch.setattr(exact, "survey", lambda *_, budget: refused)
+    found = sharpened((a, b), near, [])
+    assert (found is not None) is few
+    assert found is None or [v.bounds for v in found.variables] == [(0, 40), (0, 20)]
+
+
+def test_what_is_not_affine_is_not_looked_at_at_once() -> None:
+    a, b = Variable("a", 0, 9), Variable("b", 0, 9)
+    assert not exact.may_be_surveyed((a, b), [Constraint(a * b.as_expr(), 0, 9)])
