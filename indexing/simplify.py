@@ -1,16 +1,17 @@
 """The simplest form of a map: tight bounds, simple results, only the variables that matter.
 
-`STEPS` are taken in order, and again as long as one of them changes something.  Intervals do nearly
-everything (`simplifier.domain`); what they cannot tell is asked exactly (`simplifier.sharpen`).
+`TIGHTENED` and then `STEPS` are taken in order, and again as long as one of `STEPS` changes
+something.  Intervals do nearly everything (`simplifier.domain`); what they cannot tell is asked
+exactly (`simplifier.sharpen`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from indexing.compose import composed
 from indexing.map import IndexingMap, RuntimeVariable
@@ -25,6 +26,8 @@ from simplifier.substitute import Substitution
 
 # One without constraints; with them as long as one changes something, which is seldom for long.
 _ROUNDS: Final = 4
+
+Step: TypeAlias = Callable[[IndexingMap], IndexingMap]
 
 
 class CertificateError(AssertionError):
@@ -69,24 +72,23 @@ class Rewrite(NamedTuple):
         return f"{self.law}:\n  {self.before}\n  {self.after}"
 
 
-def traced(
-    original: IndexingMap, keep_multiplicity: bool = False
-) -> Iterator[Rewrite | trace.Applied]:
+def traced(original: IndexingMap, keep_multiplicity: bool = False) -> list[Rewrite | trace.Applied]:
     """The steps by which `simplified` gets to its result, those that change something.
 
     Each comes after the laws that were applied to expressions on the way.
     """
-    current = original
-    for _ in range(_ROUNDS):
-        start = current
-        for law, step in COUNTING_STEPS if keep_multiplicity else STEPS:
-            with trace.recorded() as applied:
-                before, current = current, step(current)
-            yield from applied
-            if current != before:
-                yield Rewrite(law, before, current)
-        if not start.constraints or current == start:
-            return
+    taken: list[Rewrite | trace.Applied] = []
+
+    def take(law: str, step: Step, before: IndexingMap) -> IndexingMap:
+        with trace.recorded() as applied:
+            after = step(before)
+        taken.extend(applied)
+        if after != before:
+            taken.append(Rewrite(law, before, after))
+        return after
+
+    _simplified(original, keep_multiplicity, take)
+    return taken
 
 
 def composed_and_simplified(first: IndexingMap, second: IndexingMap) -> IndexingMap:
@@ -124,12 +126,20 @@ def _simplified_once(original: IndexingMap, keep_multiplicity: bool) -> Indexing
     return _simplified(original, keep_multiplicity)
 
 
-def _simplified(original: IndexingMap, keep_multiplicity: bool = False) -> IndexingMap:
+def _taken(law: str, step: Step, before: IndexingMap) -> IndexingMap:
+    return step(before)
+
+
+def _simplified(
+    original: IndexingMap,
+    keep_multiplicity: bool = False,
+    take: Callable[[str, Step, IndexingMap], IndexingMap] = _taken,
+) -> IndexingMap:
     current = original
     for _ in range(_ROUNDS):
-        start = current
-        for _, step in COUNTING_STEPS if keep_multiplicity else STEPS:
-            current = step(current)
+        start = current = take(*TIGHTENED, current)
+        for law, step in COUNTING_STEPS if keep_multiplicity else STEPS:
+            current = take(law, step, current)
         if not start.constraints or current == start:
             break
     return current
@@ -351,14 +361,19 @@ def _add_in_order(expr: Expr, seen: dict[Variable, None]) -> None:
                 _add_in_order(operand, seen)
 
 
+TIGHTENED: Final = (
+    "bounds tightened, constraints simplified, results rewritten on the domain",
+    _tightened,
+)
+"""What `simplified` does first."""
+
 STEPS: Final = (
-    ("bounds tightened, constraints simplified, results rewritten on the domain", _tightened),
     ("ranges solved for, rescaled, or two made one", solved),
     ("variables dropped on which nothing depends", without_unused),
     ("what ISL knows of the domain", _sharpened),
     ("variables numbered", _numbered),
 )
-"""What `simplified` does, in order."""
+"""What `simplified` does then, in order."""
 
 COUNTING_STEPS: Final = tuple(
     [
