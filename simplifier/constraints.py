@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 from typing import Final
 
+from simplifier import interval, trace
 from simplifier.atoms import Floor
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Term, added, constant, make
@@ -58,6 +60,15 @@ def normalised(constraint: Constraint) -> Constraint | None:
     >>> print(normalised(Constraint((d0 * 3 + d1 * 6 + 2) // 4, 1, 2)))
     d0 + d1 * 2 in [1, 3]
     """
+    return _normalised(constraint) if trace.records else _normalised_once(constraint)
+
+
+@lru_cache(maxsize=1 << 14)
+def _normalised_once(constraint: Constraint) -> Constraint | None:
+    return _normalised(constraint)
+
+
+def _normalised(constraint: Constraint) -> Constraint | None:
     canonical: Residues | None = None
     while True:
         expr, (lower, upper) = constraint.expr, constraint.bounds
@@ -111,7 +122,9 @@ def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     """The conjunction of `constraints`: each normalised, one for each expression, in a fixed order.
 
     Congruences of one dividend are one congruence, and bounds of that dividend move inwards to
-    values that satisfy it.  ``(FALSE,)`` when this shows that no point is left.
+    values that satisfy it.  What follows from one other constraint and the variables' own bounds
+    goes: ``8·x + y in [0, 8·n + 7]`` where ``x in [0, n]`` and y lies in ``[0, 7]``.  ``(FALSE,)``
+    when this shows that no point is left.
 
     >>> from simplifier.linear import variable
     >>> x = variable("x", -20, 20)
@@ -177,10 +190,30 @@ class _Conjunction:
         return bounds[0] <= bounds[1]
 
     def is_implied(self, expr: Expr) -> bool:
-        """The constraint on `expr` is one on residues that the bounds of its dividend decide."""
+        """Another constraint decides the one on `expr`.
+
+        The one on its dividend, if it is about residues; or one on a part of the sum.
+        """
         found = residues_of(expr, self.bounds[expr])
         bounds = self.bounds.get(found.dividend) if found else None
-        return bool(found and bounds and found.holds(bounds))
+        decided = bool(found and bounds and found.holds(bounds))
+        return decided or any(self._follows(expr, part) for part in self.bounds)
+
+    def _follows(self, expr: Expr, part: Expr) -> bool:
+        """What is known of `part` and the interval of the rest decide the constraint on `expr`.
+
+        Only a wider one goes: there is no circle of constraints that follow from each other.
+        """
+        (low, high), (least, most) = self.bounds[expr], self.bounds[part]
+        if high - low <= most - least or not part.parts.keys() <= expr.parts.keys():
+            return False
+        atom, unit = part.terms[0]
+        factor, left = divmod(expr.parts[atom], unit)
+        if left:
+            return False
+        rest = added(expr, part, -factor)
+        reached = interval.added(rest.bounds, interval.scaled((least, most), factor))
+        return contains((low, high), reached)
 
 
 def known_terms(constraints: Iterable[Constraint]) -> dict[tuple[Term, ...], Interval]:

@@ -12,6 +12,7 @@ Laws, for all signs (``mod`` lies in ``[0, modulus)``):
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
@@ -71,6 +72,7 @@ class Residues(NamedTuple):
         return low, high
 
 
+@lru_cache(maxsize=1 << 14)
 def residues_of(expr: Expr, bounds: Interval) -> Residues | None:
     """``expr in bounds`` as residues in canonical form, where it says no more than that.
 
