@@ -72,11 +72,18 @@ def test_no_number_is_too_large(factor: int) -> None:
         assert bounds == (min(values), max(values))
 
 
-@pytest.mark.parametrize("far, few", [(points.MOST_AT_ONCE // 32 - 1, True), (1 << 11, False)])
-def test_a_large_box_is_isl_s(far: int, few: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+SIDE = points.MOST_AT_ONCE // 32
+
+
+@pytest.mark.parametrize("divided", [False, True])
+@pytest.mark.parametrize("more, few", [(-1, True), (0, False)])
+def test_a_large_box_is_isl_s(
+    divided: bool, more: int, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At the limit, and one more along one side: there ISL decides."""
-    a, b = Variable("p", 0, far), Variable("q", 0, 31)
-    near = Constraint(a + b, 0, 40), Constraint(a - b, 0, 40)
+    a, b = Variable("p", 0, more + (SIDE if divided else SIDE // 4)), Variable("q", 0, 31)
+    near = [Constraint(a + b, 0, 40), Constraint(a - b, 0, 40)]
+    near += [Constraint(b % 9, 0, 7)] if divided else []
     assert exact.may_be_surveyed((a, b), near) is few
     refused = exact.Undecided("isl is not asked here")
     monkeypatch.setattr(exact, "survey", lambda *_, budget: refused)
