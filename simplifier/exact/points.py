@@ -133,7 +133,7 @@ class Points:
 
     def __init__(self, variables: Mapping[Variable, Array]) -> None:
         self._variables = variables
-        self._arrays: dict[Atom, Array] = {**variables}
+        self._arrays: dict[Atom, Array] = dict(variables.items())
 
     @property
     def is_empty(self) -> bool:
