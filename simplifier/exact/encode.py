@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import islpy as isl
 
-from simplifier.atoms import Floor, Variable
+from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import NotAffineError
 from simplifier.exact.written import Written
@@ -53,6 +53,28 @@ def as_set(ctx: Any, domain: Relation) -> isl.Set:
     return isl.Set.read_from_str(ctx, f"{{ {_tuple(domain.inputs)} : {condition} }}")
 
 
+def as_domain(
+    ctx: Any, variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
+) -> isl.Set:
+    """The points of a box that satisfy `constraints`, put together by calls if these are affine.
+
+    That takes a tenth of the time of reading a text.
+    """
+    if not all(constraint.expr.is_affine for constraint in constraints):
+        return as_set(ctx, Relation(variables, (), (), constraints))
+    found = isl.Set.universe(isl.Space.set_alloc(ctx, 0, len(variables)))
+    for k, v in enumerate(variables):
+        found = found.lower_bound_val(isl.dim_type.set, k, _value(ctx, v.lower))
+        found = found.upper_bound_val(isl.dim_type.set, k, _value(ctx, v.upper))
+    functions = as_functions(ctx, variables, [c.expr for c in constraints])
+    for function, constraint in zip(functions, constraints, strict=True):
+        above = function.add_constant_val(_value(ctx, -constraint.lower))
+        below = function.neg().add_constant_val(_value(ctx, constraint.upper))
+        found = found.add_constraint(isl.Constraint.inequality_from_aff(above))
+        found = found.add_constraint(isl.Constraint.inequality_from_aff(below))
+    return found
+
+
 def as_map(ctx: Any, relation: Relation | Written) -> isl.Map:
     """The relation in a context of isl, hidden variables projected out."""
     if isinstance(relation, Written):
@@ -69,10 +91,30 @@ def as_map(ctx: Any, relation: Relation | Written) -> isl.Map:
 
 
 def as_functions(ctx: Any, inputs: Sequence[Variable], exprs: Sequence[Expr]) -> list[isl.Aff]:
-    """The expressions as isl's functions of `inputs`."""
-    texts = ", ".join(_text(expr, _names(inputs)) for expr in exprs)
-    together = isl.MultiAff.read_from_str(ctx, f"{{ {_tuple(inputs)} -> [{texts}] }}")
-    return [together.get_at(k) for k in range(len(exprs))]
+    """The expressions, which are affine, as isl's functions of `inputs`."""
+    space = isl.Space.set_alloc(ctx, 0, len(inputs))
+    nothing = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space))
+    known: dict[Atom, isl.Aff] = {
+        v: nothing.set_coefficient_val(isl.dim_type.in_, k, _value(ctx, 1))
+        for k, v in enumerate(inputs)
+    }
+
+    def function(expr: Expr) -> isl.Aff:
+        total = nothing.set_constant_val(_value(ctx, expr.constant))
+        for atom, coefficient in expr.terms:
+            if atom not in known:
+                if not isinstance(atom, Floor):
+                    raise _hidden(atom)
+                divisor = _value(ctx, atom.divisor)
+                known[atom] = function(atom.numerator).scale_down_val(divisor).floor()
+            total = total.add(known[atom].scale_val(_value(ctx, coefficient)))
+        return total
+
+    return [function(expr) for expr in exprs]
+
+
+def _value(ctx: Any, number: int) -> isl.Val:
+    return isl.Val(str(number), ctx)  # as a text, because a number may be of any size
 
 
 def _own_names(variables: Sequence[Variable]) -> dict[Variable, str]:
@@ -130,5 +172,9 @@ def _text(expr: Expr, names: dict[Variable, str]) -> str:
             inner = ", ".join(_text(operand, names) for operand in atom.operands)
             pieces.append(f"{coefficient}*{atom.operator}({inner})")
         else:
-            raise NotAffineError(f"isl cannot see inside {alone(atom)}, which is not affine")
+            raise _hidden(atom)
     return " + ".join(pieces)
+
+
+def _hidden(atom: Atom) -> NotAffineError:
+    return NotAffineError(f"isl cannot see inside {alone(atom)}, which is not affine")

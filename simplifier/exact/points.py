@@ -98,20 +98,23 @@ def surveyed(
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
     note_question("survey")
+    if any(v.is_empty for v in variables):
+        return None
     box = _box(variables, (*exprs, *[c.expr for c in constraints]))
     broken = {c: box.broken(c) for c in constraints}
     count = _counted(broken.values())
-    inside = box.chosen(count == 0)
-    if inside.is_empty:
+    inside = count == 0
+    if not inside.any():
         return None
+    points = box.chosen(inside)
     for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
         own = broken[constraint]
         if not (own & (count == 1)).any():  # what breaks it breaks another one too
             del broken[constraint]
             count = count - own
     return Survey(
-        tuple([inside.bounds(v.as_expr()) for v in variables]),
-        tuple([inside.bounds(expr) for expr in exprs]),
+        tuple([points.bounds(v.as_expr()) for v in variables]),
+        tuple([points.bounds(expr) for expr in exprs]),
         tuple(broken),
     )
 
@@ -119,8 +122,10 @@ def surveyed(
 def has_no_points(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> bool:
     """No point of the box of `variables` satisfies all `constraints`."""
     note_question("other")
+    if any(v.is_empty for v in variables):
+        return True
     box = _box(variables, [c.expr for c in constraints])
-    return box.chosen(_counted(map(box.broken, constraints)) == 0).is_empty
+    return bool(_counted(map(box.broken, constraints)).all())
 
 
 class Points:
@@ -134,11 +139,6 @@ class Points:
     def __init__(self, variables: Mapping[Variable, Array]) -> None:
         self._variables = variables
         self._arrays: dict[Atom, Array] = dict(variables.items())
-
-    @property
-    def is_empty(self) -> bool:
-        """There is no point."""
-        return any(array.size == 0 for array in self._variables.values())
 
     def values(self, expr: Expr) -> Array:
         """What `expr` is at each point."""

@@ -12,7 +12,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import BUDGET, Undecided, ask, number
 from simplifier.exact.decode import pieces
-from simplifier.exact.encode import Relation, as_map, as_set
+from simplifier.exact.encode import Relation, as_domain, as_map
 from simplifier.exact.points import first_difference, may_be_enumerated, pairs
 from simplifier.exact.written import Written
 from simplifier.interval import Interval
@@ -35,7 +35,9 @@ def is_empty(
     domain = Relation(tuple(variables), (), (), tuple(constraints))
     if may_be_enumerated(domain):
         return next(pairs(domain), None) is None
-    return ask(lambda ctx: bool(as_set(ctx, domain).is_empty()), budget)
+    return ask(
+        lambda ctx: bool(as_domain(ctx, domain.inputs, domain.constraints).is_empty()), budget
+    )
 
 
 def bounds(

@@ -11,7 +11,7 @@ import islpy as isl
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import Undecided, ask, number
-from simplifier.exact.encode import Relation, as_functions, as_set
+from simplifier.exact.encode import as_domain, as_functions
 from simplifier.interval import Interval
 from simplifier.linear import Expr
 
@@ -43,8 +43,8 @@ def survey(
     """
 
     def question(ctx: Any) -> Survey | None:
-        box = as_set(ctx, Relation(variables, (), (), ()))
-        parts = {c: as_set(ctx, Relation(variables, (), (), (c,))) for c in constraints}
+        box = as_domain(ctx, variables, ())
+        parts = {c: as_domain(ctx, variables, (c,)) for c in constraints}
         domain = _intersection(box, parts.values())
         if domain.is_empty():
             return None

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simplifier import exact, variable
+from simplifier import constant, exact, variable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import points
@@ -90,6 +90,13 @@ def test_a_large_box_is_isl_s(
     found = sharpened((a, b), near, [])
     assert (found is not None) is few
     assert found is None or [v.bounds for v in found.variables] == [(0, 40), (0, 20)]
+
+
+@pytest.mark.parametrize("bounds, empty", [((0, 0), False), ((1, 1), True)])
+def test_a_constraint_without_variables_holds_or_not(bounds: tuple[int, int], empty: bool) -> None:
+    given_ones = (Constraint(constant(0), *bounds),)
+    assert exact.has_no_points((), given_ones) is exact.is_empty((), given_ones) is empty
+    assert (exact.surveyed((), given_ones, ()) is None) is empty
 
 
 def test_what_is_not_affine_is_not_looked_at_at_once() -> None:
