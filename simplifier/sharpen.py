@@ -30,8 +30,8 @@ from simplifier.substitute import Substitution
 if TYPE_CHECKING:
     from simplifier.exact import Survey, Undecided
 
-BUDGET: Final = 30_000
-"""Operations of isl for one question: some milliseconds, a fraction of a second at worst."""
+BUDGET: Final = 12_000
+"""Operations of isl for one question: some milliseconds.  What has an answer mostly has it by then."""
 
 GROUPS: Final = 4
 """Questions in one pass."""
