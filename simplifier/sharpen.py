@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from simplifier.exact import Survey, Undecided
 
 BUDGET: Final = 12_000
-"""Operations of isl for one question: some milliseconds.  What has an answer mostly has it by then."""
+"""Operations of isl for one question: some milliseconds; few questions have an answer later."""
 
 GROUPS: Final = 4
 """Questions in one pass."""

@@ -61,6 +61,38 @@ def test_a_constraint_is_normalised(
         assert kept(found, point) == (bounds[0] <= expr.value(point) <= bounds[1]), point
 
 
+digit = variable("digit", 0, 7)
+
+# fmt: off
+FOLLOWING = [
+    # constraints, and those that stay
+    ([(a * 8 + digit, 0, 87), (a, 0, 10)],          [1]),
+    ([(a * 8 + digit, 0, 86), (a, 0, 10)],          [0, 1]),    # a = 10, digit = 7: 87
+    ([(a * 8 + digit, 8, 87), (a, 1, 10)],          [1]),
+    ([(a * 8 + digit, 9, 87), (a, 1, 10)],          [0, 1]),    # a = 1, digit = 0: 8
+    ([(a + b * 8 - digit, 1, 90), (a + b * 8, 8, 90)],  [1]),
+    ([(a - b * 8 + digit, 1, 90), (b * 8 - a, -83, -1)], [1]),  # the part with the other sign
+    ([(a * 6 + n * 9 + digit, 0, 67), (a * 2 + n * 3, 0, 20)], [1]),
+    ([(a * 6 + n * 8 + digit, 0, 67), (a * 2 + n * 3, 0, 20)], [0, 1]),  # no multiple: a = 26, n = -16 gives 28
+    ([(a - n, 0, 9), (n - a, -9, 0)],               [0]),       # the same one, said twice
+    ([(a * 64 + b * 8 + digit, 0, 799), (a * 8 + b, 0, 99), (a, 0, 12)], [1, 2]),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("given_ones, left", FOLLOWING)
+def test_what_follows_from_another_constraint_goes(
+    given_ones: list[tuple[Expr, int, int]], left: list[int]
+) -> None:
+    constraints = [Constraint(*each) for each in given_ones]
+    found = merged(constraints)
+    assert set(found) == set(merged([constraints[k] for k in left]))
+    assert len(found) == len(left)
+    variables = tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))
+    was, now = (exact.Relation(variables, (), (), tuple(each)) for each in (constraints, found))
+    assert exact.difference(was, now) is None
+
+
 def test_a_small_part_of_a_sum_is_not_dropped() -> None:
     """E1: ``8·d0 + d1 <= 10`` with d1 in [3, 5] is not ``8·d0 <= 10``: at d0 = 1, d1 = 3 it is 11."""
     d0, d1 = variable("d0", 0, 9), variable("d1", 3, 5)
