@@ -30,7 +30,7 @@ from simplifier.substitute import Substitution
 if TYPE_CHECKING:
     from simplifier.exact import Survey, Undecided
 
-BUDGET: Final = 12_000
+BUDGET: Final = 4_000
 """Operations of isl for one question: some milliseconds; few questions have an answer later."""
 
 GROUPS: Final = 4

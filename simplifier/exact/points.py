@@ -8,7 +8,7 @@ takes less time than isl, and always has an answer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import product
 from math import prod
 from typing import Any, Final, TypeAlias
@@ -98,25 +98,37 @@ def surveyed(
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
     note_question("survey")
+    number = _number_type((*exprs, *_mentioned(variables, constraints)))
+    found = _inside(variables, constraints, number)
+    if found is None:
+        return None
+    points, needed = found
+    return Survey(
+        tuple([points.bounds(v.as_expr()) for v in variables]),
+        tuple([points.bounds(expr) for expr in exprs]),
+        needed,
+    )
+
+
+@lru_cache(maxsize=1)  # one domain is asked about several times in a row; the arrays are large
+def _inside(
+    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...], number: type
+) -> tuple[Points, tuple[Constraint, ...]] | None:
+    """The points that satisfy `constraints`, and those of them that do not follow from others."""
     if any(v.is_empty for v in variables):
         return None
-    box = _box(variables, (*exprs, *[c.expr for c in constraints]))
+    box = _box(variables, number)
     broken = {c: box.broken(c) for c in constraints}
     count = _counted(broken.values())
     inside = count == 0
     if not inside.any():
         return None
-    points = box.chosen(inside)
     for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
         own = broken[constraint]
         if not (own & (count == 1)).any():  # what breaks it breaks another one too
             del broken[constraint]
             count = count - own
-    return Survey(
-        tuple([points.bounds(v.as_expr()) for v in variables]),
-        tuple([points.bounds(expr) for expr in exprs]),
-        tuple(broken),
-    )
+    return box.chosen(inside), tuple(broken)
 
 
 def has_no_points(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> bool:
@@ -124,7 +136,7 @@ def has_no_points(variables: tuple[Variable, ...], constraints: tuple[Constraint
     note_question("other")
     if any(v.is_empty for v in variables):
         return True
-    box = _box(variables, [c.expr for c in constraints])
+    box = _box(variables, _number_type(_mentioned(variables, constraints)))
     return bool(_counted(map(box.broken, constraints)).all())
 
 
@@ -174,9 +186,15 @@ class Points:
         return Points({v: np.broadcast_to(a, shape)[where] for v, a in self._variables.items()})
 
 
-def _box(variables: Sequence[Variable], exprs: Iterable[Expr]) -> Points:
-    """All points of the box of `variables`, each of which is an axis, to look at `exprs` there."""
-    number = _number_type((*exprs, *[v.as_expr() for v in variables]))
+def _mentioned(
+    variables: Iterable[Variable], constraints: Iterable[Constraint]
+) -> tuple[Expr, ...]:
+    """The expressions of which a domain is made."""
+    return (*[v.as_expr() for v in variables], *[c.expr for c in constraints])
+
+
+def _box(variables: Sequence[Variable], number: type) -> Points:
+    """All points of the box of `variables`, each of which is an axis."""
     arrays: dict[Variable, Array] = {}
     for k, v in enumerate(variables):
         along: Array = np.arange(v.lower, v.upper + 1, dtype=number)
