@@ -143,6 +143,8 @@ class Variable(Atom):
         return -self.expr
 
     def __mul__(self, factor: Affine) -> Expr:
+        if factor.__class__ is int and factor and self.lower != self.upper:  # nearly always
+            return sums.Expr({self: factor}, 0)
         return self.expr * factor
 
     def __rmul__(self, factor: int) -> Expr:

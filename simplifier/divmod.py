@@ -17,16 +17,15 @@ bounds than ``x − m·floor(x / m)`` term by term, and then with the mods relea
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from itertools import repeat
 from math import gcd
 from typing import Final, TypeAlias
 
 from simplifier import trace
-from simplifier.atoms import Atom, Floor, Variable
+from simplifier.atoms import Atom, Floor
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.interval import Interval
 from simplifier.linear import Expr, added, alone, constant, gather
-from simplifier.mods import Mod, Split, split, split_finest
+from simplifier.mods import Mod, Split, may_hold_mods, split, split_finest
 from simplifier.trace import Law
 
 
@@ -91,32 +90,35 @@ def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
     parts = expr.parts
     if not parts:
         return None, constant(expr.constant // divisor)
-    pieces = _atoms(parts, facts) if facts.known else parts
-    division = Division(pieces, expr.constant, divisor, facts)  # type: ignore[arg-type]
-    has_floors = not division.is_plain and Floor in map(type, parts)
-    if has_floors:
+    floors = (
+        [atom for atom in parts if isinstance(atom, Floor)] if Floor in map(type, parts) else []
+    )
+    holds_mods = bool(floors) and may_hold_mods(floors, parts)
+    if holds_mods:
         for mods, rest in _splits(expr, divisor):
             pieces = _atoms(rest.parts, facts) | {_mod(m, facts): m.coefficient for m in mods}
-            with_mods = Division(pieces, rest.constant, divisor, facts)
-            found = with_mods.by_intervals()
+            division = Division(pieces, rest.constant, divisor, facts, False)
+            found = division.by_intervals()
             if found is not None:
-                return with_mods.law, found
+                return division.law, found
+    is_plain = not holds_mods and not facts.known
+    division = Division(_atoms(parts, facts), expr.constant, divisor, facts, is_plain)
     found = division.by_intervals()
     if found is not None:
         return division.law, found
     law, remainder = None, expr
     if division.quotient or division.whole:
         law, remainder = Law.MULTIPLES, division.sum(division.remainder, division.offset)
-        if has_floors:  # without the multiples, other mods may show
+        if holds_mods:  # without the multiples, others may show
             return law, division.quotient_and(floor_div(remainder, divisor, facts))
-    found = _merged(remainder, divisor, facts) if has_floors else None
-    if found is not None:
-        return Law.MERGED, found
-    least, most = division.bounds if division.is_plain else remainder.bounds
-    floor = Floor(remainder, divisor, (least // divisor, most // divisor))  # holds everywhere
-    if division.is_plain:  # which no quotient of variables has
+    merged = _merged(remainder, divisor, facts) if floors else None
+    if merged is not None:
+        return Law.MERGED, division.quotient_and(merged)
+    least, most = division.bounds if is_plain else remainder.bounds  # they hold everywhere
+    floor = Floor(remainder, divisor, (least // divisor, most // divisor))
+    if is_plain and floor not in division.quotient:
         division.quotient[floor] = 1
-        return law, division.sum(division.quotient, division.whole)
+        return law, Expr(division.quotient, division.whole)  # type: ignore[arg-type]
     return law, division.quotient_and(alone(floor))
 
 
@@ -152,21 +154,25 @@ class Division:
     __slots__ = (
         *("divisor", "facts", "law", "offset", "quotient", "remainder", "whole"),
         *("bounds", "halves", "negative"),  # of the remainder
-        "is_plain",  # all pieces are variables, and nothing is known but their bounds
+        "is_plain",  # all pieces are atoms, and nothing is known of them but their bounds
     )
 
     def __init__(
-        self, pieces: Mapping[Piece, int], offset: int, divisor: int, facts: Facts
+        self,
+        pieces: Mapping[Piece, int],
+        offset: int,
+        divisor: int,
+        facts: Facts,
+        is_plain: bool,
     ) -> None:
-        self.divisor, self.facts, self.law = divisor, facts, Law.INSIDE
-        self.whole, self.offset = divmod(offset, divisor)
+        self.divisor, self.facts, self.is_plain, self.law = divisor, facts, is_plain, Law.INSIDE
+        self.whole, self.offset = divmod(offset, divisor) if offset else (0, 0)
         quotient: dict[Piece, int] = {}
         remainder: dict[Piece, int] = {}
         below = (divisor - 1) >> 1  # multiples are rounded to the nearest, of two to the lower
         least = most = self.offset
-        negative, halves, is_plain = False, False, not facts.known
+        negative = halves = False
         for piece, coefficient in pieces.items():  # the innermost loop: kept free of calls
-            is_plain = is_plain and piece.__class__ is Variable
             whole = (coefficient + below) // divisor
             left = coefficient - whole * divisor
             if whole:
@@ -181,14 +187,17 @@ class Division:
                     least, most = least + left * upper, most + left * lower
                     negative = True
         self.quotient, self.remainder, self.bounds = quotient, remainder, (least, most)
-        self.negative, self.halves, self.is_plain = negative, halves, is_plain
+        self.negative, self.halves = negative, halves
 
     def by_intervals(self) -> Expr | None:
         """Laws 2 and 3, or `None` where intervals do not decide."""
         divisor, remainder = self.divisor, self.remainder
         least, most = self.bounds
         if least // divisor == most // divisor:  # law 2
-            return self.sum(self.quotient, self.whole + least // divisor)
+            whole = self.whole + least // divisor
+            if self.is_plain:
+                return Expr(self.quotient, whole)  # type: ignore[arg-type]  # all atoms
+            return self.sum(self.quotient, whole)
         if not self.is_plain:
             found = self._whole_number(remainder, {})
             if found is not None:
@@ -205,10 +214,7 @@ class Division:
             found = self._whole_number(positive, {p: -1 for p, c in remainder.items() if c < 0})
             if found is not None:
                 return found
-        shared = {*map(gcd, remainder.values(), repeat(divisor))}
-        for factor in sorted(shared, reverse=True):  # law 3
-            if factor == 1:
-                break
+        for factor in self._factors():  # law 3
             lacking = {piece: c for piece, c in remainder.items() if c % factor}
             multiple = self._only_multiple(lacking, factor)
             if multiple is not None:
@@ -223,6 +229,17 @@ class Division:
         if not self.quotient:
             return Expr(rest.parts, rest.constant + self.whole) if self.whole else rest
         return self.sum(self.quotient, self.whole) + rest
+
+    def _factors(self) -> list[int]:
+        """What some coefficients share with the divisor, the largest first."""
+        factors: list[int] = []
+        for coefficient in self.remainder.values():
+            factor = gcd(coefficient, self.divisor)
+            if factor > 1 and factor not in factors:
+                factors.append(factor)
+        if len(factors) > 1:
+            factors.sort(reverse=True)
+        return factors
 
     def _whole_number(self, remainder: dict[Piece, int], more: dict[Piece, int]) -> Expr | None:
         """Law 2 with this `remainder`, which left `more` to the quotient."""
@@ -254,7 +271,7 @@ class Division:
     def sum(self, pieces: dict[Piece, int], constant: int) -> Expr:
         """``constant + Σ coefficient · piece``."""
         if self.is_plain and 0 not in pieces.values():
-            return Expr(pieces, constant)  # type: ignore[arg-type]  # all of them are variables
+            return Expr(pieces, constant)  # type: ignore[arg-type]  # all of them are atoms
         total: dict[Atom, int] = {}
         for piece, factor in pieces.items():
             if isinstance(piece, Whole):

@@ -136,7 +136,7 @@ class Expr:
 
     def __mod__(self, modulus: Affine) -> Expr:
         if modulus.__class__ is int:
-            return laws.floor_mod(self, modulus)
+            return added(self, laws.floor_div(self, modulus), -modulus)
         return semiaffine.remainder(self, as_expr(modulus))
 
     @property

@@ -80,6 +80,21 @@ def _split(expr: Expr, divisor: int) -> Split:
     return _collected(expr, floors, lambda floor, left: _mod_of(floor, left, floors, divisor))
 
 
+def may_hold_mods(floors: list[Floor], terms: dict[Atom, int]) -> bool:
+    """A part of `terms`, with these or other coefficients, may hold a mod with one of its `floors`.
+
+    Atoms of its dividend must be there: some of the floor's numerator, or a finer floor.
+    """
+    for floor in floors:
+        numerator = floor.numerator.parts
+        if not numerator.keys().isdisjoint(terms):
+            return True
+        for other in floors if len(floors) > 1 else ():
+            if other is not floor and other.numerator.parts == numerator:
+                return True
+    return False
+
+
 def _floors(expr: Expr) -> list[Floor]:
     """The floors that may be part of a mod in `expr`."""
     if len(expr.parts) < 2:
