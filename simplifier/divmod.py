@@ -90,9 +90,7 @@ def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
     parts = expr.parts
     if not parts:
         return None, constant(expr.constant // divisor)
-    floors = (
-        [atom for atom in parts if isinstance(atom, Floor)] if Floor in map(type, parts) else []
-    )
+    floors = [atom for atom in parts if isinstance(atom, Floor)]
     holds_mods = bool(floors) and may_hold_mods(floors, parts)
     if holds_mods:
         for mods, rest in _splits(expr, divisor):
