@@ -83,12 +83,15 @@ def _split(expr: Expr, divisor: int) -> Split:
 def may_hold_mods(floors: list[Floor], terms: dict[Atom, int]) -> bool:
     """A part of `terms`, with these or other coefficients, may hold a mod with one of its `floors`.
 
-    Atoms of its dividend must be there: some of the floor's numerator, or a finer floor.
+    Atoms of its dividend must be there: the floor's numerator, a finer floor, or, unless the
+    divisor is a small prime, some of the numerator.
     """
+    atoms = terms.keys()
     for floor in floors:
         numerator = floor.numerator.parts
-        if not numerator.keys().isdisjoint(terms):
-            return True
+        if not numerator.keys().isdisjoint(atoms):
+            if floor.divisor > 3 or numerator.keys() <= atoms:
+                return True
         for other in floors if len(floors) > 1 else ():
             if other is not floor and other.numerator.parts == numerator:
                 return True
