@@ -60,7 +60,7 @@ def split_finest(expr: Expr) -> Split:
     _by_divisor(floors, 1)
 
     def mod_of(floor: Floor, left: dict[Atom, int]) -> tuple[Mod, int] | None:
-        for dividend, modulus in reversed([*_same_numerator(floor, left, floors)]):
+        for dividend, modulus in reversed(_same_numerator(floor, left, floors)):
             coefficient = _multiple(dividend, left)
             if coefficient:
                 remaining = left[floor] + coefficient * modulus
@@ -182,7 +182,7 @@ def _mod_of(
             remaining = have + coefficient * modulus
             if not remaining or (divisor and _leaves_less(remaining, have, divisor)):
                 return Mod(coefficient, dividend, modulus, floor), remaining
-    for dividend, modulus in _inner_quotients(floor, terms):
+    for dividend, modulus in _inner_quotients(floor, terms) if have not in (1, -1) else ():
         coefficient = -have // modulus
         if _multiple(dividend, terms) == coefficient:
             return Mod(coefficient, dividend, modulus, floor), 0
@@ -204,14 +204,15 @@ def _residue(coefficient: int, divisor: int) -> int:
 
 def _same_numerator(
     floor: Floor, terms: dict[Atom, int], floors: list[Floor]
-) -> Iterator[tuple[Expr, int]]:
+) -> list[tuple[Expr, int]]:
     """Pairs ``(g, m)`` with ``floor = g floordiv m``: its own, and through a finer floor."""
-    yield floor.numerator, floor.divisor
-    for finer in floors:
+    found = [(floor.numerator, floor.divisor)]
+    for finer in floors if len(floors) > 1 else ():
         if finer is not floor and finer in terms and finer.numerator == floor.numerator:
             ratio, left = divmod(floor.divisor, finer.divisor)
             if not left:
-                yield alone(finer), ratio
+                found.append((alone(finer), ratio))
+    return found
 
 
 def _inner_quotients(floor: Floor, terms: dict[Atom, int]) -> Iterator[tuple[Expr, int]]:
