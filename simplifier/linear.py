@@ -104,7 +104,7 @@ class Expr:
         return Expr(total, self.constant + other.constant)
 
     def __radd__(self, other: int) -> Expr:
-        return Expr(self.parts, self.constant + other)
+        return Expr(self.parts, self.constant + index(other))
 
     def __sub__(self, other: Affine) -> Expr:
         return added(self, other if other.__class__ is Expr else as_expr(other), -1)
