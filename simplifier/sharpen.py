@@ -3,7 +3,8 @@
 Constraints fall into groups that share no variable.  A question about a group is asked only if
 intervals leave something open there: whether it has points, how far its variables reach, which of
 its constraints the others imply, and what divisions do that depend on two of its variables at
-least.  All points of a small box are looked at; ISL is asked about a large one.
+least.  All points of a small box are looked at; ISL is asked about a large one; and nothing is
+asked where some points that were picked show that no answer would help.
 
 ISL has a budget for a question (`BUDGET`), and one pass asks about `GROUPS` groups at most.  Beyond
 that the domain stays as it was: valid, only less simple.  Answers are remembered, also that the
@@ -16,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import starmap
 from math import gcd
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
@@ -28,7 +30,7 @@ from simplifier.residues import residues_of
 from simplifier.substitute import Substitution
 
 if TYPE_CHECKING:
-    from simplifier.exact import Survey, Undecided
+    from simplifier.exact import Shown, Survey, Undecided
 
 BUDGET: Final = 4_000
 """Operations of isl for one question: some milliseconds; few questions have an answer later."""
@@ -40,12 +42,19 @@ GROUPS: Final = 4
 Tied: TypeAlias = tuple[set[Variable], list[Constraint]]
 
 
+class Asked(NamedTuple):
+    """The bounds of `expr` are asked; they matter if ``expr floordiv unit`` has only one value."""
+
+    expr: Expr
+    unit: int
+
+
 class Group(NamedTuple):
     """Constraints that share variables, directly or through others, and what is asked there."""
 
     variables: tuple[Variable, ...]
     constraints: tuple[Constraint, ...]
-    exprs: tuple[Expr, ...]
+    asked: tuple[Asked, ...]
 
 
 def sharpened(
@@ -70,7 +79,12 @@ def sharpened(
     needless: set[Constraint] = set()
     facts: list[Constraint] = []
     for group in groups:
-        found = _survey(group, BUDGET)
+        shown = _shown(group)
+        open_ = [each for each in group.asked if not (shown and shown.tells_apart(*each))]
+        if shown and shown.is_tight and not open_:
+            continue
+        exprs = tuple([expr for expr, _ in open_])
+        found = _survey(group.variables, group.constraints, exprs, BUDGET)
         if isinstance(found, exact.Undecided):
             if _is_empty(*group[:2], BUDGET) is True:
                 return Domain(tuple(variables), (FALSE,), {})
@@ -80,7 +94,9 @@ def sharpened(
         for variable, bounds in zip(group.variables, found.variables, strict=True):
             narrow[variable] = Variable(variable.name, *bounds)
         needless.update(set(group.constraints).difference(found.constraints))
-        facts += [Constraint(e, *b) for e, b in zip(group.exprs, found.exprs, strict=True)]
+        for (expr, unit), (low, high) in zip(open_, found.exprs, strict=True):
+            if low // unit == high // unit:
+                facts.append(Constraint(expr, low, high))
     facts = [fact for fact in facts if not fact.is_true]
     if not facts and not needless and all(old is new for old, new in narrow.items()):
         return None
@@ -94,13 +110,24 @@ def sharpened(
     return replace(domain, replaced=replaced, implied=implied)
 
 
-@lru_cache(maxsize=1 << 12)
-def _survey(group: Group, budget: int) -> Survey | Undecided | None:
+def _shown(group: Group) -> Shown | None:
     from simplifier import exact
 
-    if exact.may_be_surveyed(*group[:2]):
-        return exact.surveyed(*group)
-    return exact.survey(*group, budget=budget)
+    return exact.shown(group.variables, group.constraints, [expr for expr, _ in group.asked])
+
+
+@lru_cache(maxsize=1 << 12)
+def _survey(
+    variables: tuple[Variable, ...],
+    constraints: tuple[Constraint, ...],
+    exprs: tuple[Expr, ...],
+    budget: int,
+) -> Survey | Undecided | None:
+    from simplifier import exact
+
+    if exact.may_be_surveyed(variables, constraints):
+        return exact.surveyed(variables, constraints, exprs)
+    return exact.survey(variables, constraints, exprs, budget=budget)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -128,14 +155,18 @@ def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> li
     found: list[Group] = []
     for inside, own in groups:
         ours = [f for f in floors if inside.issuperset(f.numerator.variables())]
-        asked = [expr for floor in ours for expr in _about(floor)]
+        asked = [each for floor in ours for each in _about(floor)]
         settled = is_settled(own)
         if settled and all(_is_followed(floor, own[0]) for floor in ours):
             continue
         if not settled:
-            asked += [e for e in exprs if len(e.parts) > 1 and inside.issuperset(e.variables())]
-        affine = tuple(dict.fromkeys([expr for expr in asked if expr.is_affine]))
-        found.append(Group(_sorted(inside), tuple(own), affine))
+            sums = [e for e in exprs if len(e.parts) > 1 and inside.issuperset(e.variables())]
+            asked += [Asked(expr, 1) for expr in sums]
+        units: dict[Expr, int] = {}
+        for expr, unit in asked:
+            if expr.is_affine:
+                units[expr] = max(unit, units.get(expr, 1))
+        found.append(Group(_sorted(inside), tuple(own), tuple(starmap(Asked, units.items()))))
     return found
 
 
@@ -165,16 +196,16 @@ def _floors(exprs: Iterable[Expr]) -> Iterator[Floor]:
         pending += [inner for operand in atom.operands for inner, _ in operand.terms]
 
 
-def _about(floor: Floor) -> Iterator[Expr]:
+def _about(floor: Floor) -> Iterator[Asked]:
     """What decides a floor, by the laws of `simplifier.divmod` and `simplifier.rewrite`."""
     numerator, divisor = floor.numerator, floor.divisor
-    yield floor_mod(numerator, divisor)
+    yield Asked(floor_mod(numerator, divisor), 1)
     if len(numerator.parts) > 1:
-        yield numerator
+        yield Asked(numerator, divisor)
     for factor in {gcd(c, divisor) for c in numerator.parts.values()} - {1}:
         lacking = [(atom, c) for atom, c in numerator.terms if c % factor]
         if len(lacking) > 1:
-            yield make(lacking, 0)
+            yield Asked(make(lacking, 0), factor)
 
 
 def _is_followed(floor: Floor, constraint: Constraint) -> bool:

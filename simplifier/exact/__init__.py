@@ -25,7 +25,7 @@ True
 from simplifier.exact.context import BUDGET, Undecided, asked
 from simplifier.exact.encode import Relation, relation_text, to_isl
 from simplifier.exact.foreign import Foreign, relations
-from simplifier.exact.points import has_no_points, may_be_surveyed, surveyed
+from simplifier.exact.points import Shown, has_no_points, may_be_surveyed, shown, surveyed
 from simplifier.exact.questions import (
     Witness,
     bounds,
@@ -41,6 +41,7 @@ __all__ = [
     "BUDGET",
     "Foreign",
     "Relation",
+    "Shown",
     "Survey",
     "Undecided",
     "Witness",
@@ -55,6 +56,7 @@ __all__ = [
     "may_be_surveyed",
     "relation_text",
     "relations",
+    "shown",
     "survey",
     "surveyed",
     "to_isl",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import product
 from math import prod
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +71,76 @@ def first_difference(first: Relation, second: Relation) -> tuple[Pair, bool] | N
     ours, theirs = set(pairs(first)), set(pairs(second))
     alone = min(ours ^ theirs, default=None)
     return None if alone is None else (alone, alone in ours)
+
+
+# ---------------------------------------------------------------- some points
+
+PICKED: Final = 256
+"""Points of a box that are looked at to see what need not be asked."""
+
+
+class Shown(NamedTuple):
+    """What some points of a domain show.
+
+    Attributes:
+        points: they are in the domain.
+        is_tight: all bounds of variables are reached, and no constraint follows from the others.
+    """
+
+    points: Points
+    is_tight: bool
+
+    def tells_apart(self, expr: Expr, unit: int) -> bool:
+        """``expr floordiv unit`` has several values in the domain."""
+        low, high = self.points.bounds(expr)
+        return low // unit != high // unit
+
+
+def shown(
+    variables: tuple[Variable, ...], constraints: Sequence[Constraint], exprs: Iterable[Expr]
+) -> Shown | None:
+    """What points show that are picked from the box of `variables`, the same ones each time.
+
+    `None` where none of them is in the domain, or numbers get too large.
+
+    >>> d0, d1 = Variable("d0", 0, 999), Variable("d1", 0, 999)
+    >>> found = shown((d0, d1), [Constraint(d0 + d1, 0, 1500)], [])
+    >>> found.is_tight, found.tells_apart(d0 + d1, 99), found.tells_apart(d0 + d1, 1501)
+    (True, True, False)
+    """
+    if any(v.is_empty for v in variables) or not all(c.expr.is_affine for c in constraints):
+        return None
+    number = _number_type((*exprs, *_mentioned(variables, constraints)))
+    if number is object:
+        return None
+    places = _places(len(variables))
+    box = Points(
+        {
+            v: (v.lower + np.floor(place * (v.upper - v.lower + 1))).astype(number)
+            for v, place in zip(variables, places, strict=True)
+        }
+    )
+    broken = [box.broken(c) for c in constraints]
+    count = _counted(broken)
+    inside = np.broadcast_to(count == 0, PICKED)
+    if not inside.any():
+        return None
+    points = box.chosen(inside)
+    is_tight = all((own & (count == 1)).any() for own in broken) and all(
+        points.bounds(v.as_expr()) == v.bounds for v in variables
+    )
+    return Shown(points, is_tight)
+
+
+@lru_cache(maxsize=32)
+def _places(rank: int) -> Array:
+    """Points of the unit box, without its upper sides: a third of their coordinates are at ends."""
+    random = np.random.default_rng(0)
+    places = random.random((rank, PICKED))
+    ends = random.random((rank, PICKED))
+    places[ends < 1 / 6] = 0
+    places[ends > 5 / 6] = np.nextafter(1, 0)
+    return places
 
 
 # ---------------------------------------------------------------- all points at once

@@ -25,6 +25,46 @@ def test_all_points_say_what_isl_says(data: st.DataObject, box: tuple[Variable, 
     assert exact.has_no_points(box, constraints) == exact.is_empty(box, constraints)
 
 
+@given(st.data(), boxes(empty=True), st.integers(1, 9))
+@fuzz(300)
+def test_what_some_points_show_all_points_say(
+    data: st.DataObject, box: tuple[Variable, ...], unit: int
+) -> None:
+    constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, most=3))))
+    exprs = tuple([tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)])
+    shown = exact.shown(box, constraints, exprs)
+    if shown is not None:
+        found = exact.surveyed(box, constraints, exprs)
+        assert found is not None
+        for expr, (low, high) in zip(exprs, found.exprs, strict=True):
+            assert not shown.tells_apart(expr, unit) or low // unit < high // unit
+        if shown.is_tight:
+            assert found.variables == tuple([v.bounds for v in box])
+            assert set(found.constraints) == set(constraints)
+
+
+def test_points_show_that_nothing_need_be_asked() -> None:
+    """Threads of a grid that is larger than the tensor, and a constraint that says nothing."""
+    block, thread = Variable("block", 0, 1365), Variable("thread", 0, 95)
+    inside = Constraint(block * 96 + thread, 0, 131_071)
+    shown = exact.shown((block, thread), [inside], [])
+    assert shown is not None
+    assert shown.is_tight
+    assert shown.tells_apart((block * 96 + thread) % 1000, 999)
+    assert not shown.tells_apart(block * 96 + thread, 131_072)
+    narrow = Constraint(block - thread, -200, 1365)
+    follows = exact.shown((block, thread), [inside, narrow], [])
+    assert follows is not None
+    assert not follows.is_tight
+
+
+def test_points_show_nothing_of_a_domain_that_they_miss_or_of_large_numbers() -> None:
+    a, b = Variable("a", 0, 10**6), Variable("b", 0, 10**6)
+    assert exact.shown((a, b), [Constraint(a - b, 77, 77)], []) is None
+    assert exact.shown((a, b), [Constraint(a * 10**20 - b, 0, 10**30)], []) is None
+    assert exact.shown((a, Variable("c", 3, 2)), [], []) is None
+
+
 x, y = variable("x", -9, 9), variable("y", 0, 6)
 
 # fmt: off
