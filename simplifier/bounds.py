@@ -55,7 +55,9 @@ class Facts:
 
     def bounds_of_atom(self, atom: Atom) -> Interval:
         """An interval that holds every value of `atom` on the domain."""
-        return self.bounds(alone(atom)) if self.known else atom.bounds
+        if not self.known or (atom.__class__ is Variable and ((atom, 1),) not in self.known):
+            return atom.bounds
+        return self.bounds(alone(atom))
 
     def bounds_of_mod(self, dividend: Expr, modulus: int) -> Interval:
         """An interval that holds every value of ``dividend mod modulus`` on the domain."""

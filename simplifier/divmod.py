@@ -134,7 +134,11 @@ def _atoms(parts: dict[Atom, int], facts: Facts) -> dict[Piece, int]:
     """The atoms with the bounds that `facts` give them."""
     if not facts.known:
         return parts  # type: ignore[return-value]  # it is not changed
-    return {Whole(alone(a), facts.bounds_of_atom(a)): c for a, c in parts.items()}
+    pieces: dict[Piece, int] = {}
+    for atom, coefficient in parts.items():
+        bounds = facts.bounds_of_atom(atom)
+        pieces[atom if bounds == atom.bounds else Whole(alone(atom), bounds)] = coefficient
+    return pieces
 
 
 def _mod(mod: Mod, facts: Facts) -> Whole:

@@ -32,8 +32,8 @@ from simplifier.substitute import Substitution
 if TYPE_CHECKING:
     from simplifier.exact import Shown, Survey, Undecided
 
-BUDGET: Final = 4_000
-"""Operations of isl for one question: some milliseconds; few questions have an answer later."""
+BUDGET: Final = 2_000
+"""Operations of isl for one question: a millisecond; few questions have an answer later."""
 
 GROUPS: Final = 4
 """Questions in one pass."""
@@ -136,6 +136,8 @@ def _is_empty(
 ) -> bool | Undecided:
     from simplifier import exact
 
+    if exact.shown(variables, constraints, ()) is not None:
+        return False
     if exact.may_be_surveyed(variables, constraints):
         return exact.has_no_points(variables, constraints)
     return exact.is_empty(variables, constraints, budget=budget)

@@ -279,20 +279,19 @@ def _counted(claims: Iterable[Array]) -> Array:
 
 def _number_type(exprs: Iterable[Expr]) -> type:
     """The smallest integers that hold `exprs` and all that is added up on the way to them."""
-    most = 0
-    seen: set[Atom] = set()
-    pending = list(exprs)
-    while pending:
-        expr = pending.pop()
-        most = max(most, abs(expr.constant) + sum([_most(*term) for term in expr.parts.items()]))
-        new = [atom for atom in expr.parts if isinstance(atom, Floor) and atom not in seen]
-        seen.update(new)
-        most = max([most, *[atom.divisor for atom in new]])
-        pending += [atom.numerator for atom in new]
-    fitting = (each for each in (np.int32, np.int64) if most <= np.iinfo(each).max)
-    return next(fitting, object)
+    most = max(map(_largest, exprs), default=0)
+    if most <= np.iinfo(np.int32).max:
+        return np.int32
+    return np.int64 if most <= np.iinfo(np.int64).max else object
 
 
-def _most(atom: Atom, coefficient: int) -> int:
-    """No less than ``|coefficient · atom|``, nor than either of them."""
-    return abs(coefficient) * max(1, abs(atom.bounds[0]), abs(atom.bounds[1]))
+@lru_cache(maxsize=1 << 12)
+def _largest(expr: Expr) -> int:
+    """No number that comes up where `expr` is evaluated is larger, whatever its sign."""
+    total, inside = abs(expr.constant), 0
+    for atom, coefficient in expr.parts.items():
+        low, high = atom.bounds
+        total += abs(coefficient) * max(1, abs(low), abs(high))
+        if isinstance(atom, Floor):
+            inside = max(inside, atom.divisor, _largest(atom.numerator))
+    return max(total, inside)
