@@ -22,9 +22,10 @@ from math import gcd
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from simplifier.atoms import Atom, Floor, Variable
-from simplifier.constraints import FALSE, Constraint
+from simplifier.constraints import FALSE, Constraint, known_terms
 from simplifier.divmod import floor_mod
 from simplifier.domain import Domain, tightened
+from simplifier.interval import Interval
 from simplifier.linear import Expr, make
 from simplifier.residues import residues_of
 from simplifier.substitute import Substitution
@@ -47,6 +48,13 @@ class Asked(NamedTuple):
 
     expr: Expr
     unit: int
+
+    def has_one_value(self, bounds: Interval | None) -> bool:
+        """It has, if the terms of the expression have these bounds, which a constraint says."""
+        if bounds is None:
+            return False
+        low, high = bounds[0] + self.expr.constant, bounds[1] + self.expr.constant
+        return low // self.unit == high // self.unit
 
 
 class Group(NamedTuple):
@@ -79,8 +87,9 @@ def sharpened(
     needless: set[Constraint] = set()
     facts: list[Constraint] = []
     for group in groups:
-        shown = _shown(group)
+        shown, said = _shown(group), known_terms(group.constraints)
         open_ = [each for each in group.asked if not (shown and shown.tells_apart(*each))]
+        open_ = [each for each in open_ if not each.has_one_value(said.get(each.expr.terms))]
         if shown and shown.is_tight and not open_:
             continue
         exprs = tuple([expr for expr, _ in open_])
