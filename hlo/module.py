@@ -7,9 +7,9 @@ inferred shapes) is found when first asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hlo.source import HloError, Source, Span
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from hlo.op import Op
     from hlo.shape import AnyShape
     from hlo.syntax import AttributeText
+
+Result = TypeVar("Result")
 
 _UNKNOWN: Any = object()  # not asked for yet
 _NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
@@ -285,6 +287,13 @@ class Module:
         self.computations: Mapping[str, Computation] = MappingProxyType({})
         self.entry: Computation = _UNKNOWN
         self.memo: dict[Any, Any] = {}
+
+    def remembered(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        """What `make` gave when `key` was first asked for: it is kept in `memo`."""
+        if key not in self.memo:
+            self.memo[key] = make()
+        found: Result = self.memo[key]
+        return found
 
     @property
     def filename(self) -> str:

@@ -171,13 +171,11 @@ def _summary(
     path: Path,
     options: Options,
 ) -> dict[Node, Maps]:
-    memo = computation.module.memo
-    key = walk, computation, path, options
-    if key not in memo:
+    def summarised() -> dict[Node, Maps]:
         reached = walk((computation.root, path), options)
-        memo[key] = {n: maps for n, maps in reached.items() if n[0].opcode == "parameter"}
-    found: dict[Node, Maps] = memo[key]
-    return found
+        return {n: maps for n, maps in reached.items() if n[0].opcode == "parameter"}
+
+    return computation.module.remembered((walk, computation, path, options), summarised)
 
 
 def prepare(

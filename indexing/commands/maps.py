@@ -237,9 +237,7 @@ def broken(computations: Sequence[Computation]) -> Iterator[HloError]:
 
 def is_sound(module: Module) -> bool:
     """No instruction is broken, so that all of a computation can be answered in one sweep."""
-    if is_sound not in module.memo:
-        module.memo[is_sound] = not any(broken(list(module.computations.values())))
-    return bool(module.memo[is_sound])
+    return module.remembered(is_sound, lambda: not any(broken(list(module.computations.values()))))
 
 
 def wanted(

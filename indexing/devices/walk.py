@@ -178,14 +178,12 @@ class Walk:
         return self._summary(computation, path, False)
 
     def _summary(self, computation: Computation, path: Path, backward: bool) -> dict[Node, Maps]:
-        memo = computation.module.memo
-        key = self, computation, path, backward
-        if key not in memo:
+        def summarised() -> dict[Node, Maps]:
             root = computation.root, path
             reached = self.backward(root) if backward else self.forward(root)
-            memo[key] = {n: maps for n, maps in reached.items() if n[0].opcode == "parameter"}
-        found: dict[Node, Maps] = memo[key]
-        return found
+            return {n: maps for n, maps in reached.items() if n[0].opcode == "parameter"}
+
+        return computation.module.remembered((self, computation, path, backward), summarised)
 
     def prepare(self, instructions: Collection[Instruction], backward: bool) -> None:
         """Summarise what `instructions` call, the innermost first, without devices and with."""
@@ -242,11 +240,9 @@ def crosses(instruction: Instruction) -> bool:
 
 
 def _holds_crossing(computation: Computation) -> bool:
-    memo = computation.module.memo
-    key = _holds_crossing, computation
-    if key not in memo:
-        memo[key] = any(crosses(instruction) for instruction in computation)
-    return bool(memo[key])
+    return computation.module.remembered(
+        (_holds_crossing, computation), lambda: any(map(crosses, computation))
+    )
 
 
 def _received(instruction: Instruction, op: Recv, outputs: Collection[Path]) -> Iterator[Step]:

@@ -57,12 +57,7 @@ class Step:
 
 def plan(computation: Computation) -> tuple[Step, ...]:
     """The steps of a computation without those that nothing needs."""
-    memo = computation.module.memo
-    key = "execution", computation
-    if key not in memo:
-        memo[key] = _planned(computation)
-    found: tuple[Step, ...] = memo[key]
-    return found
+    return computation.module.remembered((plan, computation), lambda: _planned(computation))
 
 
 def _planned(computation: Computation) -> tuple[Step, ...]:
@@ -112,12 +107,9 @@ def has_effect(instruction: Instruction) -> bool:
 
 def has_effects(computation: Computation) -> bool:
     """One of the instructions has an effect."""
-    memo = computation.module.memo
-    key = "effects", computation
-    if key not in memo:
-        memo[key] = any(map(has_effect, computation.instructions))
-    found: bool = memo[key]
-    return found
+    return computation.module.remembered(
+        (has_effects, computation), lambda: any(map(has_effect, computation.instructions))
+    )
 
 
 def handler_of(instruction: Instruction) -> Handler:

@@ -28,12 +28,8 @@ def estimated_bytes(computation: Computation) -> int:
     >>> estimated_bytes(module.entry)
     2048
     """
-    memo = computation.module.memo
-    key = "bytes", computation
-    if key not in memo:
-        memo[key] = _estimated(computation)
-    found: int = memo[key]
-    return found
+    key = estimated_bytes, computation
+    return computation.module.remembered(key, lambda: _estimated(computation))
 
 
 def _estimated(computation: Computation) -> int:

@@ -39,12 +39,9 @@ _UFUNCS: Final[dict[str, Any]] = {
 
 def is_pointwise(computation: Computation) -> bool:
     """Says that it can be applied to arrays as it is applied to scalars."""
-    memo = computation.module.memo
-    key = "pointwise", computation
-    if key not in memo:
-        memo[key] = all(map(_is_pointwise, computation.instructions))
-    found: bool = memo[key]
-    return found
+    return computation.module.remembered(
+        (is_pointwise, computation), lambda: all(map(_is_pointwise, computation.instructions))
+    )
 
 
 def _is_pointwise(instruction: Instruction) -> bool:

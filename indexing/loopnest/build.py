@@ -89,12 +89,8 @@ def _nest(name: str, inputs: Sequence[Value], result: Value) -> LoopNest:
 
 def function_from(applied: Computation) -> Function:
     """A computation of scalars as a function."""
-    memo = applied.module.memo
-    key = "loop nest function", applied
-    if key not in memo:
-        memo[key] = _function_from(applied)
-    found: Function = memo[key]
-    return found
+    key = function_from, applied
+    return applied.module.remembered(key, lambda: _function_from(applied))
 
 
 def _function_from(applied: Computation) -> Function:
