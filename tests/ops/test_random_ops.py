@@ -5,20 +5,15 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import hlo
 from hlo.op import OPS
 from indexing.op import MappedOp, NullaryOp
 from tests.ops import strategies
-from tests.ops.samples import parse_sample
 from tests.ops.test_convolution import convolutions
-from tests.ops.test_ops import check_inverse, check_reads
+from tests.ops.test_ops import check_random
 from tests.oracles import fuzz
 
 KNOWN = [
@@ -79,12 +74,6 @@ def test_random_instructions_are_read_as_their_maps_say(name: str) -> None:
     @fuzz(25)
     @given(drawn, st.integers(0, 1 << 30))
     def check(text: str, seed: int) -> None:
-        sample = parse_sample(text)
-        assert hlo.verify(sample.instruction.module) == []
-        if sum(math.prod(s.dims) for s in (*sample.outputs, *sample.arrays)) > 200:
-            return
-        random = np.random.default_rng(seed)
-        check_reads(sample, random, choices=1)
-        check_inverse(sample, random, choices=1)
+        check_random(text, seed, most=200)
 
     check()
