@@ -31,7 +31,7 @@ from simplifier.residues import residues_of
 from simplifier.substitute import Substitution
 
 if TYPE_CHECKING:
-    from simplifier.exact import Shown, Survey, Undecided
+    from simplifier.exact import Survey, Undecided
 
 BUDGET: Final = 2_000
 """Operations of isl for one question: a millisecond; few questions have an answer later."""
@@ -87,25 +87,16 @@ def sharpened(
     needless: set[Constraint] = set()
     facts: list[Constraint] = []
     for group in groups:
-        shown, said = _shown(group), known_terms(group.constraints)
-        open_ = [each for each in group.asked if not (shown and shown.tells_apart(*each))]
-        open_ = [each for each in open_ if not each.has_one_value(said.get(each.expr.terms))]
-        if shown and shown.is_tight and not open_:
-            continue
-        exprs = tuple([expr for expr, _ in open_])
-        found = _survey(group.variables, group.constraints, exprs, BUDGET)
+        found = _survey(group, BUDGET)
         if isinstance(found, exact.Undecided):
             if _is_empty(*group[:2], BUDGET) is True:
                 return Domain(tuple(variables), (FALSE,), {})
             continue
         if found is None:
             return Domain(tuple(variables), (FALSE,), {})
-        for variable, bounds in zip(group.variables, found.variables, strict=True):
-            narrow[variable] = Variable(variable.name, *bounds)
+        narrow.update(zip(group.variables, found.variables, strict=True))
         needless.update(set(group.constraints).difference(found.constraints))
-        for (expr, unit), (low, high) in zip(open_, found.exprs, strict=True):
-            if low // unit == high // unit:
-                facts.append(Constraint(expr, low, high))
+        facts += found.facts
     facts = [fact for fact in facts if not fact.is_true]
     if not facts and not needless and all(old is new for old, new in narrow.items()):
         return None
@@ -119,24 +110,46 @@ def sharpened(
     return replace(domain, replaced=replaced, implied=implied)
 
 
-def _shown(group: Group) -> Shown | None:
-    from simplifier import exact
+class Learned(NamedTuple):
+    """What is known of a group: its variables in the bounds they reach, those of its constraints
+    that do not follow from others, and what decides floors."""
 
-    return exact.shown(group.variables, group.constraints, [expr for expr, _ in group.asked])
+    variables: tuple[Variable, ...]
+    constraints: tuple[Constraint, ...]
+    facts: tuple[Constraint, ...]
 
 
 @lru_cache(maxsize=1 << 12)
-def _survey(
-    variables: tuple[Variable, ...],
-    constraints: tuple[Constraint, ...],
-    exprs: tuple[Expr, ...],
-    budget: int,
-) -> Survey | Undecided | None:
+def _survey(group: Group, budget: int) -> Learned | Undecided | None:
+    """`None` where the group has no points."""
     from simplifier import exact
 
+    variables, constraints, asked = group
+    shown = exact.shown(variables, constraints, [expr for expr, _ in asked])
+    said = known_terms(constraints)
+    left = [
+        each
+        for each in asked
+        if not (shown and shown.tells_apart(*each))
+        and not each.has_one_value(said.get(each.expr.terms))
+    ]
+    if shown and shown.is_tight and not left:
+        return Learned(variables, constraints, ())
+    exprs = tuple([expr for expr, _ in left])
+    found: Survey | Undecided | None
     if exact.may_be_surveyed(variables, constraints):
-        return exact.surveyed(variables, constraints, exprs)
-    return exact.survey(variables, constraints, exprs, budget=budget)
+        found = exact.surveyed(variables, constraints, exprs)
+    else:
+        found = exact.survey(variables, constraints, exprs, budget=budget)
+    if found is None or isinstance(found, exact.Undecided):
+        return found
+    facts = [
+        Constraint(expr, low, high)
+        for (expr, unit), (low, high) in zip(left, found.exprs, strict=True)
+        if low // unit == high // unit
+    ]
+    narrow = [Variable(v.name, *b) for v, b in zip(variables, found.variables, strict=True)]
+    return Learned(tuple(narrow), found.constraints, tuple(facts))
 
 
 @lru_cache(maxsize=1 << 12)

@@ -120,16 +120,12 @@ def shown(
             for v, place in zip(variables, places, strict=True)
         }
     )
-    broken = [box.broken(c) for c in constraints]
-    count = _counted(broken)
-    inside = np.broadcast_to(count == 0, PICKED)
-    if not inside.any():
+    found = _cut(box, constraints)
+    if found is None:
         return None
-    points = box.chosen(inside)
-    is_tight = all((own & (count == 1)).any() for own in broken) and all(
-        points.bounds(v.as_expr()) == v.bounds for v in variables
-    )
-    return Shown(points, is_tight)
+    points, needed = found
+    reached = all(points.bounds(v.as_expr()) == v.bounds for v in variables)
+    return Shown(points, reached and len(needed) == len(constraints))
 
 
 @lru_cache(maxsize=32)
@@ -184,10 +180,19 @@ def surveyed(
 def _inside(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...], number: type
 ) -> tuple[Points, tuple[Constraint, ...]] | None:
-    """The points that satisfy `constraints`, and those of them that do not follow from others."""
+    """`_cut` of the whole box."""
     if any(v.is_empty for v in variables):
         return None
-    box = _box(variables, number)
+    return _cut(_box(variables, number), constraints)
+
+
+def _cut(
+    box: Points, constraints: Sequence[Constraint]
+) -> tuple[Points, tuple[Constraint, ...]] | None:
+    """The points of `box` that satisfy `constraints`, and those of them that others do not imply.
+
+    `None` where there are no such points.
+    """
     broken = {c: box.broken(c) for c in constraints}
     count = _counted(broken.values())
     inside = count == 0
