@@ -25,7 +25,8 @@ Unique = TypeVar("Unique", bound=Hashable)
 class Atoms(dict[Hashable, ref[Unique]]):
     """The atoms in use, each once, found by what they are made of.
 
-    Those that nobody has any more are swept out whenever the table has doubled.
+    Those that nobody has any more are swept out whenever the table has doubled.  Whoever makes an
+    atom looks it up first, without a call: that happens more often than anything is added.
     """
 
     __slots__ = ("_most",)

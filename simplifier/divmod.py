@@ -196,10 +196,7 @@ class Division:
         divisor, remainder = self.divisor, self.remainder
         least, most = self.bounds
         if least // divisor == most // divisor:  # law 2
-            whole = self.whole + least // divisor
-            if self.is_plain:
-                return Expr(self.quotient, whole)  # type: ignore[arg-type]  # all atoms
-            return self.sum(self.quotient, whole)
+            return self.sum(self.quotient, self.whole + least // divisor)
         if not self.is_plain:
             found = self._whole_number(remainder, {})
             if found is not None:

@@ -86,6 +86,10 @@ class Expr:
 
         return expr_text(self)
 
+    def as_expr(self) -> Expr:
+        """It is one."""
+        return self
+
     # Sums and multiples are made more often than anything else: no call that can be saved.
 
     def __add__(self, other: Affine) -> Expr:
@@ -136,7 +140,7 @@ class Expr:
 
     def __mod__(self, modulus: Affine) -> Expr:
         if modulus.__class__ is int:
-            return added(self, laws.floor_div(self, modulus), -modulus)
+            return laws.floor_mod(self, modulus)
         return semiaffine.remainder(self, as_expr(modulus))
 
     @property

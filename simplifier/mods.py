@@ -55,7 +55,7 @@ def split_finest(expr: Expr) -> Split:
     What that leaves on the floors does not matter: there may be less to bound all the same.
     """
     floors = _floors(expr)
-    if not _have_numerators(floors, expr.parts):
+    if not may_hold_mods(floors, expr.parts):
         return Split((), expr)
     _by_divisor(floors, 1)
 
@@ -72,7 +72,7 @@ def split_finest(expr: Expr) -> Split:
 
 def _split(expr: Expr, divisor: int) -> Split:
     floors = _floors(expr)
-    if not (_have_numerators(floors, expr.parts) or _have_opposites(floors, expr.parts)):
+    if not may_hold_mods(floors, expr.parts):
         return Split((), expr)
     _by_divisor(floors, -1)
     if divisor and len(floors) > 1:  # those that leave anyway shall not take from the others
@@ -83,6 +83,7 @@ def _split(expr: Expr, divisor: int) -> Split:
 def may_hold_mods(floors: list[Floor], terms: dict[Atom, int]) -> bool:
     """A part of `terms`, with these or other coefficients, may hold a mod with one of its `floors`.
 
+    Most sums hold none, and this sees it at once; where it says yes, there may still be none.
     Atoms of its dividend must be there: the floor's numerator, a finer floor, or, unless the
     divisor is a small prime, some of the numerator.
     """
@@ -103,33 +104,6 @@ def _floors(expr: Expr) -> list[Floor]:
     if len(expr.parts) < 2:
         return []
     return [atom for atom in expr.parts if isinstance(atom, Floor)]
-
-
-# Most sums hold no mod.  These two see that at once; where they say yes, there may be none.
-
-
-def _have_numerators(floors: list[Floor], terms: dict[Atom, int]) -> bool:
-    """The numerator of some floor may be in `terms`, or as a finer floor (`_same_numerator`)."""
-    atoms = terms.keys()
-    for floor in floors:
-        numerator = floor.numerator.parts
-        if numerator.keys() <= atoms:
-            return True
-        for finer in floors if len(floors) > 1 else ():
-            if finer.divisor < floor.divisor and finer.numerator.parts == numerator:
-                return True
-    return False
-
-
-def _have_opposites(floors: list[Floor], terms: dict[Atom, int]) -> bool:
-    """A coefficient may be that of a dividend inside some floor (`_inner_quotients`)."""
-    for floor in floors:
-        have = terms[floor]
-        if have not in (1, -1):
-            for coefficient in terms.values():
-                if (coefficient < 0) != (have < 0) and not have % coefficient:
-                    return True
-    return False
 
 
 def _collected(
