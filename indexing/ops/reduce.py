@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -23,7 +24,7 @@ from hlo.op import (
 )
 from hlo.shape import TupleShape
 from hlo.unify import Dim, Known, array, dims_of, same_shape, with_rank
-from indexing.map import IndexingMap, dims, ranges
+from indexing.map import Grade, IndexingMap, dims, ranges
 from indexing.op import Array, VariadicOp, every_element
 from indexing.ops.folding import folded, reduced, ufunc_of
 
@@ -103,15 +104,22 @@ class Reduce(VariadicOp):
         i, s = dims(out), ranges(*[source.dims[k] for k in folded])
         place = dict(zip([*self._kept(source), *folded], [*i, *s], strict=True))
         values = IndexingMap.of(i, [place[k] for k in range(source.rank)], ranges=s)
-        init = IndexingMap.of(i, [])
+        init = IndexingMap.of(i, [], grade=self._grade_of_inits(operands))
         half = len(operands) // 2
         return [values] * half + [init] * half
 
     def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         source = operands[0]
         values = IndexingMap.over(source, lambda j: [j[k] for k in self._kept(source)])
+        init = replace(every_element(operands[-1], out), grade=self._grade_of_inits(operands))
         half = len(operands) // 2
-        return [values] * half + [every_element(operands[-1], out)] * half
+        return [values] * half + [init] * half
+
+    def _grade_of_inits(self, operands: tuple[Shape, ...]) -> Grade:
+        """With nothing to fold no result has more than its own init value, which one map for all
+        results does not say."""
+        nothing = any(operands[0].dims[k] == 0 for k in self.dimensions)
+        return "may" if nothing and len(operands) > 2 else "exact"
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

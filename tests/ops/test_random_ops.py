@@ -77,3 +77,10 @@ def test_random_instructions_are_read_as_their_maps_say(name: str) -> None:
         check_random(text, seed, most=200)
 
     check()
+
+
+def test_a_fold_of_nothing_is_the_init_value() -> None:
+    """Once drawn at random: no result of several has another one's init value then."""
+    nothing = "reduce(f32[0,2] p, s32[0,2] q, f32[] y, s32[] z), dimensions={0}, to_apply=add_both"
+    check_random(f"(f32[2], s32[2]) {nothing}", seed=0)
+    check_random("f32[2] reduce(f32[0,2] p, f32[] y), dimensions={0}, to_apply=add", seed=0)
