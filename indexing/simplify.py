@@ -205,6 +205,8 @@ def without_unused(current: IndexingMap) -> IndexingMap:
 
 
 def _projected(current: IndexingMap) -> IndexingMap:
+    if not current.ranges:
+        return current
     indexed = [expr for rt in current.runtime for expr in rt.index]
     used = {v for expr in (*current.results, *indexed) for v in expr.variables()}
     for old in [v for v in current.ranges if v not in used]:

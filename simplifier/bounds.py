@@ -7,7 +7,7 @@ expression.  `Facts` made from a domain's constraints know more and keep their o
 >>> d0, d1 = variable("d0", 0, 99), variable("d1", 0, 99)
 >>> (d0 % 10 + d1).bounds
 (0, 108)
->>> Facts({(d0 + d1).terms: (3, 7)}).bounds(d0 + d1 + 1)
+>>> Facts({(d0 + d1).identity[0]: (3, 7)}).bounds(d0 + d1 + 1)
 (4, 8)
 """
 
@@ -25,7 +25,7 @@ from simplifier.mods import split
 class Facts:
     """What is known beyond the intervals of the variables: bounds on sums of terms.
 
-    The keys are the terms of an expression without its constant.
+    The keys are the terms of an expression, in no order (`Expr.identity`), without its constant.
 
     Attributes:
         floors: divisions that were done with these facts, for `simplifier.divmod`.
@@ -33,7 +33,7 @@ class Facts:
 
     __slots__ = ("_bounds", "floors", "known")
 
-    def __init__(self, known: Mapping[tuple[Term, ...], Interval]) -> None:
+    def __init__(self, known: Mapping[frozenset[Term], Interval]) -> None:
         self.known = dict(known)
         self._bounds: dict[Expr, Interval] = {}
         self.floors: dict[tuple[object, ...], Expr] = {}
@@ -47,15 +47,22 @@ class Facts:
         found = self._bounds.get(expr)
         if found is None:
             found = self._compute(expr)
-            known = self.known.get(expr.terms)
-            if known is not None:  # about exactly these terms
-                found = intersected(found, (known[0] + expr.constant, known[1] + expr.constant))
+            said = self.said(expr)
+            if said is not None:
+                found = intersected(found, said)
             self._bounds[expr] = found
         return found
 
+    def said(self, expr: Expr) -> Interval | None:
+        """What is known of exactly the terms of `expr`."""
+        known = self.known.get(expr.identity[0])
+        return known and (known[0] + expr.constant, known[1] + expr.constant)
+
     def bounds_of_atom(self, atom: Atom) -> Interval:
         """An interval that holds every value of `atom` on the domain."""
-        if not self.known or (atom.__class__ is Variable and ((atom, 1),) not in self.known):
+        if not self.known or (
+            atom.__class__ is Variable and frozenset(((atom, 1),)) not in self.known
+        ):
             return atom.bounds
         return self.bounds(alone(atom))
 

@@ -216,12 +216,12 @@ class _Conjunction:
         return contains((low, high), reached)
 
 
-def known_terms(constraints: Iterable[Constraint]) -> dict[tuple[Term, ...], Interval]:
+def known_terms(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Interval]:
     """What normalised `constraints` say of sums of terms, for `simplifier.bounds.Facts`."""
-    known: dict[tuple[Term, ...], Interval] = {}
+    known: dict[frozenset[Term], Interval] = {}
     for constraint in constraints:
         offset = constraint.expr.constant
         lower, upper = constraint.lower - offset, constraint.upper - offset
-        known[constraint.expr.terms] = lower, upper
-        known[(-constraint.expr).terms] = -upper, -lower
+        known[constraint.expr.identity[0]] = lower, upper
+        known[(-constraint.expr).identity[0]] = -upper, -lower
     return known

@@ -197,11 +197,11 @@ class Division:
         least, most = self.bounds
         if least // divisor == most // divisor:  # law 2
             return self.sum(self.quotient, self.whole + least // divisor)
-        if not self.is_plain:
+        if self.facts.known:
             found = self._whole_number(remainder, {})
             if found is not None:
                 return found
-        fits = most - least < divisor or not self.is_plain
+        fits = most - least < divisor or bool(self.facts.known)
         if self.halves and fits:  # law 2 with the halves turned round, which is as wide
             turned = {piece: -c if c << 1 == divisor else c for piece, c in remainder.items()}
             more = {piece: 1 for piece, c in remainder.items() if c << 1 == divisor}
@@ -262,9 +262,10 @@ class Division:
                 least, most = least + coefficient * lower, most + coefficient * upper
             else:
                 least, most = least + coefficient * upper, most + coefficient * lower
-        if least // of != most // of and not self.is_plain and len(pieces) > 1:
-            known = self.facts.bounds(self.sum(pieces, self.offset))
-            least, most = max(least, known[0]), min(most, known[1])
+        if least // of != most // of and self.facts.known and len(pieces) > 1:
+            said = self.facts.said(self.sum(pieces, self.offset))
+            if said:
+                least, most = max(least, said[0]), min(most, said[1])
         return least // of if least // of == most // of else None
 
     def sum(self, pieces: dict[Piece, int], constant: int) -> Expr:

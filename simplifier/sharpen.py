@@ -131,7 +131,7 @@ def _survey(group: Group, budget: int) -> Learned | Undecided | None:
         each
         for each in asked
         if not (shown and shown.tells_apart(*each))
-        and not each.has_one_value(said.get(each.expr.terms))
+        and not each.has_one_value(said.get(each.expr.identity[0]))
     ]
     if shown and shown.is_tight and not left:
         return Learned(variables, constraints, ())
