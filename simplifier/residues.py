@@ -5,6 +5,8 @@ Laws, for all signs (``mod`` lies in ``[0, modulus)``):
 * *shift*: ``(g + c) mod m in [a, b]`` is ``g mod m in [a − c, b − c]``, where that may go round;
 * *turn*: ``(−g) mod m in [a, b]`` is ``g mod m in [−b, −a]``, where that may go round;
 * *unit*: ``k·x + … ≡ r`` with an inverse of k is ``x + k⁻¹·… ≡ k⁻¹·r (mod m)``;
+* *only one*: where ``g ≡ r (mod m)``, ``g mod k·m in [a, b]`` is ``g ≡ s (mod k·m)`` if s is the
+  only such number in ``[a, b]``, and never holds if there is none;
 * *Chinese remainders*: ``g ≡ r (mod m)`` and ``g ≡ s (mod n)`` are one congruence modulo
   ``lcm(m, n)``, or never hold together;
 * *rounding*: the bounds of `dividend` move inwards to values with such residues.
@@ -113,14 +115,26 @@ def both(a: Residues, b: Residues) -> Residues | None:
         return _common(a, b)
     if a.is_congruence and b.is_congruence:
         return _chinese(a, b)
-    fine, coarse = (a, b) if a.is_congruence else (b, a)
-    if not fine.is_congruence or fine.modulus % coarse.modulus:
+    congruence, other = (a, b) if a.is_congruence else (b, a)
+    if not congruence.is_congruence:
         return None
-    return fine if coarse.holds((fine.lower, fine.lower)) else _never(fine)
+    if congruence.modulus % other.modulus == 0:
+        value = congruence.lower
+        return congruence if other.holds((value, value)) else _never(congruence)
+    return _only(congruence, other) if other.modulus % congruence.modulus == 0 else None
 
 
 def _never(a: Residues) -> Residues:
     return a._replace(lower=1, upper=0)
+
+
+def _only(congruence: Residues, other: Residues) -> Residues | None:
+    """The one residue of `other`, whose modulus is a multiple, that fits, or none at all."""
+    low, high = congruence.rounded((other.lower, other.upper))
+    if low > high:
+        return _never(other)
+    value = low % other.modulus
+    return other._replace(lower=value, upper=value) if low == high else None
 
 
 def _common(a: Residues, b: Residues) -> Residues | None:

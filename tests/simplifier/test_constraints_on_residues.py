@@ -49,6 +49,10 @@ MERGED = [
     ([(x % 8, (4, 7)), (x % 8, (6, 7))],                                ["x mod 8 in [6, 7]"]),
     ([(x % 8, (5, 5)), (x % 4, (0, 2))],                                ["x mod 8 in [5, 5]"]),  # 5 mod 4 = 1 is among them
     ([(x % 8, (7, 7)), (x % 4, (0, 2))],                                ["0 in [1, 1]"]),        # 7 mod 4 = 3 is not
+    ([(x % 2, (0, 0)), (x % 4, (0, 1))],                                ["x mod 4 in [0, 0]"]),  # 1 is odd
+    ([(x % 2, (0, 0)), (x % 4, (0, 2))],                                ["x mod 2 in [0, 0]", "x mod 4 in [0, 2]"]),   # 0 and 2
+    ([(x % 3, (1, 1)), ((x - 5) % 9, (0, 4))],                          ["x mod 9 in [7, 7]"]),  # of 5 to 9
+    ([(x % 3, (1, 1)), (x % 9, (2, 3))],                                ["0 in [1, 1]"]),
     ([(x % 8, (1, 1)), (x % 3, (0, 1))],                                ["x mod 3 in [0, 1]", "x mod 8 in [1, 1]"]),   # no one residue says both
     ([((x - y) % 4, (1, 1)), (x - y, (0, 11))],                         ["(x - y) mod 4 in [1, 1]", "x - y in [1, 9]"]),
     ([((x - y) % 4, (1, 1)), (x - y, (-2, 4))],                         ["x - y in [1, 1]"]),    # of -3, 1 and 5
@@ -175,3 +179,25 @@ def test_chinese_remainders_are_proved_for_all_integers(m: int, n: int) -> None:
                 after = f"x mod {one.modulus} = {one.lower}"
                 assert proved(f"{{ [x] : {two} and not ({after}) }}")
                 assert proved(f"{{ [x] : {after} and not ({two}) }}")
+
+
+@pytest.mark.parametrize("m, k", [(2, 2), (2, 3), (3, 2), (4, 3), (5, 2)])
+def test_only_one_residue_that_fits_is_proved_for_all_integers(m: int, k: int) -> None:
+    n, joined = m * k, 0
+    for r in range(m):
+        for low in range(n):
+            for high in range(low + 1, low + n - 1):
+                one = both(Residues(x, n, low, high), Residues(x, m, r, r))
+                fitting = [v for v in range(low, high + 1) if v % m == r]
+                assert (one is None) == (len(fitting) > 1)
+                if one is None:
+                    continue
+                joined += 1
+                two = f"x mod {m} = {r} and (x - {low}) mod {n} <= {high - low}"
+                if one.is_never:
+                    assert proved(f"{{ [x] : {two} }}")
+                else:
+                    after = f"x mod {n} = {one.lower}"
+                    assert proved(f"{{ [x] : {two} and not ({after}) }}")
+                    assert proved(f"{{ [x] : {after} and not ({two}) }}")
+    assert joined
