@@ -150,6 +150,8 @@ def _tightened(original: IndexingMap) -> IndexingMap:
     if original.is_known_empty:
         return IndexingMap.empty(original.dims, len(original.results))
     domain = tightened(original.variables, original.constraints)
+    if domain.constraints and not domain.is_known_empty:
+        domain = sharpened(domain.variables, domain.constraints, ()) or domain
     if domain.is_known_empty:
         return IndexingMap.empty(original.dims, len(original.results))
     return _on_domain(original, domain)
@@ -174,9 +176,9 @@ def _on_domain(original: IndexingMap, domain: Domain) -> IndexingMap:
     Constraints are never simplified by facts that they state themselves: those of `domain` know
     only the bounds of variables.
     """
-    if not domain.replaced and not domain.constraints and not original.constraints:
-        return original
-    rebuild = domain.rebuild()
+    if domain.variables == original.variables and not domain.constraints and not domain.implied:
+        return replace(original, constraints=()) if original.constraints else original
+    rebuild = domain.rebuild(original.variables)
     now = dict(zip(original.variables, domain.variables, strict=True))
     return IndexingMap(
         tuple([now[v] for v in original.dims]),

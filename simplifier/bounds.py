@@ -19,7 +19,7 @@ from typing import Final
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.interval import Interval, intersected
 from simplifier.linear import Expr, Term, alone
-from simplifier.mods import split
+from simplifier.mods import Mod, split, split_finest
 
 
 class Facts:
@@ -31,10 +31,11 @@ class Facts:
         floors: divisions that were done with these facts, for `simplifier.divmod`.
     """
 
-    __slots__ = ("_bounds", "floors", "known")
+    __slots__ = ("_atoms", "_bounds", "floors", "known")
 
     def __init__(self, known: Mapping[frozenset[Term], Interval]) -> None:
         self.known = dict(known)
+        self._atoms = {atom for terms in known if len(terms) == 1 for atom, _ in terms}
         self._bounds: dict[Expr, Interval] = {}
         self.floors: dict[tuple[object, ...], Expr] = {}
 
@@ -60,9 +61,7 @@ class Facts:
 
     def bounds_of_atom(self, atom: Atom) -> Interval:
         """An interval that holds every value of `atom` on the domain."""
-        if not self.known or (
-            atom.__class__ is Variable and frozenset(((atom, 1),)) not in self.known
-        ):
+        if not self.known or (atom.__class__ is Variable and atom not in self._atoms):
             return atom.bounds
         return self.bounds(alone(atom))
 
@@ -72,16 +71,26 @@ class Facts:
         fits = low // modulus == high // modulus
         return (low % modulus, high % modulus) if fits else (0, modulus - 1)
 
+    def finest_bounds(self, expr: Expr) -> Interval:
+        """`bounds`, with finer mods in `expr` seen as well, which takes longer."""
+        mods, rest = split_finest(expr)
+        bounds = self.bounds(expr)
+        return intersected(bounds, self._summed(mods, rest)) if mods else bounds
+
     def _compute(self, expr: Expr) -> Interval:
-        lower, upper, parts = expr.constant, expr.constant, expr.parts
-        if len(parts) > 1:
-            mods, rest = split(expr)
-            lower, upper, parts = rest.constant, rest.constant, rest.parts
-            for coefficient, dividend, modulus, _ in mods:
-                low, high = self.bounds_of_mod(dividend, modulus)
-                lower += coefficient * (low if coefficient > 0 else high)
-                upper += coefficient * (high if coefficient > 0 else low)
-        for atom, coefficient in parts.items():
+        if len(expr.parts) < 2:
+            return self._summed((), expr)
+        mods, rest = split(expr)
+        return self._summed(mods, rest)
+
+    def _summed(self, mods: tuple[Mod, ...], rest: Expr) -> Interval:
+        """The bounds of a sum, from those of its parts."""
+        lower = upper = rest.constant
+        for coefficient, dividend, modulus, _ in mods:
+            low, high = self.bounds_of_mod(dividend, modulus)
+            lower += coefficient * (low if coefficient > 0 else high)
+            upper += coefficient * (high if coefficient > 0 else low)
+        for atom, coefficient in rest.parts.items():
             low, high = self._own_bounds(atom) if self.known else atom.bounds
             if coefficient > 0:
                 lower, upper = lower + coefficient * low, upper + coefficient * high

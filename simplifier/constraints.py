@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
@@ -10,8 +10,10 @@ from typing import Final
 
 from simplifier import interval, trace
 from simplifier.atoms import Floor
+from simplifier.bounds import NOTHING_KNOWN
 from simplifier.interval import Interval, contains, intersected
-from simplifier.linear import Expr, Term, added, constant, make
+from simplifier.linear import Expr, Term, added, alone, constant
+from simplifier.mods import split
 from simplifier.residues import Residues, both, residues_of
 from simplifier.text import terms_and_constant
 
@@ -71,25 +73,28 @@ def _normalised_once(constraint: Constraint) -> Constraint | None:
 def _normalised(constraint: Constraint) -> Constraint | None:
     canonical: Residues | None = None
     while True:
-        expr, (lower, upper) = constraint.expr, constraint.bounds
+        expr, lower, upper = constraint.expr, constraint.lower, constraint.upper
+        if not expr.parts:
+            return None if lower <= expr.constant <= upper else FALSE
         if expr.constant:
             lower, upper = lower - expr.constant, upper - expr.constant
-            expr = make(expr.terms, 0)
-        if not expr.terms:
-            return None if lower <= 0 <= upper else FALSE
-        factor = gcd(*[coefficient for _, coefficient in expr.terms])
-        if expr.terms[0][1] < 0:
-            factor, lower, upper = -factor, -upper, -lower
-        if factor != 1:
-            expr = make(tuple([(atom, c // factor) for atom, c in expr.terms]), 0)
-            lower, upper = -(-lower // abs(factor)), upper // abs(factor)
+            expr = Expr(expr.parts, 0)
+        factor = gcd(*expr.parts.values())
+        sign = -1 if expr.terms[0][1] < 0 else 1
+        if factor * sign != 1:
+            if sign < 0:
+                lower, upper = -upper, -lower
+            lower, upper = -(-lower // factor), upper // factor
+            factor *= sign
+            expr = Expr({atom: c // factor for atom, c in expr.parts.items()}, 0)
         floor = _undoable(expr)
         if floor is not None:
-            divisor, sign = floor.divisor, dict(expr.terms)[floor]
-            rest = added(expr * sign, make(((floor, 1),), 0), -1)
+            sign = expr.parts[floor]
             lower, upper = (lower, upper) if sign == 1 else (-upper, -lower)
-            dividend = added(floor.numerator, rest, divisor)
-            constraint = Constraint(dividend, lower * divisor, upper * divisor + divisor - 1)
+            divisor = floor.divisor
+            constraint = Constraint(
+                _undone(expr, floor), lower * divisor, upper * divisor + divisor - 1
+            )
             continue
         lower, upper = intersected((lower, upper), expr.bounds)
         if lower > upper:
@@ -100,22 +105,53 @@ def _normalised(constraint: Constraint) -> Constraint | None:
             constraint = Constraint(*residues.written)
             continue
         found = _plain(Constraint(expr, lower, upper))
-        return None if found.is_true else found
+        return None if found.is_true else _undecided(found)
+
+
+def _undone(expr: Expr, floor: Floor) -> Expr:
+    """``d·q + n`` of ``q + floor(n / d)``, or of ``-q - floor(n / d)``."""
+    sign = expr.parts[floor]
+    rest = added(expr, alone(floor), -sign)
+    return added(floor.numerator, rest, floor.divisor * sign)
+
+
+def _undecided(constraint: Constraint) -> Constraint | None:
+    """It, unless intervals show in another way that it always holds, or never does."""
+    for low, high in _reaches(constraint.expr):
+        if contains(constraint.bounds, (low, high)):
+            return None
+        if high < constraint.lower or constraint.upper < low:
+            return FALSE
+    return constraint
+
+
+def _reaches(expr: Expr) -> Iterator[Interval]:
+    """Intervals of `expr`: with finer mods in it, and with one of several floors undone."""
+    yield NOTHING_KNOWN.finest_bounds(expr)
+    units = _units(expr)
+    for floor in units if len(units) > 1 else ():
+        low, high = NOTHING_KNOWN.finest_bounds(_undone(expr, floor))
+        low, high = low // floor.divisor, high // floor.divisor
+        yield (low, high) if expr.parts[floor] == 1 else (-high, -low)
 
 
 def _plain(constraint: Constraint) -> Constraint:
     """The constant moved so that the text has none: ``x mod 7``, not ``x mod 7 - 4``."""
-    _, constant = terms_and_constant(constraint.expr)
-    if not constant:
+    if not split(constraint.expr).rest.constant:
         return constraint
+    _, constant = terms_and_constant(constraint.expr)
     lower, upper = constraint.lower - constant, constraint.upper - constant
     return Constraint(constraint.expr - constant, lower, upper)
 
 
 def _undoable(expr: Expr) -> Floor | None:
     """The one floor with coefficient ±1: ``q + floor(n / d)`` is ``floor((d·q + n) / d)``."""
-    units = [atom for atom, c in expr.terms if isinstance(atom, Floor) and abs(c) == 1]
+    units = _units(expr)
     return units[0] if len(units) == 1 else None
+
+
+def _units(expr: Expr) -> list[Floor]:
+    return [atom for atom, c in expr.parts.items() if c in (1, -1) and isinstance(atom, Floor)]
 
 
 def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
@@ -194,26 +230,27 @@ class _Conjunction:
 
         The one on its dividend, if it is about residues; or one on a part of the sum.
         """
-        found = residues_of(expr, self.bounds[expr])
-        bounds = self.bounds.get(found.dividend) if found else None
-        decided = bool(found and bounds and found.holds(bounds))
-        return decided or any(self._follows(expr, part) for part in self.bounds)
+        bounds = self.bounds[expr]
+        found = residues_of(expr, bounds)
+        of_dividend = self.bounds.get(found.dividend) if found else None
+        if found and of_dividend and found.holds(of_dividend):
+            return True
+        return any(_follows(expr, bounds, *other) for other in self.bounds.items())
 
-    def _follows(self, expr: Expr, part: Expr) -> bool:
-        """What is known of `part` and the interval of the rest decide the constraint on `expr`.
 
-        Only a wider one goes: there is no circle of constraints that follow from each other.
-        """
-        (low, high), (least, most) = self.bounds[expr], self.bounds[part]
-        if high - low <= most - least or not part.parts.keys() <= expr.parts.keys():
-            return False
-        atom, unit = part.terms[0]
-        factor, left = divmod(expr.parts[atom], unit)
-        if left:
-            return False
-        rest = added(expr, part, -factor)
-        reached = interval.added(rest.bounds, interval.scaled((least, most), factor))
-        return contains((low, high), reached)
+def _follows(expr: Expr, bounds: Interval, part: Expr, known: Interval) -> bool:
+    """What is `known` of `part` and the interval of the rest show that `expr` lies in `bounds`.
+
+    Only a wider constraint goes: there is no circle of constraints that follow from each other.
+    """
+    if bounds[1] - bounds[0] <= known[1] - known[0] or not part.parts.keys() <= expr.parts.keys():
+        return False
+    atom, unit = part.terms[0]
+    factor, left = divmod(expr.parts[atom], unit)
+    if left:
+        return False
+    rest = added(expr, part, -factor)
+    return contains(bounds, interval.added(rest.bounds, interval.scaled(known, factor)))
 
 
 def known_terms(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Interval]:

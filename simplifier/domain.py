@@ -13,13 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from simplifier import trace
 from simplifier.atoms import Floor, Variable
-from simplifier.constraints import FALSE, Constraint, merged
-from simplifier.interval import Interval, intersected, scaled
+from simplifier.bounds import Facts
+from simplifier.constraints import FALSE, Constraint, known_terms, merged
+from simplifier.interval import Interval, contains, intersected, scaled
 from simplifier.linear import Expr
-from simplifier.residues import residues_of
-from simplifier.rewrite import Rewriting
+from simplifier.residues import Residues, residues_of
+from simplifier.rewrite import Congruences, Rewriting
 from simplifier.substitute import Substitution
 
 # Bounds can chase each other in small steps (x < y, y < z, z < x), which `simplifier.sharpen` ends.
@@ -28,15 +31,13 @@ _ROUNDS = 8
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """Points of the box `variables` that satisfy `constraints`, with what they tell about others.
+    """Points of the box `variables` that satisfy `constraints`.
 
-    `replaced` maps each variable as it was before to the one it is now, where its bounds changed.
     `implied` are further constraints that hold on all points.
     """
 
     variables: tuple[Variable, ...]
     constraints: tuple[Constraint, ...]
-    replaced: dict[Variable, Expr]
     implied: tuple[Constraint, ...] = ()
 
     @property
@@ -44,13 +45,23 @@ class Domain:
         """No point is left, as intervals alone show."""
         return self.constraints == (FALSE,)
 
-    def rebuild(self) -> Callable[[Expr], Expr]:
-        """Rewrites an expression of the old variables as a simpler one with equal values here."""
-        return Rewriting((*self.constraints, *self.implied), self.replaced)
+    def rebuild(self, old: Sequence[Variable]) -> Callable[[Expr], Expr]:
+        """Rewrites an expression of the `old` variables as a simpler one with equal values here.
+
+        `variables` are what became of them, in the same order.
+        """
+        pairs = zip(old, self.variables, strict=True)
+        replaced = {before: now.as_expr() for before, now in pairs if before is not now}
+        return Rewriting((*self.constraints, *self.implied), replaced)
 
 
 def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> Domain:
     """The same points with tighter variable bounds, and with simpler and fewer constraints."""
+    tighten = _tightened if trace.records else _tightened_once
+    return tighten(tuple(variables), tuple(constraints))
+
+
+def _tightened(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> Domain:
     now = list(variables)
     left = merged(constraints)
     for _ in range(_ROUNDS):
@@ -68,11 +79,37 @@ def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) 
         narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
         left = merged(Constraint(narrower(c.expr), c.lower, c.upper) for c in left)
     if left == (FALSE,) or any(v.is_empty for v in now):
-        return Domain(tuple(variables), (FALSE,), {})
-    replaced = {
-        old: new.as_expr() for old, new in zip(variables, now, strict=True) if old is not new
-    }
-    return Domain(tuple(now), left, replaced)
+        return Domain(tuple(variables), (FALSE,))
+    return Domain(tuple(now), _needed(left))
+
+
+_tightened_once = lru_cache(maxsize=1 << 12)(_tightened)  # the maps of a chain share domains
+
+
+def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
+    """Without those that follow from the others by intervals, the heaviest first."""
+    if len(constraints) > 1:
+        for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
+            others = tuple([c for c in constraints if c is not constraint])
+            if contains(constraint.bounds, _reach(constraint.expr, others)):
+                constraints = others
+    return constraints
+
+
+def _reach(expr: Expr, known: tuple[Constraint, ...]) -> Interval:
+    """The bounds of `expr` where the constraints `known` hold, moved inwards to residues."""
+    bounds = Facts(known_terms(known)).finest_bounds(expr)
+    congruences: list[Residues] = []
+    for constraint in known:
+        residues = residues_of(constraint.expr, constraint.bounds)
+        if residues and residues.is_congruence:
+            congruences.append(residues)
+        elif residues and residues.dividend == expr:
+            bounds = residues.rounded(bounds)
+    modulus, remainder = Congruences(congruences).modulo(expr) if congruences else (1, 0)
+    if modulus > 1:
+        bounds = Residues(expr, modulus, remainder, remainder).rounded(bounds)
+    return bounds
 
 
 def _propagated(constraints: Iterable[Constraint]) -> dict[Variable, Interval]:

@@ -66,7 +66,8 @@ class Expr:
         return self._identity
 
     def __hash__(self) -> int:
-        return hash(self.identity)
+        identity = self._identity
+        return hash(self.identity if identity is None else identity)
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -167,6 +168,11 @@ class Expr:
     def is_constant(self) -> bool:
         """No variable is left."""
         return not self.parts
+
+    @property
+    def divides(self) -> bool:
+        """One of its atoms is a floor."""
+        return any(isinstance(atom, Floor) for atom in self.parts)
 
     @property
     def is_affine(self) -> bool:

@@ -94,7 +94,9 @@ class Rewriting(Substitution):
 
     def __call__(self, expr: Expr) -> Expr:
         rebuilt = super().__call__(expr)
-        reduced = _reduced(rebuilt, [*self._zeros, *self._without_remainder(rebuilt)])
+        reduced = rebuilt
+        if self._zeros or self._congruences:
+            reduced = _reduced(rebuilt, [*self._zeros, *self._without_remainder(rebuilt)])
         lower, upper = self._facts.bounds(reduced)
         found = constant(lower) if lower == upper else reduced
         if trace.records:

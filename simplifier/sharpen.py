@@ -26,19 +26,21 @@ from simplifier.constraints import FALSE, Constraint, known_terms
 from simplifier.divmod import floor_mod
 from simplifier.domain import Domain, tightened
 from simplifier.interval import Interval
-from simplifier.linear import Expr, make
+from simplifier.linear import Expr
 from simplifier.residues import residues_of
 from simplifier.substitute import Substitution
 
 if TYPE_CHECKING:
-    from simplifier.exact import Survey, Undecided
+    from simplifier.exact import Few, Survey, Undecided
 
 BUDGET: Final = 2_000
 """Operations of isl for one question: a millisecond; few questions have an answer later."""
 
+ATOMS: Final = 12
+"""In constraints that divide: about groups with more isl has no answer within that budget."""
+
 GROUPS: Final = 4
 """Questions in one pass."""
-
 
 Tied: TypeAlias = tuple[set[Variable], list[Constraint]]
 
@@ -75,7 +77,7 @@ def sharpened(
     >>> d0, s0 = Variable("d0", 0, 20), Variable("s0", 0, 20)
     >>> value = (d0 + s0 * 2) // 22
     >>> near = Constraint(d0 + s0, 0, 9), Constraint(d0 - s0, 0, 9)
-    >>> sharpened((d0, s0), near, [value]).rebuild()(value)
+    >>> sharpened((d0, s0), near, [value]).rebuild((d0, s0))(value)
     Expr('0')
     """
     groups = _open_groups(constraints, exprs)[:GROUPS]
@@ -87,13 +89,15 @@ def sharpened(
     needless: set[Constraint] = set()
     facts: list[Constraint] = []
     for group in groups:
-        found = _survey(group, BUDGET)
+        found = _survey(group._replace(asked=()), BUDGET)
+        if group.asked and not isinstance(found, exact.Undecided):  # else more is undecided, too
+            found = _survey(group, BUDGET)
         if isinstance(found, exact.Undecided):
             if _is_empty(*group[:2], BUDGET) is True:
-                return Domain(tuple(variables), (FALSE,), {})
+                return Domain(tuple(variables), (FALSE,))
             continue
         if found is None:
-            return Domain(tuple(variables), (FALSE,), {})
+            return Domain(tuple(variables), (FALSE,))
         narrow.update(zip(group.variables, found.variables, strict=True))
         needless.update(set(group.constraints).difference(found.constraints))
         facts += found.facts
@@ -104,10 +108,9 @@ def sharpened(
     left = [replace(c, expr=swap(c.expr)) for c in constraints if c not in needless]
     domain = tightened([narrow.get(v, v) for v in variables], left)
     final = zip(variables, domain.variables, strict=True)
-    replaced = {old: new.as_expr() for old, new in final if old is not new}
-    rename = Substitution(replaced)
+    rename = Substitution({old: new.as_expr() for old, new in final if old is not new})
     implied = tuple([replace(fact, expr=rename(fact.expr)) for fact in facts])
-    return replace(domain, replaced=replaced, implied=implied)
+    return replace(domain, implied=implied)
 
 
 class Learned(NamedTuple):
@@ -125,7 +128,7 @@ def _survey(group: Group, budget: int) -> Learned | Undecided | None:
     from simplifier import exact
 
     variables, constraints, asked = group
-    shown = exact.shown(variables, constraints, [expr for expr, _ in asked])
+    shown = exact.shown(variables, constraints)
     said = known_terms(constraints)
     left = [
         each
@@ -139,6 +142,8 @@ def _survey(group: Group, budget: int) -> Learned | Undecided | None:
     found: Survey | Undecided | None
     if exact.may_be_surveyed(variables, constraints):
         found = exact.surveyed(variables, constraints, exprs)
+    elif sum([c.expr.weight for c in constraints if c.expr.divides]) > ATOMS:
+        return exact.Undecided("too many divisions for the budget")
     else:
         found = exact.survey(variables, constraints, exprs, budget=budget)
     if found is None or isinstance(found, exact.Undecided):
@@ -158,7 +163,7 @@ def _is_empty(
 ) -> bool | Undecided:
     from simplifier import exact
 
-    if exact.shown(variables, constraints, ()) is not None:
+    if exact.shown(variables, constraints) is not None:
         return False
     if exact.may_be_surveyed(variables, constraints):
         return exact.has_no_points(variables, constraints)
@@ -167,31 +172,47 @@ def _is_empty(
 
 def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> list[Group]:
     """The groups about which intervals leave something open."""
-    floors = list(_floors(exprs))
+    floors = [(floor, set(floor.numerator.variables())) for floor in _floors(exprs)]
     groups: list[Tied] = []
     for constraint in constraints:
         _join(groups, set(constraint.expr.variables()), [constraint])
     tied = {v for inside, _ in groups for v in inside}
-    for floor in floors:
-        inside = set(floor.numerator.variables())
+    for _, inside in floors:
         if len(inside & tied) > 1:
             _join(groups, inside, [])
     found: list[Group] = []
-    for inside, own in groups:
-        ours = [f for f in floors if inside.issuperset(f.numerator.variables())]
-        asked = [each for floor in ours for each in _about(floor)]
+    for group, own in groups:
+        ours = [floor for floor, inside in floors if inside <= group]
         settled = is_settled(own)
         if settled and all(_is_followed(floor, own[0]) for floor in ours):
             continue
+        sums: list[Expr] = []
         if not settled:
-            sums = [e for e in exprs if len(e.parts) > 1 and inside.issuperset(e.variables())]
-            asked += [Asked(expr, 1) for expr in sums]
-        units: dict[Expr, int] = {}
-        for expr, unit in asked:
-            if expr.is_affine:
-                units[expr] = max(unit, units.get(expr, 1))
-        found.append(Group(_sorted(inside), tuple(own), tuple(starmap(Asked, units.items()))))
+            sums = [e for e in exprs if len(e.parts) > 1 and group.issuperset(e.variables())]
+        domain = _sorted(group), tuple(own)
+        found.append(Group(*domain, _asked(*domain, ours, sums)))
     return found
+
+
+def _asked(
+    variables: tuple[Variable, ...],
+    constraints: tuple[Constraint, ...],
+    floors: Iterable[Floor],
+    sums: Iterable[Expr],
+) -> tuple[Asked, ...]:
+    """What may decide `floors`, and whether `sums` have one value; not what a few points refute."""
+    from simplifier import exact  # loads ISL
+
+    shown = exact.shown(variables, constraints)
+    few = shown and shown.few
+    asked = [each for floor in floors if floor.numerator.is_affine for each in _about(floor, few)]
+    for expr in sums:
+        if expr.is_affine and not (few and len(set(few.values(expr))) > 1):
+            asked.append(Asked(expr, 1))
+    units: dict[Expr, int] = {}
+    for expr, unit in asked:
+        units[expr] = max(unit, units.get(expr, 1))
+    return tuple(starmap(Asked, units.items()))
 
 
 def _sorted(variables: Iterable[Variable]) -> tuple[Variable, ...]:
@@ -220,16 +241,21 @@ def _floors(exprs: Iterable[Expr]) -> Iterator[Floor]:
         pending += [inner for operand in atom.operands for inner, _ in operand.terms]
 
 
-def _about(floor: Floor) -> Iterator[Asked]:
+def _about(floor: Floor, few: Few | None) -> Iterator[Asked]:
     """What decides a floor, by the laws of `simplifier.divmod` and `simplifier.rewrite`."""
     numerator, divisor = floor.numerator, floor.divisor
-    yield Asked(floor_mod(numerator, divisor), 1)
-    if len(numerator.parts) > 1:
+    values = few.values(numerator) if few else [0]
+    if len({value % divisor for value in values}) == 1:
+        yield Asked(floor_mod(numerator, divisor), 1)
+    if len(numerator.parts) > 1 and len({value // divisor for value in values}) == 1:
         yield Asked(numerator, divisor)
     for factor in {gcd(c, divisor) for c in numerator.parts.values()} - {1}:
-        lacking = [(atom, c) for atom, c in numerator.terms if c % factor]
+        lacking = {atom: c for atom, c in numerator.parts.items() if c % factor}
         if len(lacking) > 1:
-            yield Asked(make(lacking, 0), factor)
+            rest = Expr(lacking, 0)
+            values = few.values(rest) if few else [0]
+            if len({value // factor for value in values}) == 1:
+                yield Asked(rest, factor)
 
 
 def _is_followed(floor: Floor, constraint: Constraint) -> bool:

@@ -25,7 +25,7 @@ True
 from simplifier.exact.context import BUDGET, Undecided, asked
 from simplifier.exact.encode import Relation, relation_text, to_isl
 from simplifier.exact.foreign import Foreign, relations
-from simplifier.exact.points import Shown, has_no_points, may_be_surveyed, shown, surveyed
+from simplifier.exact.points import Few, Shown, has_no_points, may_be_surveyed, shown, surveyed
 from simplifier.exact.questions import (
     Witness,
     bounds,
@@ -39,6 +39,7 @@ from simplifier.exact.surveying import Survey, survey
 
 __all__ = [
     "BUDGET",
+    "Few",
     "Foreign",
     "Relation",
     "Shown",

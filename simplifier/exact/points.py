@@ -27,9 +27,9 @@ from simplifier.linear import Expr, alone
 MOST_POINTS: Final = 100_000
 """Points of the box of a relation that are looked at one by one, at most."""
 
-MOST_AT_ONCE: Final = 1 << 18
-"""Points of a box that are looked at all at once, at most; a quarter of it where no constraint
-divides, about which isl has an answer in a millisecond."""
+MOST_AT_ONCE: Final = 1 << 20
+"""Points of a box that are looked at all at once, times the atoms of its constraints, at most; a
+quarter of it where no constraint divides, about which isl has an answer in a millisecond."""
 
 Pair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Array: TypeAlias = npt.NDArray[Any]
@@ -78,45 +78,53 @@ def first_difference(first: Relation, second: Relation) -> tuple[Pair, bool] | N
 PICKED: Final = 256
 """Points of a box that are looked at to see what need not be asked."""
 
+FEW: Final = 4
+"""Of those, how many are looked at first, one by one: most things differ there already."""
+
+KEPT: Final = 1 << 10
+"""Expressions of which a domain's points remember what they are there, at most."""
+
 
 class Shown(NamedTuple):
     """What some points of a domain show.
 
     Attributes:
         points: they are in the domain.
+        few: some of them.
         is_tight: all bounds of variables are reached, and no constraint follows from the others.
     """
 
     points: Points
+    few: Few
     is_tight: bool
 
     def tells_apart(self, expr: Expr, unit: int) -> bool:
-        """``expr floordiv unit`` has several values in the domain."""
+        """``expr floordiv unit`` has several values in the domain, which fit into 64 bits."""
+        if _number_type((expr,)) is object:
+            return False
         low, high = self.points.bounds(expr)
         return low // unit != high // unit
 
 
-def shown(
-    variables: tuple[Variable, ...], constraints: Sequence[Constraint], exprs: Iterable[Expr]
-) -> Shown | None:
+@lru_cache(maxsize=32)  # a chain of maps asks about one domain again and again
+def shown(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> Shown | None:
     """What points show that are picked from the box of `variables`, the same ones each time.
 
     `None` where none of them is in the domain, or numbers get too large.
 
     >>> d0, d1 = Variable("d0", 0, 999), Variable("d1", 0, 999)
-    >>> found = shown((d0, d1), [Constraint(d0 + d1, 0, 1500)], [])
+    >>> found = shown((d0, d1), (Constraint(d0 + d1, 0, 1500),))
     >>> found.is_tight, found.tells_apart(d0 + d1, 99), found.tells_apart(d0 + d1, 1501)
     (True, True, False)
     """
     if any(v.is_empty for v in variables) or not all(c.expr.is_affine for c in constraints):
         return None
-    number = _number_type((*exprs, *_mentioned(variables, constraints)))
-    if number is object:
+    if _number_type(_mentioned(variables, constraints)) is object:
         return None
     places = _places(len(variables))
     box = Points(
         {
-            v: (v.lower + np.floor(place * (v.upper - v.lower + 1))).astype(number)
+            v: (v.lower + np.floor(place * (v.upper - v.lower + 1))).astype(np.int64)
             for v, place in zip(variables, places, strict=True)
         }
     )
@@ -125,7 +133,7 @@ def shown(
         return None
     points, needed = found
     reached = all(points.bounds(v.as_expr()) == v.bounds for v in variables)
-    return Shown(points, reached and len(needed) == len(constraints))
+    return Shown(points, points.few(), reached and len(needed) == len(constraints))
 
 
 @lru_cache(maxsize=32)
@@ -146,8 +154,9 @@ def may_be_surveyed(variables: Iterable[Variable], constraints: Sequence[Constra
     """`surveyed` and `has_no_points` give the answer, and sooner than isl."""
     if not all(constraint.expr.is_affine for constraint in constraints):
         return False
-    divided = any(isinstance(atom, Floor) for c in constraints for atom in c.expr.parts)
-    return _points_in(variables) <= (MOST_AT_ONCE if divided else MOST_AT_ONCE // 4)
+    divided = any(constraint.expr.divides for constraint in constraints)
+    work = _points_in(variables) * sum([constraint.expr.weight for constraint in constraints])
+    return work <= (MOST_AT_ONCE if divided else MOST_AT_ONCE // 4)
 
 
 def surveyed(
@@ -221,11 +230,12 @@ class Points:
     The arrays are combined by NumPy's rules of broadcasting.
     """
 
-    __slots__ = ("_arrays", "_variables")
+    __slots__ = ("_arrays", "_bounds", "_variables")
 
     def __init__(self, variables: Mapping[Variable, Array]) -> None:
         self._variables = variables
         self._arrays: dict[Atom, Array] = dict(variables.items())
+        self._bounds: dict[Expr, Interval] = {}
 
     def values(self, expr: Expr) -> Array:
         """What `expr` is at each point."""
@@ -244,8 +254,19 @@ class Points:
 
     def bounds(self, expr: Expr) -> Interval:
         """The least and the greatest value of `expr`; there are points."""
-        values = self.values(expr)
-        return int(values.min()), int(values.max())
+        found = self._bounds.get(expr)
+        if found is None:
+            if len(self._bounds) >= KEPT:
+                self._bounds.clear()
+                self._arrays = dict(self._variables.items())
+            values = self.values(expr)
+            found = self._bounds[expr] = int(values.min()), int(values.max())
+        return found
+
+    def few(self) -> Few:
+        """Some of the points; each variable has an array as long as the others'."""
+        chosen = {v: array[:: max(1, array.size // FEW)] for v, array in self._variables.items()}
+        return Few({v: array.tolist() for v, array in chosen.items()})
 
     def broken(self, constraint: Constraint) -> Array:
         """Where `constraint` does not hold."""
@@ -259,6 +280,38 @@ class Points:
         shape = np.broadcast_shapes(inside.shape, *[a.shape for a in self._variables.values()])
         where = np.broadcast_to(inside, shape)
         return Points({v: np.broadcast_to(a, shape)[where] for v, a in self._variables.items()})
+
+
+class Few:
+    """A few points of a domain: for each affine expression, the numbers that it is there.
+
+    >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
+    >>> Few({d0: [0, 7, 9], d1: [1, 2, 3]}).values((d0 * 2 + d1) // 5)
+    [0, 3, 4]
+    """
+
+    __slots__ = ("_count", "_numbers", "_variables")
+
+    def __init__(self, variables: Mapping[Variable, list[int]]) -> None:
+        self._variables = variables
+        self._numbers: dict[Atom, list[int]] = dict(variables.items())
+        self._count = min(map(len, variables.values()), default=1)
+
+    def values(self, expr: Expr) -> list[int]:
+        """What `expr` is at each point."""
+        totals = [expr.constant] * self._count
+        for atom, coefficient in expr.parts.items():
+            for k, number in enumerate(self._numbers.get(atom) or self._of_floor(atom)):
+                totals[k] += coefficient * number
+        return totals
+
+    def _of_floor(self, atom: Atom) -> list[int]:
+        assert isinstance(atom, Floor), f"{alone(atom)} is not affine"
+        found = [value // atom.divisor for value in self.values(atom.numerator)]
+        if len(self._numbers) >= KEPT:
+            self._numbers = dict(self._variables.items())
+        self._numbers[atom] = found
+        return found
 
 
 def _mentioned(

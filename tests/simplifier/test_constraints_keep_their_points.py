@@ -61,6 +61,39 @@ def test_a_constraint_is_normalised(
         assert kept(found, point) == (bounds[0] <= expr.value(point) <= bounds[1]), point
 
 
+d, e = variable("d", 0, 31), variable("e", 0, 383)
+finer = d + d // 2 * 14 - d // 8 * 64  # d mod 2 + 16·((d floordiv 2) mod 4)
+carried = d // 2 + d // 8 * 5 + e // 128 * 2 + (e - d // 2 * 64 + d // 8 * 64) // 192
+
+# fmt: off
+DECIDED = [
+    # expression      bounds       what intervals say of it
+    (finer,           (0, 49),     None),
+    (finer,           (0, 48),     ...),      # d = 7: 1 + 16·3
+    (finer,           (1, 49),     ...),      # d = 0
+    (finer,           (-9, -1),    FALSE),
+    (carried,         (0, 31),     None),     # 192·d floordiv 2 + e - 64·.. and so on is at most 6143
+    (carried,         (0, 30),     ...),
+    (carried,         (1, 31),     ...),
+    (carried,         (32, 40),    FALSE),
+    (carried * -1,    (-31, 0),    None),
+    (carried * -1,    (-30, 0),    ...),
+    (carried * -1,    (1, 9),      FALSE),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("expr, bounds, found", DECIDED)
+def test_intervals_decide_what_finer_mods_or_an_undone_floor_show(
+    expr: Expr, bounds: tuple[int, int], found: object
+) -> None:
+    after = normalised(Constraint(expr, *bounds))
+    assert after is found if found is not ... else after not in (None, FALSE)
+    values = {expr.value(p) for p in points(tuple(dict.fromkeys(expr.variables())))}
+    inside = {value for value in values if bounds[0] <= value <= bounds[1]}
+    assert (inside == values, not inside) == (found is None, found is FALSE)
+
+
 digit = variable("digit", 0, 7)
 
 # fmt: off
@@ -151,7 +184,7 @@ def test_what_a_domain_rebuilds_has_the_same_values_there(
 ) -> None:
     domain = tightened(box, data.draw(constraint_lists(box, most=3)))
     expr = tree_expr(data.draw(trees(len(box), leaves=8)), box)
-    rebuilt = domain.rebuild()(expr)
+    rebuilt = domain.rebuild(box)(expr)
     for point in points(domain.variables):
         if holds(domain.constraints, point):
             old = dict(zip(box, point.values(), strict=True))

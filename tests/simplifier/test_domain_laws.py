@@ -16,7 +16,7 @@ from simplifier.constraints import Constraint, merged
 from simplifier.domain import tightened
 from simplifier.linear import Expr
 from simplifier.rewrite import Rewriting
-from simplifier.sharpen import GROUPS, has_points, is_settled, sharpened
+from simplifier.sharpen import ATOMS, GROUPS, _survey, has_points, is_settled, sharpened
 from simplifier.solve import change, projected
 from simplifier.substitute import Substitution
 from tests.oracles import boxes, fuzz, holds, points, sums, tree_expr, trees
@@ -208,6 +208,42 @@ def map_all(swap: Substitution, exprs: list[Expr]) -> list[Expr]:
     return [swap(expr) for expr in exprs]
 
 
+# ---------------------------------------------------------------- what others show
+
+block, thread = Variable("block", 0, 1365), Variable("thread", 0, 95)
+at = block * 96 + thread
+pixel, tap = Variable("pixel", 0, 1023), Variable("tap", 0, 1)
+row, column = pixel + tap * 32, pixel % 32 + tap
+# fmt: off
+SHOWN = [
+    # constraints, and those that stay
+    ([(at, 0, 131_071), (at - at // 65_536 * 131_072, -65_536, 65_535)],  [0]),     # at floordiv 65536 is 0 or 1
+    ([(at, 0, 131_071), (at - at // 65_536 * 131_072, -65_536, 65_534)],  [0, 1]),  # 65535 = 682·96 + 63
+    ([(at, 0, 131_072), (at - at // 65_536 * 131_072, -65_536, 65_535)],  [0, 1]),  # -131072 at block 1365, thread 32
+    ([(row % 64, 32, 63), (row, 32, 1023)],   [0]),     # below 32 and above 1023 it has other residues
+    ([(row % 64, 32, 63), (row, 33, 1023)],   [0, 1]),  # pixel = 32
+    ([(row % 64, 31, 63), (row, 32, 1023)],   [0, 1]),  # pixel = 31
+    ([((pixel + tap) % 2, 1, 1), (column, 1, 31)],  [0]),     # it is odd, as pixel + tap is
+    ([((pixel + tap) % 2, 1, 1), (column, 2, 31)],  [0, 1]),  # pixel = 1, tap = 0
+    ([((pixel + tap) % 2, 1, 1), (column, 1, 30)],  [0, 1]),  # pixel = 31, tap = 0
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("given_ones, left", SHOWN)
+def test_what_intervals_know_from_other_constraints_goes(
+    given_ones: list[tuple[Expr, int, int]], left: list[int]
+) -> None:
+    before = exact.asked()
+    constraints = [Constraint(*each) for each in given_ones]
+    variables = tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))
+    found = tightened(variables, constraints)
+    assert {*map(str, found.constraints)} == {str(constraints[k]) for k in left}
+    assert exact.asked() == before
+    was = exact.Relation(variables, (), (), tuple(constraints))
+    assert exact.difference(was, exact.Relation(found.variables, (), (), found.constraints)) is None
+
+
 # ---------------------------------------------------------------- the second tier
 
 a, b = Variable("a", 0, 20), Variable("b", 0, 20)
@@ -228,10 +264,10 @@ def test_isl_sharpens_what_intervals_leave(
     constraints: list[Constraint], value: Expr, text: str
 ) -> None:
     first = tightened([a, b], constraints)
-    second = sharpened(first.variables, first.constraints, [first.rebuild()(value)])
-    found = first.rebuild()(value)
+    found = first.rebuild([a, b])(value)
+    second = sharpened(first.variables, first.constraints, [found])
     if second is not None:
-        found = second.rebuild()(found)
+        found = second.rebuild(first.variables)(found)
     assert str(found) == text
 
 
@@ -251,7 +287,7 @@ def test_sharpening_keeps_the_points_and_bounds_are_exact(
     after = [p for p in points(found.variables) if holds(found.constraints, p)]
     assert [tuple(p.values()) for p in after] == [tuple(p.values()) for p in inside]
     assert found.is_known_empty == (not inside)
-    rebuilt = found.rebuild()(expr)
+    rebuilt = found.rebuild(first.variables)(expr)
     for before, now in zip(inside, after, strict=True):
         assert rebuilt.value(now) == expr.value(before)
         assert holds(found.implied, now)
@@ -296,6 +332,24 @@ def test_one_pass_asks_about_few_groups() -> None:
     before = exact.asked("survey")
     sharpened([v for pair in pairs for v in pair], near, [])
     assert exact.asked("survey") == before + GROUPS
+
+
+def test_isl_is_not_asked_where_the_budget_would_not_suffice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All points of a small box decide it; about a large one nothing is asked."""
+    a, b = Variable("a", 0, 99), Variable("b", 0, 99)
+    sums = [(a + b * k) % 6 + (a * k + b) % 5 for k in range(1, 3)]
+    near = [Constraint(each, 1, 8) for each in sums] + [Constraint(a + b, 0, 20)]
+    found = sharpened([a, b], near, [])
+    assert found is not None
+    assert [v.bounds for v in found.variables] == [(0, 20), (0, 20)]
+    _survey.cache_clear()
+    monkeypatch.setattr("simplifier.exact.points.MOST_AT_ONCE", 0)
+    assert sum(c.expr.weight for c in near if c.expr.divides) > ATOMS
+    before = exact.asked("survey")
+    assert sharpened([a, b], near, []) is None
+    assert exact.asked("survey") == before
 
 
 def test_beyond_the_budget_a_domain_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

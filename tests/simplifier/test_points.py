@@ -32,7 +32,7 @@ def test_what_some_points_show_all_points_say(
 ) -> None:
     constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, most=3))))
     exprs = tuple([tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)])
-    shown = exact.shown(box, constraints, exprs)
+    shown = exact.shown(box, constraints)
     if shown is not None:
         found = exact.surveyed(box, constraints, exprs)
         assert found is not None
@@ -47,22 +47,22 @@ def test_points_show_that_nothing_need_be_asked() -> None:
     """Threads of a grid that is larger than the tensor, and a constraint that says nothing."""
     block, thread = Variable("block", 0, 1365), Variable("thread", 0, 95)
     inside = Constraint(block * 96 + thread, 0, 131_071)
-    shown = exact.shown((block, thread), [inside], [])
+    shown = exact.shown((block, thread), (inside,))
     assert shown is not None
     assert shown.is_tight
     assert shown.tells_apart((block * 96 + thread) % 1000, 999)
     assert not shown.tells_apart(block * 96 + thread, 131_072)
     narrow = Constraint(block - thread, -200, 1365)
-    follows = exact.shown((block, thread), [inside, narrow], [])
+    follows = exact.shown((block, thread), (inside, narrow))
     assert follows is not None
     assert not follows.is_tight
 
 
 def test_points_show_nothing_of_a_domain_that_they_miss_or_of_large_numbers() -> None:
     a, b = Variable("a", 0, 10**6), Variable("b", 0, 10**6)
-    assert exact.shown((a, b), [Constraint(a - b, 77, 77)], []) is None
-    assert exact.shown((a, b), [Constraint(a * 10**20 - b, 0, 10**30)], []) is None
-    assert exact.shown((a, Variable("c", 3, 2)), [], []) is None
+    assert exact.shown((a, b), (Constraint(a - b, 77, 77),)) is None
+    assert exact.shown((a, b), (Constraint(a * 10**20 - b, 0, 10**30),)) is None
+    assert exact.shown((a, Variable("c", 3, 2)), ()) is None
 
 
 x, y = variable("x", -9, 9), variable("y", 0, 6)
@@ -112,18 +112,18 @@ def test_no_number_is_too_large(factor: int) -> None:
         assert bounds == (min(values), max(values))
 
 
-SIDE = points.MOST_AT_ONCE // 32
-
-
 @pytest.mark.parametrize("divided", [False, True])
 @pytest.mark.parametrize("more, few", [(-1, True), (0, False)])
 def test_a_large_box_is_isl_s(
     divided: bool, more: int, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the limit, and one more along one side: there ISL decides."""
-    a, b = Variable("p", 0, more + (SIDE if divided else SIDE // 4)), Variable("q", 0, 31)
+    atoms = 4 + 3 * divided
+    side = points.MOST_AT_ONCE // (1 if divided else 4) // 32 // atoms
+    a, b = Variable("p", 0, more + side), Variable("q", 0, 31)
     near = [Constraint(a + b, 0, 40), Constraint(a - b, 0, 40)]
     near += [Constraint(b % 9, 0, 7)] if divided else []
+    assert sum(constraint.expr.weight for constraint in near) == atoms
     assert exact.may_be_surveyed((a, b), near) is few
     refused = exact.Undecided("isl is not asked here")
     monkeypatch.setattr(exact, "survey", lambda *_, budget: refused)
