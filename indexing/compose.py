@@ -2,7 +2,7 @@
 
 The second map's expressions are instantiated on the first map's results; nothing is substituted
 into text.  Bounds of the second map's dimensions become constraints on the results that go into
-them, except where the interval of such a result shows that they hold.  A runtime variable that can
+them, except where it is known that they hold (`indexing.reach`).  A runtime variable that can
 have only one value is a constant in the results, and no variable of the composition.
 """
 
@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import count
 
 from indexing.map import IndexingMap, RuntimeVariable
+from indexing.reach import note_end, outside
 from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint
-from simplifier.interval import contains
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
@@ -27,7 +27,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
             f"a map with {len(first.results)} results cannot go before one with "
             f"{len(second.dims)} dimensions:\n  {first}\n  {second}"
         )
-    if second.is_identity and _covers(second, first):
+    if second.is_identity and not outside(first, second.dims):
         return first
     if first.is_identity and first.dims == second.dims:
         return second
@@ -50,13 +50,11 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
             merged.append(Constraint(moved.expr, *rt.variable.bounds))
     results, constraints = second.substituted(values)
     inside = [
-        Constraint(result, d.lower, d.upper)
-        for d, result in zip(second.dims, first.results, strict=True)
-        if not contains(d.bounds, result.bounds)
+        Constraint(first.results[k], *second.dims[k].bounds) for k in outside(first, second.dims)
     ]
     every = (*first.constraints, *inside, *merged, *constraints)
     wanted = [c for c in every if not c.is_true]
-    return IndexingMap(
+    made = IndexingMap(
         first.dims,
         (*first.ranges, *ranges),
         tuple(runtime),
@@ -64,12 +62,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
         (FALSE,) if any(c.is_false for c in wanted) else tuple(dict.fromkeys(wanted)),
         "may" if "may" in (first.grade, second.grade) else "exact",
     )
-
-
-def _covers(second: IndexingMap, first: IndexingMap) -> bool:
-    """Every result of `first` lies within the dimensions of `second`."""
-    pairs = zip(second.dims, first.results, strict=True)
-    return all(contains(d.bounds, result.bounds) for d, result in pairs)
+    return note_end(made, second)
 
 
 def _fresh(variable: Variable, prefix: str, taken: set[str]) -> Variable:

@@ -21,6 +21,7 @@ from operator import index
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from indexing.notations import Notations
+from indexing.reach import reach_of
 from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint
 from simplifier.interval import Interval
@@ -180,6 +181,7 @@ class IndexingMap(Notations):
     constraints: tuple[Constraint, ...] = ()
     grade: Grade = "exact"
     _hash: int = field(default=0, init=False, repr=False)
+    _ends_as: IndexingMap | None = field(default=None, init=False, repr=False)  # see `reach`
 
     def __post_init__(self) -> None:
         names = [v.name for v in self.variables]
@@ -280,6 +282,19 @@ class IndexingMap(Notations):
     def variables(self) -> tuple[Variable, ...]:
         """Dimensions, range variables and runtime variables, in this order."""
         return (*self.dims, *self.ranges, *[rt.variable for rt in self.runtime])
+
+    @property
+    def reach(self) -> tuple[Interval, ...]:
+        """Intervals that hold the results on the domain.
+
+        Composition and `simplify` hand on what is known of where the results lie, which the
+        results' own intervals cannot always tell.
+
+        >>> window = IndexingMap.over((10,), lambda d: [d[0] // 2 * 3 - d[0]])
+        >>> window.reach, window.then(IndexingMap.over((4,), lambda d: [3 - d[0]])).reach
+        (((-9, 12),), ((0, 3),))
+        """
+        return reach_of(self)
 
     @property
     def is_known_empty(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from indexing.compose import composed
 from indexing.map import IndexingMap, RuntimeVariable
+from indexing.reach import copy_note
 from simplifier import trace
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged
@@ -142,7 +143,7 @@ def _simplified(
             current = take(law, step, current)
         if not start.constraints or current == start:
             break
-    return current
+    return copy_note(original, current)
 
 
 def _tightened(original: IndexingMap) -> IndexingMap:

@@ -2,11 +2,16 @@
 
 # ruff: noqa: E501 - a row of a table is one line
 
+from dataclasses import replace
+from itertools import pairwise, product
+from math import prod
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing import IndexingMap, RuntimeVariable, dims, parse_map, ranges
+from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
@@ -80,6 +85,65 @@ def test_composition_is_associative(
         data.draw(maps(three, 1)),
     )
     assert relation(a.then(b).then(c)) == relation(a.then(b.then(c)))
+
+
+@given(st.data(), boxes(most=2), boxes(most=2), st.booleans())
+@fuzz(250)
+def test_where_results_lie_is_handed_on(
+    data: st.DataObject, outer: tuple[Variable, ...], inner: tuple[Variable, ...], simple: bool
+) -> None:
+    """The third map takes just what the chain before it reaches, or a little more or less."""
+    first = data.draw(maps(outer, len(inner)))
+    second = data.draw(maps(inner, data.draw(st.integers(1, 2))))
+    together = first.then(second)
+    together = together.simplify() if simple else together
+    box = []
+    for k, (low, high) in enumerate(together.reach):
+        least = low + data.draw(st.sampled_from([0, 0, -1, 1]))
+        most = high + data.draw(st.sampled_from([0, 0, -1, 1]))
+        box.append(Variable(f"x{k}", least, min(most, least + 12)))
+    third = data.draw(maps(tuple(box), 1))
+    whole = together.then(third)
+    pairs = joined(joined(relation(first), relation(second)), relation(third))
+    assert relation(whole) == pairs
+    final = whole.simplify(certify=True)
+    assert relation(final) == pairs
+    for made in (together, whole, final):
+        for _, results in relation(made):
+            assert all(low <= r <= high for r, (low, high) in zip(results, made.reach, strict=True))
+
+
+def reshaped(before: tuple[int, ...], after: tuple[int, ...]) -> IndexingMap:
+    """From the indices of a row-major array to those of another one, which is read backwards."""
+
+    def index(d: tuple[Variable, ...]) -> list[Expr]:
+        at = as_expr(prod(before) - 1)
+        for k, v in enumerate(d):
+            at = at - v * prod(before[k + 1 :])
+        return [at // prod(after[k + 1 :]) % size for k, size in enumerate(after)]
+
+    return IndexingMap.over(before, index)
+
+
+def test_what_a_chain_keeps_inside_is_no_constraint() -> None:
+    shapes = [(12, 5), (4, 15), (10, 6), (3, 20), (60,), (2, 5, 6), (15, 4)]
+    whole = IndexingMap.identity(shapes[0])
+    asked = exact.asked()
+    for before, after in pairwise(shapes):
+        whole = whole.then(reshaped(before, after)).simplify()
+        assert whole.constraints == ()
+    assert exact.asked() == asked
+    for at in product(range(12), range(5)):
+        (found,) = [results for index, results in relation(whole) if index == at]
+        assert found[0] * 4 + found[1] == at[0] * 5 + at[1]  # turned round six times
+
+
+def test_a_map_that_is_changed_forgets_where_its_results_lie() -> None:
+    window = parse_map("(d0) -> (d0 floordiv 2 * 3 - d0), domain: d0 in [0, 9]")
+    inside = window.then(IndexingMap.identity((4,))).then(IndexingMap.identity((4,)))
+    assert inside.reach == ((0, 3),)
+    assert inside.constraints
+    assert replace(inside, constraints=()).reach == window.reach != inside.reach
 
 
 def test_spaces_must_fit() -> None:
