@@ -7,6 +7,7 @@ wrong in the input, 2 wrong usage; 130 interrupted, 141 nobody reads the output.
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import sys
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # whatever the terminal's encoding is
+    gc.set_threshold(50_000, 20, 50)  # nearly all that is made lives on: looking for less is waste
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
