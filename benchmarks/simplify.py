@@ -126,11 +126,17 @@ def show_slowest(problems: Sequence[Chain], repeat: int) -> None:
             best = min(best, seconds(ours.solve, problem))
         found.append((best, problem.name))
     found.sort(reverse=True)
-    over = sum(figure > LIMIT for figure, _ in found)
+    over = Counter(kind(name) for figure, name in found if figure > LIMIT)
     print(f"random chains, cold: {1e6 * mean([f for f, _ in found]):.0f} us (geometric mean)")
-    print(f"  above {1e3 * LIMIT:.0f} ms: {over} of {len(found)}; the slowest:")
+    kinds = ", ".join(f"{count} {name}" for name, count in over.most_common()) or "none"
+    print(f"  above {1e3 * LIMIT:.0f} ms of {len(found)}: {kinds}; the slowest:")
     for figure, name in found[:3]:
         print(f"  {1e3 * figure:8.2f} ms  {name}")
+
+
+def kind(name: str) -> str:
+    """The family of a random problem."""
+    return " ".join(word for word in name.split() if not word.isdigit())
 
 
 # ---------------------------------------------------------------- quality
@@ -227,8 +233,7 @@ def main() -> None:
 
     families: dict[str, Sequence[Chain]] = {**NAMED}
     for problem in chosen:
-        kind = " ".join(word for word in problem.name.split() if not word.isdigit())
-        families[kind] = [*families.get(kind, []), problem]
+        families[kind(problem.name)] = [*families.get(kind(problem.name), []), problem]
     show_quality([Ours(), *[p for p in others if not isinstance(p, Mlir)]], families)
     show_confluence([*named, *chosen])
 

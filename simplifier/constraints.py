@@ -26,6 +26,10 @@ class Constraint:
     lower: int
     upper: int
 
+    def __reduce__(self) -> tuple[type[Constraint], tuple[Expr, int, int]]:
+        """Made anew where it is loaded: nothing can be set on it, least of all when compiled."""
+        return Constraint, (self.expr, self.lower, self.upper)
+
     def __str__(self) -> str:
         return f"{self.expr} in [{self.lower}, {self.upper}]"
 
