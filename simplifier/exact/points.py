@@ -85,6 +85,9 @@ KEPT: Final = 1 << 10
 """Expressions of which a domain's points remember what they are there, at most."""
 
 
+_EXACT: Final = 1 << 51  # up to here a place in a box is a point in it, in double precision
+
+
 class Shown(NamedTuple):
     """What some points of a domain show.
 
@@ -120,6 +123,8 @@ def shown(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) 
     if any(v.is_empty for v in variables) or not all(c.expr.is_affine for c in constraints):
         return None
     if _number_type(_mentioned(variables, constraints)) is object:
+        return None
+    if any(max(-v.lower, v.upper) > _EXACT for v in variables):
         return None
     places = _places(len(variables))
     box = Points(

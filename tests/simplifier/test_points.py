@@ -9,7 +9,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import points
 from simplifier.linear import Expr
-from simplifier.sharpen import sharpened
+from simplifier.sharpen import has_points, sharpened
 from tests.oracles import boxes, constraint_lists, fuzz, tree_expr, trees
 
 ENOUGH = 2_000_000
@@ -63,6 +63,22 @@ def test_points_show_nothing_of_a_domain_that_they_miss_or_of_large_numbers() ->
     assert exact.shown((a, b), (Constraint(a - b, 77, 77),)) is None
     assert exact.shown((a, b), (Constraint(a * 10**20 - b, 0, 10**30),)) is None
     assert exact.shown((a, Variable("c", 3, 2)), ()) is None
+
+
+@pytest.mark.parametrize("start", [2**54 + 1, 2**60 + 200, -(2**60) - 200])
+def test_no_point_is_picked_outside_of_a_box_of_large_numbers(start: int) -> None:
+    """In double precision it would be a multiple of 64, where both congruences hold with q = 0."""
+    p, q = Variable("p", start, start + 1), Variable("q", 0, 1000)
+    near = Constraint((p + q) % 64, 0, 0), Constraint((p + q * 3) % 64, 0, 0)
+    inside = [
+        (i, j)
+        for i in (start, start + 1)
+        for j in range(1001)
+        if (i + j) % 64 == 0 and (i + j * 3) % 64 == 0
+    ]
+    assert not inside
+    assert exact.shown((p, q), near) is None
+    assert has_points(near) is not True
 
 
 x, y = variable("x", -9, 9), variable("y", 0, 6)
