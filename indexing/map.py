@@ -109,9 +109,11 @@ class RuntimeVariable:
 
     @property
     def is_fixed(self) -> bool:
-        """It can have only one value, whatever its source holds."""
-        bounds = self.variable.bounds
-        return bounds[0] == bounds[1] and self.clamp in (None, bounds)
+        """The operation forces one value on it, whatever its source holds.
+
+        Where only the domain leaves it one value, that says something of the source, or of a size.
+        """
+        return self.clamp is not None and self.clamp[0] == self.clamp[1]
 
     @property
     def expr(self) -> Expr:

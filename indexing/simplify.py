@@ -257,7 +257,8 @@ def _used(current: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
 
     A runtime variable has one value, it does not range over its bounds: what is read depends on it
     also where only a constraint, or a bound that is narrower than its clamp, mentions it.  One that
-    can have only one value is listed by the op that takes it, and left out by composition.
+    can have only one value is listed by the op that takes it, and left out by composition.  A size
+    stays: it is the same in other maps, and what constraints said of it may be in its bounds.
     """
     index_of = {rt.variable: rt.index for rt in current.runtime}
     tied = [set(c.expr.variables()) for c in current.constraints]
@@ -265,7 +266,7 @@ def _used(current: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
     used |= {*current.dims, *needed}
     used |= {v for group in tied for v in group if v in index_of}
     used |= {rt.variable for rt in current.runtime if rt.clamp not in (None, rt.variable.bounds)}
-    used |= {rt.variable for rt in current.runtime if rt.is_fixed}
+    used |= {rt.variable for rt in current.runtime if rt.is_fixed or rt.is_size}
     while True:
         size = len(used)
         for group in tied:

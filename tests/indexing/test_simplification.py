@@ -195,10 +195,24 @@ def test_runtime_variables_without_a_source_keep_their_names() -> None:
     """A name in a text is all that tells which value it is: it is never given to another one."""
     text = "(d0){a, b} -> (d0 + b), domain: d0 in [0, 3], a in [0, 5], b in [0, 7]"
     assert str(parse_map(text).simplify(certify=True)) == (
-        "(d0){b} -> (b + d0), domain: d0 in [0, 3], b in [0, 7]"
+        "(d0){a, b} -> (b + d0), domain: d0 in [0, 3], a in [0, 5], b in [0, 7]"
     )
     swapped = "(d0){rt0, rt1} -> (rt1, rt0), domain: d0 in [0, 3], rt0 in [0, 5], rt1 in [0, 7]"
     assert str(parse_map(swapped).simplify(certify=True)) == swapped
+
+
+def test_what_a_domain_says_of_a_size_is_not_forgotten() -> None:
+    """It holds at n = 2 alone, also where n only stands in a constraint, which becomes a bound."""
+    first = parse_map("(d0){n} -> (d0), domain: d0 in [0, 3], n in [0, 5], n mod 5 in [2, 2]")
+    simple = first.simplify(certify=True)
+    assert str(simple) == "(d0){n} -> (d0), domain: d0 in [0, 3], n in [2, 2]"
+    assert simple.simplify() == simple
+    second = parse_map("(d0){n} -> (d0 + n), domain: d0 in [0, 3], n in [0, 5]")
+    for start in (first, simple):
+        together = start.then(second)
+        for final in (together, together.simplify(certify=True)):
+            values = [final.evaluate([1], runtime=[n]) for n in range(6)]
+            assert values == [None, None, (3,), None, None, None]
 
 
 def test_runtime_variables_with_a_source_keep_their_order() -> None:
