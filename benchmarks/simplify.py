@@ -233,7 +233,8 @@ def main() -> None:
 
     families: dict[str, Sequence[Chain]] = {**NAMED}
     for problem in chosen:
-        families[kind(problem.name)] = [*families.get(kind(problem.name), []), problem]
+        family = kind(problem.name)
+        families[family] = [*families.get(family, []), problem]
     show_quality([Ours(), *[p for p in others if not isinstance(p, Mlir)]], families)
     show_confluence([*named, *chosen])
 

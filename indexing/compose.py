@@ -2,8 +2,8 @@
 
 The second map's expressions are instantiated on the first map's results; nothing is substituted
 into text.  Bounds of the second map's dimensions become constraints on the results that go into
-them, except where it is known that they hold (`indexing.reach`).  A runtime variable that can
-have only one value is a constant in the results, and no variable of the composition.
+them, except where it is known that they hold (`indexing.reach`).  A runtime variable on which its
+operation forces one value is a constant in the results, and no variable of the composition.
 """
 
 from __future__ import annotations

@@ -406,8 +406,8 @@ class IndexingMap(Notations):
         """The same relation in its simplest form.
 
         Tighter bounds, simpler results and fewer constraints; range variables and runtime variables
-        that nothing depends on are dropped, range variables that a constraint determines are
-        solved for, the others are numbered in order of their first use.
+        that nothing depends on are dropped, but no symbolic sizes; range variables that a
+        constraint determines are solved for, the others are numbered in order of their first use.
 
         Args:
             certify: prove with ISL that the result equals the original.
@@ -452,6 +452,7 @@ class IndexingMap(Notations):
     def remove_unused(self) -> IndexingMap:
         """The same relation without the range and runtime variables on which nothing depends.
 
+        Symbolic sizes stay: what constraints said of them may be in their bounds.
         An empty domain stays empty: variables whose own constraints have no solution are not
         dropped silently, they make the whole map ``KNOWN EMPTY``.
         """

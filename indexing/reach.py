@@ -32,16 +32,12 @@ def outside(found: IndexingMap, box: Sequence[Variable]) -> list[int]:
     """The places of the results that may lie outside of the intervals of `box`, in order."""
     noted = None if found._ends_as is None else _bounds(found._ends_as)
     places: list[int] = []
-    for k, variable in enumerate(box):
-        inside = variable.bounds
-        if noted is not None:
-            if contains(inside, noted[k]):
-                continue  # the results' own bounds take longer
-            if contains(inside, intersected(found.results[k].bounds, noted[k])):
-                continue
-        elif contains(inside, found.results[k].bounds):
-            continue
-        places.append(k)
+    for k, (variable, result) in enumerate(zip(box, found.results, strict=True)):
+        if noted and contains(variable.bounds, noted[k]):
+            continue  # the result's own bounds take longer
+        own = intersected(result.bounds, noted[k]) if noted else result.bounds
+        if not contains(variable.bounds, own):
+            places.append(k)
     return places
 
 

@@ -257,8 +257,8 @@ def _used(current: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
 
     A runtime variable has one value, it does not range over its bounds: what is read depends on it
     also where only a constraint, or a bound that is narrower than its clamp, mentions it.  One that
-    can have only one value is listed by the op that takes it, and left out by composition.  A size
-    stays: it is the same in other maps, and what constraints said of it may be in its bounds.
+    is fixed is listed by the op that takes it, and left out by composition.  A size stays: it is
+    the same in other maps, and what constraints said of it may be in its bounds.
     """
     index_of = {rt.variable: rt.index for rt in current.runtime}
     tied = [set(c.expr.variables()) for c in current.constraints]

@@ -69,11 +69,6 @@ def normalised(constraint: Constraint) -> Constraint | None:
     return _normalised(constraint) if trace.records else _normalised_once(constraint)
 
 
-@lru_cache(maxsize=1 << 14)
-def _normalised_once(constraint: Constraint) -> Constraint | None:
-    return _normalised(constraint)
-
-
 def _normalised(constraint: Constraint) -> Constraint | None:
     canonical: Residues | None = None
     while True:
@@ -110,6 +105,9 @@ def _normalised(constraint: Constraint) -> Constraint | None:
             continue
         found = _plain(Constraint(expr, lower, upper))
         return None if found.is_true else _undecided(found)
+
+
+_normalised_once = lru_cache(maxsize=1 << 14)(_normalised)
 
 
 def _undone(expr: Expr, floor: Floor) -> Expr:

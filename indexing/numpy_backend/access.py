@@ -109,10 +109,6 @@ def _all_axes(space: Space, expr: Expr, vectors: Vectors) -> set[Variable]:
     return found
 
 
-def _is_affine(expr: Expr) -> bool:
-    return not any(isinstance(atom, Floor) for atom, _ in expr.terms)
-
-
 def _needs_array(space: Space, expr: Expr, size: int, vectors: Vectors) -> bool:
     axes = _axes_of(space, expr)
     if any(vectors.is_array(v.name) for v in expr.variables()):
@@ -135,7 +131,7 @@ def _regrouped(space: Space, access: Access) -> Access:
     if access.origin is not None:
         return access
     sizes, index = list(access.sizes), list(access.index)
-    if any(not _is_affine(e) for e in index):
+    if any(e.divides for e in index):
         sizes, index = _merged(sizes, index)
     sizes, index = _divided(space, sizes, index)
     if sizes == list(access.sizes):
@@ -152,8 +148,8 @@ def _merged(sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]
     for end in range(1, rank + 1):
         for start in range(end):
             floors, fewer, groups = best[start]
-            affine = _is_affine(_linear(sizes[start:end], index[start:end]))
-            candidate = floors + (not affine), fewer - 1, [*groups, (start, end)]
+            divides = _linear(sizes[start:end], index[start:end]).divides
+            candidate = floors + divides, fewer - 1, [*groups, (start, end)]
             if candidate[:2] < best[end][:2]:
                 best[end] = candidate
     groups = best[rank][2]

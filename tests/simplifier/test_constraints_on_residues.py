@@ -149,6 +149,16 @@ def proved(condition: str) -> bool:
     return bool(islpy.Set.read_from_str(islpy.DEFAULT_CONTEXT, condition).is_empty())
 
 
+def assert_congruence_says(one: Residues, two: str) -> None:
+    """The congruence `one`, or that none is left, is what the condition `two` says of x."""
+    if one.is_never:
+        assert proved(f"{{ [x] : {two} }}")
+    else:
+        after = f"x mod {one.modulus} = {one.lower}"
+        assert proved(f"{{ [x] : {two} and not ({after}) }}")
+        assert proved(f"{{ [x] : {after} and not ({two}) }}")
+
+
 @pytest.mark.parametrize("m", [2, 3, 4, 5, 6, 8, 12])
 def test_shift_and_turn_are_proved_for_all_integers(m: int) -> None:
     v = Variable("x", -1000, 1000)  # wide enough for every residue of every sign
@@ -172,13 +182,7 @@ def test_chinese_remainders_are_proved_for_all_integers(m: int, n: int) -> None:
         for s in range(n):
             one = both(Residues(x, m, r, r), Residues(x, n, s, s))
             assert one is not None
-            two = f"x mod {m} = {r} and x mod {n} = {s}"
-            if one.is_never:
-                assert proved(f"{{ [x] : {two} }}")
-            else:
-                after = f"x mod {one.modulus} = {one.lower}"
-                assert proved(f"{{ [x] : {two} and not ({after}) }}")
-                assert proved(f"{{ [x] : {after} and not ({two}) }}")
+            assert_congruence_says(one, f"x mod {m} = {r} and x mod {n} = {s}")
 
 
 @pytest.mark.parametrize("m, k", [(2, 2), (2, 3), (3, 2), (4, 3), (5, 2)])
@@ -193,11 +197,7 @@ def test_only_one_residue_that_fits_is_proved_for_all_integers(m: int, k: int) -
                 if one is None:
                     continue
                 joined += 1
+                assert one.is_never or one.modulus == n
                 two = f"x mod {m} = {r} and (x - {low}) mod {n} <= {high - low}"
-                if one.is_never:
-                    assert proved(f"{{ [x] : {two} }}")
-                else:
-                    after = f"x mod {n} = {one.lower}"
-                    assert proved(f"{{ [x] : {two} and not ({after}) }}")
-                    assert proved(f"{{ [x] : {after} and not ({two}) }}")
+                assert_congruence_says(one, two)
     assert joined
