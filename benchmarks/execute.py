@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 
 import hlo
 import indexing
-from hlo.module import Instruction, Module
-from hlo.op import OPS
-from hlo.shape import Shape, dtype
+from hlo.modules.module import Instruction, Module
+from hlo.ops.op import OPS
+from hlo.shapes.shape import Shape, dtype
+from indexing.codegen.nest import LoopNest
 from indexing.execution import random_inputs, run, xla
-from indexing.loopnest.nest import LoopNest
 from indexing.ops.elementwise import BinaryRow, UnaryRow
 
 Array: TypeAlias = NDArray[Any]

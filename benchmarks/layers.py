@@ -17,8 +17,8 @@ import hlo
 import indexing
 from benchmarks.maps import all_maps, timed
 from hlo import Builder
-from hlo.builder import Value
-from hlo.module import Module
+from hlo.formats.builder import Value
+from hlo.modules.module import Module
 
 LAYERS = (1, 2, 4, 8, 16)
 TOKENS, WIDTH, HEADS = 32, 64, 4

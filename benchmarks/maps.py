@@ -21,8 +21,8 @@ from typing import TypeVar
 
 import hlo
 import indexing
-from hlo.module import Module
-from hlo.shape import leaves
+from hlo.modules.module import Module
+from hlo.shapes.shape import leaves
 
 T = TypeVar("T")
 

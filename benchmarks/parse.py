@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hlo
-from hlo.files import read_text
+from hlo.formats.files import read_text
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 REPEAT = 5

@@ -6,27 +6,14 @@
 (2, 3)
 >>> hlo.parse(str(module)) == module
 True
+
+Names are loaded on first use; `__init__.pyi` says where each is.
 """
 
-from hlo.builder import Builder as Builder
-from hlo.checks import verify as verify
-from hlo.compare import difference as difference
-from hlo.files import load as load
-from hlo.files import load_all as load_all
-from hlo.infer import infer_shapes as infer_shapes
-from hlo.layout import Layout as Layout
-from hlo.memory import from_physical as from_physical
-from hlo.memory import to_physical as to_physical
-from hlo.module import Computation as Computation
-from hlo.module import Instruction as Instruction
-from hlo.module import Module as Module
-from hlo.parser import parse as parse
-from hlo.parser import parse_all as parse_all
-from hlo.shape import BufferShape as BufferShape
-from hlo.shape import OpaqueShape as OpaqueShape
-from hlo.shape import Shape as Shape
-from hlo.shape import TupleShape as TupleShape
-from hlo.shape import parse_shape as parse_shape
-from hlo.source import HloError as HloError
-from hlo.source import Source as Source
-from hlo.source import Span as Span
+import lazy_loader
+
+from hlo.moved import declare
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+declare({"hlo.attributes": "hlo.ops.attributes", "hlo.op": "hlo.ops.op"})

@@ -336,7 +336,7 @@ def test_an_internal_error_names_its_place(run: Run, monkeypatch: pytest.MonkeyP
     def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by design")
 
-    monkeypatch.setattr(indexing, "output_to_input", fails)
+    monkeypatch.setattr(indexing.dataflow, "output_to_input", fails)
     status, _, err = run("maps", "flip.hlo")
     assert status == 1
     assert "error[internal]: flip.hlo: main: t: ZeroDivisionError: by design" in err
@@ -348,7 +348,7 @@ def test_an_interrupt_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(indexing, "output_to_input", interrupted)
+    monkeypatch.setattr(indexing.dataflow, "output_to_input", interrupted)
     assert run("maps", "flip.hlo") == (130, "", "")
 
 

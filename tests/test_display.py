@@ -2,7 +2,7 @@
 
 import hlo
 import indexing
-from indexing.display import answer_html
+from indexing.views.display import answer_html
 
 TEXT = """\
 ENTRY e {

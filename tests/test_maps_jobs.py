@@ -10,7 +10,7 @@ import pytest
 
 import hlo
 from indexing import cli
-from indexing.commands import parallel, progress
+from indexing.cli import parallel, progress
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = [str(ROOT / "examples" / name) for name in ("attention.opt.hlo", "layernorm.opt.hlo")]
@@ -109,7 +109,7 @@ def test_no_bar_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_map_that_cannot_be_written_does_not_keep_the_others_from_it(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from indexing import report
+    from indexing.views import report
 
     def refuses(found: object) -> str:
         if "d0 floordiv" in str(found):

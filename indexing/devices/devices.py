@@ -22,9 +22,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from hlo.module import Module
+from hlo.modules.module import Module
 from indexing.devices.groups import EVERYBODY, MOST_DEVICES, Group, ReplicaGroups
-from indexing.map import Extents, IndexingMap, RuntimeVariable, dims, ranges
+from indexing.maps.indexing_map import Extents, IndexingMap, dims, ranges
+from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.linear import Affine
 

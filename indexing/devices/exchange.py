@@ -23,11 +23,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from hlo.shape import Shape
+from hlo.shapes.shape import Shape
 from indexing.devices.devices import Devices
 from indexing.devices.groups import Group
 from indexing.devices.parts import Link, links
-from indexing.map import Grade, IndexingMap, dims
+from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, as_expr

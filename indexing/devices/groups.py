@@ -25,7 +25,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from hlo.attributes import Cursor, Kind, at_least, list_of
+from hlo.ops.attributes import Cursor, Kind, at_least, list_of
 
 Group: TypeAlias = tuple[int, ...]
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from hlo.module import Computation
-from hlo.shape import ELEMENT_TYPES
+from hlo.modules.module import Computation
+from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.execution.values import Array, ExecutionError, parameter_leaves, random_inputs
 
 _RESULT = re.compile(r"(device\d+\.)?out\d+")

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hlo.module import Instruction
-from hlo.shape import Shape, TupleShape, leaves
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape, TupleShape, leaves
 from indexing.devices.groups import replica_groups, source_target_pairs
 from indexing.execution.interpreter import runs
 from indexing.execution.machine import Machine

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hlo.module import Computation, Instruction
+from hlo.modules.module import Computation, Instruction
 from indexing.execution.values import Array
 from indexing.ops.numerics import is_integer, total_order
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hlo.module import Instruction
-from hlo.shape import TupleShape
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import TupleShape
 from indexing.execution.interpreter import runs
 from indexing.execution.machine import Machine
 from indexing.execution.values import TOKEN_VALUE, Value, failure, fitted

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from hlo.calls import called_by
-from hlo.module import Computation, Instruction
-from hlo.shape import ELEMENT_TYPES, Shape, dtype
-from hlo.source import HloError
+from hlo.modules.calls import called_by
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
+from hlo.text.source import HloError
 from indexing.execution.comparators import SortKey, sort_key
 from indexing.execution.values import ExecutionError, Value, failure, fits
-from indexing.leafwise import InlineOp
-from indexing.op import MappedOp, RoutingOp
+from indexing.ops.base import MappedOp, RoutingOp
+from indexing.ops.structured_ops import InlineOp
 
 if TYPE_CHECKING:
     from indexing.execution.machine import Machine

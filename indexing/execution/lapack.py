@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from hlo.module import Instruction
-from hlo.shape import Shape, dtype, leaves
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape, dtype, leaves
 from indexing.execution.interpreter import Handler
 from indexing.execution.machine import Machine
 from indexing.execution.targets import setting, target

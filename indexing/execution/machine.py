@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from hlo.module import Computation, Instruction
-from hlo.shape import leaves
-from hlo.source import HloError
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import leaves
+from hlo.text.source import HloError
 from indexing.execution.devices import ALONE, Device
 from indexing.execution.interpreter import Function, functions_of, result
 from indexing.execution.values import (
@@ -113,7 +113,7 @@ class Machine:
         return self._constants[instruction]
 
     def _read(self, instruction: Instruction) -> Value:
-        from hlo.literal import read_literal
+        from hlo.shapes.literal import read_literal
 
         assert instruction.literal is not None
         memo, key = instruction.module.memo, ("constant", instruction)

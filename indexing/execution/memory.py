@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from hlo.module import Computation, Instruction
+from hlo.modules.module import Computation, Instruction
 from indexing.execution.interpreter import plan
 from indexing.execution.values import ExecutionError, bytes_of
 

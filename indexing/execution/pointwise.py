@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hlo.module import Computation, Instruction
-from hlo.shape import Shape, leaves
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import Shape, leaves
 from indexing.execution.interpreter import plan
 from indexing.execution.values import Array, Value, assembled, flattened
-from indexing.leafwise import InlineOp
-from indexing.op import MappedOp, RoutingOp
+from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.bitcast import Bitcast
 from indexing.ops.elementwise import BinaryElementwise, UnaryElementwise
 from indexing.ops.selection import TernaryElementwise
+from indexing.ops.structured_ops import InlineOp
 
 if TYPE_CHECKING:
     from indexing.execution.machine import Machine
@@ -165,6 +165,6 @@ def element_by_element(
 
 
 def _dtype(shape: Any) -> np.dtype[Any]:
-    from hlo.shape import dtype
+    from hlo.shapes.shape import dtype
 
     return dtype(shape.element_type)

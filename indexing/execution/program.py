@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hlo.module import Computation, Instruction, Module
+from hlo.modules.module import Computation, Instruction, Module
 from indexing.execution.devices import ALONE, Device
 from indexing.execution.interpreter import every_value
 from indexing.execution.machine import MAX_TRIPS, Environment, Machine, Options

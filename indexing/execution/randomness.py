@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hlo.module import Instruction
+from hlo.modules.module import Instruction
 from indexing.execution.interpreter import runs
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value

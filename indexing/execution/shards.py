@@ -20,8 +20,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlo.module import Instruction, Module
-from hlo.shape import Shape, leaves
+from hlo.modules.module import Instruction, Module
+from hlo.shapes.shape import Shape, leaves
 from indexing.execution.collectives import met
 from indexing.execution.machine import Machine
 from indexing.execution.targets import target

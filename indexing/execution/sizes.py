@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hlo.module import Instruction
-from hlo.shape import AnyShape, Shape, TupleShape
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from indexing.execution.interpreter import runs
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value, failure

@@ -9,13 +9,13 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from hlo.module import Instruction
-from hlo.op import OPS
-from hlo.shape import Shape, leaves
+from hlo.modules.module import Instruction
+from hlo.ops.op import OPS
+from hlo.shapes.shape import Shape, leaves
 from indexing.execution.interpreter import Handler, op_handler, runs
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value, failure, fitted
-from indexing.op import MappedOp, RoutingOp
+from indexing.ops.base import MappedOp, RoutingOp
 
 TARGETS: Final[dict[str, Handler]] = {}
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from hlo.module import Computation, Instruction
-from hlo.shape import ELEMENT_TYPES, AnyShape, BufferShape, Shape, TupleShape, dtype, leaves
-from hlo.source import HloError
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, BufferShape, Shape, TupleShape, dtype, leaves
+from hlo.text.source import HloError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,8 +23,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from hlo.module import Computation, Instruction, Module
-from hlo.shape import ELEMENT_TYPES, AnyShape, Shape, TupleShape
+from hlo.modules.module import Computation, Instruction, Module
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, TupleShape
 from indexing.devices.groups import replica_groups
 from indexing.execution.values import Array, checked_inputs, flattened
 

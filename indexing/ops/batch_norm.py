@@ -14,12 +14,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.attributes import integer, number
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
-from hlo.shape import TupleShape
-from hlo.unify import Known, array, dims_of, same_shape, same_sizes, with_rank
-from indexing.map import Grade, IndexingMap, dims, ranges
-from indexing.op import Array, Entry, VariadicOp
+from hlo.ops.attributes import integer, number
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
+from hlo.ops.unify import Known, array, dims_of, same_shape, same_sizes, with_rank
+from hlo.shapes.shape import TupleShape
+from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.ops.base import Array, Entry, VariadicOp
 from simplifier.atoms import Variable
 
 

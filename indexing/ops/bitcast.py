@@ -12,15 +12,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.checks import layout_fault
-from hlo.memory import from_physical, to_physical
-from hlo.op import HOLDS, Fault, Shape, constraint, declared, op
-from hlo.shape import ELEMENT_TYPES, dtype
-from hlo.unify import is_partial
-from indexing.access import Unknown
-from indexing.layout import logical_map, physical_map
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, UnaryOp, placed
+from hlo.modules.checks import layout_fault
+from hlo.ops.op import HOLDS, Fault, Shape, constraint, declared, op
+from hlo.ops.unify import is_partial
+from hlo.shapes.memory import from_physical, to_physical
+from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from indexing.maps.answers import Unknown
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.maps.layouts import logical_map, physical_map
+from indexing.ops.base import Array, UnaryOp, placed
 from indexing.ops.reshape import elements, reindexed
 from simplifier.linear import Affine
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.attributes import int_list
-from hlo.op import (
+from hlo.ops.attributes import int_list
+from hlo.ops.op import (
     HOLDS,
     Fault,
     Shape,
@@ -19,9 +19,9 @@ from hlo.op import (
     dimensions_fault,
     op,
 )
-from hlo.unify import Known, array, dims_of, may_be, with_rank
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, UnaryOp
+from hlo.ops.unify import Known, array, dims_of, may_be, with_rank
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, UnaryOp
 
 
 @op(

@@ -15,11 +15,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlo.attributes import boolean, enum, integer, raw
-from hlo.module import Instruction
-from hlo.op import attribute
-from hlo.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaves
-from indexing.access import Path, Unknown
+from hlo.modules.module import Instruction
+from hlo.ops.attributes import boolean, enum, integer, raw
+from hlo.ops.op import attribute
+from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaves
 from indexing.devices.devices import MODES, Devices, GroupsError, Mode, group_mode
 from indexing.devices.exchange import Exchange, Rows
 from indexing.devices.groups import (
@@ -28,9 +27,10 @@ from indexing.devices.groups import (
     replica_groups,
     source_target_pairs,
 )
-from indexing.leafwise import LeafwiseOp, Summaries
-from indexing.map import Grade, IndexingMap, dims, ranges
-from indexing.steps import Step
+from indexing.maps.answers import Path, Unknown
+from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.ops.access_edge import AccessEdge
+from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.linear import Affine
 
 
@@ -60,7 +60,7 @@ def replaced_at(index: tuple[Affine, ...], along: int, value: Affine) -> list[Af
     return [value if k == along else at for k, at in enumerate(index)]
 
 
-class Collective(LeafwiseOp):
+class Collective(StructuredOp):
     """An op on all devices of a group; operand k goes into result k, if there are several.
 
     A kernel needs several devices, so there is none.
@@ -88,27 +88,29 @@ class Collective(LeafwiseOp):
         """From the result's indices to the operand's, or, if not `backward`, the other way."""
         return IndexingMap.identity(out).with_grade("may")
 
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+    def edges(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[AccessEdge]:
         shapes = (instruction.shape, *[operand.shape for operand in instruction.operands])
         for _, leaf in leaves(TupleShape(shapes)):
             if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
                 name = f"{instruction.opcode} `{instruction.name}`"
                 why = Unknown(f"{name}: {leaf} has a dimension of unknown size", instruction)
                 every = range(len(instruction.operands))
-                yield from [Step(number, (), output, (), why) for number in every]
+                yield from [AccessEdge(number, (), output, (), why) for number in every]
                 return
-        yield from self.sized_steps(instruction, output, summaries)
+        yield from self.sized_edges(instruction, output, summaries)
 
-    def sized_steps(
+    def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
-    ) -> Iterator[Step]:
+    ) -> Iterator[AccessEdge]:
         """`steps` where the sizes of all dimensions are known."""
         number = output[0] if output else 0
         out = dict(leaves(instruction.shape))[output]
         operand = instruction.operands[number].shape
         if isinstance(out, Shape) and isinstance(operand, Shape) and out.size:
             found = self.index_map(out, operand, summaries.backward)
-            yield Step(number, (), output, (found,))
+            yield AccessEdge(number, (), output, (found,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,14 +173,14 @@ class Permuting(Collective):
         return Rows(devices.pairs(self.source_target_pairs, mode))
 
 
-def everything_steps(
+def everything_edges(
     instruction: Instruction, output: Path, summaries: Summaries
-) -> Iterator[Step]:
+) -> Iterator[AccessEdge]:
     """An element of the result may need every element of every operand."""
     out = dict(leaves(instruction.shape))[output]
     for number, operand in enumerate(instruction.operands):
         for path, leaf in leaves(operand.shape):
-            yield Step(number, path, output, summaries.everything(out, leaf))
+            yield AccessEdge(number, path, output, summaries.everything(out, leaf))
 
 
 def result_of(operands: tuple[AnyShape, ...]) -> AnyShape:

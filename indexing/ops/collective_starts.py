@@ -10,25 +10,26 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
 
-from hlo.attributes import int_list
-from hlo.module import Instruction
-from hlo.op import HOLDS, Fault, attribute, constraint, declared, op
-from hlo.shape import AnyShape, Shape, TupleShape, leaves
-from indexing.access import Path
+from hlo.modules.module import Instruction
+from hlo.ops.attributes import int_list
+from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from indexing.devices.exchange import ANYWHERE, Exchange
-from indexing.leafwise import Summaries
-from indexing.map import IndexingMap
+from indexing.maps.answers import Path
+from indexing.maps.arrays import ArrayRef
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.collective_bases import (
     Collective,
     Global,
     Permuting,
     every_part,
-    everything_steps,
+    everything_edges,
     modulo,
     result_of,
 )
 from indexing.ops.structure import Done
-from indexing.steps import Step, identity
+from indexing.ops.structured_ops import Summaries
 
 
 class Begun(Collective):
@@ -57,20 +58,22 @@ class Begun(Collective):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
-    def sized_steps(
+    def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
-    ) -> Iterator[Step]:
+    ) -> Iterator[AccessEdge]:
         if output[0] > 1:
             return
         if not self._is_whole(instruction):
-            yield from everything_steps(instruction, output, summaries)
+            yield from everything_edges(instruction, output, summaries)
             return
         number = output[1] if len(output) > 1 else 0
         operand, out = instruction.operands[number].shape, dict(leaves(instruction.shape))[output]
         if output[0] == 0:
-            yield Step(number, (), output, identity((instruction, output)))
+            yield AccessEdge(number, (), output, identity(ArrayRef(instruction, output)))
         elif isinstance(out, Shape) and isinstance(operand, Shape) and out.size:
-            yield Step(number, (), output, (self.index_map(out, operand, summaries.backward),))
+            yield AccessEdge(
+                number, (), output, (self.index_map(out, operand, summaries.backward),)
+            )
 
     def _is_whole(self, instruction: Instruction) -> bool:
         """There is a result for each operand, not a place in another array."""

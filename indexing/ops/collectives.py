@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from hlo.attributes import boolean, computation, int_list
-from hlo.module import Instruction
-from hlo.op import HOLDS, Fault, attribute, constraint, declared, op
-from hlo.shape import AnyShape, Shape, TupleShape, leaves
-from hlo.unify import Known, Unranked, may_be, may_divide, same_sizes
-from indexing.access import Path
+from hlo.modules.module import Instruction
+from hlo.ops.attributes import boolean, computation, int_list
+from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
+from hlo.ops.unify import Known, Unranked, may_be, may_divide, same_sizes
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from indexing.devices.exchange import ANYWHERE, Exchange
-from indexing.leafwise import Summaries
-from indexing.map import IndexingMap, dims, ranges
+from indexing.maps.answers import Path
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.access_edge import AccessEdge
 from indexing.ops.collective_bases import (
     Collective,
     Global,
@@ -25,13 +25,13 @@ from indexing.ops.collective_bases import (
     Permuting,
     Reducing,
     every_part,
-    everything_steps,
+    everything_edges,
     modulo,
     replaced_at,
     result_of,
 )
 from indexing.ops.structure import Barrier
-from indexing.steps import Step
+from indexing.ops.structured_ops import Summaries
 
 
 def _parts_fault(
@@ -222,14 +222,14 @@ class AllToAll(Grouped):
         s = ranges(out.dims[along])
         return IndexingMap.of(d, replaced_at(d, along, s[0]), ranges=s, grade="may")
 
-    def sized_steps(
+    def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
-    ) -> Iterator[Step]:
+    ) -> Iterator[AccessEdge]:
         out = dict(leaves(instruction.shape))[output]
         if isinstance(out, Shape) and out.size:
             found = self.index_map(out, out, summaries.backward)
             for number in range(len(instruction.operands)):
-                yield Step(number, (), output, (found,))
+                yield AccessEdge(number, (), output, (found,))
 
 
 @op(
@@ -271,13 +271,13 @@ class CollectivePermute(Permuting):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
-    def sized_steps(
+    def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
-    ) -> Iterator[Step]:
+    ) -> Iterator[AccessEdge]:
         if is_whole(instruction):
-            yield from Collective.sized_steps(self, instruction, output, summaries)
+            yield from Collective.sized_edges(self, instruction, output, summaries)
         else:
-            yield from everything_steps(instruction, output, summaries)
+            yield from everything_edges(instruction, output, summaries)
 
 
 def is_whole(instruction: Instruction) -> bool:
@@ -309,7 +309,7 @@ class RaggedAllToAll(Grouped):
     def infer_unranked(self, *operands: Known) -> Known:
         return operands[1]
 
-    def sized_steps(
+    def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
-    ) -> Iterator[Step]:
-        yield from everything_steps(instruction, output, summaries)
+    ) -> Iterator[AccessEdge]:
+        yield from everything_edges(instruction, output, summaries)

@@ -8,11 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.attributes import int_list
-from hlo.op import HOLDS, Fault, Shape, alike_fault, attribute, constraint, op
-from hlo.unify import UNKNOWN, Dim, Known, array, dims_of, same_shape
-from indexing.map import IndexingMap, dims
-from indexing.op import Array, VariadicOp
+from hlo.ops.attributes import int_list
+from hlo.ops.op import HOLDS, Fault, Shape, alike_fault, attribute, constraint, op
+from hlo.ops.unify import UNKNOWN, Dim, Known, array, dims_of, same_shape
+from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.ops.base import Array, VariadicOp
 from simplifier.atoms import Variable
 
 

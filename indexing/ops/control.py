@@ -9,16 +9,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from hlo.attributes import computation, computation_list, string
-from hlo.module import Computation, Instruction
-from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, declared, op, signature
-from hlo.shape import AnyShape, leaves
-from hlo.unify import Known
-from indexing.access import Path
-from indexing.leafwise import LeafwiseOp, Summaries, through
+from hlo.modules.module import Computation, Instruction
+from hlo.ops.attributes import computation, computation_list, string
+from hlo.ops.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    Signature,
+    attribute,
+    constraint,
+    declared,
+    op,
+    signature,
+)
+from hlo.ops.unify import Known
+from hlo.shapes.shape import AnyShape, leaves
+from indexing.maps.answers import Path
+from indexing.maps.arrays import ArrayRef
+from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.structure import Barrier, Done
-from indexing.runtime import Place, passed_on_from
-from indexing.steps import Step, identity
+from indexing.ops.structured_ops import StructuredOp, Summaries, through
 
 
 def callees(instruction: Instruction, *names: str) -> list[Computation]:
@@ -37,7 +47,7 @@ def callees(instruction: Instruction, *names: str) -> list[Computation]:
         "(s32[], f32[2,3]) while((s32[], f32[2,3]) p), condition=less_than_five, body=next_trip"
     ],
 )
-class While(LeafwiseOp):
+class While(StructuredOp):
     """Runs `body` on its own result, first on the operand, as long as `condition` holds of it.
 
     A leaf that every trip passes on as it is, is that leaf of the operand.  Any other one depends
@@ -68,15 +78,17 @@ class While(LeafwiseOp):
     def infer_shape(self, operand: AnyShape) -> AnyShape:
         return operand
 
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+    def edges(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[AccessEdge]:
         condition, body = callees(instruction, "condition", "body")
         reads: dict[Path, list[Path]] = {}
-        same, parameter = identity((instruction, output)), body.parameters[0]
-        if passed_on_from(Place(body.root, output)) == Place(parameter, output):
-            yield Step(0, output, output, same)
+        same, parameter = identity(ArrayRef(instruction, output)), body.parameters[0]
+        if summaries.forwarded_from(ArrayRef(body.root, output)) == ArrayRef(parameter, output):
+            yield AccessEdge(0, output, output, same)
             return
         found = summaries.of(body, output)
-        own = found.get((parameter, output))
+        own = found.get(ArrayRef(parameter, output))
         is_local = len(found) == 1 and own is not None and tuple(own.maps) == same
         pending = self._leaves_for(condition, (), summaries)
         needed: dict[Path, None] = {}
@@ -91,13 +103,13 @@ class While(LeafwiseOp):
                 pending.extend(reads[path])
         shapes = dict(leaves(instruction.shape))
         if is_local and output not in needed:
-            yield Step(0, output, output, same)
+            yield AccessEdge(0, output, output, same)
         for path in needed:
-            yield Step(0, path, output, summaries.everything(shapes[output], shapes[path]))
+            yield AccessEdge(0, path, output, summaries.everything(shapes[output], shapes[path]))
 
     def _leaves_for(self, called: Computation, output: Path, summaries: Summaries) -> list[Path]:
         """The leaves of the parameter that a leaf of the result depends on."""
-        return [path for _, path in summaries.of(called, output)]
+        return [array.path for array in summaries.of(called, output)]
 
 
 @op(
@@ -109,7 +121,7 @@ class While(LeafwiseOp):
         "false_computation=negate",
     ],
 )
-class Conditional(LeafwiseOp):
+class Conditional(StructuredOp):
     """The value of one branch for its operand; operand 0 says which.
 
     All branches give the shape of the result.
@@ -152,16 +164,18 @@ class Conditional(LeafwiseOp):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+    def edges(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[AccessEdge]:
         shape = dict(leaves(instruction.shape))[output]
         index = instruction.operands[0].shape
         chosen = tuple([m.with_grade("exact") for m in summaries.everything(shape, index)])
-        yield Step(0, (), output, chosen)
+        yield AccessEdge(0, (), output, chosen)
         for number, branch in enumerate(self._branches(instruction), 1):
             found = summaries.of(branch, output)
             for step in through(instruction, range(number, number + 1), branch, found, output):
                 guarded = tuple([found.with_grade("may") for found in step.maps])
-                yield Step(number, step.operand_path, output, guarded, step.unknown)
+                yield AccessEdge(number, step.operand_path, output, guarded, step.unknown)
 
     def _branches(self, instruction: Instruction) -> tuple[Computation, ...]:
         if self.branch_computations:
@@ -170,7 +184,7 @@ class Conditional(LeafwiseOp):
 
 
 @op("async-start", samples=["((f32[2,3]), f32[2,3], s32[]) async-start(f32[2,3] p), calls=negate"])
-class AsyncStart(LeafwiseOp):
+class AsyncStart(StructuredOp):
     """Starts the called computation: ``((operands), result, context)``.
 
     Source: XLA ``docs/async_ops.md``.
@@ -184,10 +198,14 @@ class AsyncStart(LeafwiseOp):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+    def edges(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[AccessEdge]:
         match output:
             case 0, number, *path:
-                yield Step(number, tuple(path), output, identity((instruction, output)))
+                yield AccessEdge(
+                    number, tuple(path), output, identity(ArrayRef(instruction, output))
+                )
             case 1, *path:
                 called = instruction.called_computations[0]
                 operands = range(len(instruction.operands))

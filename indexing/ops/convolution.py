@@ -7,13 +7,13 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
-from hlo.attributes import WindowDimension, integer, window, word_list
-from hlo.dim_labels import DimLabels, dim_labels
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, declared, op
-from hlo.shape import ELEMENT_TYPES, UNBOUNDED, dtype
-from hlo.unify import Known, array, dims_of, may_be, may_divide, with_rank
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, BinaryOp, placed
+from hlo.ops.attributes import WindowDimension, integer, window, word_list
+from hlo.ops.dim_labels import DimLabels, dim_labels
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, declared, op
+from hlo.ops.unify import Known, array, dims_of, may_be, may_divide, with_rank
+from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, dtype
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, BinaryOp, placed
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import slid
 from indexing.ops.windows import always_covers, over, under

@@ -1,6 +1,6 @@
 """Custom calls: code that HLO does not show.
 
-What a target does is not known, unless it is registered with ``@custom_call`` (`hlo.op`), from any
+A target is unknown unless it is registered with ``@custom_call`` (`hlo.ops.op`), from any
 file. Some targets only annotate a value; they are registered here.
 """
 
@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import ClassVar
 
-from hlo.attributes import (
+from hlo.modules.module import Instruction
+from hlo.ops.attributes import (
     WindowDimension,
     boolean,
     computation,
@@ -23,9 +24,8 @@ from hlo.attributes import (
     word,
     word_list,
 )
-from hlo.attributes import shape as shape_kind
-from hlo.module import Instruction
-from hlo.op import (
+from hlo.ops.attributes import shape as shape_kind
+from hlo.ops.op import (
     HOLDS,
     Fault,
     attribute,
@@ -35,11 +35,11 @@ from hlo.op import (
     declared,
     op,
 )
-from hlo.shape import UNBOUNDED, AnyShape, Shape, leaves
-from indexing.access import Path, Unknown
-from indexing.leafwise import LeafwiseOp, Summaries
+from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, leaves
+from indexing.maps.answers import Path, Unknown
+from indexing.ops.access_edge import AccessEdge
 from indexing.ops.structure import Barrier
-from indexing.steps import Step
+from indexing.ops.structured_ops import StructuredOp, Summaries
 
 API_VERSIONS = (
     "API_VERSION_ORIGINAL",
@@ -62,7 +62,7 @@ shape_list = list_of(shape_kind, "a list of shapes", "{f32[2]{0}, s32[]}", ", ")
         'f32[] custom-call(), custom_call_target="say \\"hello\\""',
     ],
 )
-class CustomCall(LeafwiseOp):
+class CustomCall(StructuredOp):
     """What the code called custom_call_target makes of the operands.
 
     It may read every element of every operand for each element of its result: maps are "may".
@@ -105,7 +105,9 @@ class CustomCall(LeafwiseOp):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+    def edges(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[AccessEdge]:
         shape = dict(leaves(instruction.shape))[output]
         for number, operand in enumerate(instruction.operands):
             for path, leaf in leaves(operand.shape):
@@ -113,9 +115,9 @@ class CustomCall(LeafwiseOp):
                     continue
                 if UNBOUNDED in (*shape.dims, *leaf.dims):
                     reason = f"`{instruction.name}` has a dimension of unknown size"
-                    yield Step(number, path, output, (), Unknown(reason, instruction))
+                    yield AccessEdge(number, path, output, (), Unknown(reason, instruction))
                 elif shape.size and leaf.size:
-                    yield Step(number, path, output, summaries.everything(shape, leaf))
+                    yield AccessEdge(number, path, output, summaries.everything(shape, leaf))
 
 
 @custom_call(

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hlo.op import Shape, op
-from indexing.op import Array, NullaryOp
+from hlo.ops.op import Shape, op
+from indexing.ops.base import Array, NullaryOp
 
 
 class DeviceId(NullaryOp):

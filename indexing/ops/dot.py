@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.attributes import int_list, raw, word, word_list
-from hlo.op import (
+from hlo.ops.attributes import int_list, raw, word, word_list
+from hlo.ops.op import (
     HOLDS,
     Fault,
     Shape,
@@ -19,11 +19,11 @@ from hlo.op import (
     dimensions_fault,
     op,
 )
-from hlo.shape import ELEMENT_TYPES, dtype
-from hlo.unify import array, dims_of, may_be
-from indexing.access import Unknown
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, BinaryOp, Entries, placed
+from hlo.ops.unify import array, dims_of, may_be
+from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from indexing.maps.answers import Unknown
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, BinaryOp, Entries, placed
 
 _SPARSE = Unknown("the dot has structured sparsity")
 

@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from hlo.attributes import int_list
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
-from hlo.shape import ELEMENT_TYPES
-from hlo.unify import Known, Unranked, at_most, same_dims, same_rank, with_rank
-from indexing.map import Grade, IndexingMap, RuntimeVariable, dims, ranges
-from indexing.op import Array, Maps, VariadicOp, every_element
+from hlo.ops.attributes import int_list
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
+from hlo.ops.unify import Known, Unranked, at_most, same_dims, same_rank, with_rank
+from hlo.shapes.shape import ELEMENT_TYPES
+from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.ops.base import Array, Maps, VariadicOp, every_element
 from indexing.ops.regions import Extent, whole_or_pieces, window
 from simplifier.linear import Affine
 

@@ -14,12 +14,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.attributes import int_list
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, dimensions_fault, op
-from hlo.shape import ELEMENT_TYPES
-from hlo.unify import Known, is_partial
-from indexing.map import IndexingMap
-from indexing.op import Array, BinaryOp, Entry, UnaryOp, VariadicOp, every_element
+from hlo.ops.attributes import int_list
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, dimensions_fault, op
+from hlo.ops.unify import Known, is_partial
+from hlo.shapes.shape import ELEMENT_TYPES
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.base import Array, BinaryOp, Entry, UnaryOp, VariadicOp, every_element
 from indexing.ops.reshape import elements, reindexed
 
 

@@ -15,13 +15,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import at_least, enum, integer
-from hlo.op import HOLDS, Fault, Op, Shape, attribute, constraint, declared, op
-from hlo.shape import ELEMENT_TYPES, AnyShape, dtype
-from hlo.unify import Dim, Known, Unranked, array, dims_of, same_dims, same_shape
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, BinaryOp, Entry, UnaryOp
+from hlo.ops.attributes import at_least, enum, integer
+from hlo.ops.op import HOLDS, Fault, Op, Shape, attribute, constraint, declared, op
+from hlo.ops.unify import Dim, Known, Unranked, array, dims_of, same_dims, same_shape
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, dtype
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops import numerics
+from indexing.ops.base import Array, BinaryOp, Entry, UnaryOp
 from indexing.ops.structure import Barrier
 
 PRED = ("pred",)

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.attributes import enum, int_list
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
-from hlo.unify import Dim, array, dims_of, same_dims
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, UnaryOp
+from hlo.ops.attributes import enum, int_list
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
+from hlo.ops.unify import Dim, array, dims_of, same_dims
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, UnaryOp
 
 _COMPLEX = {"f32": "c64", "f64": "c128"}
 _REAL = {"c64": "f32", "c128": "f64"}

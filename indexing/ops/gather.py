@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import boolean, int_list, integer
-from hlo.op import (
+from hlo.ops.attributes import boolean, int_list, integer
+from hlo.ops.op import (
     HOLDS,
     Fault,
     Shape,
@@ -28,10 +28,11 @@ from hlo.op import (
     dimensions_fault,
     op,
 )
-from hlo.shape import ELEMENT_TYPES, UNBOUNDED
-from hlo.unify import Known, array, at_most, dims_of, may_be, same_sizes, with_rank
-from indexing.map import Grade, IndexingMap, RuntimeVariable, dims, ranges
-from indexing.op import Array, BinaryOp, placed
+from hlo.ops.unify import Known, array, at_most, dims_of, may_be, same_sizes, with_rank
+from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED
+from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.ops.base import Array, BinaryOp, placed
 from indexing.ops.numerics import limits
 from indexing.ops.sliding import windows_of
 from simplifier.atoms import Variable

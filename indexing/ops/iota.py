@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from hlo.attributes import boolean, integer, list_of, raw
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, contents, declared, op
-from hlo.shape import ELEMENT_TYPES, AnyShape, dtype
-from indexing.map import IndexingMap
-from indexing.op import Array, NullaryOp
+from hlo.ops.attributes import boolean, integer, list_of, raw
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, contents, declared, op
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, dtype
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.base import Array, NullaryOp
 
 _INTEGER = re.compile(r"\s*(-?\d{1,20})\s*")
 
@@ -63,7 +63,7 @@ class Constant(NullaryOp):
         return IndexingMap.over(out, lambda i: [int(found[1])])
 
     def kernel(self) -> Any:
-        from hlo.literal import array  # literals are seldom looked at
+        from hlo.shapes.literal import array  # literals are seldom looked at
 
         return array(self.literal, self.shape)
 

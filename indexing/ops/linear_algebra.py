@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.attributes import boolean, enum
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, op
-from hlo.unify import Known, same_rank, same_sizes
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, BinaryOp, Entry, Maps, UnaryOp
+from hlo.ops.attributes import boolean, enum
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
+from hlo.ops.unify import Known, same_rank, same_sizes
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, BinaryOp, Entry, Maps, UnaryOp
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, as_expr

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import computation, int_list
-from hlo.module import Instruction
-from hlo.op import (
+from hlo.modules.module import Instruction
+from hlo.ops.attributes import computation, int_list
+from hlo.ops.op import (
     HOLDS,
     Fault,
     Shape,
@@ -24,10 +24,10 @@ from hlo.op import (
     op,
     signature,
 )
-from hlo.shape import AnyShape
-from hlo.unify import Known, same_shape
-from indexing.map import IndexingMap
-from indexing.op import Array, VariadicOp
+from hlo.ops.unify import Known, same_shape
+from hlo.shapes.shape import AnyShape
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.base import Array, VariadicOp
 
 
 @op(

@@ -7,12 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.attributes import Padding, padding_config
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
-from hlo.shape import UNBOUNDED
-from hlo.unify import Known, array, dims_of, with_rank
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, BinaryOp, Maps
+from hlo.ops.attributes import Padding, padding_config
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
+from hlo.ops.unify import Known, array, dims_of, with_rank
+from hlo.shapes.shape import UNBOUNDED
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, BinaryOp, Maps
 from indexing.ops.regions import Extent, whole_or_pieces, window
 from simplifier.atoms import Variable
 

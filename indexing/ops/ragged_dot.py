@@ -6,12 +6,12 @@ from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from hlo.attributes import int_list, word, word_list
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
-from hlo.shape import ELEMENT_TYPES, dtype
-from hlo.unify import array, dims_of, same_dims
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, Entry, TernaryOp, every_element
+from hlo.ops.attributes import int_list, word, word_list
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
+from hlo.ops.unify import array, dims_of, same_dims
+from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, Entry, TernaryOp, every_element
 from indexing.ops.dot import Dot
 
 Mode: TypeAlias = Literal["free", "contracting", "batch"]

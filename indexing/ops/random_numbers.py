@@ -10,12 +10,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import enum, integer
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
-from hlo.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, TupleShape, dtype, leaves
-from hlo.unify import Known, same_dims, with_rank
-from indexing.map import IndexingMap
-from indexing.op import Array, BinaryOp, NullaryOp, UnaryOp, every_element
+from hlo.ops.attributes import enum, integer
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
+from hlo.ops.unify import Known, same_dims, with_rank
+from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, TupleShape, dtype, leaves
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.base import Array, BinaryOp, NullaryOp, UnaryOp, every_element
 from indexing.ops.random_bits import philox, three_fry
 
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import computation, int_list
-from hlo.op import (
+from hlo.ops.attributes import computation, int_list
+from hlo.ops.op import (
     HOLDS,
     Fault,
     Shape,
@@ -22,10 +22,10 @@ from hlo.op import (
     op,
     signature,
 )
-from hlo.shape import TupleShape
-from hlo.unify import Dim, Known, array, dims_of, same_shape, with_rank
-from indexing.map import Grade, IndexingMap, dims, ranges
-from indexing.op import Array, VariadicOp, every_element
+from hlo.ops.unify import Dim, Known, array, dims_of, same_shape, with_rank
+from hlo.shapes.shape import TupleShape
+from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.ops.base import Array, VariadicOp, every_element
 from indexing.ops.folding import folded, reduced, ufunc_of
 
 

@@ -7,12 +7,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import WindowDimension, computation, window
-from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, count_fault, op, signature
-from hlo.shape import TupleShape
-from hlo.unify import Dim, Known, dims_of
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, VariadicOp, every_element
+from hlo.ops.attributes import WindowDimension, computation, window
+from hlo.ops.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    Signature,
+    attribute,
+    constraint,
+    count_fault,
+    op,
+    signature,
+)
+from hlo.ops.unify import Dim, Known, dims_of
+from hlo.shapes.shape import TupleShape
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, VariadicOp, every_element
 from indexing.ops.folding import ufunc_of
 from indexing.ops.reduce import paired, pairs_fault, results
 from indexing.ops.sliding import every_meeting, window_totals

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from indexing.map import IndexingMap, RuntimeVariable
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, Expr, as_expr

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hlo.attributes import int_list, integer
-from hlo.op import (
+from hlo.ops.attributes import int_list, integer
+from hlo.ops.op import (
     HOLDS,
     Fault,
     Shape,
@@ -27,10 +27,10 @@ from hlo.op import (
     op,
     permutation_fault,
 )
-from hlo.shape import UNBOUNDED
-from hlo.unify import Dim, array, dims_of
-from indexing.map import IndexingMap
-from indexing.op import Array, UnaryOp
+from hlo.ops.unify import Dim, array, dims_of
+from hlo.shapes.shape import UNBOUNDED
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.base import Array, UnaryOp
 from simplifier.linear import Affine, Expr, constant
 
 
@@ -65,7 +65,7 @@ def groups(ins: Sequence[int], outs: Sequence[int]) -> Iterator[Group]:
 def reindexed(index: Sequence[Affine], outs: Sequence[int], ins: Sequence[int]) -> list[Affine]:
     """The index into shape `ins` of the element at `index` of shape `outs`, both row-major.
 
-    >>> from indexing.map import dims
+    >>> from indexing.maps.indexing_map import dims
     >>> d = dims((2, 6))
     >>> print(*reindexed(d, (2, 6), (3, 1, 4)), sep=", ")
     d0 + (d0 * 2 + d1) floordiv 4, 0, (d0 * 2 + d1) mod 4

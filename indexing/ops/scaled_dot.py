@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.op import HOLDS, Fault, Shape, constraint, op
-from hlo.unify import may_divide
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, Entries, every_element
+from hlo.ops.op import HOLDS, Fault, Shape, constraint, op
+from hlo.ops.unify import may_divide
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, Entries, every_element
 from indexing.ops.dot import Dot
 
 

@@ -11,17 +11,18 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from hlo.attributes import boolean, computation, int_list, integer
-from hlo.bind import agrees
-from hlo.module import Computation, Instruction
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
-from hlo.shape import UNBOUNDED, AnyShape, TupleShape, dtype, leaves
-from hlo.unify import may_be
-from indexing.access import Path, Unknown
-from indexing.leafwise import LeafwiseOp, Summaries
-from indexing.map import IndexingMap, dims
-from indexing.op import Array, every_element
-from indexing.steps import Maps, Step
+from hlo.modules.bind import agrees
+from hlo.modules.module import Computation, Instruction
+from hlo.ops.attributes import boolean, computation, int_list, integer
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
+from hlo.ops.unify import may_be
+from hlo.shapes.shape import UNBOUNDED, AnyShape, TupleShape, dtype, leaves
+from indexing.maps.answers import Path, Unknown
+from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.maps.map_set import MapSet
+from indexing.ops.access_edge import AccessEdge
+from indexing.ops.base import Array, every_element
+from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import as_expr
@@ -41,7 +42,7 @@ When: TypeAlias = Literal["now", "before", "until now"]
         "to_apply=add_twice",
     ],
 )
-class Scan(LeafwiseOp):
+class Scan(StructuredOp):
     """``(out[t], .., carry, ..) = to_apply(input[t], .., carry, ..)`` for each t along a dimension.
 
     Operands are the inputs and then the first values of the carries; results are the outputs and
@@ -129,17 +130,19 @@ class Scan(LeafwiseOp):
 
     # ------------------------------------------------------------ maps
 
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+    def edges(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[AccessEdge]:
         body = instruction.called_computations[0]
         if reason := self._misfit(instruction, body):
             for number in range(len(instruction.operands)):
-                yield Step(number, (), output, (), Unknown(reason, instruction))
+                yield AccessEdge(number, (), output, (), Unknown(reason, instruction))
             return
         leaf = _Leaf(self, instruction, output, summaries)
         for number in range(len(instruction.operands)):
             found = leaf.maps(number)
             if found.maps or found.unknown:
-                yield Step(number, (), output, tuple(found.maps), found.unknown)
+                yield AccessEdge(number, (), output, tuple(found.maps), found.unknown)
 
     def _misfit(self, instruction: Instruction, body: Computation) -> str:
         """How the computation's parameters or results are not those of one step."""
@@ -191,19 +194,19 @@ class _Leaf:
     path: Path
     summaries: Summaries
 
-    def maps(self, number: int) -> Maps:
+    def maps(self, number: int) -> MapSet:
         """The maps between operand `number` and the leaf."""
         is_carry = number >= self._inputs
         if not self._leaf.size or not self._operand(number).size:
-            return Maps()
+            return MapSet()
         direct, carried = self._reads(self.path), self._carried()
         if not self._count:  # no step is made
             is_first = is_carry and self.path == self._carry_path(number)
-            return Maps({IndexingMap.identity(self._leaf): None} if is_first else {})
+            return MapSet({IndexingMap.identity(self._leaf): None} if is_first else {})
         before = [reads[number] for reads in carried.values() if number in reads]
         chain = [reads[n] for reads in (direct, *carried.values()) for n in reads if n in carried]
         is_same = all(map(_is_identity, [*chain, *before]))
-        found, now = Maps(), direct.get(number)
+        found, now = MapSet(), direct.get(number)
         for part in (*chain, *before, *([now] if now else [])):
             found.unknown = found.unknown or part.unknown
         if is_carry:
@@ -223,15 +226,18 @@ class _Leaf:
 
     # ------------------------------------------------------------ what a step reads
 
-    def _reads(self, path: Path) -> dict[int, Maps]:
+    def _reads(self, path: Path) -> dict[int, MapSet]:
         """The operands that a leaf of a step's result depends on, by their numbers."""
         body = self.instruction.called_computations[0]
         numbers = {parameter: n for n, parameter in enumerate(body.parameters)}
-        return {numbers[p]: maps for (p, _), maps in self.summaries.of(body, path).items()}
+        return {
+            numbers[array.instruction]: maps
+            for array, maps in self.summaries.of(body, path).items()
+        }
 
-    def _carried(self) -> dict[int, dict[int, Maps]]:
+    def _carried(self) -> dict[int, dict[int, MapSet]]:
         """The carries that the leaf depends on, over any number of steps, and what they read."""
-        found: dict[int, dict[int, Maps]] = {}
+        found: dict[int, dict[int, MapSet]] = {}
         pending = [self._reads(self.path)]
         while pending:
             for number in pending.pop():
@@ -241,7 +247,7 @@ class _Leaf:
         return found
 
     def _slices(
-        self, number: int, is_same: bool, carried: Mapping[int, Mapping[int, Maps]]
+        self, number: int, is_same: bool, carried: Mapping[int, Mapping[int, MapSet]]
     ) -> IndexingMap:
         """The map between a slice of the operand and one of the leaf, some steps apart."""
         operand, leaf = self._operand(number), self._leaf
@@ -323,6 +329,6 @@ def _array(shape: AnyShape) -> Shape:
     return shape
 
 
-def _is_identity(maps: Maps) -> bool:
+def _is_identity(maps: MapSet) -> bool:
     """An element is related to itself alone."""
     return [found.is_identity for found in maps.maps] == [True]

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from hlo.attributes import boolean, computation, int_list, integer
-from hlo.op import (
+from hlo.ops.attributes import boolean, computation, int_list, integer
+from hlo.ops.op import (
     HOLDS,
     Fault,
     Shape,
@@ -29,10 +29,11 @@ from hlo.op import (
     op,
     signature,
 )
-from hlo.shape import TupleShape, dtype
-from hlo.unify import Known, Unranked, at_most, same_shape, same_sizes
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, Entry, VariadicOp, placed
+from hlo.ops.unify import Known, Unranked, at_most, same_shape, same_sizes
+from hlo.shapes.shape import TupleShape, dtype
+from indexing.maps.arrays import ArrayName
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, Entry, VariadicOp, placed
 from indexing.ops.folding import put
 from indexing.ops.gather import Gather
 from indexing.ops.numerics import limits
@@ -332,5 +333,6 @@ def _unclamped(found: IndexingMap, source: int, indices: Shape) -> IndexingMap:
     """
     every = limits(dtype(indices.element_type))
     return replace(
-        found, runtime=tuple([replace(rt, source=source, clamp=every) for rt in found.runtime])
+        found,
+        runtime=tuple([replace(rt, array=ArrayName(source), clamp=every) for rt in found.runtime]),
     )

@@ -7,11 +7,21 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import WindowDimension, computation, dilated, window
-from hlo.op import HOLDS, Fault, Shape, Signature, attribute, constraint, count_fault, op, signature
-from hlo.unify import Known, same_dims, with_rank
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, Entry, TernaryOp, every_element
+from hlo.ops.attributes import WindowDimension, computation, dilated, window
+from hlo.ops.op import (
+    HOLDS,
+    Fault,
+    Shape,
+    Signature,
+    attribute,
+    constraint,
+    count_fault,
+    op,
+    signature,
+)
+from hlo.ops.unify import Known, same_dims, with_rank
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, Entry, TernaryOp, every_element
 from indexing.ops.folding import put
 from indexing.ops.reduce_window import positions, window_fault
 from indexing.ops.sliding import every_meeting

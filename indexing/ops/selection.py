@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.op import HOLDS, Fault, Shape, constraint, op
-from hlo.unify import Known, same_shape
-from indexing.map import IndexingMap
-from indexing.op import Array, Entry, TernaryOp, every_element
+from hlo.ops.op import HOLDS, Fault, Shape, constraint, op
+from hlo.ops.unify import Known, same_shape
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.base import Array, Entry, TernaryOp, every_element
 from indexing.ops.elementwise import dims_fault
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from hlo import attributes
-from hlo.attributes import slices
-from hlo.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
-from hlo.shape import UNBOUNDED
-from hlo.unify import Known, with_rank
-from indexing.map import IndexingMap, dims
-from indexing.op import Array, UnaryOp
+from hlo.ops import attributes
+from hlo.ops.attributes import slices
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
+from hlo.ops.unify import Known, with_rank
+from hlo.shapes.shape import UNBOUNDED
+from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.ops.base import Array, UnaryOp
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hlo.attributes import WindowDimension, dilated
+from hlo.ops.attributes import WindowDimension, dilated
 from indexing.ops.folding import narrowed, widened
 
 Array: TypeAlias = NDArray[Any]

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import boolean, computation, int_list, integer
-from hlo.op import (
+from hlo.ops.attributes import boolean, computation, int_list, integer
+from hlo.ops.op import (
     HOLDS,
     Fault,
     Shape,
@@ -24,10 +24,10 @@ from hlo.op import (
     op,
     signature,
 )
-from hlo.shape import TupleShape
-from hlo.unify import Known, Unranked, array, at_most, dims_of, same_shape
-from indexing.map import IndexingMap, dims, ranges
-from indexing.op import Array, UnaryOp, VariadicOp
+from hlo.ops.unify import Known, Unranked, array, at_most, dims_of, same_shape
+from hlo.shapes.shape import TupleShape
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.ops.base import Array, UnaryOp, VariadicOp
 from indexing.ops.numerics import is_integer, total_order
 
 

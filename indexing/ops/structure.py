@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from hlo.attributes import boolean, computation, enum, integer, raw
-from hlo.op import HOLDS, Fault, attribute, constraint, op
-from hlo.shape import AnyShape, TupleShape
-from indexing.leafwise import InlineOp
-from indexing.op import Path, RoutingOp
+from hlo.ops.attributes import boolean, computation, enum, integer, raw
+from hlo.ops.op import HOLDS, Fault, attribute, constraint, op
+from hlo.shapes.shape import AnyShape, TupleShape
+from indexing.ops.base import Path, RoutingOp
+from indexing.ops.structured_ops import InlineOp
 
 
 @op(

@@ -15,17 +15,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.attributes import boolean, integer, raw, string
-from hlo.attributes import shape as shape_kind
-from hlo.module import Instruction
-from hlo.op import HOLDS, Fault, attribute, constraint, declared, op
-from hlo.shape import AnyShape, OpaqueShape, Shape, TupleShape, leaves
-from indexing.access import Path, Unknown
-from indexing.leafwise import LeafwiseOp, Summaries
-from indexing.map import IndexingMap
-from indexing.op import Entry, RoutingOp, UnaryOp
+from hlo.modules.module import Instruction
+from hlo.ops.attributes import boolean, integer, raw, string
+from hlo.ops.attributes import shape as shape_kind
+from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
+from hlo.shapes.shape import AnyShape, OpaqueShape, Shape, TupleShape, leaves
+from indexing.maps.answers import Path, Unknown
+from indexing.maps.arrays import ArrayRef
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.access_edge import AccessEdge, identity
+from indexing.ops.base import Entry, RoutingOp, UnaryOp
 from indexing.ops.structure import Barrier
-from indexing.steps import Step, identity
+from indexing.ops.structured_ops import StructuredOp, Summaries
 
 TOKEN = OpaqueShape("token")
 CONTEXT = Shape("u32", ())
@@ -38,7 +39,7 @@ def _token_fault(operands: tuple[AnyShape, ...], number: int) -> Fault:
     return Fault(f"operand {number} is {operands[number]}", number)
 
 
-class EndpointOp(LeafwiseOp):
+class EndpointOp(StructuredOp):
     """An op that meets the world outside of the program: no kernel can say what it gives.
 
     A leaf of its result is a leaf of an operand, as it is, or comes from outside.
@@ -51,11 +52,13 @@ class EndpointOp(LeafwiseOp):
     def origin(self, path: Path) -> tuple[int, Path] | None:
         """The operand, and the path in it, that the leaf at `path` is; None: it is from outside."""
 
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+    def edges(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[AccessEdge]:
         origin = self.origin(output)
         if origin:
             operand, path = origin
-            yield Step(operand, path, output, identity((instruction, output)))
+            yield AccessEdge(operand, path, output, identity(ArrayRef(instruction, output)))
 
 
 class SinkOp(EndpointOp):
@@ -358,7 +361,7 @@ class CopyDone(RoutingOp):
 
 
 @op("shuffle", samples=["f32[2,3] shuffle(f32[2,3] p)"])
-class Shuffle(LeafwiseOp):
+class Shuffle(StructuredOp):
     """An opcode whose semantics nobody has published."""
 
     takes_partial: ClassVar[bool] = True
@@ -367,9 +370,11 @@ class Shuffle(LeafwiseOp):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
-    def steps(self, instruction: Instruction, output: Path, summaries: Summaries) -> Iterator[Step]:
+    def edges(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[AccessEdge]:
         reason = f"shuffle `{instruction.name}`: no published semantics of shuffle is known"
         for number, operand in enumerate(instruction.operands):
             for path, shape in leaves(operand.shape):
                 if isinstance(shape, Shape):
-                    yield Step(number, path, output, (), Unknown(reason, instruction))
+                    yield AccessEdge(number, path, output, (), Unknown(reason, instruction))

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from hlo.attributes import int_list
-from hlo.op import Fault, Shape, attribute, constraint, dimensions_fault, op, permutation_fault
-from hlo.unify import Known, array, dims_of, with_rank
-from indexing.map import IndexingMap
-from indexing.op import Array, UnaryOp
+from hlo.ops.attributes import int_list
+from hlo.ops.op import Fault, Shape, attribute, constraint, dimensions_fault, op, permutation_fault
+from hlo.ops.unify import Known, array, dims_of, with_rank
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops.base import Array, UnaryOp
 
 
 @op(

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hlo.attributes import WindowDimension, dilated
-from indexing.map import Grade, IndexingMap
+from hlo.ops.attributes import WindowDimension, dilated
+from indexing.maps.indexing_map import Grade, IndexingMap
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, Expr, as_expr

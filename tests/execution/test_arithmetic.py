@@ -96,7 +96,7 @@ def line_of(op: str, operands: dict[str, list[Any]], result: list[Any]) -> hlo.M
 
 
 def arrays_of(operands: dict[str, list[Any]]) -> list[Any]:
-    from hlo.shape import dtype
+    from hlo.shapes.shape import dtype
 
     return [np.array(values).astype(dtype(type_of(key))) for key, values in operands.items()]
 
@@ -113,7 +113,7 @@ TOTAL = [-NAN, -INF, -1.0, -0.0, 0.0, 1.0, INF, NAN]
 
 @pytest.mark.parametrize("kind", ["f32", "bf16", "f16", "f8e5m2", "f64"])
 def test_the_total_order_is_over_all_numbers(kind: str) -> None:
-    from hlo.shape import dtype
+    from hlo.shapes.shape import dtype
 
     row = np.array(TOTAL).astype(dtype(kind))
     row[0] = -row[-1]  # the sign of a NaN

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import hlo
-from hlo.attributes import WindowDimension
+from hlo.ops.attributes import WindowDimension
 from indexing.execution import run
 from indexing.ops import folding, sliding, sort
 from tests.execution.arrays import s32

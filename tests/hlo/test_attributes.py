@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from hlo import attributes as a
-from hlo.attributes import Kind, Padding, Slice, WindowDimension
-from hlo.source import HloError
+from hlo.ops import attributes as a
+from hlo.ops.attributes import Kind, Padding, Slice, WindowDimension
+from hlo.text.source import HloError
 
 # fmt: off
 ROWS: list[tuple[Kind[Any], str, Any, str]] = [

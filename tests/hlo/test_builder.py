@@ -13,7 +13,7 @@ import pytest
 
 import hlo
 import indexing
-from hlo.builder import Builder, Value
+from hlo.formats.builder import Builder, Value
 
 ROOT = Path(__file__).parents[2]
 

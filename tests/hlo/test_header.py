@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import hlo
-from hlo.header import Alias, Donor, EntryLayout
-from hlo.shape import parse_shape
+from hlo.modules.header import Alias, Donor, EntryLayout
+from hlo.shapes.shape import parse_shape
 
 ENTRY = "ENTRY e { p = f32[2] parameter(0) }"
 F32 = parse_shape("f32[2]{0}")

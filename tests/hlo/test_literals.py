@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hlo.literal import array
-from hlo.shape import dtype, parse_shape
-from hlo.source import HloError
+from hlo.shapes.literal import array
+from hlo.shapes.shape import dtype, parse_shape
+from hlo.text.source import HloError
 
 INF, NAN = float("inf"), float("nan")
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo.layout import COMBINE, Layout
-from hlo.memory import from_physical, linear_index, multi_index, to_physical
-from hlo.shape import UNBOUNDED, Shape
+from hlo.shapes.layout import COMBINE, Layout
+from hlo.shapes.memory import from_physical, linear_index, multi_index, to_physical
+from hlo.shapes.shape import UNBOUNDED, Shape
 
 LETTERS = np.array([list("abc"), list("def")])
 ROW, COLUMN = Layout((1, 0)), Layout((0, 1))

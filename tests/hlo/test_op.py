@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import hlo
-from hlo.attributes import int_list, integer
-from hlo.op import (
+from hlo.ops.attributes import int_list, integer
+from hlo.ops.op import (
     HOLDS,
     OPS,
     Fault,
@@ -21,7 +21,7 @@ from hlo.op import (
     op,
     permutation_fault,
 )
-from hlo.shape import Shape
+from hlo.shapes.shape import Shape
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@
 import pytest
 
 import hlo
-from hlo.module import Instruction
+from hlo.modules.module import Instruction
 
 ADDITION = """
 HloModule sums, is_scheduled=true, entry_computation_layout={(f32[4]{0}, /*index=1*/f32[])->f32[4]{0}}

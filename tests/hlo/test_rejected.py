@@ -9,7 +9,7 @@ import pytest
 
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops that `hlo.verify` checks
-from hlo.op import OPS
+from hlo.ops.op import OPS
 
 START = "((f32[2]), f32[2], u32[])"
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo.layout import COMBINE, Layout
-from hlo.shape import (
+from hlo.shapes.layout import COMBINE, Layout
+from hlo.shapes.shape import (
     ELEMENT_TYPES,
     UNBOUNDED,
     AnyShape,
@@ -18,7 +18,7 @@ from hlo.shape import (
     leaves,
     parse_shape,
 )
-from hlo.source import HloError
+from hlo.text.source import HloError
 
 F32 = Shape("f32", (2, 3))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hlo.source import WIDTH, HloError, Source
+from hlo.text.source import WIDTH, HloError, Source
 
 TEXT = "first\n  second\tline\r\n\nlast"
 

@@ -8,7 +8,7 @@ import pytest
 
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops that infer missing shapes
-from hlo.compare import Facet
+from hlo.modules.compare import Facet
 
 DEFAULT = """HloModule m, is_scheduled=true, entry_computation_layout={(f32[2,3]{1,0})->f32[2]{0}}
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo.layout import COMBINE, Layout
-from hlo.tiling import extent, index_at, position_of
+from hlo.shapes.layout import COMBINE, Layout
+from hlo.shapes.tiling import extent, index_at, position_of
 
 # fmt: off
 PLACES = [

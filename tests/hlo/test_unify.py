@@ -7,8 +7,8 @@ import pytest
 
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops
-from hlo.infer import known_shapes
-from hlo.unify import Conflict, Dim, Known, Unranked, merge, same_shape, with_rank
+from hlo.modules.infer import known_shapes
+from hlo.ops.unify import Conflict, Dim, Known, Unranked, merge, same_shape, with_rank
 
 
 def known(text: str) -> Known:

@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from indexing import IndexingMap, RuntimeVariable
-from indexing.map import Grade
+from indexing.maps.indexing_map import Grade
 from simplifier.atoms import Variable
 from tests.oracles import Pair, boxes, constraint_lists, relation, tree_expr, trees
 

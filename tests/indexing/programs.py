@@ -16,8 +16,8 @@ import hlo
 import indexing.ops  # noqa: F401 - registers the ops whose kernels run here
 from hlo import Computation, Instruction
 from indexing import IndexingMap, RuntimeVariable
-from indexing.leafwise import InlineOp
-from indexing.op import MappedOp, RoutingOp
+from indexing.ops.base import MappedOp, RoutingOp
+from indexing.ops.structured_ops import InlineOp
 from tests.oracles import Pair
 
 S32 = hlo.parse_shape("s32[]")
@@ -73,7 +73,7 @@ class Run:
         number = int(array[where])
         if runtime.clamp is None:
             return number
-        return min(max(number, runtime.clamp[0]), runtime.clamp[1])
+        return min(max(number, int(runtime.clamp[0])), int(runtime.clamp[1]))
 
     def read_by(self, found: IndexingMap) -> set[Pair]:
         """The pairs that a map relates in this run."""

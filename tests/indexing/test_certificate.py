@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing import CertificateError, IndexingMap, parse_map
-from indexing.certificate import proved_as_written
+from indexing.maps.certificate import proved_as_written
 from simplifier import Variable
 from tests.oracles import Tree, boxes, fuzz, tree_text, trees
 

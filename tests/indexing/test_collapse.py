@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-from indexing.collapsing import Collapse, Side, collapse
+from indexing.tiling.collapsing import Collapse, Side, collapse
 from tests.ops.samples import ALL, parse_sample
 from tests.oracles import fuzz, relation
 
@@ -244,7 +244,7 @@ def test_collapsed_maps_are_those_of_the_op(text: str) -> None:
     if isinstance(found, indexing.Unknown):
         assert found in {
             why
-            for n in range(len(hlo.shape.leaves(instruction.shape)))
+            for n in range(len(hlo.shapes.shape.leaves(instruction.shape)))
             for why in indexing.output_to_input(instruction, n).unknown
         }
         return

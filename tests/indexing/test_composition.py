@@ -170,7 +170,7 @@ def test_grades_combine(first: str, second: str, both: str) -> None:
 def sliced(size: int, window: int, source: object, index: tuple[Expr, ...] = ()) -> IndexingMap:
     """A window of `window` elements from a tensor of `size`; it starts at a value of `source`."""
     d = dims((window,))
-    start = RuntimeVariable(Variable("rt0", 0, size - window), source, index, (0, size - window))  # type: ignore[arg-type]
+    start = RuntimeVariable(Variable("rt0", 0, size - window), source, index, (0, size - window))
     return IndexingMap.of(d, [d[0] + start.expr], runtime=[start])
 
 
@@ -222,7 +222,7 @@ def test_two_elements_of_one_source_stay_apart() -> None:
 def gather(rows: int, batch: int, source: object) -> IndexingMap:
     """``out[d0] = operand[source[d0]]``."""
     d = dims((batch,))
-    row = RuntimeVariable(Variable("rt0", 0, rows - 1), source, (d[0].as_expr(),), (0, rows - 1))  # type: ignore[arg-type]
+    row = RuntimeVariable(Variable("rt0", 0, rows - 1), source, (d[0].as_expr(),), (0, rows - 1))
     return IndexingMap.of(d, [row.expr], runtime=[row])
 
 

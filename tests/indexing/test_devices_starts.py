@@ -7,7 +7,7 @@ import pytest
 
 import hlo
 import indexing
-from indexing.map import IndexingMap
+from indexing.maps.indexing_map import IndexingMap
 
 # fmt: off
 STARTS = [

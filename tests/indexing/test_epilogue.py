@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-from hlo.shape import Shape
+from hlo.shapes.shape import Shape
 from indexing import IndexingMap, Unknown
-from indexing.collapsing import Collapse
-from indexing.multiplicity import Multiplicity
-from indexing.op import MappedOp
+from indexing.maps.multiplicity import Multiplicity
+from indexing.ops.base import MappedOp
+from indexing.tiling.collapsing import Collapse
 from tests.indexing.test_collapse import check
 from tests.indexing.test_random_programs import Array, Program, needed, programs
 from tests.oracles import Pair, fuzz, relation, runtime_relations, swapped, union

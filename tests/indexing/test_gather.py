@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-from hlo.shape import Shape
+from hlo.shapes.shape import Shape
 from indexing import Gather, GatherError, Unknown
-from indexing.collapsing import Collapse
+from indexing.tiling.collapsing import Collapse
 from tests.ops.samples import parse_sample
 from tests.oracles import fuzz
 

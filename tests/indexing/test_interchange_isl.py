@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing import IndexingMap, parse_map
-from indexing.interchange import from_isl
-from indexing.relation import UndecidedError
+from indexing.maps.interchange import from_isl
+from indexing.maps.relation import UndecidedError
 from simplifier import exact
 from tests.indexing.any_maps import any_maps, meaning, relations
 from tests.oracles import Pair, fuzz, relation

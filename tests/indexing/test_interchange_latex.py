@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing import IndexingMap, parse_map
-from indexing.interchange import expr_latex
+from indexing.maps.interchange import expr_latex
 from simplifier.atoms import Variable
 from simplifier.semiaffine import maximum, minimum
 from tests.indexing.any_maps import any_maps

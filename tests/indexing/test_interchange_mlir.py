@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hlo import HloError
 from indexing import IndexingMap, RuntimeVariable, parse_map
 from indexing.cli import run
-from indexing.interchange import from_mlir, to_affine_map, to_affine_set, to_mlir
+from indexing.maps.interchange import from_mlir, to_affine_map, to_affine_set, to_mlir
 from simplifier.atoms import Variable
 from tests.indexing.any_maps import any_maps, meaning
 from tests.oracles import boxes, fuzz, holds, points, tree_text, tree_value, trees

@@ -12,7 +12,7 @@ import sympy
 from hypothesis import given
 
 from indexing import IndexingMap, parse_map
-from indexing.interchange import SympyMap, from_sympy, to_sympy
+from indexing.maps.interchange import SympyMap, from_sympy, to_sympy
 from tests.indexing.any_maps import any_maps, meaning
 from tests.oracles import fuzz, points
 

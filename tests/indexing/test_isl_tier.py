@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-import indexing.simplify
+import indexing.maps.simplify
 import simplifier.sharpen
-from hlo.shape import leaves
+from hlo.shapes.shape import leaves
 from indexing import IndexingMap, parse_map
 from simplifier import exact
 from simplifier.atoms import Variable
@@ -49,7 +49,7 @@ def forget() -> None:
     """No map is remembered, and no answer."""
     simplifier.sharpen._survey.cache_clear()
     simplifier.sharpen._is_empty.cache_clear()
-    indexing.simplify._simplified_once.cache_clear()
+    indexing.maps.simplify._simplified_once.cache_clear()
 
 
 def questions(text: str) -> tuple[IndexingMap, IndexingMap, int]:

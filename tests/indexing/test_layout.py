@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hlo.array_shape import Shape
-from hlo.layout import COMBINE, Layout
-from hlo.memory import to_physical
-from hlo.shape import parse_shape
-from indexing.layout import (
+from hlo.shapes.array_shape import Shape
+from hlo.shapes.layout import COMBINE, Layout
+from hlo.shapes.memory import to_physical
+from hlo.shapes.shape import parse_shape
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.layouts import (
     is_bitcast,
     is_contiguous,
     layout_change,
@@ -21,8 +22,7 @@ from indexing.layout import (
     physical_map,
     row_major_map,
 )
-from indexing.map import IndexingMap
-from indexing.text import parse_map
+from indexing.maps.text import parse_map
 
 
 def shape_of(text: str) -> Shape:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing import IndexingMap, parse_map
-from indexing.interchange import to_affine_map
+from indexing.maps.interchange import to_affine_map
 from simplifier.atoms import Variable
 from tests.oracles import boxes, constraint_lists, fuzz, holds, points, relation, tree_expr, trees
 

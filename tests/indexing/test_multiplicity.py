@@ -13,12 +13,14 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-from hlo.shape import Shape, leaves
-from indexing import IndexingMap, counting, parse_map
-from indexing.graph import steps_back
-from indexing.multiplicity import Multiplicity, multiplicity, reads
-from indexing.relation import UndecidedError
-from indexing.steps import Options
+from hlo.shapes.shape import Shape, leaves
+from indexing import IndexingMap, parse_map
+from indexing.dataflow.walk import edges_back
+from indexing.maps import counting
+from indexing.maps.multiplicity import Multiplicity, multiplicity
+from indexing.maps.options import Options
+from indexing.maps.relation import UndecidedError
+from indexing.memory.read_counts import reads
 from simplifier.atoms import Variable
 from tests.ops.samples import MAPPED, parse_sample
 from tests.oracles import boxes, constraint_lists, fuzz, sums, tree_expr, trees
@@ -108,7 +110,7 @@ def test_reads_of_ops_are_counted_point_by_point(text: str) -> None:
     for output, (path, leaf) in enumerate(leaves(instruction.shape)):
         assert isinstance(leaf, Shape)
         found = reads(instruction, output, values)
-        steps = steps_back(instruction, path, Options(simplify=False))
+        steps = edges_back(instruction, path, Options(simplify=False))
         for step in steps:
             answer = found[step.operand]
             if step.unknown:

@@ -16,10 +16,10 @@ import hlo
 import indexing
 import indexing.ops  # registers the ops whose kernels run here
 from hlo import Builder
-from hlo.attributes import Padding, Slice
-from hlo.builder import Value
-from hlo.shape import Shape
-from indexing.op import MappedOp
+from hlo.formats.builder import Value
+from hlo.ops.attributes import Padding, Slice
+from hlo.shapes.shape import Shape
+from indexing.ops.base import MappedOp
 from tests.oracles import Pair, fuzz, swapped, union
 
 Array = NDArray[np.int64]

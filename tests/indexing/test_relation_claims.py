@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import hlo
 import indexing
 from indexing import IndexingMap, RuntimeVariable, parse_map
-from indexing.claims import (
+from indexing.maps.arrays import ArrayName
+from indexing.maps.properties import (
     Claim,
     depends_on,
     is_bijection,
@@ -21,8 +22,8 @@ from indexing.claims import (
     is_single_valued,
     is_surjective_onto,
 )
-from indexing.relation import UndecidedError, image, inverse, preimage
-from indexing.witnesses import Witness
+from indexing.maps.relation import UndecidedError, image, inverse, preimage
+from indexing.maps.witnesses import Witness
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from tests.oracles import (
@@ -212,7 +213,7 @@ def with_values(text: str, **elements: str) -> IndexingMap:
         source, _, place = elements[rt.name].rstrip("]").partition("[")
         variable, _, offset = place.partition("+")
         index = (known[variable] + int(offset or 0),) if place else ()
-        return replace(rt, source=source, index=index, clamp=rt.variable.bounds)
+        return replace(rt, array=ArrayName(source), index=index, clamp=rt.variable.bounds)
 
     return replace(plain, runtime=tuple(map(placed, plain.runtime)))
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 import hlo
 import indexing
 from hlo import Computation
-from indexing.runtime import Place, value
+from indexing.dataflow.runtime import value
+from indexing.maps.arrays import ArrayRef
 from tests.indexing.programs import Run, entry
 from tests.oracles import fuzz
 
@@ -88,19 +89,19 @@ def test_a_folded_value_is_what_the_kernels_compute(main: Computation, seed: int
     numbers = random.integers(0 if kind == "u8" else -9, 12, 6).astype(DTYPES[kind])
     run = Run(main, np.arange(SIZE, dtype=np.float32), numbers)
     for instruction in main.instructions:
-        pieces = value(Place(instruction))
+        pieces = value(ArrayRef(instruction))
         if pieces is not None:
             result = np.asarray(run.values[(), instruction])
             said = [(at, number) for piece in pieces for at, (number,) in piece.points()]
             assert len({at for at, _ in said}) == len(said) == result.size
             assert all(result[at] == number for at, number in said)
     lookup = main["g"].operands[1]
-    event("folds" if value(Place(lookup)) else "stays")
+    event("folds" if value(ArrayRef(lookup)) else "stays")
     answer = indexing.to_parameters(main.root)
     assert answer.unknown[0] is None
     wanted = {((k,), (int(v),)) for k, v in enumerate(run.result)}
     assert run.read(answer.maps[0]) == wanted
-    if value(Place(lookup)) is not None:
+    if value(ArrayRef(lookup)) is not None:
         sources = {rt.source for found in answer.maps[0] for rt in found.runtime}
         assert lookup not in sources
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import indexing.simplify
+import indexing.maps.simplify
 from indexing import CertificateError, IndexingMap, RuntimeVariable, dims, parse_map, ranges
-from indexing.simplify import Rewrite
+from indexing.maps.simplify import Rewrite
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.trace import Applied
@@ -183,7 +183,7 @@ def test_bounds_that_chase_each_other_end_in_one_step() -> None:
 
 def test_a_wrong_simplification_is_refused_with_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = parse_map("(d0) -> (d0), domain: d0 in [0, 8]")
-    monkeypatch.setattr(indexing.simplify, "simplified", lambda *_: wrong)
+    monkeypatch.setattr(indexing.maps.simplify, "simplified", lambda *_: wrong)
     with pytest.raises(CertificateError, match="'d0': 9"):
         IndexingMap.identity((10,)).simplify(certify=True)
 

@@ -8,8 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from hlo.attributes import computation
-from indexing.op import MappedOp
+from hlo.ops.attributes import computation
+from indexing.ops.base import MappedOp
 from indexing.ops.numerics import is_integer
 from tests.ops.samples import FUNCTIONS, Array, Sample
 

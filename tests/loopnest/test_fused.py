@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-from hlo.module import Computation, Instruction
-from hlo.shape import Shape, leaves
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import Shape, leaves
 from indexing import Unknown
+from indexing.codegen.nest import Fold, LoopNest
 from indexing.execution import evaluate, flattened, random_inputs
-from indexing.loopnest.nest import Fold, LoopNest
-from indexing.map import IndexingMap
+from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.transpose import Transpose
 from tests.indexing.test_random_programs import Program, programs
 from tests.loopnest.comparison import agree
@@ -258,7 +258,7 @@ def test_a_wrong_map_computes_a_wrong_number(monkeypatch: pytest.MonkeyPatch) ->
         return IndexingMap.over(out, lambda i: [i[0], i[1]])
 
     monkeypatch.setattr(Transpose, "output_to_input", wrong)
-    monkeypatch.setattr("indexing.op._ANSWERS", {})
+    monkeypatch.setattr("indexing.ops.base._ANSWERS", {})
     nest = nest_of(hlo.parse(text).entry)
     assert not np.array_equal(nest.run(given), given.T)
     assert not np.array_equal(nest.vectorized().run(given), given.T)

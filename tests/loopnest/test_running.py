@@ -9,11 +9,11 @@ import pytest
 
 import hlo
 from indexing import cli
+from indexing.codegen import running
+from indexing.codegen.running import nests_of
 from indexing.execution import random_inputs
 from indexing.execution import run as execute
 from indexing.execution.machine import Options
-from indexing.loopnest import running
-from indexing.loopnest.running import nests_of
 
 ADD = "add { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }\n"
 LESS = "less { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }\n"  # noqa: E501

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-from hlo.op import OPS
+from hlo.ops.op import OPS
 from indexing import Unknown
-from indexing.loopnest.nest import LoopNest
-from indexing.op import MappedOp, NullaryOp
+from indexing.codegen.nest import LoopNest
+from indexing.ops.base import MappedOp, NullaryOp
 from tests.loopnest.comparison import agree, kernel_results
 from tests.ops.samples import MAPPED, Array, Sample, parse_sample
 from tests.ops.test_random_ops import STRATEGIES

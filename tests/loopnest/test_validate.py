@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 import hlo
-from hlo.op import Shape
+from hlo.ops.op import Shape
 from indexing import Constraint, IndexingMap, cli
+from indexing.codegen.differences import first_difference
+from indexing.codegen.validation import validated
+from indexing.codegen.whole_modules import MOST_MOVES, against_xla, distance, movements
 from indexing.execution import random_inputs, xla
 from indexing.execution import run as execute
-from indexing.loopnest.differences import first_difference
-from indexing.loopnest.validation import validated
-from indexing.loopnest.whole_modules import MOST_MOVES, against_xla, distance, movements
 from indexing.ops.reduce import Reduce
 from indexing.ops.transpose import Transpose
 from tests.ops.samples import Array
@@ -53,7 +53,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 @pytest.fixture
 def _forget_maps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indexing.op._ANSWERS", {})
+    monkeypatch.setattr("indexing.ops.base._ANSWERS", {})
 
 
 def test_every_instruction_and_fusion_is_checked(run: Run) -> None:
@@ -164,7 +164,7 @@ def test_the_smallest_index_that_fails_is_named(run: Run, monkeypatch: pytest.Mo
 def test_what_is_too_much_to_list_is_not_called_right(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indexing.loopnest.validation.MOST_LISTED", 3)
+    monkeypatch.setattr("indexing.codegen.validation.MOST_LISTED", 3)
     status, lines, _ = run("m.hlo", "--no-xla", "-i", "r")
     assert status == 0
     # of the four elements that a sum reads; its start is one element, and listed

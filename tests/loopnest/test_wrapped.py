@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-from hlo.module import Computation
-from hlo.shape import Shape
+from hlo.modules.module import Computation
+from hlo.shapes.shape import Shape
+from indexing.codegen.nest import LoopNest
 from indexing.execution import evaluate, flattened
-from indexing.loopnest.nest import LoopNest
-from indexing.samples import COMPUTATIONS, operands
+from indexing.ops.samples import COMPUTATIONS, operands
 from tests.loopnest.comparison import agree
 from tests.loopnest.test_three_ways import NOT_SAID
 from tests.ops.samples import Array, Sample, parse_sample

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hlo
-from hlo.op import OPS, TARGETS, Op
+from hlo.ops.op import OPS, TARGETS, Op
 from tests.ops.samples import parse_sample
 
 TABLE = Path(__file__).parent / "rejected.txt"

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops
 from hlo import Instruction
-from hlo.attributes import computation
-from hlo.op import OPS
-from hlo.shape import AnyShape, Shape, dtype, leaves
+from hlo.ops.attributes import computation
+from hlo.ops.op import OPS
+from hlo.shapes.shape import AnyShape, Shape, dtype, leaves
 from indexing import IndexingMap
-from indexing.op import MappedOp, NullaryOp
-from indexing.samples import instruction_of, operands_end
+from indexing.ops.base import MappedOp, NullaryOp
+from indexing.ops.samples import instruction_of, operands_end
 
 Array: TypeAlias = NDArray[Any]
 Index: TypeAlias = tuple[int, ...]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from hlo.op import OPS
+from hlo.ops.op import OPS
 
 Draw = Any
 SIZE = st.integers(1, 4)

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 import hlo
-from hlo.bind import verify
-from hlo.op import OPS
-from hlo.shape import leaves
-from indexing.op import MappedOp
+from hlo.modules.bind import verify
+from hlo.ops.op import OPS
+from hlo.shapes.shape import leaves
+from indexing.ops.base import MappedOp
 from indexing.ops.elementwise import BinaryRow, UnaryRow
 from tests.ops.samples import parse_sample
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo.attributes import WindowDimension
+from hlo.ops.attributes import WindowDimension
 from tests.ops.test_ops import check_random
 from tests.oracles import fuzz
 

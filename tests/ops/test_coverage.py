@@ -8,12 +8,12 @@ import json
 import pytest
 
 import indexing.ops  # noqa: F401 - registers the ops
-from hlo.op import OPS
-from hlo.opcodes import OPCODES
+from hlo.ops.op import OPS
+from hlo.ops.opcodes import OPCODES
 from indexing import cli, parse_map
-from indexing.access import Direction
-from indexing.op_coverage import KINDS, coverage, kind_of
-from indexing.op_table import DIRECTIONS, op_lines
+from indexing.maps.answers import Direction
+from indexing.views.op_coverage import KINDS, coverage, kind_of
+from indexing.views.op_table import DIRECTIONS, op_lines
 
 
 def test_every_opcode_but_shuffle_is_answered_in_both_directions() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import hlo
 import indexing
-from hlo.op import OPS, TARGETS
+from hlo.ops.op import OPS, TARGETS
 from tests.ops import test_ops as generic
 from tests.ops.samples import Sample, parse_sample
 

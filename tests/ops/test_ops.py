@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 import hlo
-from hlo.op import OPS
-from hlo.shape import Shape, dtype, leaves
+from hlo.ops.op import OPS
+from hlo.shapes.shape import Shape, dtype, leaves
 from indexing import IndexingMap
-from indexing.leafwise import LeafwiseOp
-from indexing.op import NullaryOp, RoutingOp
+from indexing.ops.base import NullaryOp, RoutingOp
+from indexing.ops.structured_ops import StructuredOp
 from tests.ops.samples import (
     ALL,
     MAPPED,
@@ -92,7 +92,7 @@ def test_attributes_print_as_they_are_read(text: str) -> None:
 @pytest.mark.parametrize("text", ALL)
 def test_the_inferred_shape_is_the_declared_one(text: str) -> None:
     sample = sample_of(text)
-    if not isinstance(sample.op, LeafwiseOp):
+    if not isinstance(sample.op, StructuredOp):
         assert sample.op.infer_shape(*sample.shapes).compatible(sample.instruction.shape)
 
 

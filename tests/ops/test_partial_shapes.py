@@ -9,10 +9,10 @@ from random import Random
 
 import pytest
 
-from hlo.bind import agrees, infer_known
-from hlo.shape import AnyShape, Shape, TupleShape, leaves
-from hlo.source import HloError
-from hlo.unify import Dim, Known, Unranked, array, dims_of, merge
+from hlo.modules.bind import agrees, infer_known
+from hlo.ops.unify import Dim, Known, Unranked, array, dims_of, merge
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
+from hlo.text.source import HloError
 from tests.ops.samples import ALL, Sample, parse_sample
 
 SAMPLES = [parse_sample(text) for text in ALL]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlo.op import OPS
-from indexing.op import MappedOp, NullaryOp
+from hlo.ops.op import OPS
+from indexing.ops.base import MappedOp, NullaryOp
 from tests.ops import strategies
 from tests.ops.test_convolution import convolutions
 from tests.ops.test_ops import check_random

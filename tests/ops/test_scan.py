@@ -11,7 +11,7 @@ import pytest
 import hlo
 from hlo import Instruction
 from indexing import input_to_output, output_to_input
-from indexing.access import Answer
+from indexing.maps.answers import Answer
 from tests.ops.samples import Array, Pair, related
 
 SLICE = "x = f32[2] parameter(0) c = f32[2] parameter(1)"

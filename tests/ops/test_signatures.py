@@ -1,7 +1,7 @@
 """Declared ops keep their promises: modules that were written before stay valid.
 
 `signatures.json` holds what each op promised when it was last written. New ops may be missing in
-it; a changed one must break no rule of `hlo.signatures`, and its old samples must still be right.
+it; a changed one must break no rule of `hlo.ops.signatures`, and its old samples must still be right.
 After a change on purpose: ``python -m tests.ops.test_signatures`` writes it anew.
 """
 
@@ -17,8 +17,8 @@ import pytest
 
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops
-from hlo.op import OPS, TARGETS
-from hlo.signatures import breaks, describe
+from hlo.ops.op import OPS, TARGETS
+from hlo.ops.signatures import breaks, describe
 from tests.ops.samples import parse_sample
 
 SNAPSHOT = Path(__file__).parent / "signatures.json"

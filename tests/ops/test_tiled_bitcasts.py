@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from hlo.shape import Shape
-from indexing.access import Unknown
+from hlo.shapes.shape import Shape
+from indexing.maps.answers import Unknown
 from tests.ops.samples import parse_sample
 
 # fmt: off

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hlo
-from hlo.shape import leaves
+from hlo.shapes.shape import leaves
 from indexing import input_to_output, output_to_input, to_parameters
 from indexing.ops.transfers import EndpointOp
 from tests.ops.samples import parse_sample, samples_of

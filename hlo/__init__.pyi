@@ -1,0 +1,23 @@
+# What the package gives, loaded on first use (`__init__.py`).
+from .formats.builder import Builder as Builder
+from .formats.files import load as load
+from .formats.files import load_all as load_all
+from .formats.parser import parse as parse
+from .formats.parser import parse_all as parse_all
+from .modules.checks import verify as verify
+from .modules.compare import difference as difference
+from .modules.infer import infer_shapes as infer_shapes
+from .modules.module import Computation as Computation
+from .modules.module import Instruction as Instruction
+from .modules.module import Module as Module
+from .shapes.layout import Layout as Layout
+from .shapes.memory import from_physical as from_physical
+from .shapes.memory import to_physical as to_physical
+from .shapes.shape import BufferShape as BufferShape
+from .shapes.shape import OpaqueShape as OpaqueShape
+from .shapes.shape import Shape as Shape
+from .shapes.shape import TupleShape as TupleShape
+from .shapes.shape import parse_shape as parse_shape
+from .text.source import HloError as HloError
+from .text.source import Source as Source
+from .text.source import Span as Span

@@ -1,0 +1,169 @@
+"""HLO text to modules: the grammar, which knows no op.
+
+A recursive descent without a list of tokens: each point of the grammar is one pattern, matched at a
+cursor. Names are resolved while reading, since operands and computations are defined before they
+are used. What the text says is law; what it means is for others to find.
+
+The forms are those that XLA's parser (``xla/hlo/parser/hlo_parser.cc``) accepts, and a few more:
+several instructions without a computation around them, attributes in any order and of any name.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import MappingProxyType
+
+from hlo.formats.body import BodyReader
+from hlo.modules.faults import (
+    no_computation,
+    no_module_name,
+    no_text,
+    second_entry,
+    wrong_result_shape,
+)
+from hlo.modules.header import check as check_header
+from hlo.modules.module import Computation, Module
+from hlo.shapes.shape import AnyShape, read_shape
+from hlo.text.lexer import END, NAME, SPACE, STRING, balanced, expected, here, integer, skip, word
+from hlo.text.source import Source
+from hlo.text.syntax import AttributeText
+
+_HEADER = word(rf"HloModule\b(?:{SPACE}(?!ENTRY\b)%?({NAME}):?+)?+")
+_TABLE = word(r"(FileNames|FunctionNames|FileLocations|StackFrames)\b(?!\s*[({=])")
+_LINE = word(rf"(\d++){SPACE}(?:({STRING})|(?=\{{))")
+_COMPUTATION = word(rf"(ENTRY\b{SPACE})?+%?({NAME}){SPACE}(?=[({{])")
+_ARROW = word("->")
+_BODY = word(r"\{")
+
+
+def parse(text: str, filename: str = "<string>") -> Module:
+    """The module that `text` says.
+
+    >>> module = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }")
+    >>> module.entry.root.opcode, [operand.name for operand in module.entry.root.operands]
+    ('negate', ['p'])
+
+    A single instruction will do; what it reads and nobody defines becomes a parameter:
+
+    >>> parse("f32[3,2] transpose(f32[2,3] p), dimensions={1,0}").entry.parameters
+    (<parameter 'p' of 'entry'>,)
+
+    Raises:
+        HloError: the text is no HLO, or a name in it stands for nothing.
+    """
+    with _collector_paused():
+        return _ModuleReader(Source(text, filename)).module()
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """No search for cyclic garbage: all that the parser makes lives on, and is much to look at."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def parse_all(text: str, filename: str = "<string>") -> list[Module]:
+    """The modules of a text that splits them with lines ``// -----``.
+
+    Places in errors and spans count from the beginning of the whole text.
+
+    >>> [module.name for module in parse_all("HloModule a ENTRY e { p = f32[] parameter(0) }"
+    ...     "\\n// -----\\nHloModule b ENTRY e { p = f32[] parameter(0) }")]
+    ['a', 'b']
+    """
+    return [parse(part, filename) for part in _parts(text)]
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Each part between ``// -----`` lines, behind as many empty lines as come before it."""
+    lines_before = 0
+    for part in re.split(r"^[ \t]*// -----[^\n]*", text, flags=re.MULTILINE):
+        if not END.match(part) or part == text:
+            yield "\n" * lines_before + part
+        lines_before += part.count("\n")
+
+
+class _ModuleReader(BodyReader):
+    """Reads one module."""
+
+    def module(self) -> Module:
+        result, position = self.result, 0
+        if header := _HEADER.match(self.text):
+            if not header[1]:
+                raise no_module_name(self.source, header.end())
+            result.name = header[1]
+            result.attributes, _, position = self.attributes(header.end(), None)
+            check_header(result.attributes)
+        result.tables, position = self.tables(position)
+        if header or _COMPUTATION.match(self.text, position):
+            result.entry = self.all_computations(position)
+        else:
+            result.entry = self.bare_instructions(position)
+        result.name = result.name or f"module_{result.entry.name}"
+        result.computations = MappingProxyType(self.computations)
+        return result
+
+    def tables(self, position: int) -> tuple[dict[str, dict[int, AttributeText]], int]:
+        tables: dict[str, dict[int, AttributeText]] = {}
+        while table := _TABLE.match(self.text, position):
+            lines = tables[table[1]] = {}
+            position = table.end()
+            while line := _LINE.match(self.text, position):
+                start = line.start(2) if line[2] else line.end()
+                position = line.end() if line[2] else balanced(self.source, start)
+                number = integer(line[1], self.source.span(*line.span(1)))
+                lines[number] = self.piece(start, position)
+        return tables, position
+
+    def all_computations(self, position: int) -> Computation:
+        entry: Computation | None = None
+        while not END.match(self.text, position):
+            found = _COMPUTATION.match(self.text, position)
+            if not found:
+                raise no_computation(self.source, position)
+            if entry and found[1]:
+                raise second_entry(self.source.span(*found.span(2)), entry)
+            computation, position = self.computation(found)
+            if found[1]:
+                entry = computation
+        if not self.computations:
+            raise no_computation(self.source, position)
+        return entry or list(self.computations.values())[-1]
+
+    def computation(self, found: re.Match[str]) -> tuple[Computation, int]:
+        computation = self.new_computation(found[2], found.start(2))
+        position, result_shape, result_at = found.end(), None, 0
+        if self.text.startswith("(", position):
+            position = balanced(self.source, position)
+            arrow = _ARROW.match(self.text, position)
+            if not arrow:
+                raise expected("`->` and the shape of the result", self.source, position)
+            result_at = arrow.end()
+            result_shape, position = read_shape(self.source, result_at)
+        body = _BODY.match(self.text, position)
+        if not body:
+            raise expected("`{` and the instructions of the computation", self.source, position)
+        position = self.instructions(computation, body.end())
+        self.check_result(computation, result_shape, result_at)
+        computation.attributes, _, position = self.attributes(position, None)
+        return computation, position
+
+    def bare_instructions(self, position: int) -> Computation:
+        if END.match(self.text, position):
+            raise no_text(self.source)
+        entry = self.new_computation("entry", skip(self.text, position))
+        self.instructions(entry, position, is_bare=True)
+        return entry
+
+    def check_result(self, computation: Computation, shape: AnyShape | None, position: int) -> None:
+        declared = computation.root.declared_shape
+        if shape is not None and declared is not None and not declared.compatible(shape):
+            raise wrong_result_shape(computation, shape, here(self.source, position))

@@ -1,0 +1,216 @@
+"""Asynchronous ops: ``negate-start`` and the like are short for ``async-start`` of a computation.
+
+``s = (..) add-start(a, b)`` says that an ``add`` begins here and goes on beside other work until
+``add-done(s)`` waits for it. XLA keeps it as an ``async-start`` that calls a computation with the
+``add`` in it, and so do we:
+
+>>> from hlo.formats.parser import parse
+>>> module = parse('''ENTRY e {
+...   p = f32[3] parameter(0)
+...   s = ((f32[3]), f32[3], u32[]) negate-start(p)
+...   ROOT d = f32[3] negate-done(s)
+... }''')
+>>> print(module.computations["async_wrapped"])
+%async_wrapped {
+  %async_param = f32[3] parameter(0)
+  ROOT %negate = f32[3] negate(%async_param)
+}
+>>> print(module.entry["s"], module.entry.root, sep="; ")
+%s = ((f32[3]), f32[3], u32[]) async-start(%p), calls=async_wrapped; %d = f32[3] async-done(%s)
+
+Source: XLA ``docs/async_ops.md``; ``xla/hlo/parser/hlo_parser.cc`` for what belongs together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from hlo.modules.module import Computation, Instruction
+from hlo.ops.opcodes import ASYNCHRONOUS, OPCODES
+from hlo.shapes.shape import AnyShape, TupleShape
+from hlo.text.source import HloError, Span
+from hlo.text.syntax import AttributeText
+
+if TYPE_CHECKING:
+    from hlo.formats.body import BodyReader
+
+SUFFIXES: Final = ("-start", "-update", "-done")
+THREAD: Final = "async_execution_thread"
+MAIN: Final = "main"  # the thread of whoever says none
+
+# what is said about the start itself; everything else is said about the op that it wraps
+_OF_THE_START: Final = frozenset(
+    {"control-predecessors", "frontend_attributes", "metadata", "origin", "sharding", "statistics"}
+)
+_OF_BOTH: Final = "backend_config"
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the parser has read of one instruction; `span` is its opcode."""
+
+    span: Span
+    opcode: str
+    shape: AnyShape | None
+    operands: tuple[Instruction, ...]
+    attributes: Mapping[str, AttributeText]
+    called: tuple[Computation, ...]
+
+
+def resolved(parts: Parts, reader: BodyReader) -> Parts:
+    """The parts without the short form, checked against the start that they belong to.
+
+    Raises:
+        HloError: there is no such start, or it says something else.
+    """
+    op, _, step = parts.opcode.rpartition("-")
+    if parts.opcode in ASYNCHRONOUS:
+        if op != "async":
+            return parts
+        op = ""
+    elif op not in OPCODES:
+        return parts
+    if step == "start":
+        _check_start(parts)
+        if op:
+            parts = _with_computation(parts, op, reader)
+        return _called_once(parts, reader)
+    _check_step(parts, op, step)
+    return replace(parts, opcode=f"async-{step}")
+
+
+# ---------------------------------------------------------------- a start
+
+
+def _check_start(parts: Parts) -> None:
+    match parts.shape:
+        case TupleShape((TupleShape(elements), _, *_)) if len(elements) == len(parts.operands):
+            return
+        case None:
+            label = "its shape does not follow from the operands"
+        case _:
+            label = f"its shape is {parts.shape}"
+    operands = ", ".join(str(o.declared_shape or "f32[]") for o in parts.operands)
+    message = f"the shape of {parts.opcode} is ((operands), results, state)"
+    hint = f"write (({operands}), results, u32[]) before {parts.opcode}"
+    raise HloError(message, parts.span, "async", label, help=hint)
+
+
+def _with_computation(parts: Parts, op: str, reader: BodyReader) -> Parts:
+    """An ``async-start`` of a new computation that holds the op `op`."""
+    assert isinstance(parts.shape, TupleShape)
+    computation = _computation(parts, op, reader)
+    attributes = {"calls": AttributeText.of(computation.name)}
+    for name, value in parts.attributes.items():
+        if name in _OF_THE_START or name in (_OF_BOTH, THREAD):
+            attributes[name] = value
+    return replace(parts, opcode="async-start", attributes=attributes, called=(computation,))
+
+
+def _computation(parts: Parts, op: str, reader: BodyReader) -> Computation:
+    """A computation of the op alone, with a parameter for each operand."""
+    assert isinstance(parts.shape, TupleShape)
+    inputs, result = parts.shape.elements[:2]
+    assert isinstance(inputs, TupleShape)
+    computation = Computation(reader.fresh_name("async_wrapped"), reader.result, parts.span.start)
+    start, end = parts.span.start, parts.span.end
+    made = [
+        Instruction(
+            name=f"async_param.{number}" if number else "async_param",
+            opcode="parameter",
+            shape=parts.operands[number].declared_shape or shape,
+            literal=AttributeText.of(str(number)),
+            computation=computation,
+            index=number,
+            start=start,
+            end=end,
+        )
+        for number, shape in enumerate(inputs.elements)
+    ]
+    made.append(
+        Instruction(
+            name=op,
+            opcode=op,
+            shape=result,
+            operands=tuple(made),
+            attributes={
+                name: value
+                for name, value in parts.attributes.items()
+                if name not in _OF_THE_START and name != THREAD
+            },
+            called_computations=parts.called,
+            computation=computation,
+            index=len(made),
+            start=start,
+            end=end,
+        )
+    )
+    computation.instructions = tuple(made)
+    computation.root = made[-1]
+    computation.end = end
+    if THREAD in parts.attributes:
+        computation.attributes = {"execution_thread": parts.attributes[THREAD]}
+    reader.computations[computation.name] = computation
+    return computation
+
+
+def _called_once(parts: Parts, reader: BodyReader) -> Parts:
+    """`parts`, unless another start calls the same computation."""
+    for computation in parts.called:
+        first = reader.started.setdefault(computation.name, parts.span)
+        if first is not parts.span:
+            message = f"the computation `{computation.name}` is started twice"
+            note = f"the first start is at {first.place()}"
+            hint = "give each start a computation of its own"
+            raise HloError(message, parts.span, "async", "the second start", [note], hint)
+    return parts
+
+
+# ---------------------------------------------------------------- an update or the end
+
+
+def _check_step(parts: Parts, op: str, step: str) -> None:
+    start = _start_of(parts.operands)
+    if start is None:
+        wrong = parts.operands[0] if parts.operands else None
+        label = f"`{wrong.name}` is {wrong.opcode}" if wrong else "there is no operand"
+        message = f"the operand of {parts.opcode} is one async-start or async-update"
+        raise HloError(message, parts.span, "async", label)
+    before = parts.operands[0]
+    place = f"`{start.name}` is at {start.span.place()}"
+    wrapped = start.called_computations[0] if start.called_computations else None
+    if op and wrapped and wrapped.root.opcode != op:
+        wanted = wrapped.root.opcode
+        message = f"{parts.opcode} belongs to a start of {op}, but `{start.name}` starts {wanted}"
+        hint = f"write {wanted}-{step}"
+        raise HloError(message, parts.span, "async", f"{wanted} is started", [place], hint)
+    if parts.called and wrapped and parts.called != (wrapped,):
+        message = f"`{start.name}` has started `{wrapped.name}`, not `{parts.called[0].name}`"
+        span = parts.attributes["calls"].span if "calls" in parts.attributes else parts.span
+        raise HloError(message, span, "async", "another computation", [place])
+    thread = _thread(start)
+    said = parts.attributes.get(THREAD)
+    if said is not None and said.text.strip('"') != thread:
+        message = f"`{start.name}` runs on the thread {thread}, not on {said.text}"
+        raise HloError(message, said.span, "async", "another thread", [place])
+    if step == "update" and before.declared_shape and parts.shape:
+        if not parts.shape.compatible(before.declared_shape):
+            message = f"{parts.opcode} has the shape of its operand"
+            hint = f"write {before.declared_shape}"
+            raise HloError(message, parts.span, "async", f"it is {parts.shape}", [place], hint)
+
+
+def _start_of(operands: tuple[Instruction, ...]) -> Instruction | None:
+    """The start that the one operand is, or goes back to."""
+    while len(operands) == 1 and operands[0].opcode == "async-update":
+        operands = operands[0].operands
+    return operands[0] if len(operands) == 1 and operands[0].opcode == "async-start" else None
+
+
+def _thread(start: Instruction) -> str:
+    said = start.attributes.get(THREAD)
+    if said is None and start.called_computations:
+        said = start.called_computations[0].attributes.get("execution_thread")
+    return said.text.strip('"') if said else MAIN

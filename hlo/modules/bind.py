@@ -1,0 +1,450 @@
+"""From instructions to typed ops: attributes are read, rules are checked, shapes are inferred.
+
+The parser knows no op; everything here goes through the registry `hlo.ops.op.OPS`. An opcode that
+nobody registered binds to None and is never an error.
+
+A module holds few different ops: equal attribute texts are read once, and an op is checked once for
+operands of equal shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Final
+
+from hlo.ops.config import find_entry, read_entry
+from hlo.ops.op import CUSTOM_CALL, Constraint, Fault, Field, Op, find_op
+from hlo.ops.unify import Conflict, Known, Unranked, is_partial, same_but_precision, same_dims
+from hlo.shapes.shape import AnyShape, Shape, TupleShape
+from hlo.text.source import HloError, Span
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Instruction, Module
+
+COMMON_ATTRIBUTES: Final = frozenset(
+    {
+        "backend_config",
+        "control-predecessors",
+        "frontend_attributes",
+        "metadata",
+        "origin",
+        "result_accuracy",
+        "sharding",
+        "statistics",
+    }
+)
+"""What any instruction may carry, and no op interprets."""
+
+CALL_ATTRIBUTES: Final = frozenset(
+    {
+        "api_version",
+        "batch_group_count",
+        "called_computations",
+        "custom_call_has_side_effect",
+        "custom_call_target",
+        "dim_labels",
+        "feature_group_count",
+        "literal",
+        "operand_layout_constraints",
+        "operand_precision",
+        "output_to_operand_aliasing",
+        "padding_type",
+        "schedule",
+        "to_apply",
+        "window",
+    }
+)
+"""What a custom call of any target may carry besides."""
+
+_CONFIG: Final = "backend_config"
+_LIMIT: Final = 1 << 16
+_BOUND: Final[dict[Hashable, Op]] = {}
+_CHECKED: Final[dict[Hashable, _Verdict]] = {}
+
+
+def bind_op(instruction: Instruction) -> Op | None:
+    """The typed op of an instruction; None when nobody has registered its opcode.
+
+    Raises:
+        HloError: an attribute is missing or its text is wrong.
+    """
+    return _bound(instruction, instruction.shape)
+
+
+def op_class(instruction: Instruction) -> type[Op] | None:
+    """The class of an instruction's op, which for a custom call may be that of its target."""
+    if instruction.opcode != CUSTOM_CALL:
+        return find_op(instruction.opcode)
+    target = instruction.attributes.get("custom_call_target")
+    return find_op(CUSTOM_CALL, target.text.strip('"') if target else "")
+
+
+def infer(instruction: Instruction) -> AnyShape:
+    """The shape of an instruction whose text does not say it.
+
+    Raises:
+        HloError: it does not follow from the operands, or they are wrong.
+    """
+    op = _bound(instruction, _left_out(instruction))
+    if op is None:
+        raise HloError(
+            f"the shape of `{instruction.name}` is missing, and {instruction.opcode} is unknown",
+            instruction.span,
+            "shape",
+            help="write the result shape before the opcode",
+        )
+    inferred, error = _judged(instruction, op)
+    if error:
+        raise error
+    if inferred is None or isinstance(inferred, Unranked):
+        message = f"the shape of `{instruction.name}` is missing, and an operand has unknown sizes"
+        raise HloError(message, instruction.span, "shape", help="write the result shape")
+    return inferred
+
+
+def _left_out(instruction: Instruction) -> AnyShape | None:
+    cls = op_class(instruction)
+    return cls.left_out(instruction) if cls else None
+
+
+def infer_known(
+    instruction: Instruction, operands: tuple[Known, ...], called: Known | None
+) -> Known:
+    """What follows about an instruction's value from what is known of its operands.
+
+    Args:
+        operands: what is known of each.
+        called: what is known of the result of the computation it calls.
+    Raises:
+        HloError: the operands break a rule, or contradict each other.
+    """
+    if op_class(instruction) is None:
+        return Unranked()
+    try:
+        op = _bound(instruction, instruction.declared_shape or _left_out(instruction))
+    except HloError:
+        if instruction.declared_shape is not None:
+            raise
+        return Unranked()  # it has to be declared, and is not
+    if op is None:
+        return Unranked()
+    if op.runs_called:
+        if error := _call_error(instruction, operands):
+            raise error
+        return called or Unranked()
+    if error := _operands_error(instruction, op, operands):
+        raise error
+    verdict = _remembered(op, operands)
+    if verdict.broken:
+        raise _constraint_error(instruction, *verdict.broken)
+    return verdict.inferred or Unranked()
+
+
+def check_instruction(instruction: Instruction) -> HloError | None:
+    """What is wrong with an instruction: its attributes, its operands, or its declared shape."""
+    try:
+        op = bind_op(instruction)
+        inferred, wrong = _judged(instruction, op) if op else (None, None)
+    except HloError as error:
+        is_here = instruction.start <= error.span.start < instruction.end
+        return error if is_here else None  # an operand's error is told once, where it is declared
+    if isinstance(inferred, Unranked):
+        return wrong
+    if inferred is not None and not agrees(instruction.shape, inferred):
+        return shape_error(instruction, inferred)
+    return wrong
+
+
+def verify(module: Module) -> list[HloError]:
+    """Everything that is wrong with the instructions of a module, in the order of the text."""
+    return [
+        error
+        for computation in module.computations.values()
+        for instruction in computation.instructions
+        for error in _errors(instruction)
+    ]
+
+
+def _errors(instruction: Instruction) -> Iterator[HloError]:
+    if error := check_instruction(instruction):
+        yield error
+    yield from _unknown_attributes(instruction)
+
+
+def agrees(declared: AnyShape, inferred: AnyShape) -> bool:
+    """Says that an instruction whose shape is inferred to be so may be declared so.
+
+    Layouts are the compiler's choice, and so is the precision of floating types; a dimension may be
+    dynamic up to its size. Source: XLA ``xla/service/hlo_verifier.cc``, ``CheckShape``.
+    """
+    match declared, inferred:
+        case Shape(), Shape():
+            return same_dims(declared.dims, inferred.dims) and same_but_precision(
+                declared.element_type, inferred.element_type
+            )
+        case TupleShape(ours), TupleShape(theirs):
+            return len(ours) == len(theirs) and all(map(agrees, ours, theirs))
+        case _:
+            return declared.compatible(inferred)
+
+
+# ---------------------------------------------------------------- reading the fields
+
+
+def _bound(instruction: Instruction, shape: AnyShape | None) -> Op | None:
+    cls = op_class(instruction)
+    if cls is None:
+        return None
+    texts: list[Hashable] = [cls]
+    for field in cls.fields.values():
+        if field.role in ("attribute", "config"):
+            name = _CONFIG if field.role == "config" else field.name
+            text = instruction.attributes.get(name)
+            texts.append(None if text is None else text.text)
+        elif field.kind is None:
+            texts.append(shape)
+        else:  # contents are seldom equal, and may be long
+            return _read(instruction, cls, shape)
+    key = tuple(texts)
+    known = _BOUND.get(key)
+    if known is None:
+        if len(_BOUND) >= _LIMIT:
+            _BOUND.clear()
+        known = _BOUND[key] = _read(instruction, cls, shape)
+    return known
+
+
+def _read(instruction: Instruction, cls: type[Op], shape: AnyShape | None) -> Op:
+    values = {
+        name: _value(instruction, field, shape)
+        for name, field in cls.fields.items()
+        if field.is_required or _is_given(instruction, field, shape)
+    }
+    return cls(**values)
+
+
+def _is_given(instruction: Instruction, field: Field, shape: AnyShape | None) -> bool:
+    match field.role:
+        case "attribute":
+            return field.name in instruction.attributes
+        case "config":
+            config = instruction.attributes.get(_CONFIG)
+            return config is not None and find_entry(config.span, field.name) is not None
+        case "contents":
+            return instruction.literal is not None
+        case _:
+            return shape is not None
+
+
+def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> Any:
+    opcode = instruction.opcode
+    if field.kind is None:
+        if isinstance(shape, Shape) or (shape is not None and field.role == "shape"):
+            return shape
+        if shape is not None:
+            message = f"{opcode} gives an array, but `{instruction.name}` is declared {shape}"
+            raise HloError(message, instruction.span, "shape")
+        message = f"the shape of `{instruction.name}` does not follow from its operands"
+        help = f"write the result shape before {opcode}"  # noqa: A001 - the word of `HloError`
+        raise HloError(message, instruction.span, "shape", help=help)
+    if field.role == "config":
+        return _entry(instruction, field)
+    is_attribute = field.role == "attribute"
+    text = instruction.attributes.get(field.name) if is_attribute else instruction.literal
+    owner = f"`{field.name}` of {opcode}" if is_attribute else f"what is in {opcode}(..)"
+    if text is None:
+        example = f"{field.name}={field.kind.example}" if is_attribute else field.kind.example
+        message = f"{owner} is missing: {field.kind.name}"
+        help = f"add it, for example {example}"  # noqa: A001
+        raise HloError(message, instruction.span, "attribute", help=help)
+    return field.kind.parse(text.span, owner)
+
+
+def _entry(instruction: Instruction, field: Field) -> Any:
+    """The value of an entry of ``backend_config``."""
+    assert field.kind is not None
+    config = instruction.attributes.get(_CONFIG)
+    owner = f"`{field.name}` in {_CONFIG} of {instruction.opcode}"
+    if config is None or find_entry(config.span, field.name) is None:
+        span = instruction.span if config is None else config.span
+        help = f"add it, for example {_CONFIG}={{{field.name} = {field.kind.example}}}"  # noqa: A001
+        raise HloError(f"{owner} is missing: {field.kind.name}", span, "attribute", help=help)
+    return read_entry(config.span, field.name, field.kind, owner)
+
+
+def _unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
+    cls = op_class(instruction)
+    if cls is None:
+        return
+    known = [*(CALL_ATTRIBUTES if cls.target else [])]
+    known += [field.name for field in cls.fields.values() if field.role == "attribute"]
+    for name, text in instruction.attributes.items():
+        if name in known or name in COMMON_ATTRIBUTES:
+            continue
+        near = get_close_matches(name, [*known, *COMMON_ATTRIBUTES], 1)
+        message = f"{instruction.opcode} has no attribute `{name}`"
+        help = f"did you mean `{near[0]}`?" if near else ""  # noqa: A001
+        yield HloError(message, text.span, "attribute", help=help)
+
+
+# ---------------------------------------------------------------- checking
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What comes of an op with operands of certain shapes: its shape, or the rule they break.
+
+    Neither, where an operand has a dimension of unknown size: that breaks no rule.
+    """
+
+    inferred: Known | None = None
+    broken: tuple[Constraint, Fault] | None = None
+
+
+def _judged(instruction: Instruction, op: Op) -> tuple[Known | None, HloError | None]:
+    """The inferred shape, or the error; neither where sizes are unknown."""
+    shapes = tuple([operand.shape for operand in instruction.operands])
+    if error := _operands_error(instruction, op, shapes):
+        return None, error
+    if op.runs_called:
+        return _called(instruction, shapes)
+    verdict = _remembered(op, shapes)
+    if verdict.broken:
+        return None, _constraint_error(instruction, *verdict.broken)
+    return verdict.inferred, None
+
+
+def _remembered(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
+    key = op.opcode, op, shapes
+    verdict = _CHECKED.get(key)
+    if verdict is None:
+        if len(_CHECKED) >= _LIMIT:
+            _CHECKED.clear()
+        verdict = _CHECKED[key] = _verdict(op, shapes)
+    return verdict
+
+
+def _verdict(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
+    if any(map(is_partial, shapes)):
+        if not op.takes_partial:
+            return _Verdict()
+        try:
+            shapes = tuple(op.unified(*shapes))
+        except Conflict as conflict:
+            at = conflict.operands[-1] if conflict.operands else None
+            return _Verdict(broken=(_AGREE, Fault(str(conflict), at)))
+        if any(isinstance(shape, Unranked) for shape in shapes):
+            return _Verdict(op.infer_unranked(*shapes))
+    broken = op.first_fault(shapes)
+    return _Verdict(broken=broken) if broken else _Verdict(op.infer_shape(*shapes))
+
+
+_AGREE: Final = Constraint("C0", "what is known of the operands agrees", "unified")
+
+
+def _operands_error(instruction: Instruction, op: Op, shapes: tuple[Known, ...]) -> HloError | None:
+    """Too many or too few operands, or one that is no array where arrays are needed."""
+    count, opcode = len(instruction.operands), instruction.opcode
+    if count < op.least or (op.most is not None and count > op.most):
+        if op.least == op.most:
+            wanted = str(op.least)
+        elif op.most is None:
+            wanted = f"at least {op.least}"
+        else:
+            wanted = f"{op.least} to {op.most}"
+        plural = "" if wanted == "1" else "s"
+        message = f"{opcode} takes {wanted} operand{plural}, but {_given(count)}"
+        return HloError(message, instruction.span, "operands", notes=_notes(instruction))
+    if op.takes_arrays:
+        for number, shape in enumerate(shapes):
+            if not isinstance(shape, Shape | Unranked):
+                message = f"{opcode} takes arrays, but operand {number} is {shape}"
+                span = instruction.span
+                return HloError(message, span, "operands", notes=_notes(instruction))
+    return None
+
+
+def _constraint_error(instruction: Instruction, rule: Constraint, fault: Fault) -> HloError:
+    message = f"{instruction.opcode} {rule.label} does not hold: {rule.sentence}"
+    return HloError(
+        message,
+        _fault_span(instruction, fault.at),
+        "op-constraint",
+        fault.label,
+        _notes(instruction),
+        fault.help,
+    )
+
+
+def _fault_span(instruction: Instruction, at: str | int | None) -> Span:
+    """Where an error points: at an attribute, else at the instruction."""
+    text = instruction.attributes.get(at) if isinstance(at, str) else None
+    return instruction.span if text is None else text.span
+
+
+def _notes(instruction: Instruction) -> list[str]:
+    return [
+        f"operand `{operand.name}` is {_text(shape)}, declared at {operand.span.place()}"
+        for operand in dict.fromkeys(instruction.operands)
+        if (shape := _shape_of(operand)) is not None
+    ]
+
+
+def _shape_of(instruction: Instruction) -> AnyShape | None:
+    try:
+        return instruction.shape
+    except HloError:
+        return None
+
+
+def _given(count: int, what: str = "") -> str:
+    return f"{count} {what} {'is' if count == 1 else 'are'} given".replace("  ", " ")
+
+
+def _text(shape: AnyShape) -> str:
+    return str(shape.with_layout(None) if isinstance(shape, Shape) else shape)
+
+
+def shape_error(instruction: Instruction, inferred: AnyShape) -> HloError:
+    """The error for an instruction that is declared to be something else than it is."""
+    return HloError(
+        f"`{instruction.name}` is declared {_text(instruction.shape)}, "
+        f"but its {instruction.opcode} is {_text(inferred)}",
+        instruction.span,
+        "shape",
+        notes=_notes(instruction),
+        help=f"write {_text(inferred)}, or change the operands",
+    )
+
+
+def _called(
+    instruction: Instruction, shapes: tuple[AnyShape, ...]
+) -> tuple[AnyShape | None, HloError | None]:
+    """The shape of what the one called computation returns, if the operands are its parameters."""
+    if error := _call_error(instruction, shapes):
+        return None, error
+    return instruction.called_computations[0].root.shape, None
+
+
+def _call_error(instruction: Instruction, shapes: tuple[Known, ...]) -> HloError | None:
+    """What is wrong with the operands as the parameters of the one called computation."""
+    called = instruction.called_computations
+    if len(called) != 1:
+        message = f"{instruction.opcode} calls one computation, but {len(called)} are given"
+        return HloError(message, instruction.span, "operands")
+    name, parameters = called[0].name, called[0].parameters
+    if len(parameters) != len(shapes):
+        operands = "operand" if len(shapes) == 1 else "operands"
+        message = f"`{name}` has {len(parameters)} parameters, but {_given(len(shapes), operands)}"
+        return HloError(message, instruction.span, "operands", notes=_notes(instruction))
+    for number, (parameter, shape) in enumerate(zip(parameters, shapes, strict=True)):
+        if not isinstance(shape, Unranked) and not agrees(shape, parameter.shape):
+            message = (
+                f"operand {number} is {_text(shape)}, but parameter {number} of `{name}` is "
+                f"{_text(parameter.shape)}"
+            )
+            notes = [f"the parameter is declared at {parameter.span.place()}"]
+            return HloError(message, instruction.span, "operands", notes=notes)
+    return None

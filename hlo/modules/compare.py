@@ -1,0 +1,182 @@
+"""What is different in two modules, but for what one of them leaves out.
+
+XLA prints a module in many styles; a style may leave out names, metadata, layouts and so on. Two
+texts of one module are the same *up to* that:
+
+>>> from hlo.formats.parser import parse
+>>> long = parse("ENTRY e { p = f32[2]{0} parameter(0) ROOT n = f32[2]{0} negate(p) }")
+>>> short = parse("ENTRY e { a = f32[2] parameter(0) ROOT b = f32[2] negate(a) }")
+>>> difference(long, short)
+'instruction 0 of `e`: the names are p and a'
+>>> print(difference(long, short, up_to=("names", "layouts")))
+None
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
+
+from hlo.formats.body import CALLING
+from hlo.modules.header import EntryLayout
+from hlo.modules.module import Computation, Instruction, Module
+from hlo.shapes.shape import AnyShape, BufferShape, Shape, TupleShape
+from hlo.text.lexer import NAME
+from hlo.text.syntax import AttributeText
+
+Facet: TypeAlias = Literal[
+    "backend_config", "control-predecessors", "layouts", "literals", "metadata", "names", "order"
+]
+
+_REFERENCE: Final = re.compile(rf"%?({NAME})", re.ASCII)
+_PREDECESSORS: Final = "control-predecessors"
+_ELIDED: Final = "{...}"
+
+
+def difference(first: Module, second: Module, up_to: Collection[Facet] = ()) -> str | None:
+    """The first difference of two modules in a sentence; None if they are the same program.
+
+    Computations are compared as they are called, beginning with the entry. What counts besides the
+    calls, operands, opcodes, element types and sizes:
+
+    * "names" of instructions and computations;
+    * the "order" of the instructions in a computation: if it does not count, what the root needs is
+      compared, and of the rest only which opcodes there are;
+    * "layouts" of shapes;
+    * "metadata", and the tables of files and stack frames that it refers to;
+    * "backend_config", "control-predecessors";
+    * "literals": if they do not count, ``{...}`` is the same as any.
+
+    Args:
+        first, second: the modules.
+        up_to: what need not be the same.
+    """
+    return next(_Comparison(frozenset(up_to)).modules(first, second), None)
+
+
+class _Comparison:
+    def __init__(self, up_to: frozenset[str]) -> None:
+        self.up_to = up_to
+
+    def modules(self, first: Module, second: Module) -> Iterator[str]:
+        if first.name != second.name:
+            yield f"the modules are called {first.name} and {second.name}"
+        yield from self.header(first, second)
+        if "metadata" not in self.up_to and first.tables != second.tables:
+            yield "the tables of files and frames are different"
+        seen: set[tuple[Computation, Computation]] = set()
+        waiting = [(first.entry, second.entry)]
+        while waiting:
+            pair = waiting.pop()
+            if pair in seen:
+                continue
+            seen.add(pair)
+            yield from self.computations(*pair)
+            for one, other in self.pairs(*pair).items():
+                called = one.called_computations, other.called_computations
+                waiting.extend(zip(*called, strict=True))
+
+    def header(self, first: Module, second: Module) -> Iterator[str]:
+        if set(first.attributes) != set(second.attributes):
+            keys = sorted(set(first.attributes) ^ set(second.attributes))
+            yield f"only one header has {', '.join(keys)}"
+        for key in first.attributes:
+            one, other = first.header(key), second.header(key)
+            if isinstance(one, EntryLayout) and isinstance(other, EntryLayout):
+                one = [self.shape(s) for s in (*one.parameters, one.result)]
+                other = [self.shape(s) for s in (*other.parameters, other.result)]
+            if one != other:
+                yield f"the headers give different values of {key}"
+
+    def computations(self, first: Computation, second: Computation) -> Iterator[str]:
+        if "names" not in self.up_to and first.name != second.name:
+            yield f"`{first.name}` is called where the other one calls `{second.name}`"
+        if Counter(i.opcode for i in first) != Counter(i.opcode for i in second):
+            yield f"`{first.name}` and `{second.name}` have different instructions"
+        if first.attributes != second.attributes:
+            yield f"the attributes of `{first.name}` are different"
+        pairs = self.pairs(first, second)
+        if pairs.get(first.root) is not second.root:
+            yield f"another instruction is the root of `{first.name}`"
+        for one, other in pairs.items():
+            for found in self.instructions(one, other, pairs):
+                yield f"instruction {one.index} of `{first.name}`: {found}"
+
+    def pairs(self, first: Computation, second: Computation) -> dict[Instruction, Instruction]:
+        """Each instruction of `first` with its partner in `second`."""
+        if "order" not in self.up_to:
+            return dict(zip(first, second, strict=True))
+        found: dict[Instruction, Instruction] = {}
+        waiting = [
+            (first.root, second.root),
+            *zip(first.parameters, second.parameters, strict=False),
+        ]
+        while waiting:
+            one, other = waiting.pop()
+            if one not in found:
+                found[one] = other
+                waiting.extend(zip(one.operands, other.operands, strict=False))
+        return found
+
+    def instructions(
+        self, one: Instruction, other: Instruction, pairs: Mapping[Instruction, Instruction]
+    ) -> Iterator[str]:
+        if "names" not in self.up_to and one.name != other.name:
+            yield f"the names are {one.name} and {other.name}"
+        if one.opcode != other.opcode:
+            yield f"the opcodes are {one.opcode} and {other.opcode}"
+        shapes = self.shape(one.declared_shape), self.shape(other.declared_shape)
+        if shapes[0] != shapes[1]:
+            yield f"the shapes are {shapes[0]} and {shapes[1]}"
+        if [pairs.get(o) for o in one.operands] != list(other.operands):
+            yield "the operands are different"
+        if one.literal != other.literal and not self.is_elided(one, other):
+            yield f"the contents are {one.literal} and {other.literal}"
+        if len(one.called_computations) != len(other.called_computations):
+            yield "different numbers of computations are called"
+        mine, theirs = self.attributes(one), self.attributes(other)
+        for name in sorted(set(mine) | set(theirs)):
+            if mine.get(name) != theirs.get(name):
+                yield f"{name} is {mine.get(name)} and {theirs.get(name)}"
+        if [pairs.get(i) for i in self.predecessors(one)] != self.predecessors(other):
+            yield "the control predecessors are different"
+
+    def is_elided(self, one: Instruction, other: Instruction) -> bool:
+        texts = [i.literal.normal for i in (one, other) if i.literal is not None]
+        return "literals" in self.up_to and _ELIDED in texts and len(texts) == 2
+
+    def attributes(self, instruction: Instruction) -> Mapping[str, AttributeText]:
+        """Those that count, but for those that name instructions or computations."""
+        return {
+            name: text
+            for name, text in instruction.attributes.items()
+            if name not in self.up_to
+            and name != _PREDECESSORS
+            and not (name in CALLING and instruction.called_computations)
+        }
+
+    def predecessors(self, instruction: Instruction) -> list[Instruction]:
+        text = instruction.attributes.get(_PREDECESSORS)
+        if text is None or _PREDECESSORS in self.up_to:
+            return []
+        return [instruction.computation[name] for name in _REFERENCE.findall(text.normal)]
+
+    def shape(self, shape: AnyShape | None) -> AnyShape | None:
+        """`shape` as it counts."""
+        if shape is None or "layouts" not in self.up_to:
+            return shape
+        return _without_layout(shape)
+
+
+def _without_layout(shape: AnyShape) -> AnyShape:
+    match shape:
+        case Shape():
+            return shape.with_layout(None)
+        case TupleShape(elements):
+            return TupleShape(tuple(map(_without_layout, elements)))
+        case BufferShape(element):
+            return BufferShape(_without_layout(element))
+        case _:
+            return shape

@@ -1,0 +1,442 @@
+"""Ops: everything that is known about an opcode, in one class.
+
+An op is a frozen value: its attributes are typed fields, its rules are labelled constraints, and
+`infer_shape` is its shape function. ``@op`` makes the class a dataclass, checks that nothing is
+missing, and registers it in `OPS`:
+
+>>> from hlo.ops.attributes import int_list
+>>> @op("example-flip", samples=["f32[2,3] example-flip(f32[2,3] p), dimensions={1}"])
+... class Flip(Op):
+...     '''Reverses the order of the elements along `dimensions`.'''
+...     least = most = 1
+...     dimensions: tuple[int, ...] = attribute(int_list)
+...
+...     @constraint("C1", "every dimension is one of the operand's")
+...     def in_range(self, operand: Shape) -> Fault:
+...         high = [d for d in self.dimensions if d >= operand.rank]
+...         return Fault(f"{high[0]} is too high", at="dimensions") if high else HOLDS
+...
+...     def infer_shape(self, operand: Shape) -> Shape:
+...         return operand
+>>> flip = OPS.pop("example-flip")(dimensions=(1,))
+>>> flip, flip.attribute_text()
+(Flip(dimensions=(1,)), 'dimensions={1}')
+>>> flip.first_fault([Shape("f32", (2,))])[1].label
+'1 is too high'
+
+A subclass may do more (`indexing.ops.base` adds maps and kernels); `hlo` itself registers no op.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Final,
+    TypeVar,
+    cast,
+    dataclass_transform,
+    overload,
+)
+
+from hlo.ops.attributes import Kind
+from hlo.ops.operand_types import types_fault, types_sentence
+from hlo.ops.rules import (
+    HOLDS,
+    Fault,
+    alike_fault,
+    count_fault,
+    dimensions_fault,
+    permutation_fault,
+)
+from hlo.ops.unify import Known, Unranked
+from hlo.shapes.shape import AnyShape, Shape, TupleShape
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Instruction
+
+T = TypeVar("T")
+D = TypeVar("D")
+O = TypeVar("O", bound="Op")  # noqa: E741 - an op
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class Required:
+    """The default of an attribute that has none."""
+
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Final = Required()
+
+OPS: Final[dict[str, type[Op]]] = {}
+"""Every registered op by its opcode."""
+
+TARGETS: Final[dict[str, type[Op]]] = {}
+"""Every registered target of a custom call, by its name; other targets are ``custom-call``."""
+
+CUSTOM_CALL: Final = "custom-call"
+
+DECLARING: Final = ["indexing.ops"]
+"""Modules that declare ops: imported at the first question if the package that holds them is."""
+
+
+# ---------------------------------------------------------------- fields
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Where in an instruction's text the value of an op's field stands.
+
+    Attributes:
+        role: ``attribute`` (``name=value``), ``config`` (an entry of ``backend_config={..}``),
+            ``contents`` (what is in the parentheses of a constant or a parameter), ``array`` (the
+            declared result shape, an array) or ``shape`` (any).
+        kind: reads and prints the value; None for the declared shape, which is read already.
+        name: the attribute's name in text.
+        default: the value where the text has none, or `REQUIRED`.
+    """
+
+    role: str
+    kind: Kind[Any] | None
+    name: str
+    default: Any
+
+    @property
+    def is_required(self) -> bool:
+        """Whether the text has to say it."""
+        return isinstance(self.default, Required)
+
+
+@overload
+def attribute(kind: Kind[T], *, name: str = ...) -> T: ...
+@overload
+def attribute(kind: Kind[T], default: D, name: str = ...) -> T | D: ...
+def attribute(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
+    """A field read from the attribute `name`, by default the field's own name."""
+    return _field("attribute", kind, default, name)
+
+
+@overload
+def configured(kind: Kind[T], *, name: str = ...) -> T: ...
+@overload
+def configured(kind: Kind[T], default: D, name: str = ...) -> T | D: ...
+def configured(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
+    """A field read from the entry `name` of ``backend_config``: an attribute of a custom call.
+
+    The text may be JSON, ``{"axis": 1}``, or an MLIR dictionary, ``{axis = 1 : i64}``.
+    """
+    return _field("config", kind, default, name)
+
+
+def contents(kind: Kind[T]) -> T:
+    """A field read from the parentheses: the number of a parameter, the value of a constant."""
+    return cast(T, _field("contents", kind, REQUIRED, ""))
+
+
+def declared(default: Any = REQUIRED, any_shape: bool = False) -> Any:
+    """A field that is the declared result shape; `default` where the text has none.
+
+    It is an array's, unless `any_shape` says that it may be a tuple's or a token's too.
+    """
+    return _field("shape" if any_shape else "array", None, default, "")
+
+
+def _field(role: str, kind: Kind[Any] | None, default: Any, name: str) -> Any:
+    given = dataclasses.MISSING if isinstance(default, Required) else default
+    return dataclasses.field(default=given, metadata={"hlo": Field(role, kind, name, default)})
+
+
+# ---------------------------------------------------------------- constraints
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a called computation takes and gives; None gives whatever it likes."""
+
+    parameters: tuple[AnyShape, ...]
+    result: AnyShape | None = None
+
+    @classmethod
+    def folding(cls, shapes: Iterable[Shape]) -> Signature:
+        """That of a computation that makes one scalar of two, for each of these arrays in step.
+
+        >>> print(Signature.folding([Shape("f32", (2, 3))]))
+        (f32[], f32[]) -> f32[]
+        """
+        scalars = tuple([shape.with_dims(()) for shape in shapes])
+        return cls((*scalars, *scalars), scalars[0] if len(scalars) == 1 else TupleShape(scalars))
+
+    def __str__(self) -> str:
+        result = "" if self.result is None else f" -> {self.result}"
+        return f"({', '.join(map(str, self.parameters))}){result}"
+
+
+def signature(*attributes: str) -> Callable[[Method], Method]:
+    """Marks a method ``(self, *operand shapes) -> Signature`` that says how an op calls those
+    computations that these attributes name; or one signature for each, if it gives a list.
+
+    `hlo.verify` compares them with the computations.
+    """
+
+    def mark(method: Method) -> Method:
+        setattr(method, _CALLS, attributes)
+        return method
+
+    return mark
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A labelled rule of an op, and the method that checks it."""
+
+    label: str
+    sentence: str
+    method: str
+
+
+def constraint(label: str, sentence: str) -> Callable[[Method], Method]:
+    """Marks a method ``(self, *operand shapes) -> Fault`` as the check of a rule."""
+
+    def mark(method: Method) -> Method:
+        setattr(method, _MARK, Constraint(label, sentence, method.__name__))
+        return method
+
+    return mark
+
+
+_MARK: Final = "__constraint__"
+_CALLS: Final = "__calls__"
+_LEGAL: Final = Constraint("C0", "the result has a legal shape", "infer_shape")
+
+
+# ---------------------------------------------------------------- ops
+
+
+class Op(ABC):
+    """What an instruction does, apart from its operands: the opcode with its attributes.
+
+    Class attributes:
+        opcode, samples, fields, constraints: set by ``@op``.
+        least, most: how many operands it takes; `most` is None for any number.
+        takes_arrays: its operands are arrays, not tuples or tokens.
+        runs_called: it passes its operands to the one computation it calls, and gives its result.
+        types: for each operand its element type: a name such as ``pred``, a class such as
+            ``integer``, or a variable such as ``T`` or ``T: floating``, which is one type wherever
+            it stands; ``..`` after the last one repeats it. Empty where types are left to
+            constraints.
+        takes_partial: rules and shape function know what to do with dimensions of unknown size.
+    """
+
+    __slots__ = ()
+
+    opcode: ClassVar[str]
+    samples: ClassVar[tuple[str, ...]]
+    fields: ClassVar[dict[str, Field]]
+    constraints: ClassVar[tuple[Constraint, ...]]
+    signatures: ClassVar[dict[str, tuple[str, ...]]] = {}
+    target: ClassVar[str] = ""
+    least: ClassVar[int] = 0
+    most: ClassVar[int | None] = None
+    takes_arrays: ClassVar[bool] = True
+    runs_called: ClassVar[bool] = False
+    types: ClassVar[tuple[str, ...]] = ()
+    takes_partial: ClassVar[bool] = False
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        """The operands, each refined by the others (`hlo.ops.unify`) and by the op.
+
+        Raises:
+            Conflict: they contradict each other.
+        """
+        return operands
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        """What is known of the result where the rank of an operand is still unknown."""
+        return Unranked()
+
+    @classmethod
+    def left_out(cls, instruction: Instruction) -> AnyShape | None:
+        """The shape that `declared` is where the text of an instruction leaves it out.
+
+        None where nothing else says it, such as what an instruction calls.
+        """
+        return None
+
+    @abstractmethod
+    def infer_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The result's shape, from the operands' shapes, one argument each.
+
+        Declared so openly that every op may name its operands.
+        """
+
+    def first_fault(self, operands: Sequence[Any]) -> tuple[Constraint, Fault] | None:
+        """The first constraint that operands of these shapes break, and how."""
+        if self.types and (fault := types_fault(self.types, operands)):
+            return Constraint("T", types_sentence(self.types), "types"), fault
+        for rule in self.constraints:
+            fault = getattr(self, rule.method)(*operands)
+            if fault:
+                return rule, fault
+        try:
+            self.infer_shape(*operands)
+        except ValueError as error:  # what `Shape` refuses
+            return _LEGAL, Fault(str(error))
+        return None
+
+    def attribute_text(self) -> str:
+        """The attributes as HLO text; those that have their default value are left out."""
+        texts = {"attribute": list[str](), "config": list[str]()}
+        if self.target:
+            texts["attribute"].append(f'custom_call_target="{self.target}"')
+        for name, field in self.fields.items():
+            if (
+                field.role in texts
+                and field.kind
+                and (value := getattr(self, name)) != field.default
+            ):
+                equals = " = " if field.role == "config" else "="
+                texts[field.role].append(f"{field.name}{equals}{field.kind.print(value)}")
+        config = [f"backend_config={{{', '.join(texts['config'])}}}"] if texts["config"] else []
+        return ", ".join([*texts["attribute"], *config])
+
+
+@dataclass_transform(
+    frozen_default=True,
+    kw_only_default=True,
+    field_specifiers=(attribute, configured, contents, declared),
+)
+def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[type[O]], type[O]]:
+    """Makes a class the op of `opcode`: a frozen dataclass, checked and registered.
+
+    Args:
+        opcode: as in HLO text.
+        samples: instructions in which every operand has its shape, such as
+            ``f32[3,2] transpose(f32[2,3] p), dimensions={1,0}``. Tests run over them; so let them
+            be small and ugly: primes, different sizes, rank 0, size 1, size 0.
+        target: of the custom calls that the class is for; others of the opcode are as before.
+    Raises:
+        TypeError: the class lacks something, or the opcode is taken.
+    """
+
+    def register(cls: type[O]) -> type[O]:
+        made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+        named = f"target {target!r}" if target else f"op {opcode!r}"
+        if target and opcode != CUSTOM_CALL:
+            raise TypeError(f"{named}: only {CUSTOM_CALL} has targets, not {opcode}")
+        if lacks := _lacks(made, samples):
+            raise TypeError(f"{named} ({cls.__name__}) lacks {', '.join(lacks)}")
+        registry, name = (TARGETS, target) if target else (OPS, opcode)
+        taken = registry.get(name)
+        if taken and (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
+            raise TypeError(f"{named} is registered already, by {taken.__qualname__}")
+        made.opcode, made.samples, made.target = opcode, tuple(samples), target
+        made.fields = {
+            field.name: _named(field.metadata["hlo"], field.name)
+            for field in dataclasses.fields(cast(Any, made))
+            if "hlo" in field.metadata
+        }
+        made.constraints = _constraints(made)
+        made.signatures = {
+            name: called
+            for base in reversed(made.__mro__)
+            for name, member in vars(base).items()
+            if (called := getattr(member, _CALLS, None)) is not None
+        }
+        registry[name] = made
+        return made
+
+    return register
+
+
+def custom_call(target: str, *, samples: Sequence[str]) -> Callable[[type[O]], type[O]]:
+    """``@op`` for the custom calls of one target; samples leave ``custom_call_target`` out or not.
+
+    Source: XLA ``docs/custom_call.md``.
+    """
+    return op(CUSTOM_CALL, samples=samples, target=target)
+
+
+def _declare() -> None:
+    """Have those packages declare their ops that are imported, but wait until they are asked.
+
+    `hlo` itself imports none of them: without ``import indexing`` no op of HLO is declared.
+    """
+    for name in DECLARING:
+        if name not in sys.modules and name.rpartition(".")[0] in sys.modules:
+            import_module(name)
+
+
+def find_op(opcode: str, target: str = "") -> type[Op] | None:
+    """The class of an opcode, and of a target if it is a custom call; None if there is none."""
+    if opcode not in OPS:
+        _declare()
+    return (TARGETS.get(target) if opcode == CUSTOM_CALL else None) or OPS.get(opcode)
+
+
+def _lacks(cls: type[Op], samples: Sequence[str]) -> list[str]:
+    """What a class must have and has not."""
+    unknown = [field.name for field in dataclasses.fields(cast(Any, cls)) if not field.metadata]
+    return [
+        *(sorted(getattr(cls, "__abstractmethods__", ()))),
+        *(["a docstring"] if not (cls.__doc__ or "").strip() or _is_generated(cls) else []),
+        *(["samples"] if not samples else []),
+        *(f"attribute(..), contents(..) or declared() for field {name}" for name in unknown),
+    ]
+
+
+def _is_generated(cls: type[Op]) -> bool:
+    """The docstring is the signature that `dataclass` puts where there is none."""
+    return (cls.__doc__ or "").startswith(f"{cls.__name__}(")
+
+
+def _named(field: Field, name: str) -> Field:
+    return dataclasses.replace(field, name=field.name or name)
+
+
+def _constraints(cls: type[Op]) -> tuple[Constraint, ...]:
+    """The rules of a class and its bases in the order of the text; a method overrides as usual."""
+    found: dict[str, Constraint] = {}
+    for base in reversed(cls.__mro__):
+        for name, member in vars(base).items():
+            rule = getattr(member, _MARK, None)
+            if rule is not None:
+                found[name] = rule
+            else:
+                found.pop(name, None)
+    return tuple(found.values())
+
+
+__all__ = [
+    "HOLDS",
+    "OPS",
+    "REQUIRED",
+    "TARGETS",
+    "Constraint",
+    "Fault",
+    "Field",
+    "Op",
+    "Shape",
+    "Signature",
+    "alike_fault",
+    "attribute",
+    "configured",
+    "constraint",
+    "contents",
+    "count_fault",
+    "custom_call",
+    "declared",
+    "dimensions_fault",
+    "find_op",
+    "op",
+    "permutation_fault",
+    "signature",
+]

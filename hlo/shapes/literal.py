@@ -1,0 +1,284 @@
+"""Literals: the values of constants, from text to NumPy.
+
+>>> from hlo.shapes.shape import parse_shape
+>>> array("{ { 1, 2.5 }, { -inf, /*i1=1*/ 1e-3 } }", parse_shape("f32[2,2]"))
+array([[1.0e+00, 2.5e+00],
+       [   -inf, 1.0e-03]], dtype=float32)
+>>> array("(7, {1, 0})", parse_shape("(s32[], pred[2])"))
+(array(7, dtype=int32), array([ True, False]))
+
+The forms are those that XLA's parser accepts (``xla/hlo/parser/hlo_parser.cc``, ``ParseLiteral``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, ElementType, Shape, TupleShape, dtype
+from hlo.text.lexer import MAX_DIGITS, SPACE
+from hlo.text.source import HloError, Source, Span
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Literal: TypeAlias = "NDArray[Any] | tuple[Literal, ...]"
+
+_NUMBER = r"-?(?:\d++(?:\.\d*+)?+|\.\d++)(?:[eE][+-]?\d++)?+"
+_PIECE = re.compile(
+    rf"{SPACE}(?:({_NUMBER}|-?inf\b|-?nan\b(?:\(0x[0-9a-fA-F]+\))?+|true\b|false\b)"
+    r"|([{}(),])|(\.\.\.))",
+    re.ASCII,
+)
+_INTEGER = re.compile(r"-?\d+")
+_NAN = re.compile(r"(-?)nan\(0x([0-9a-fA-F]+)\)")
+_REAL = re.compile(_NUMBER)
+_MANTISSA_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}  # of the types with payloads
+
+
+def array(text: str, shape: AnyShape) -> Literal:
+    """The array, or the tuple of arrays, that `text` says.
+
+    Raises:
+        HloError: `text` is no literal of this shape; code ``elided`` where it is ``{...}``.
+    """
+    return read_literal(Source(text, "<literal>").span(0, len(text)), shape)
+
+
+def read_literal(span: Span, shape: AnyShape) -> Literal:
+    """The same as `array` for text in a file: errors point into the file."""
+    pieces = _Pieces(span)
+    value = _read(pieces, shape)
+    pieces.expect("", "the end of the literal")
+    return value
+
+
+class _Pieces:
+    """The words of a literal, one at a time; `word` is empty at the end."""
+
+    def __init__(self, span: Span) -> None:
+        self.source = span.source
+        self.end = span.end
+        self.words = self._split(span)
+        self.step()
+
+    def _split(self, span: Span) -> Iterator[tuple[str, int]]:
+        text, position = self.source.text, span.start
+        while found := _PIECE.match(text, position, span.end):
+            position = found.end()
+            yield found[found.lastindex or 0], found.start(found.lastindex or 0)
+        rest = re.compile(rf"{SPACE}", re.ASCII).match(text, position, span.end)
+        assert rest is not None  # it matches the empty text too
+        if rest.end() < span.end:
+            wrong = self.source.span(rest.end())
+            raise HloError("expected a number in a literal", wrong, "literal", "not a number")
+        yield "", span.end
+
+    def step(self) -> None:
+        self.word, self.start = next(self.words)
+
+    def span(self) -> Span:
+        return self.source.span(self.start, self.start + max(1, len(self.word)))
+
+    def expect(self, word: str, what: str) -> None:
+        """Step over `word`, or say that `what` should be here."""
+        if self.word != word:
+            label = "" if self.word else "the literal ends here"
+            raise HloError(f"expected {what} in a literal", self.span(), "literal", label)
+        if word:
+            self.step()
+
+
+def _read(pieces: _Pieces, shape: AnyShape) -> Literal:
+    """The value of `shape` that comes next; recursion is as deep as the shape."""
+    match shape:
+        case TupleShape(elements):
+            pieces.expect("(", "`(` of a tuple")
+            values = []
+            for number, element in enumerate(elements):
+                if number:
+                    pieces.expect(",", f"`,` before element {number} of {shape}")
+                values.append(_read(pieces, element))
+            pieces.expect(")", f"`)` after element {len(elements) - 1} of {shape}")
+            return tuple(values)
+        case Shape():
+            return _read_array(pieces, shape)
+        case _:
+            raise HloError(f"{shape} has no literals", pieces.span(), "literal")
+
+
+def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
+    element = ELEMENT_TYPES[shape.element_type]
+    values: list[Any] = []
+    places: list[Span] = []
+    counts = [0]  # of the values or rows so far in each open brace, the outermost first
+    depth = _depth(shape) if pieces.word == "{" else 0  # without braces: one value
+    while True:
+        word = pieces.word
+        if word == "...":
+            raise _elided(pieces)
+        if word == "{" and len(counts) <= depth:
+            pieces.step()
+            counts.append(0)
+            continue
+        if word == "}" and len(counts) > 1:
+            _check_count(pieces, shape, counts)
+            pieces.step()
+            counts.pop()
+        elif len(counts) == depth + 1 and word not in ("}", "{", ",", ")", ""):
+            places.append(pieces.span())
+            values.append(_read_value(pieces, element))
+        else:
+            is_level = word == "{" or len(counts) <= depth
+            what = "a value" if word == "{" or not is_level else "`{`"
+            label = f"{shape} has {depth} level{'s' * (depth != 1)} of braces" if is_level else ""
+            raise HloError(f"expected {what} in a literal", pieces.span(), "literal", label)
+        counts[-1] += 1
+        if len(counts) == 1:
+            return _filled(values, places, shape)
+        if pieces.word == ",":
+            pieces.step()
+
+
+def _elided(pieces: _Pieces) -> HloError:
+    message = "the values are not in the text: `...` stands for them"
+    help = "print the module with large constants"  # noqa: A001 - the word of `HloError`
+    return HloError(message, pieces.span(), "elided", "elided", help=help)
+
+
+def _depth(shape: Shape) -> int:
+    """How many braces are around a value; rows without elements have none inside."""
+    return shape.dims.index(0) + 1 if 0 in shape.dims else shape.rank
+
+
+def _check_count(pieces: _Pieces, shape: Shape, counts: list[int]) -> None:
+    level = len(counts) - 2
+    wanted = shape.dims[level]
+    if counts[-1] != wanted:
+        message = f"expected {wanted} values in dimension {level} of {shape}, but saw {counts[-1]}"
+        raise HloError(message, pieces.span(), "literal", "ends here")
+
+
+def _filled(values: list[Any], places: list[Span], shape: Shape) -> NDArray[Any]:
+    """The array that holds `values`.
+
+    A value without braces is the first element, and the others are 0: so XLA's parser reads it.
+    """
+    import numpy
+
+    kind = dtype(shape.element_type)
+    with numpy.errstate(over="ignore", invalid="ignore"):
+        found = numpy.array([v.number if isinstance(v, _Nan) else v for v in values], dtype=kind)
+    for index, value in enumerate(values):
+        if isinstance(value, _Nan):
+            found.view(f"uint{8 * kind.itemsize}")[index] = value.bits
+    if ELEMENT_TYPES[shape.element_type].kind in ("floating", "complex"):
+        wide = numpy.complex128 if kind.kind == "c" else numpy.float64
+        with numpy.errstate(invalid="ignore"):
+            got = numpy.isfinite(found.astype(wide))
+        lost = numpy.isfinite(numpy.array(values, dtype=wide)) & ~got
+        if lost.any():
+            place = places[int(lost.argmax())]
+            message = f"the value does not fit into {shape.element_type}"
+            raise HloError(message, place, "literal", "too large")
+    if len(values) == 1 and shape.size > 1:
+        try:
+            filled = numpy.zeros(shape.dims, kind)
+        except MemoryError:
+            message = f"{shape} does not fit into memory"
+            raise HloError(message, places[0], "literal", "all of it is needed") from None
+        filled.flat[0] = found[0]
+        return filled
+    return found.reshape(shape.dims)
+
+
+# ---------------------------------------------------------------- one value
+
+
+@dataclass(frozen=True, slots=True)
+class _Nan:
+    """A NaN with a mantissa of its own."""
+
+    bits: int
+    number: float = math.nan
+
+    def __float__(self) -> float:
+        return self.number
+
+
+def _read_value(pieces: _Pieces, element: ElementType) -> Any:
+    if pieces.word != "(":
+        value = _number(pieces, element)
+        pieces.step()
+        return value
+    if element.kind != "complex":
+        message = f"a pair of numbers is complex, but the elements are {element.name}"
+        raise HloError(message, pieces.span(), "literal")
+    pieces.step()
+    real = _number(pieces, element)
+    pieces.step()
+    pieces.expect(",", "`,` between real and imaginary part")
+    imaginary = _number(pieces, element)
+    pieces.step()
+    pieces.expect(")", "`)` after the imaginary part")
+    return complex(real, imaginary)
+
+
+def _number(pieces: _Pieces, element: ElementType) -> Any:
+    """The value of the word that is next, if elements of this type can hold it."""
+    word = pieces.word
+    if word in ("true", "false"):
+        if element.kind != "pred":
+            raise _unfit(pieces, element)
+        return word == "true"
+    if element.kind in ("floating", "complex"):
+        return _real(pieces, element)
+    if not _INTEGER.fullmatch(word) or len(word) > MAX_DIGITS + 2:
+        raise _unfit(pieces, element)
+    least, most = _bounds(element)
+    value = int(word)
+    if element.name == "u64" and -(2**63) <= value < 0:
+        value += 2**64  # as XLA reads it
+    if not least <= value <= most:
+        raise _unfit(pieces, element, f"not in [{least}, {most}]")
+    return value
+
+
+def _bounds(element: ElementType) -> tuple[int, int]:
+    if element.kind == "pred":
+        return 0, 1
+    if element.kind == "unsigned":
+        return 0, 2**element.bits - 1
+    return -(2 ** (element.bits - 1)), 2 ** (element.bits - 1) - 1
+
+
+def _real(pieces: _Pieces, element: ElementType) -> float | _Nan:
+    word = pieces.word
+    if found := _NAN.fullmatch(word):
+        return _nan(pieces, element, found[1] == "-", found[2])
+    if not (_REAL.fullmatch(word) or word.endswith(("inf", "nan"))):
+        raise _unfit(pieces, element)
+    value = float(word)
+    if math.isinf(value) and not word.endswith("inf"):
+        raise _unfit(pieces, element, "too large")
+    return value
+
+
+def _nan(pieces: _Pieces, element: ElementType, is_negative: bool, payload: str) -> _Nan:
+    """The NaN with a mantissa given in hexadecimal."""
+    mantissa = _MANTISSA_BITS.get(element.name, 0)
+    if not mantissa or not 0 < int(payload, 16) < 1 << mantissa:
+        most = f"at most 0x{(1 << mantissa) - 1:x}" if mantissa else "no payloads here"
+        raise _unfit(pieces, element, most)
+    exponent = element.bits - 1 - mantissa
+    infinity = ((1 << exponent) - 1) << mantissa
+    return _Nan(is_negative << (element.bits - 1) | infinity | int(payload, 16))
+
+
+def _unfit(pieces: _Pieces, element: ElementType, label: str = "") -> HloError:
+    word = pieces.word if len(pieces.word) < 40 else f"{pieces.word[:37]}..."
+    message = f"{word} is no value of {element.name}"
+    return HloError(message, pieces.span(), "literal", label or f"not {element.name}")

@@ -1,0 +1,207 @@
+"""Where an element lies in memory: between the index of an array and a position, through tiles.
+
+A tile splits the most minor dimensions in two, the number of the tile and the place in it; the next
+tile splits those places again. What is left is a mixed-radix number. Source: XLA
+``docs/tiled_layout.md``, whose example this is, an ``f32[3,5]{1,0:T(2,2)}``:
+
+>>> position_of((2, 3), (3, 5), Layout((1, 0), tiles=((2, 2),)))
+17
+>>> index_at(17, (3, 5), Layout((1, 0), tiles=((2, 2),)))
+(2, 3)
+
+The formulas need nothing but ``+ - * // %``: they hold for numbers, for NumPy arrays of them, and
+for expressions of an indexing map.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from hlo.shapes.layout import COMBINE, Layout
+
+Tile = tuple[int, ...]
+
+
+class Guard(NamedTuple):
+    """Data lies at a position only if ``value < limit``."""
+
+    value: Any
+    limit: int
+
+
+def position_of(index: Sequence[Any], dims: Sequence[int], layout: Layout) -> Any:
+    """The position in memory, in elements from 0, of the element at `index`."""
+    sizes = _ordered_room(dims, layout)
+    digits = [index[d] for d in layout.major_to_minor]
+    for tile in layout.tiles:
+        digits, sizes = _split(digits, sizes, tile), _split_sizes(sizes, tile)
+    return _number(digits, sizes)
+
+
+def index_with_guards(
+    position: Any, dims: Sequence[int], layout: Layout
+) -> tuple[tuple[Any, ...], tuple[Guard, ...]]:
+    """The index of the element at `position`, and what must hold so that it is no padding.
+
+    >>> index_with_guards(3, (3,), Layout((0,), tiles=((2,),)))
+    ((3,), (Guard(value=3, limit=3),))
+    """
+    order = layout.major_to_minor
+    stages = [_ordered_room(dims, layout)]
+    for tile in layout.tiles:
+        stages.append(_split_sizes(stages[-1], tile))
+    digits = _digits(position, stages[-1])
+    guards = []
+    if math.prod(stages[-1]) != extent(dims, layout):
+        guards.append(Guard(position, math.prod(stages[-1])))
+    for tile, sizes in zip(reversed(layout.tiles), reversed(stages[:-1]), strict=True):
+        digits, found = _join(digits, sizes, tile)
+        guards += found
+    index = tuple(digits[order.index(d)] for d in range(len(dims)))
+    room = room_of(dims, layout)
+    guards += [Guard(i, n) for i, n, wide in zip(index, dims, room, strict=True) if n < wide]
+    return index, tuple(guards)
+
+
+def index_at(position: int, dims: Sequence[int], layout: Layout) -> tuple[int, ...] | None:
+    """The index of the element at `position`; None where only padding lies, or nothing.
+
+    >>> index_at(1, (3,), Layout((0,), tiles=((2,),))), index_at(3, (3,), Layout((0,), ((2,),)))
+    ((1,), None)
+    """
+    if not 0 <= position < extent(dims, layout):
+        return None
+    index, guards = index_with_guards(position, dims, layout)
+    return index if all(guard.value < guard.limit for guard in guards) else None
+
+
+def extent(dims: Sequence[int], layout: Layout) -> int:
+    """The number of elements that memory has room for, padding included.
+
+    >>> extent((3, 5), Layout((1, 0), tiles=((2, 2),))), extent((3,), Layout((0,), tail_padding=8))
+    (24, 8)
+    """
+    sizes = _ordered_room(dims, layout)
+    for tile in layout.tiles:
+        sizes = _split_sizes(sizes, tile)
+    return -(-math.prod(sizes) // layout.tail_padding) * layout.tail_padding
+
+
+def room_of(dims: Sequence[int], layout: Layout) -> tuple[int, ...]:
+    """For each dimension the size that memory has room for, before tiles.
+
+    Raises:
+        ValueError: the layout is for another number of dimensions, or for smaller ones.
+    """
+    if layout.rank != len(dims):
+        raise ValueError(f"a layout of {layout.rank} dimensions for an array of {len(dims)}")
+    room = layout.padded_dimensions or tuple(dims)
+    if any(wide < size for wide, size in zip(room, dims, strict=True)):
+        raise ValueError(f"an array of {tuple(dims)} does not fit into {room}")
+    return room
+
+
+def tile_fault(tile: Tile) -> str:
+    """Why a tile means nothing; empty if it does.
+
+    >>> tile_fault((8, COMBINE))
+    'the tile (8,*) does not end in a size'
+    """
+    text = ",".join("*" if size == COMBINE else str(size) for size in tile)
+    if not tile or tile[-1] == COMBINE:
+        return f"the tile ({text}) does not end in a size"
+    if any(size < 1 and size != COMBINE for size in tile):
+        return f"a size of the tile ({text}) is not positive"
+    return ""
+
+
+def _ordered_room(dims: Sequence[int], layout: Layout) -> list[int]:
+    """What there is room for, the slowest varying dimension first."""
+    room = room_of(dims, layout)
+    return [room[d] for d in layout.major_to_minor]
+
+
+# ---------------------------------------------------------------- one tile
+
+
+def _split(digits: list[Any], sizes: list[int], tile: Tile) -> list[Any]:
+    outer, inner = _aligned(digits, len(tile), 0), _aligned(sizes, len(tile), 1)
+    places = _combined(outer[-len(tile) :], inner[-len(tile) :], tile)
+    return [
+        *outer[: -len(tile)],
+        *[place // length for place, _, length in places],
+        *[place % length for place, _, length in places],
+    ]
+
+
+def _split_sizes(sizes: list[int], tile: Tile) -> list[int]:
+    sizes = _aligned(sizes, len(tile), 1)
+    inner = _combined([0] * len(tile), sizes[-len(tile) :], tile)
+    counts = [-(-size // length) for _, size, length in inner]
+    return [*sizes[: -len(tile)], *counts, *[length for _, _, length in inner]]
+
+
+def _join(digits: list[Any], sizes: list[int], tile: Tile) -> tuple[list[Any], list[Guard]]:
+    """Undo `_split` of an array of `sizes`; the guards say that the place is no padding."""
+    groups = _groups(tile)
+    rank = max(len(sizes), len(tile))
+    outer = digits[: rank - len(tile)]
+    numbers, places = digits[len(outer) :][: len(groups)], digits[-len(groups) :]
+    inner = _aligned(sizes, len(tile), 1)[-len(tile) :]
+    joined: list[Any] = []
+    guards = []
+    for number, place, group in zip(numbers, places, groups, strict=True):
+        length, own = tile[group[-1]], [inner[d] for d in group]
+        rest = number * length + place
+        if math.prod(own) % length:
+            guards.append(Guard(rest, math.prod(own)))
+        joined += _digits(rest, own)
+    found = [*outer, *joined]
+    return found[len(found) - len(sizes) :], guards
+
+
+def _combined(digits: list[Any], sizes: list[int], tile: Tile) -> list[tuple[Any, int, int]]:
+    """Digit, size and tile length of each group of dimensions that `COMBINE` makes one."""
+    return [
+        (
+            _number([digits[d] for d in group], [sizes[d] for d in group]),
+            math.prod(sizes[d] for d in group),
+            tile[group[-1]],
+        )
+        for group in _groups(tile)
+    ]
+
+
+def _groups(tile: Tile) -> list[list[int]]:
+    """Positions in `tile` that belong together: each size with the `COMBINE` before it."""
+    if fault := tile_fault(tile):
+        raise ValueError(fault)
+    groups: list[list[int]] = [[]]
+    for position, length in enumerate(tile):
+        groups[-1].append(position)
+        if length != COMBINE:
+            groups.append([])
+    return groups[:-1]
+
+
+def _aligned(values: list[Any], rank: int, filler: int) -> list[Any]:
+    """`values` with as many major ones before them as a tile of `rank` needs."""
+    return [filler] * (rank - len(values)) + values
+
+
+def _number(digits: Sequence[Any], sizes: Sequence[int]) -> Any:
+    number: Any = 0
+    for digit, size in zip(digits, sizes, strict=True):
+        number = number * size + digit
+    return number
+
+
+def _digits(number: Any, sizes: Sequence[int]) -> list[Any]:
+    """The digits of `number`; the first one takes what is too much for the others."""
+    digits = []
+    for size in reversed(sizes[1:]):
+        digits.append(number % max(size, 1))
+        number = number // max(size, 1)
+    return [number, *digits[::-1]][: len(sizes)]

@@ -1,0 +1,110 @@
+"""Pieces of HLO text that are kept as text until somebody asks what they mean.
+
+The parser does not know ops, so it cannot know what ``dimensions={1,0}`` means. It keeps the value
+as an `AttributeText`: the text and where it stands, so that whoever interprets it can point at what
+is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hlo.text.lexer import COMMENT, PLAIN, SPACE, STRING, balanced, expected
+from hlo.text.source import Source, Span
+
+_LOOSE = re.compile(r"[/%\s]")  # without these, text is in normal form already
+_BLANK = re.compile(rf"({STRING})|(?:{COMMENT}|\s)++", re.DOTALL)
+_NEEDLESS = re.compile(
+    rf"({STRING})|%(?=[A-Za-z_])|(?<=[\[\](){{}},:=]) | (?=[\[\](){{}},:=])", re.DOTALL
+)
+
+
+class AttributeText:
+    """The text of a value, and the place where it stands.
+
+    Two are equal when they differ in no more than white space, comments and ``%`` before names.
+
+    >>> source = Source("dimensions={1, /*second*/ 0}")
+    >>> value = AttributeText("{1, /*second*/ 0}", source, 11, 28)
+    >>> value.normal, value == AttributeText("{1,0}", source, 0, 5), value.span.place()
+    ('{1,0}', True, '<string>:1:12')
+    """
+
+    __slots__ = ("end", "source", "start", "text")
+
+    def __init__(self, text: str, source: Source, start: int, end: int) -> None:
+        self.text = text
+        self.source = source
+        self.start = start
+        self.end = end
+
+    @classmethod
+    def of(cls, text: str) -> AttributeText:
+        """A value that was not read from a file.
+
+        >>> AttributeText.of("{1,0}").span.place()
+        '<string>:1:1'
+        """
+        return cls(text, Source(text), 0, len(text))
+
+    @property
+    def span(self) -> Span:
+        """Where the value stands."""
+        return Span(self.source, self.start, self.end)
+
+    @property
+    def line(self) -> str:
+        """The text on one line: one blank for any white space and comments."""
+        return _BLANK.sub(lambda found: found[1] or " ", self.text).strip()
+
+    @property
+    def normal(self) -> str:
+        """The text without comments, ``%`` before names, and white space that separates nothing."""
+        if not _LOOSE.search(self.text):
+            return self.text
+        return _NEEDLESS.sub(lambda found: found[1] or "", self.line)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, AttributeText):
+            return NotImplemented
+        return self.text == other.text or self.normal == other.normal
+
+    def __hash__(self) -> int:
+        return hash(self.normal)
+
+    def __repr__(self) -> str:
+        return f"AttributeText({self.text!r})"
+
+    def __str__(self) -> str:
+        return self.text
+
+
+# what may stand apart: a mesh and its axes, ``mesh['x'=8] {'x'}``; a shape and its literal
+_GOES_ON = rf"(?:{SPACE}(?=[{{(\d\-]|(?:true|false|inf|nan)\b))?+"
+_WORD = rf"[^\s,{{}}()\[\]\"'/]++|/(?![/*])|{STRING}|\({PLAIN}\)"
+_VALUE = re.compile(rf"(?:{_WORD}|(?:\{{{PLAIN}\}}|\[{PLAIN}\]){_GOES_ON})++", re.ASCII | re.DOTALL)
+_MORE = re.compile(_GOES_ON, re.ASCII)
+
+
+def read_value(source: Source, position: int) -> int:
+    """The position after the value that begins at `position`.
+
+    A value is words, strings and anything in balanced brackets, without white space between them
+    but for a few forms.
+
+    >>> source = Source("{{0,1},{2,3}}, kind=kLoop")
+    >>> source.text[: read_value(source, 0)]
+    '{{0,1},{2,3}}'
+    """
+    end = position
+    while True:
+        if found := _VALUE.match(source.text, end):
+            end = found.end()
+        if source.text[end : end + 1] not in ("{", "[", "("):
+            break
+        more = _MORE.match(source.text, balanced(source, end))
+        assert more is not None  # it matches the empty text too
+        end = more.end()
+    if end == position:
+        raise expected("a value", source, position)
+    return end

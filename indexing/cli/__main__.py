@@ -1,0 +1,5 @@
+"""``python -m indexing.cli``: the command ``hlo-indexing``."""
+
+from indexing.cli import main
+
+main()

@@ -1,0 +1,28 @@
+"""``hlo-indexing check``: what is wrong in modules, with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from indexing.cli.reporter import Reporter, counted
+
+
+@click.command("check")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.pass_obj
+def command(reporter: Reporter, files: Sequence[str]) -> None:
+    """Check syntax, attributes and shapes of each FILE; report every error with its place."""
+    import hlo
+
+    import_module("indexing.ops")  # registers what is known of each opcode
+    for module in reporter.modules(files):
+        with reporter.reporting(module.filename):
+            errors = hlo.verify(module)
+            for error in errors:
+                reporter.error(str(error))
+            size = sum(1 for _ in module.instructions)
+            outcome = counted(len(errors), "error") if errors else "ok"
+            reporter.print(f"{module.filename}: {outcome}, {counted(size, 'instruction')}")

@@ -1,0 +1,45 @@
+"""``hlo-indexing simplify``: maps in their simplest form."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+import click
+
+from indexing.cli.map_texts import MAP_FORMATS, read_map, show_map
+from indexing.cli.reporter import Reporter
+
+
+@click.command("simplify")
+@click.argument("maps", metavar="[MAP]...", nargs=-1)
+@click.option("--verify", is_flag=True, help="Prove that each simplified map equals the original.")
+@click.option("--explain", is_flag=True, help="Show the steps that led there, too.")
+@click.option("--format", "notation", default="text", show_default=True, type=MAP_FORMATS)
+@click.pass_obj
+def command(
+    reporter: Reporter, maps: Sequence[str], verify: bool, explain: bool, notation: str
+) -> None:
+    """Print each MAP simplified; without MAP, the maps on standard input, one a line."""
+    from indexing.maps.certificate import proved_as_written
+    from indexing.maps.explanation import step_text
+    from indexing.maps.simplify import Rewrite
+    from simplifier.trace import Applied, recorded
+
+    source = "<map>" if maps else "<stdin>"
+    for line, text in enumerate(maps or sys.stdin, 1):
+        if text.strip():
+            with reporter.reporting(f"{source}:{line}"):
+                with ExitStack() as reading:  # laws of expressions are applied when they are built
+                    laws = reading.enter_context(recorded()) if explain else []
+                    found = read_map(text, source, 1 if maps else line)
+                steps: list[Rewrite | Applied] = [*laws]
+                simple = found.simplify(trace=steps if explain else None)
+                if verify:
+                    proved_as_written(text, simple)
+                show_map(reporter, simple, notation)
+                for step in steps:
+                    reporter.print(f"  {step_text(step)}")
+                if verify:
+                    reporter.print(f"  proved equal to {text.strip()}")

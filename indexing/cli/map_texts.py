@@ -1,0 +1,43 @@
+"""Maps on the command line: read with the place of what is wrong, printed in a notation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from indexing.cli.reporter import Reporter
+
+if TYPE_CHECKING:
+    from indexing.maps.indexing_map import IndexingMap
+
+MAP_FORMATS = click.Choice(["text", "isl", "mlir", "latex"])
+
+
+def read_map(text: str, source: str = "<map>", line: int = 1) -> IndexingMap:
+    """The map that `text` spells, in our notation or MLIR's, which stands on `line` of `source`."""
+    from hlo.text.source import HloError
+
+    try:
+        return _read(text, source)
+    except HloError:
+        if line == 1:
+            raise
+    return _read("\n" * (line - 1) + text, source)  # fails again, in the right place
+
+
+def _read(text: str, source: str) -> IndexingMap:
+    if text.lstrip().startswith(("#", "affine_")):
+        from indexing.maps.interchange import from_mlir
+
+        return from_mlir(text, filename=source)
+    from indexing import parse_map
+
+    return parse_map(text, source)
+
+
+def show_map(reporter: Reporter, found: IndexingMap, notation: str) -> None:
+    """Print one map on one line."""
+    from indexing.views.report import NOTATIONS
+
+    reporter.print(NOTATIONS[notation](found))

@@ -1,0 +1,110 @@
+"""What every command does with its results and with what is wrong in its input.
+
+Results go to standard output, everything else to standard error; one bad file or instruction does
+not keep the others from being answered.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Module
+
+STYLES: dict[str, dict[str, Any]] = {
+    "name": {"bold": True},
+    "may": {"fg": "yellow"},
+    "unknown": {"fg": "red"},
+}
+
+
+class Reporter:
+    """One run of the command: prints results, reports what is wrong, and remembers that it did."""
+
+    def __init__(self) -> None:
+        self.debug = False
+        self.failed = False
+        self.reported: set[str] = set()
+        self.coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+    def paint(self, text: str, style: str) -> str:
+        """`text` in the colours of `style` on a terminal, as it is elsewhere."""
+        return click.style(text, **STYLES[style]) if self.coloured else text
+
+    def print(self, line: str) -> None:
+        """Print one line of the result."""
+        sys.stdout.write(line + "\n")
+
+    def note(self, message: str) -> None:
+        """Say something about the run, where results do not go."""
+        sys.stdout.flush()
+        sys.stderr.write(message + "\n")
+
+    def error(self, message: str) -> None:
+        """Report something wrong in the input, once; the run goes on and ends with status 1."""
+        self.failed = True
+        if message not in self.reported:
+            self.reported.add(message)
+            sys.stdout.flush()
+            sys.stderr.write(message + "\n")
+
+    @contextmanager
+    def reporting(self, place: str) -> Iterator[None]:
+        """Report what goes wrong about `place`, and go on: never a traceback."""
+        from hlo.text.source import HloError
+
+        try:
+            yield
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except HloError as error:
+            self.error(str(error))
+        except OSError as error:
+            self.error(f"error[io]: {place}: {error.strerror or error}")
+        except Exception as error:
+            from indexing.maps.simplify import CertificateError
+
+            if isinstance(error, CertificateError):
+                self.error(f"error[verify]: {place}: {error}")
+                return
+            if self.debug:
+                raise
+            self.error(
+                f"error[internal]: {place}: {type(error).__name__}: {error}\n"
+                "  = note: this is a mistake in hlo-indexing, not in the input\n"
+                "  = help: --debug shows where it happened"
+            )
+
+    def is_sound(self, module: Module) -> bool:
+        """Nothing is wrong with what the module says; what is wrong is reported."""
+        from hlo import verify
+
+        errors = verify(module)
+        for error in errors:
+            self.error(str(error))
+        return not errors
+
+    def modules(self, files: Sequence[str]) -> Iterator[Module]:
+        """Each module of each file; a file that cannot be read is reported and left out."""
+        from hlo import load_all
+
+        for file in files:
+            modules: list[Module] = []
+            with self.reporting(file):
+                modules = load_all(file)
+            yield from modules
+
+
+def counted(number: int, noun: str) -> str:
+    """`number` with its noun.
+
+    >>> counted(1, "error"), counted(2, "error")
+    ('1 error', '2 errors')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,366 @@
+"""How an array is read over a box of indices: by a view where that is affine, by indices elsewhere.
+
+For each dimension of the array there is an index over the axes of the space.  First floors and mods
+are got rid of: dimensions that neighbour each other are read as one where the index into them is
+affine (``p.reshape(24)``), and one is read as several where its index counts them all
+(``p.reshape(4, 6)``).  What is left is a slice, a window (several axes along one dimension) or an
+index array.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Final, Protocol
+
+from indexing.codegen.numpy.spaces import Space
+from indexing.codegen.text import index_text, tuple_text
+from simplifier.atoms import Floor, Variable
+from simplifier.interval import contains
+from simplifier.linear import Expr, as_expr
+
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Code for an array, and the axes that it has, in the order of the space."""
+
+    code: str
+    axes: tuple[Variable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """An array and the index into it.
+
+    Attributes:
+        name: the array.
+        sizes: of its dimensions.
+        index: into each, over the axes of the space and scalars.
+        origin: where the array begins in each dimension, if only a box of it is there.
+    """
+
+    name: str
+    sizes: tuple[int, ...]
+    index: tuple[Expr, ...]
+    origin: tuple[Expr, ...] | None = None
+
+
+class Vectors(Protocol):
+    """What stands for variables in the indices of index arrays."""
+
+    def is_array(self, name: str) -> bool:
+        """A runtime variable with a value for each index."""
+
+    def get(self, name: str) -> Text | None:
+        """Code for a variable that is an array: an axis, or such a runtime variable."""
+
+
+def read_text(space: Space, access: Access, vectors: Vectors) -> Text:
+    """Code for all elements at once."""
+    access = _regrouped(space, access)
+    arrays = [
+        k
+        for k, (e, n) in enumerate(zip(access.index, access.sizes, strict=True))
+        if _needs_array(space, e, n, vectors)
+    ]
+    taken = [set(_axes_of(space, e)) for e in access.index]
+    if arrays:
+        grown = True
+        while grown:  # an axis of an index array cannot be that of a slice too
+            used = set().union(*[_all_axes(space, access.index[k], vectors) for k in arrays])
+            more = [
+                k
+                for k in range(len(taken))
+                if k not in arrays
+                and (
+                    taken[k] & used
+                    or len(taken[k]) > 1
+                    or any(taken[k] & taken[n] for n in range(len(taken)) if n != k)
+                )
+            ]
+            arrays = sorted([*arrays, *more])
+            grown = bool(more)
+        return _by_arrays(space, access, arrays, vectors)
+    if any(len(t) > 1 for t in taken) or len(set().union(*taken)) < sum(map(len, taken)):
+        return _by_window(space, access)
+    return _by_slices(space, access)
+
+
+def _shifted(access: Access) -> tuple[Expr, ...]:
+    """The index into what is there of the array."""
+    if access.origin is None:
+        return access.index
+    return tuple([e - o for e, o in zip(access.index, access.origin, strict=True)])
+
+
+def _axes_of(space: Space, expr: Expr) -> tuple[Variable, ...]:
+    return space.ordered(expr.variables())
+
+
+def _all_axes(space: Space, expr: Expr, vectors: Vectors) -> set[Variable]:
+    found = set(_axes_of(space, expr))
+    for v in expr.variables():
+        if vectors.is_array(v.name) and (text := vectors.get(v.name)):
+            found.update(text.axes)
+    return found
+
+
+def _needs_array(space: Space, expr: Expr, size: int, vectors: Vectors) -> bool:
+    axes = _axes_of(space, expr)
+    if any(vectors.is_array(v.name) for v in expr.variables()):
+        return True
+    if not axes:
+        return False
+    variable = [a for a, _ in expr.terms if isinstance(a, Floor) and _axes_of_atom(space, a)]
+    return bool(variable) or not contains((0, size - 1), expr.bounds)
+
+
+def _axes_of_atom(space: Space, atom: Floor) -> bool:
+    return bool(space.ordered(atom.numerator.variables()))
+
+
+# ---------------------------------------------------------------- other shapes of the same array
+
+
+def _regrouped(space: Space, access: Access) -> Access:
+    """The same elements with as few floors as can be, and as few windows."""
+    if access.origin is not None:
+        return access
+    sizes, index = list(access.sizes), list(access.index)
+    if any(e.divides for e in index):
+        sizes, index = _merged(sizes, index)
+    sizes, index = _divided(space, sizes, index)
+    if sizes == list(access.sizes):
+        return access
+    name = f"{access.name}.reshape({', '.join(map(str, sizes))})"
+    return Access(name, tuple(sizes), tuple(index))
+
+
+def _merged(sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:
+    """Neighbouring dimensions as one where that takes floors away; as few as can be."""
+    rank = len(sizes)
+    best: list[tuple[int, int, list[tuple[int, int]]]] = [(0, 0, [])]  # floors, −groups, groups
+    best += [(rank + 1, 0, [])] * rank
+    for end in range(1, rank + 1):
+        for start in range(end):
+            floors, fewer, groups = best[start]
+            divides = _linear(sizes[start:end], index[start:end]).divides
+            candidate = floors + divides, fewer - 1, [*groups, (start, end)]
+            if candidate[:2] < best[end][:2]:
+                best[end] = candidate
+    groups = best[rank][2]
+    if len(groups) == rank:
+        return sizes, index
+    return (
+        [prod(sizes[a:b]) for a, b in groups],
+        [_linear(sizes[a:b], index[a:b]) for a, b in groups],
+    )
+
+
+def _linear(sizes: Sequence[int], index: Sequence[Expr]) -> Expr:
+    """The position in row-major order."""
+    total = as_expr(0)
+    for size, e in zip(sizes, index, strict=True):
+        total = total * size + e
+    return total
+
+
+def _divided(space: Space, sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:
+    """A dimension as several where its index counts through them all."""
+    new_sizes: list[int] = []
+    new_index: list[Expr] = []
+    for size, e in zip(sizes, index, strict=True):
+        digits = _digits(space, e, size)
+        new_sizes += [v.upper + 1 for v in digits] if digits else [size]
+        new_index += [v.as_expr() for v in digits] if digits else [e]
+    return new_sizes, new_index
+
+
+def _digits(space: Space, expr: Expr, size: int) -> list[Variable]:
+    """The variables of which an index is the position in row-major order; [] if it is not."""
+    if len(expr.terms) < 2 or expr.constant:
+        return []
+    step, digits = 1, []
+    for atom, coefficient in sorted(expr.terms, key=lambda term: term[1]):
+        if not isinstance(atom, Variable) or coefficient != step or atom.lower:
+            return []
+        if atom not in space.variables:
+            return []
+        digits.append(atom)
+        step *= atom.upper + 1
+    return digits[::-1] if step == size else []
+
+
+# ---------------------------------------------------------------- views
+
+
+def _slice_text(space: Space, expr: Expr, size: int) -> tuple[str, bool]:
+    """The slice that an index with one axis is; and whether it is to be reversed afterwards."""
+    (variable,) = _axes_of(space, expr)
+    axis = space.axis(variable)
+    step = dict(expr.terms)[variable]
+    rest = expr - variable.as_expr() * step
+    first, last = rest + axis.begin * step, rest + (axis.end - 1) * step
+    if step < 0 and first.is_constant and last.is_constant:
+        if first.constant == size - 1 and last.constant < -step:
+            return f"::{step}", False
+        end = str(last.constant - 1) if last.constant else ""
+        return f"{first}:{end}:{step}", False
+    low, high = (first, last) if step > 0 else (last, first)
+    step_text = f":{abs(step)}" if abs(step) > 1 else ""
+    if low.is_constant and high.is_constant:
+        begin = "" if low.constant == 0 else str(low)
+        end = "" if high.constant + abs(step) > size - 1 else str(high.constant + 1)
+        return f"{begin}:{end}{step_text}", step < 0
+    return f"{index_text(low)}:{index_text(high + 1)}{step_text}", step < 0
+
+
+def _number_text(shifted: Expr, expr: Expr, size: int) -> str:
+    """An index without axes; kept inside, for where it is not the element is not wanted."""
+    text = index_text(shifted)
+    return text if contains((0, size - 1), expr.bounds) else f"min(max({text}, 0), {size - 1})"
+
+
+def _by_slices(space: Space, access: Access) -> Text:
+    pieces, back = [], []
+    axes: list[Variable] = []
+    for k, (e, size) in enumerate(zip(_shifted(access), access.sizes, strict=True)):
+        if _axes_of(space, e):
+            piece, is_back = _slice_text(space, e, size)
+            axes += _axes_of(space, e)
+            back.append("::-1" if is_back else ":")
+        else:
+            piece, is_back = _number_text(e, access.index[k], size), False
+        pieces.append(piece)
+    code = _subscripted(access.name, pieces)
+    if "::-1" in back:
+        code = _subscripted(code, back)
+    return _transposed(space, code, axes)
+
+
+def _subscripted(name: str, pieces: Sequence[str]) -> str:
+    while pieces and pieces[-1] == ":":
+        pieces = pieces[:-1]
+    return f"{name}[{', '.join(pieces)}]" if pieces else name
+
+
+def _transposed(space: Space, code: str, axes: Sequence[Variable]) -> Text:
+    """With the axes in the order of the space."""
+    ordered = space.ordered(axes)
+    if tuple(axes) == ordered:
+        return Text(code, ordered)
+    order = [list(axes).index(v) for v in ordered]
+    how = "T" if order == [1, 0] else f"transpose({', '.join(map(str, order))})"
+    return Text(f"{code}.{how}", ordered)
+
+
+def _by_window(space: Space, access: Access) -> Text:
+    index = _shifted(access)
+    axes = space.ordered([v for e in index for v in _axes_of(space, e)])
+    start = []
+    steps: list[list[int]] = [[] for _ in axes]
+    for e in index:
+        at = e
+        for k, v in enumerate(axes):
+            step = dict(e.terms).get(v, 0)
+            steps[k].append(step)
+            if step:
+                at = at - v.as_expr() * step + space.axis(v).begin * step
+        start.append(index_text(at))
+    rows = tuple_text([tuple_text(step) for step in steps])
+    sizes = tuple_text(space.size_text(axes))
+    return Text(f"window({access.name}, {tuple_text(start)}, {rows}, {sizes})", axes)
+
+
+# ---------------------------------------------------------------- index arrays
+
+
+def vector_text(space: Space, expr: Expr, axes: Sequence[Variable], vectors: Vectors) -> str:
+    """An expression of indices as an array with these axes (those that are missing are 1)."""
+
+    def swapped(match: re.Match[str]) -> str:
+        found = vectors.get(match[0])
+        return match[0] if found is None else expanded(found, axes)
+
+    return _NAME.sub(swapped, index_text(expr))
+
+
+def expanded(text: Text, axes: Sequence[Variable]) -> str:
+    """`text` where arrays have `axes`, of which it may lack some."""
+    if not text.axes:
+        return text.code
+    pieces = [":" if v in text.axes else "None" for v in axes]
+    while pieces[0] == "None":
+        pieces.pop(0)
+    if all(piece == ":" for piece in pieces):
+        return text.code
+    return f"{as_operand(text.code)}[{', '.join(pieces)}]"
+
+
+def as_operand(code: str) -> str:
+    """Code that can be subscripted, and of which a method can be called.
+
+    >>> as_operand("a + b"), as_operand("f(a, b)"), as_operand("-a")
+    ('(a + b)', 'f(a, b)', '(-a)')
+    """
+    depth = 0
+    for character in code:
+        depth += (character in "([") - (character in ")]")
+        if character == " " and depth == 0:
+            return f"({code})"
+    return f"({code})" if code[:1] in "-~" else code
+
+
+def _by_arrays(space: Space, access: Access, arrays: Sequence[int], vectors: Vectors) -> Text:
+    pieces, back, kept = [], [], []
+    axes: list[Variable] = []
+    for k, (e, size) in enumerate(zip(_shifted(access), access.sizes, strict=True)):
+        if k in arrays:
+            pieces.append(":")
+            back.append(":")
+            kept.append(k)
+        elif _axes_of(space, e):
+            piece, is_back = _slice_text(space, e, size)
+            pieces.append(piece)
+            back.append("::-1" if is_back else ":")
+            kept.append(k)
+        else:
+            pieces.append(_number_text(e, access.index[k], size))
+    code = _subscripted(access.name, pieces)
+    if "::-1" in back:
+        code = _subscripted(code, back)
+    used = space.ordered(v for k in arrays for v in _all_axes(space, access.index[k], vectors))
+    places = [_place(space, access, k, used, vectors) for k in arrays]
+    if len(arrays) == 1:
+        at = kept.index(arrays[0])
+        found = f"{code}.take({places[0]}, {at})"
+        for k in kept:
+            axes += used if k == arrays[0] else _axes_of(space, access.index[k])
+        return _transposed(space, found, axes)
+    order = [kept.index(k) for k in arrays] + [n for n, k in enumerate(kept) if k not in arrays]
+    if order != sorted(order):
+        code = f"{code}.transpose({', '.join(map(str, order))})"
+    axes = [*used, *[v for k in kept if k not in arrays for v in _axes_of(space, access.index[k])]]
+    return _transposed(space, f"{code}[{', '.join(places)}]", axes)
+
+
+def _place(
+    space: Space,
+    access: Access,
+    k: int,
+    used: Sequence[Variable],
+    vectors: Vectors,
+) -> str:
+    """The index array of one dimension; kept inside, for where it is read it is not wanted."""
+    expr, size = access.index[k], access.sizes[k]
+    text = vector_text(space, expr, used, vectors)
+    if not contains((0, size - 1), expr.bounds):
+        text = f"np.clip({text}, 0, {size - 1})"
+    if access.origin is not None:
+        begin = index_text(access.origin[k])
+        text = f"{text} - {begin}" if access.origin[k].as_variable else f"{text} - ({begin})"
+    return text

@@ -1,0 +1,274 @@
+"""Lines of NumPy that compute elements over one space, each element once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from indexing.codegen.functions import dtype_text, scalar_text
+from indexing.codegen.nest import (
+    Apply,
+    Body,
+    Buffer,
+    Choose,
+    Element,
+    Fold,
+    Place,
+    Read,
+    Runtime,
+    Scalar,
+    Stage,
+    everything,
+    in_order,
+    with_cases,
+)
+from indexing.codegen.numpy.access import (
+    Access,
+    Text,
+    as_operand,
+    expanded,
+    read_text,
+    vector_text,
+)
+from indexing.codegen.numpy.spaces import Space
+from indexing.codegen.text import Lines, Names, call_text, index_text
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, as_expr
+
+LARGE: Final = 1 << 14
+"""Arrays with so many elements are overwritten or given back as soon as nobody needs them."""
+
+Origins: TypeAlias = dict[Buffer, tuple[Expr, ...]]
+"""Where the part of an array begins that is there."""
+
+
+@dataclass(slots=True)
+class Writing:
+    """What all lines of a program share.
+
+    Attributes:
+        text: the lines.
+        names: those that are taken.
+        called: how functions are called.
+        origins: of arrays of which only a box is there.
+        uses: how often an element of the stage is needed.
+        padded: reads that find what they read in a padded copy: its name, its sizes, and by how
+            much the elements have moved.
+        large: names of arrays that are worth giving back when they are over.
+        single: arrays of stages that are only read once, and may be overwritten then.
+        unread: arrays of stages that nobody reads: totals beside one that is wanted.
+    """
+
+    text: Lines
+    names: Names
+    called: dict[int, str]
+    origins: Origins = field(default_factory=dict)
+    uses: Counter[int] = field(default_factory=Counter)
+    padded: dict[int, tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    large: set[str] = field(default_factory=set)
+    single: set[Buffer] = field(default_factory=set)
+    unread: set[Buffer] = field(default_factory=set)
+
+    def count(self, stage: Stage) -> None:
+        """Count how often each element of a stage is needed."""
+        for node in everything(stage):
+            self.uses.update([id(child) for child in with_cases(node)])
+        if isinstance(stage.body, Fold):
+            self.uses.update([id(node) for node in (*stage.body.inits, *stage.body.values)])
+
+
+class Block:
+    """Lines that compute elements over one space; each element once.
+
+    Args:
+        around: a block whose elements are known here too.
+    """
+
+    def __init__(self, writing: Writing, space: Space, around: Block | None = None) -> None:
+        self.writing, self.space = writing, space
+        self.scope: dict[int, Text] = dict(around.scope) if around else {}
+        self.runtime: dict[str, Text] = dict(around.runtime) if around else {}
+        self.runs_once = around is None
+        self.fresh: set[int] = set()  # arrays that were made here, and are nobody else's
+        self.vectors: dict[str, Text] = {}
+
+    def is_array(self, name: str) -> bool:
+        """See `indexing.codegen.numpy.access.Vectors`."""
+        return name in self.runtime and bool(self.runtime[name].axes)
+
+    def get(self, name: str) -> Text | None:
+        """See `indexing.codegen.numpy.access.Vectors`."""
+        if name in self.runtime:
+            return self.runtime[name]
+        if name in self.vectors:
+            return self.vectors[name]
+        for axis in self.space.axes:
+            if axis.variable.name == name:
+                code = self.writing.names.new(f"i_{name}")
+                ends = index_text(axis.end)
+                if axis.begin != as_expr(0):
+                    ends = f"{index_text(axis.begin)}, {ends}"
+                self.writing.text.add(f"{code} = np.arange({ends})")
+                self.vectors[name] = Text(code, (axis.variable,))
+                return self.vectors[name]
+        return None
+
+    def text_of(self, node: Element | Runtime) -> Text:
+        """The code for a node."""
+        return self.scope[id(node)]
+
+    def value(self, root: Element | Runtime) -> Element | Runtime:
+        """Write what computes a node; the node."""
+        for node in in_order([root], with_cases):
+            if id(node) not in self.scope:
+                self.scope[id(node)] = self._written(node, node is root)
+                if isinstance(node, Apply) and isinstance(node.function.call, np.ufunc):
+                    self.fresh.add(id(node))
+        return root
+
+    def _written(self, node: Element | Runtime, is_root: bool) -> Text:
+        uses = self.writing.uses[id(node)]
+        match node:
+            case Runtime():
+                found = self.text_of(node.value)
+                name = node.variable.name
+                code = f"clamped({found.code}, {node.clamp[0]}, {node.clamp[1]})"
+                self.writing.text.add(f"{name} = {code}")
+                self.runtime[name] = Text(name, found.axes)
+                return self.runtime[name]
+            case Scalar():
+                return Text(scalar_text(node.value))
+            case Read():
+                found = self._read(node)
+                name = node.buffer.name
+                if uses > 1 and found.code != name:
+                    return self._named(f"{name}_here", found)
+                return found
+            case Place():
+                return self._place(node)
+            case Apply():
+                arguments = [self.text_of(argument) for argument in node.arguments]
+                axes = self.space.ordered([v for a in arguments for v in a.axes])
+                codes = [expanded(argument, axes) for argument in arguments]
+                called = self.writing.called[id(node.function)]
+                found = Text(call_text(node.function, codes, called), axes)
+                if over := self._overwritten(node, arguments, axes):
+                    ufunc = node.function.call.__name__
+                    found = Text(f"np.{ufunc}({', '.join(codes)}, out={over})", axes)
+                return found if is_root else self._named(node.name, found)
+            case Choose():
+                found = self.text_of(node.otherwise)
+                for case in reversed(node.cases):
+                    mask, value = self.mask(case.guards), self.text_of(case.value)
+                    axes = self.space.ordered([*mask.axes, *value.axes, *found.axes])
+                    parts = [expanded(part, axes) for part in (mask, value, found)]
+                    found = self._named(node.name, Text(f"np.where({', '.join(parts)})", axes))
+                return found
+
+    def _overwritten(
+        self, node: Apply, arguments: list[Text], axes: tuple[Variable, ...]
+    ) -> str | None:
+        """A large array that nobody needs any more, in whose place the result can be; or None.
+
+        That saves memory, and the time that it takes to get it.
+        """
+        if not isinstance(node.function.call, np.ufunc) or not self._is_large(axes):
+            return None
+        for argument, text in zip(node.arguments, arguments, strict=True):
+            if self.writing.uses[id(argument)] == 1 and text.axes == axes:
+                if isinstance(argument, Apply) and id(argument) in self.fresh:
+                    if argument.dtype == node.dtype:
+                        return text.code
+                if self.runs_once and isinstance(argument, Read):
+                    if argument.buffer not in self.writing.single:
+                        continue
+                    if argument.buffer.dtype == node.dtype and text.code == argument.buffer.name:
+                        return text.code
+        return None
+
+    def _is_large(self, axes: tuple[Variable, ...]) -> bool:
+        sizes = [self.space.axis(v).size for v in axes]
+        if not all(size.is_constant for size in sizes):
+            return False
+        return prod(size.constant for size in sizes) >= LARGE
+
+    def _named(self, stem: str, found: Text) -> Text:
+        name = self.writing.names.new(stem)
+        self.writing.text.add(f"{name} = {found.code}")
+        if self._is_large(found.axes):
+            self.writing.large.add(name)
+        return Text(name, found.axes)
+
+    def _read(self, node: Read) -> Text:
+        index = tuple(map(self.space.swap, node.index))
+        if id(node) in self.writing.padded:
+            name, sizes, low = self.writing.padded[id(node)]
+            moved = tuple([e + k for e, k in zip(index, low, strict=True)])
+            return read_text(self.space, Access(name, sizes, moved), self)
+        origin = self.writing.origins.get(node.buffer)
+        access = Access(node.buffer.name, node.buffer.dims, index, origin)
+        if not node.buffer.dims:
+            return Text(f"{node.buffer.name}[()]")
+        return read_text(self.space, access, self)
+
+    def _place(self, node: Place) -> Text:
+        expr = self.space.swap(node.expr)
+        axes = self._axes(expr)
+        kind = dtype_text(node.dtype)
+        if not axes:
+            return Text(f"np.int64({index_text(expr)}).astype({kind})")
+        variable = expr.as_variable
+        if variable is not None and variable in self.space.variables:
+            axis = self.space.axis(variable)
+            if axis.begin == as_expr(0) and node.dtype.kind in "iuf" and node.dtype.itemsize > 1:
+                return Text(f"np.arange({index_text(axis.end)}, dtype={kind})", axes)
+        code = as_operand(vector_text(self.space, expr, axes, self))
+        return Text(f"{code}.astype({kind})", axes)
+
+    def _axes(self, expr: Expr) -> tuple[Variable, ...]:
+        found: list[Variable] = []
+        for v in expr.variables():
+            if v in self.space.variables:
+                found.append(v)
+            elif self.is_array(v.name):
+                found += self.runtime[v.name].axes
+        return self.space.ordered(found)
+
+    def mask(self, guards: Iterable[Constraint]) -> Text:
+        """Where all guards hold."""
+        parts: list[Text] = []
+        for guard in guards:
+            expr = self.space.swap(guard.expr)
+            if Constraint(expr, guard.lower, guard.upper).is_true:
+                continue
+            axes = self._axes(expr)
+            code = vector_text(self.space, expr, axes, self)
+            low, high = expr.bounds
+            if guard.lower == guard.upper:
+                parts.append(Text(f"({code} == {guard.lower})", axes))
+                continue
+            if guard.lower > low:
+                parts.append(Text(f"({code} >= {guard.lower})", axes))
+            if guard.upper < high:
+                parts.append(Text(f"({code} <= {guard.upper})", axes))
+        axes = self.space.ordered([v for part in parts for v in part.axes])
+        return Text(" & ".join([expanded(part, axes) for part in parts]) or "True", axes)
+
+
+def function_text(text: Lines, name: str, body: Body, called: dict[int, str], names: Names) -> None:
+    """A computation of scalars as a function of arrays."""
+    parameters = [parameter.name for parameter in body.parameters]
+    with text.under(f"def {name}({', '.join(parameters)}):"):
+        block = Block(Writing(text, names, called), Space(()))
+        roots: list[Any] = list(body.results)
+        for node in in_order(roots, with_cases):
+            if isinstance(node, Read):
+                block.scope[id(node)] = Text(node.buffer.name)
+        codes = [block.text_of(block.value(result)).code for result in body.results]
+        text.add(f"return {', '.join(codes)}")

@@ -1,0 +1,375 @@
+"""Writes folds as NumPy code: products of matrices, reductions, or loops over the ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from string import ascii_letters
+from typing import Any
+
+import numpy as np
+
+from indexing.codegen.functions import MULTIPLY, dtype_text, scalar_text, ufunc_of
+from indexing.codegen.nest import (
+    Apply,
+    Choose,
+    Element,
+    Fold,
+    Place,
+    Placing,
+    Read,
+    Scalar,
+    Stage,
+    in_order,
+)
+from indexing.codegen.numpy.access import Text, expanded, vector_text
+from indexing.codegen.numpy.block import Block, Writing
+from indexing.codegen.numpy.neutral import element_dtype, neutral_text
+from indexing.codegen.numpy.spaces import Axis, Space, split_space
+from indexing.codegen.numpy.storing import store, whole
+from indexing.codegen.text import call_text, tuple_text
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, as_expr
+
+# Windows of at most so many elements are folded element by element: their views are slow to reduce.
+_SMALL_WINDOW = 128
+
+# Windows side by side, of at least so many elements, are reduced quickly all the same.
+_WIDE_WINDOW = 16
+
+
+class FoldWriter:
+    """Writes the fold of one stage: for all of its elements, or for a box of them.
+
+    Args:
+        ranges: those range variables that take more than one value.
+    """
+
+    def __init__(self, writing: Writing, stage: Stage, fold: Fold, box: Space | None) -> None:
+        self.writing, self.stage, self.fold, self.box = writing, stage, fold, box
+        self.ranges = [s for s in fold.ranges if s.lower < s.upper]
+
+    def write(self) -> None:
+        """The quickest form that the fold has."""
+        fold, box = self.fold, self.box
+        if box is None:
+            space = split_space(self.stage, (*self.stage.dims, *self.ranges))
+            of_dims = tuple([a for a in space.axes if a.variable.name[0] == "d"])
+            dims = Space(of_dims, space.swap)
+        else:
+            space = Space((*box.axes, *[Axis.whole(s) for s in self.ranges]))
+            dims = box
+        if not fold.values:
+            self._nothing(dims)
+        elif fold.placing is not None and box is None:
+            self._placed(fold.placing)
+        elif is_product(fold):
+            self._contracted(space, dims)
+        elif self._is_reduction(space, dims):
+            self._reduced(space, dims)
+        else:
+            self._looped(Space.whole(self.stage.dims) if box is None else box)
+
+    def _store(self, number: int, code: str, axes: tuple[Variable, ...], space: Space) -> None:
+        """Total `number` is the array that the stage fills."""
+        finish = self.fold.finish
+        if finish is not None:
+            code = f"{self.writing.called[id(finish)]}({code})"
+        found = Text(code, axes)
+        store(self.writing, self.stage, self.stage.buffers[number], found, space, self.box)
+
+    def _nothing(self, dims: Space) -> None:
+        """There is nothing to be folded."""
+        block = Block(self.writing, dims)
+        for number, init in enumerate(self.fold.inits):
+            found = block.text_of(block.value(init))
+            self._store(number, found.code, found.axes, dims)
+
+    # ------------------------------------------------------------ products
+
+    def _contracted(self, space: Space, dims: Space) -> None:
+        """A sum of products as a product of matrices."""
+        (product,) = self.fold.values
+        assert isinstance(product, Apply)
+        block = Block(self.writing, space)
+        guards = self._padded(list(product.arguments), space, "0")
+        sides = [block.text_of(block.value(side)) for side in product.arguments]
+        for guard in guards:
+            mask = block.mask([guard])
+            inside = (k for k, side in enumerate(sides) if set(mask.axes) <= set(side.axes))
+            k = next(inside, 0)
+            axes = space.ordered([*mask.axes, *sides[k].axes])
+            condition, value = expanded(mask, axes), expanded(sides[k], axes)
+            sides[k] = Text(f"np.where({condition}, {value}, 0)", axes)
+        letters = dict(zip(space.variables, ascii_letters, strict=False))
+        terms = ["".join([letters[v] for v in side.axes]) for side in sides]
+        read = {v for side in sides for v in side.axes}
+        out = tuple([v for v in dims.variables if v in read])
+        formula = f"{','.join(terms)}->{''.join([letters[v] for v in out])}"
+        code = f"contract({formula!r}, {sides[0].code}, {sides[1].code})"
+        lost = [v for v in space.variables if v not in dims.variables and v not in read]
+        if lost:
+            count = np.asarray(prod(v.upper + 1 for v in lost), _dtype_of(self.fold))
+            code = f"{code} * {scalar_text(count)}"
+        if out != dims.variables:
+            self.writing.single.discard(self.stage.buffers[0])  # it will be a view
+        self._store(0, code, out, dims)
+
+    # ------------------------------------------------------------ reductions
+
+    def _is_reduction(self, space: Space, dims: Space) -> bool:
+        """NumPy has a function for it, and no small window would make that slow."""
+        fold = self.fold
+        folded = [v for v in space.variables if v not in dims.variables]
+        if ufunc_of(fold.function) is None or fold.runtime or not folded:
+            return False
+        if _depends_on_axes(fold.inits[0], space):
+            return False
+        turns = prod(v.upper + 1 for v in folded)
+        if turns > _SMALL_WINDOW or not _is_windowed(fold, space):
+            return True
+        return turns >= _WIDE_WINDOW and not _overlaps(fold, space)
+
+    def _reduced(self, space: Space, dims: Space) -> None:
+        """A fold that NumPy knows, over all ranges at once."""
+        fold, ufunc = self.fold, ufunc_of(self.fold.function)
+        folded = [v for v in space.variables if v not in dims.variables]
+        neutral = neutral_text(ufunc, _dtype_of(fold))
+        guards = self._padded(list(fold.values), space, neutral)
+        block = Block(self.writing, space)
+        init = block.text_of(block.value(fold.inits[0]))
+        value = block.text_of(block.value(fold.values[0]))
+        if guards:
+            mask = block.mask(guards)
+            axes = space.ordered([*mask.axes, *value.axes])
+            condition, code = expanded(mask, axes), expanded(value, axes)
+            value = Text(f"np.where({condition}, {code}, {neutral})", axes)
+        if any(v not in value.axes for v in folded):
+            axes = space.ordered([*value.axes, *folded])
+            sizes = tuple_text(space.size_text(axes))
+            value = Text(f"np.broadcast_to({expanded(value, axes)}, {sizes})", axes)
+        along = tuple([k for k, v in enumerate(value.axes) if v in folded])
+        axis = str(along[0]) if len(along) == 1 else str(along)
+        kind = _dtype_of(fold)
+        options = f", dtype={dtype_text(kind)}" if kind.kind not in "fc" else ""
+        if init.code != neutral:
+            options += f", initial={init.code}"
+        code = f"np.{ufunc.__name__}.reduce({value.code}, {axis}{options})"
+        self._store(0, code, tuple([v for v in value.axes if v not in folded]), dims)
+
+    # ------------------------------------------------------------ scatters
+
+    def _placed(self, placing: Placing) -> None:
+        """Values folded into the elements where they go."""
+        stage, fold = self.stage, self.fold
+        dims = Space.whole(stage.dims)
+        before = Block(self.writing, dims)
+        bases = []
+        for buffer, init in zip(stage.buffers, fold.inits, strict=True):
+            found = before.text_of(before.value(init))
+            bases.append(whole(stage, buffer, found, dims, None))
+        space = Space.whole(placing.dims)
+        block = Block(self.writing, space)
+        for rt in placing.runtime:
+            block.value(rt)
+        flat = as_expr(0)
+        for size, e in zip(stage.buffers[0].dims, placing.index, strict=True):
+            flat = flat * size + e
+        places = vector_text(space, flat, space.variables, block)
+        where = expanded(block.mask(placing.guards), space.variables)
+        values = [
+            expanded(block.text_of(block.value(value)), space.variables) for value in placing.values
+        ]
+        ufunc = ufunc_of(fold.function)
+        function = f"np.{ufunc.__name__}" if ufunc else self.writing.called[id(fold.function)]
+        assert ufunc or fold.function.style == "call", "operators are functions of NumPy"
+        arguments = [
+            function,
+            tuple_text(bases),
+            places,
+            where,
+            tuple_text(values),
+            tuple_text(space.size_text(space.variables)),
+        ]
+        names = tuple_text([buffer.name for buffer in stage.buffers])
+        self.writing.text.add(f"{names} = put({', '.join(arguments)})")
+
+    # ------------------------------------------------------------ loops over ranges
+
+    def _looped(self, dims: Space) -> None:
+        """A loop over the ranges, for all dimensions at once."""
+        fold, ufunc = self.fold, ufunc_of(self.fold.function)
+        guards: Sequence[Constraint] = fold.guards
+        if ufunc is not None and not fold.runtime:
+            neutral = neutral_text(ufunc, _dtype_of(fold))
+            guards = self._padded(list(fold.values), dims, neutral)
+        is_plain = ufunc is not None and not guards  # then totals are overwritten
+        block = Block(self.writing, dims)
+        sizes = tuple_text(dims.size_text(dims.variables))
+        totals = [self.writing.names.new("total") for _ in fold.inits]
+        for total, init in zip(totals, fold.inits, strict=True):
+            code = expanded(block.text_of(block.value(init)), dims.variables)
+            code = f"np.broadcast_to({code}, {sizes})"
+            self.writing.text.add(f"{total} = {f'np.array({code})' if is_plain else code}")
+        self._steps(dims, block, self.ranges, totals, guards)
+        for number, total in enumerate(totals):
+            self._store(number, total, dims.variables, dims)
+
+    def _steps(
+        self,
+        dims: Space,
+        before: Block,
+        ranges: Sequence[Variable],
+        totals: list[str],
+        guards: Sequence[Constraint],
+    ) -> None:
+        if ranges:
+            s = ranges[0]
+            with self.writing.text.under(f"for {s.name} in range({s.upper + 1}):"):
+                self._steps(dims, before, ranges[1:], totals, guards)
+            return
+        block = Block(self.writing, dims, before)
+        for rt in self.fold.runtime:
+            block.value(rt)
+        mask = block.mask(guards) if guards else None
+        if mask is not None and not mask.axes:
+            with self.writing.text.under(f"if {mask.code}:"):
+                self._step(dims, block, totals, None, False)
+        else:
+            self._step(dims, block, totals, mask, not guards)
+
+    def _step(
+        self, dims: Space, block: Block, totals: list[str], mask: Text | None, is_plain: bool
+    ) -> None:
+        function, writing = self.fold.function, self.writing
+        values = [
+            expanded(block.text_of(block.value(value)), dims.variables)
+            for value in self.fold.values
+        ]
+        code = call_text(function, [*totals, *values], writing.called[id(function)])
+        ufunc = ufunc_of(function)
+        if ufunc is not None and is_plain:
+            code = f"np.{ufunc.__name__}({totals[0]}, {values[0]}, out={totals[0]})"
+            writing.text.add(code)
+            return
+        if mask is None:
+            writing.text.add(f"{', '.join(totals)} = {code}")
+            return
+        found = [writing.names.new("found") for _ in totals]
+        writing.text.add(f"{', '.join(found)} = {code}")
+        where = writing.names.new("where")
+        writing.text.add(f"{where} = {expanded(mask, dims.variables)}")
+        for total, new in zip(totals, found, strict=True):
+            writing.text.add(f"{total} = np.where({where}, {new}, {total})")
+
+    # ------------------------------------------------------------ padding
+
+    def _padded(self, values: list[Element], space: Space, fill: str) -> list[Constraint]:
+        """Pads the arrays that are read outside; the guards that this does not make true.
+
+        What is read outside is `fill`, which changes no total.
+        """
+        guards = [Constraint(space.swap(g.expr), g.lower, g.upper) for g in self.fold.guards]
+        left = [g for g in guards if not g.is_true]
+        for node in in_order(list(values)):
+            if not left or not isinstance(node, Read) or not _is_plain(values, node):
+                continue
+            if node.runtime or node.buffer in self.writing.origins:
+                continue
+            sizes = node.buffer.dims
+            low, high, done = [], [], set()
+            is_guarded = True
+            for e, size in zip(map(space.swap, node.index), sizes, strict=True):
+                least, most = e.bounds
+                low.append(max(0, -least))
+                high.append(max(0, most - size + 1))
+                if low[-1] or high[-1]:
+                    own = {g for g in left if _says_inside(g, e, size)}
+                    is_guarded = is_guarded and bool(own)
+                    done |= own
+            if not done or not is_guarded:
+                continue
+            name = self.writing.names.new(f"{node.buffer.name}_padded")
+            widths = tuple_text([f"({a}, {b})" for a, b in zip(low, high, strict=True)])
+            code = f"np.pad({node.buffer.name}, {widths}, constant_values={fill})"
+            self.writing.text.add(f"{name} = {code}")
+            wide = [n + a + b for n, a, b in zip(sizes, low, high, strict=True)]
+            self.writing.padded[id(node)] = name, tuple(wide), tuple(low)
+            left = [g for g in left if g not in done]
+        return left
+
+
+def is_product(fold: Fold) -> bool:
+    """A sum of products."""
+    if fold.function.name != "+" or len(fold.values) != 1:
+        return False
+    (value,) = fold.values
+    return isinstance(value, Apply) and value.function is MULTIPLY
+
+
+def _is_windowed(fold: Fold, space: Space) -> bool:
+    """Windows overlap or have gaps: an index depends on several axes, or there are guards."""
+    if fold.guards:
+        return True
+    return any(
+        len(space.ordered(space.swap(e).variables())) > 1
+        for node in in_order(list(fold.values))
+        if isinstance(node, Read)
+        for e in node.index
+    )
+
+
+def _overlaps(fold: Fold, space: Space) -> bool:
+    """Windows have elements in common, or there are guards."""
+    for node in in_order(list(fold.values)):
+        for e in map(space.swap, node.index if isinstance(node, Read) else ()):
+            steps = sorted(
+                (abs(step), atom.key, atom)
+                for atom, step in e.terms
+                if isinstance(atom, Variable) and atom in space.variables
+            )
+            reach = 1
+            for step, _, v in steps:
+                if step < reach:
+                    return True
+                reach += step * (v.upper - v.lower)
+    return bool(fold.guards)
+
+
+def _is_plain(values: Sequence[Element], node: Read) -> bool:
+    """What is read is folded as it is, or after a change of its type."""
+    return any(
+        value is node
+        or (
+            isinstance(value, Apply)
+            and value.arguments == (node,)
+            and value.function.name.startswith("to_")
+        )
+        for value in values
+    )
+
+
+def _says_inside(guard: Constraint, index: Expr, size: int) -> bool:
+    """The guard says that an index is inside."""
+    offset = guard.expr - index
+    if offset.is_constant:
+        return guard.lower - offset.constant <= 0 and guard.upper - offset.constant >= size - 1
+    return False
+
+
+def _dtype_of(fold: Fold) -> np.dtype[Any]:
+    init = fold.inits[0]
+    assert isinstance(init, Scalar | Read | Place | Apply | Choose)
+    return element_dtype(init)
+
+
+def _depends_on_axes(element: Element, space: Space) -> bool:
+    """An element depends on an axis."""
+    for node in in_order([element]):
+        if isinstance(node, Read):
+            if any(space.ordered(space.swap(e).variables()) for e in node.index):
+                return True
+        elif isinstance(node, Place) and space.ordered(space.swap(node.expr).variables()):
+            return True
+    return False

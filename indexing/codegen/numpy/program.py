@@ -1,0 +1,318 @@
+"""Loop nests as NumPy programs that run: all at once, or box by box."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from itertools import product
+from math import prod
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from indexing.codegen.functions import dtype_text
+from indexing.codegen.nest import (
+    Array,
+    Body,
+    Buffer,
+    Fold,
+    LoopNest,
+    Read,
+    Stage,
+    everything,
+)
+from indexing.codegen.numpy import helpers
+from indexing.codegen.numpy.block import Origins, Writing, function_text
+from indexing.codegen.numpy.folds import is_product
+from indexing.codegen.numpy.spaces import Axis, Space
+from indexing.codegen.numpy.writer import write_stage
+from indexing.codegen.text import (
+    Lines,
+    Names,
+    buffers_of,
+    executed,
+    functions_in,
+    functions_of,
+    named_functions,
+    tuple_text,
+)
+from simplifier.atoms import Variable
+from simplifier.substitute import Substitution
+
+Box: TypeAlias = tuple[tuple[int, int], ...]
+"""For each dimension the first index, and the one after the last."""
+
+_HELPERS = {
+    "clamped": helpers.clamped,
+    "contract": helpers.contract,
+    "put": helpers.put,
+    "window": helpers.window,
+}
+
+
+def _same(function: Any) -> Any:
+    return function
+
+
+def _reserved(nest: LoopNest) -> Names:
+    """The names that lines of a program may not take."""
+    taken = ["np", "ml_dtypes", "numerics", "out", nest.name, *_HELPERS]
+    taken += [buffer.name for buffer in buffers_of(nest)]
+    taken += [buffer.name for stage in nest.stages for buffer in stage.buffers]
+    return Names(taken)
+
+
+def function_on_arrays(name: str, body: Body) -> Callable[..., Any]:
+    """A computation of scalars as a function of arrays, which it treats element by element."""
+    text, names = Lines(), Names(["np", "ml_dtypes", "numerics", name])
+    called, known = named_functions(functions_in(body), names, _same)
+    function_text(text, name, body, called, names)
+    found: Any = executed(str(text), name, known, f"<computation {name}>")
+    (first, *_) = body.results
+    found.picks_second = (
+        len(body.parameters) == 2 and isinstance(first, Read) and first.buffer is body.parameters[1]
+    )
+    return found  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=64)
+def program_of(nest: LoopNest) -> Vectorized:
+    """The NumPy program of a nest; the same one as long as it is in use."""
+    return Vectorized(nest)
+
+
+class Vectorized:
+    """A loop nest as a NumPy program.
+
+    >>> import hlo, indexing
+    >>> module = hlo.parse('''
+    ... ENTRY e {
+    ...   p = f32[2,3] parameter(0)
+    ...   t = f32[3,2] transpose(p), dimensions={1,0}
+    ...   ROOT e = f32[3,2] exponential(t)
+    ... }''')
+    >>> program = indexing.loop_nest(module.entry).vectorized()
+    >>> print(program.source)
+    def e(p):
+        out = np.exp(p.T)
+        return out
+    """
+
+    def __init__(self, nest: LoopNest) -> None:
+        self.nest = nest
+
+    @cached_property
+    def source(self) -> str:
+        """The program as Python that a person can read; `run` executes just this."""
+        return self._whole[0]
+
+    @cached_property
+    def tile_source(self) -> str:
+        """The program for one box of the result, which `tiles` and ``run(tile=…)`` execute."""
+        return self._tile[0]
+
+    def run(
+        self, *arrays: Array, tile: Sequence[int] | None = None, out: Array | None = None
+    ) -> Array:
+        """The result for these inputs; it may be a view of one of them.
+
+        Args:
+            arrays: one for each of the nest's inputs.
+            tile: sizes of a box: the result is computed box by box, so that what is held meanwhile
+                is bounded by the box and by what it needs of reductions on the way.
+            out: where the boxes are stored, for instance a ``np.memmap``.
+        Raises:
+            ValueError: arrays or sizes do not fit.
+        """
+        if tile is None and out is None:
+            given = self.nest.checked(arrays)
+            with np.errstate(all="ignore"):
+                found = np.asarray(self._whole[1](*given, *self._constants()))
+            assert found.shape == self.nest.output.dims, (found.shape, self.source)
+            assert found.dtype == self.nest.output.dtype, (found.dtype, self.source)
+            return found
+        dims = self.nest.output.dims
+        result = np.empty(dims, self.nest.output.dtype) if out is None else out
+        if result.shape != dims or result.dtype != self.nest.output.dtype:
+            raise ValueError(f"`out` is {result.dtype.name}{list(result.shape)}, not {list(dims)}")
+        for box, block in self.tiles(tile or dims, *arrays):
+            result[box] = block
+        return result
+
+    def tiles(
+        self, sizes: Sequence[int], *arrays: Array
+    ) -> Iterator[tuple[tuple[slice, ...], Array]]:
+        """Every box of the result of these sizes, as slices, with its elements.
+
+        Boxes at the end are smaller where the sizes do not divide those of the result.
+
+        Raises:
+            ValueError: there is not one positive size for each dimension.
+        """
+        dims = self.nest.output.dims
+        if len(sizes) != len(dims) or any(size < 1 for size in sizes):
+            raise ValueError(
+                f"a tile of `{self.nest.name}` has {len(dims)} sizes of at least 1, one for each "
+                f"dimension of {list(dims)}; given is {tuple(sizes)}"
+            )
+        given = self.nest.checked(arrays)
+        if 0 in dims:
+            return
+        corners = product(*[range(0, n, size) for n, size in zip(dims, sizes, strict=True)])
+        for corner in corners:
+            box = tuple([(c, min(c + s, n)) for c, s, n in zip(corner, sizes, dims, strict=True)])
+            with np.errstate(all="ignore"):
+                block = self._tile[1](*given, *self._constants(), *self._boxes(box))
+            yield tuple([slice(*ends) for ends in box]), np.asarray(block)
+
+    def held_bytes(self, sizes: Sequence[int]) -> int:
+        """About how many bytes are held to compute one box of these sizes, inputs not counted.
+
+        Each stage holds its box, and twice that of the values that it folds.
+        """
+        dims = self.nest.output.dims
+        box = tuple([(0, min(size, n)) for size, n in zip(sizes, dims, strict=True)])
+        held = 0
+        for stage, own in zip(self.nest.stages, self._boxes(box), strict=True):
+            elements = prod(high - low for low, high in own)
+            for buffer in stage.buffers:
+                held += elements * buffer.dtype.itemsize
+            if isinstance(stage.body, Fold) and not is_product(stage.body):
+                turns = prod(v.upper - v.lower + 1 for v in stage.body.ranges)
+                held += 2 * elements * turns * stage.buffers[0].dtype.itemsize
+        return held
+
+    def _constants(self) -> list[Array]:
+        return [c.value for c in self.nest.constants if c.value is not None]
+
+    # ------------------------------------------------------------ the programs
+
+    @cached_property
+    def _whole(self) -> tuple[str, Callable[..., Any]]:
+        return self._program([])
+
+    @cached_property
+    def _tile(self) -> tuple[str, Callable[..., Any]]:
+        return self._program([f"{b.name}_box" for b in self._staged])
+
+    @property
+    def _staged(self) -> list[Buffer]:
+        """The first buffer of each stage."""
+        return [stage.buffers[0] for stage in self.nest.stages]
+
+    def _program(self, boxes: list[str]) -> tuple[str, Callable[..., Any]]:
+        nest = self.nest
+        text, names = Lines(), _reserved(nest)
+        functions = list(functions_of(nest))
+        called, known = named_functions(functions, names, _same)
+        known |= _HELPERS
+        for function in functions:
+            if function.body is not None:
+                function_text(text, called[id(function)], function.body, called, names)
+        parameters = [buffer.name for buffer in buffers_of(nest)] + boxes
+        with text.under(f"def {nest.name}({', '.join(parameters)}):"):
+            if boxes:
+                self._tile_stages(text, names, called, boxes)
+            else:
+                large: set[str] = set()
+                reads = _reads(nest)
+                single = {buffer for buffer in _products(nest) if reads[buffer] == 1}
+                unread = {b for stage in nest.stages for b in stage.buffers if not reads[b]}
+                for stage in nest.stages:
+                    writing = Writing(
+                        text,
+                        names,
+                        called,
+                        large=large,
+                        single=single,
+                        unread=unread - {nest.output},
+                    )
+                    write_stage(writing, stage)
+                text.forget(large - {nest.output.name})
+            if not nest.stages:
+                dims, kind = tuple_text(nest.output.dims), dtype_text(nest.output.dtype)
+                text.add(f"out = np.empty({dims}, {kind})")
+            text.add("return out")
+        source = str(text)
+        return source, executed(source, nest.name, known, f"<NumPy program of {nest.name}>")
+
+    def _tile_stages(
+        self, text: Lines, names: Names, called: dict[int, str], boxes: list[str]
+    ) -> None:
+        """Each stage for its box; arrays of stages begin where their box does."""
+        origins: Origins = {}
+        for stage, name in zip(self.nest.stages, boxes, strict=True):
+            stem = stage.buffers[0].name
+            ends = [
+                (
+                    Variable(names.new(f"{stem}_lo{k}"), 0, n - 1),
+                    Variable(names.new(f"{stem}_hi{k}"), 0, n),
+                )
+                for k, n in enumerate(stage.buffers[0].dims)
+            ]
+            if ends:
+                pairs = tuple_text([f"({low.name}, {high.name})" for low, high in ends])
+                text.add(f"{pairs[1:-1] if len(ends) > 1 else pairs} = {name}")
+            axes = tuple(
+                [
+                    Axis(d, low.as_expr(), high.as_expr())
+                    for d, (low, high) in zip(stage.dims, ends, strict=True)
+                    if d.lower < d.upper
+                ]
+            )
+            write_stage(Writing(text, names, called, origins), stage, Space(axes))
+            for buffer in stage.buffers:
+                origins[buffer] = tuple([low.as_expr() for low, _ in ends])
+
+    # ------------------------------------------------------------ what a box needs
+
+    def _boxes(self, box: Box) -> list[Box]:
+        """For a box of the result, the box of each stage that it needs."""
+        wanted: dict[Buffer, Box] = {self.nest.output: box}
+        found: list[Box] = []
+        for stage in reversed(self.nest.stages):
+            own = _hull([wanted[b] for b in stage.buffers if b in wanted])
+            found.append(own)
+            for buffer, needed in _needs(stage, own):
+                wanted[buffer] = _hull([needed, wanted[buffer]] if buffer in wanted else [needed])
+        return found[::-1]
+
+
+def _reads(nest: LoopNest) -> Counter[Buffer]:
+    """How many elements of stages read an array."""
+    return Counter(
+        node.buffer for stage in nest.stages for node in everything(stage) if isinstance(node, Read)
+    )
+
+
+def _products(nest: LoopNest) -> list[Buffer]:
+    """The arrays that are sums of products."""
+    return [
+        stage.buffers[0]
+        for stage in nest.stages
+        if isinstance(stage.body, Fold) and is_product(stage.body)
+    ]
+
+
+def _hull(boxes: Sequence[Box]) -> Box:
+    return tuple(
+        [(min(a for a, _ in ends), max(b for _, b in ends)) for ends in zip(*boxes, strict=True)]
+    )
+
+
+def _needs(stage: Stage, box: Box) -> Iterator[tuple[Buffer, Box]]:
+    """What a box of a stage reads of other stages: the bounds of each index."""
+    narrow = {
+        d: Variable(d.name, low, high - 1).as_expr()
+        for d, (low, high) in zip(stage.dims, box, strict=True)
+    }
+    swap = Substitution(narrow)
+    for node in everything(stage):
+        if isinstance(node, Read) and node.buffer.origin == "stage":
+            ends = []
+            for e, size in zip(node.index, node.buffer.dims, strict=True):
+                least, most = swap(e).bounds
+                low = min(max(least, 0), size - 1)
+                ends.append((low, max(min(most, size - 1), low) + 1))
+            yield node.buffer, tuple(ends)

@@ -1,0 +1,96 @@
+"""Writes the stages of a loop nest as NumPy code: each line computes all elements at once."""
+
+from __future__ import annotations
+
+from indexing.codegen.functions import dtype_text, scalar_text
+from indexing.codegen.nest import (
+    Choose,
+    Element,
+    Fold,
+    Place,
+    Read,
+    Runtime,
+    Scalar,
+    Stage,
+    in_order,
+    with_cases,
+)
+from indexing.codegen.numpy.access import expanded
+from indexing.codegen.numpy.block import Block, Writing
+from indexing.codegen.numpy.folds import FoldWriter
+from indexing.codegen.numpy.spaces import Region, Space, region_of, split_space
+from indexing.codegen.numpy.storing import laid, store
+from indexing.codegen.text import tuple_text
+from simplifier.atoms import Variable
+
+
+def write_stage(writing: Writing, stage: Stage, box: Space | None = None) -> None:
+    """Code that fills the buffers of a stage; of a box of it, if one is given."""
+    writing.count(stage)
+    if isinstance(stage.body, Fold):
+        FoldWriter(writing, stage, stage.body, box).write()
+        return
+    if box is None:
+        plain = Space.whole(stage.dims)
+        if isinstance(stage.body, Choose) and _fills(writing, stage, stage.body, plain):
+            return
+    space = split_space(stage, stage.dims) if box is None else box
+    block = Block(writing, space)
+    found = block.value(stage.body)
+    store(writing, stage, stage.buffers[0], block.text_of(found), space, box)
+
+
+def _fills(writing: Writing, stage: Stage, body: Choose, space: Space) -> bool:
+    """Fill the buffer box by box, where each case holds in a box; else do nothing."""
+    regions = []
+    for case in body.cases:
+        region = region_of(space, case.guards)
+        if region is None or any(
+            v in space.variables for rt in case.runtime for v in _axes_needed(rt, space)
+        ):
+            return False
+        regions.append(region)
+    buffer = stage.buffers[0]
+    sizes, kind = tuple_text(buffer.dims), dtype_text(buffer.dtype)
+    rest = region_of(space, body.rest) if body.rest else None
+    block = Block(writing, space)
+    for case in body.cases:
+        for rt in case.runtime:
+            block.value(rt)
+    if isinstance(body.otherwise, Scalar):
+        value = scalar_text(body.otherwise.value)
+        writing.text.add(f"{buffer.name} = np.full({sizes}, {value}, {kind})")
+    else:
+        writing.text.add(f"{buffer.name} = np.empty({sizes}, {kind})")
+        if rest is None:
+            whole = Block(writing, space, block)
+            found = whole.text_of(whole.value(body.otherwise))
+            writing.text.add(f"{buffer.name}[...] = {laid(stage, found)}")
+        else:
+            _fill(writing, stage, body.otherwise, space, rest, block)
+    for case, region in reversed(list(zip(body.cases, regions, strict=True))):
+        _fill(writing, stage, case.value, space, region, block)
+    return True
+
+
+def _fill(
+    writing: Writing, stage: Stage, value: Element, space: Space, region: Region, around: Block
+) -> None:
+    """``buffer[region] = value``."""
+    inner = Block(writing, region.space, around)
+    found = inner.text_of(inner.value(value))
+    wanted = dict(zip(space.variables, region.slices, strict=True))
+    pieces = [wanted.get(d, "0") for d in stage.dims]
+    code = expanded(found, region.space.variables)
+    writing.text.add(f"{stage.buffers[0].name}[{', '.join(pieces) or '...'}] = {code}")
+
+
+def _axes_needed(rt: Runtime, space: Space) -> tuple[Variable, ...]:
+    found: list[Variable] = []
+    for node in in_order([rt], with_cases):
+        match node:
+            case Read():
+                found += [v for e in node.index for v in space.swap(e).variables()]
+            case Place():
+                found += space.swap(node.expr).variables()
+    return space.ordered(found)

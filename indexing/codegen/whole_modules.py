@@ -1,0 +1,145 @@
+"""Whole modules against XLA on CPU: the entry computation by the kernels, and as loop nests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from hlo.modules.module import Instruction, Module
+from hlo.text.source import HloError
+from indexing.codegen.build import loop_nest
+from indexing.codegen.differences import epsilon, first_difference, tolerance
+from indexing.codegen.nest import Array
+from indexing.codegen.validation import Finding, Report, arrays_of
+from indexing.execution.values import random_inputs
+from indexing.maps.answers import Unknown
+
+OF_WHOLE_MODULES: Final = 1e-4
+"""By how much floating numbers of a whole module may differ from XLA's, relative to the largest."""
+
+NUDGES: Final = 3
+"""So often the inputs are changed in their last bits, where a result differs from XLA's."""
+
+MOST_MOVES: Final = 8
+"""A result may be so many times farther from XLA's than these changes move it."""
+
+
+def against_xla(module: Module, seed: int, most: int) -> Report:
+    """The entry computation, by its loop nests and by the kernels, against XLA on CPU."""
+    findings = tuple(_against_xla(module, seed, most))
+    return Report(module.entry.root, findings)
+
+
+def _against_xla(module: Module, seed: int, most: int) -> Iterator[Finding]:
+    from indexing.execution import run, xla
+
+    def skipped(reason: str) -> Finding:
+        return Finding("xla", "skipped", (reason,))
+
+    devices = int(module.header("num_partitions", 1)) * int(module.header("replica_count", 1))
+    size = max([prod(s.dims) for i in module.entry for s in arrays_of(i)], default=0)
+    random = [i for i in module.instructions if i.opcode in ("rng", "rng-get-and-update-state")]
+    if not xla.is_available():
+        yield skipped("jax is not installed (pip install 'hlo-indexing[xla]')")
+    elif devices > 1:
+        yield skipped(f"the module is for {devices} devices")
+    elif random:
+        yield skipped(f"`{random[0].name}` makes random numbers of another kind")
+    elif meshes := [i for i in module.instructions if _target(i).startswith("xla.sdy.")]:
+        # XLA ends the process for some of them, where they lack attributes that JAX's text omits
+        yield skipped(f"`{meshes[0].name}` is for the devices of a mesh: {_target(meshes[0])}")
+    elif undefined := [i for i in module.instructions if _is_cholesky(i)]:
+        yield skipped(f"`{undefined[0].name}`: a random matrix need not have a Cholesky factor")
+    elif size > most:
+        yield skipped(f"an array has {size} elements, more than {most}")
+    else:
+        inputs = random_inputs(module.entry, seed)
+        try:
+            ours = run(module, inputs, seed=seed)
+            theirs = xla.run(module, inputs)
+        except (HloError, MemoryError, RuntimeError) as error:
+            reason = getattr(error, "message", str(error).partition("\n")[0])
+            yield skipped(reason)
+            return
+        far = [number for number, pair in enumerate(zip(ours, theirs, strict=True))
+               if first_difference(*pair, OF_WHOLE_MODULES) is not None]  # fmt: skip
+        moves = movements(module, inputs, ours, seed) if far else []
+        for number, (kernels, wanted) in enumerate(zip(ours, theirs, strict=True)):
+            if number in far and distance(kernels, wanted) <= MOST_MOVES * moves[number]:
+                yield skipped(f"output {number} changes as much with the inputs' last bits")
+                continue
+            yield _with_xla("kernels = xla", number, kernels, wanted)
+            nest = loop_nest(module.entry, number)
+            if isinstance(nest, Unknown):
+                yield Finding("maps = xla", "skipped", (nest.reason,))
+            else:
+                found = nest.vectorized().run(*inputs)
+                yield _with_xla("maps = xla", number, found, wanted)
+
+
+def movements(
+    module: Module, inputs: Sequence[Array], results: Sequence[Array], seed: int
+) -> list[float]:
+    """How far each result moves, as `distance`, when the inputs change in their last bits.
+
+    If that is as far as it is from XLA's, nobody can say which of the two is right.
+    """
+    from indexing.execution import run
+
+    random = np.random.default_rng(seed)
+    farthest = [0.0] * len(results)
+    for _ in range(NUDGES):
+        others = run(module, [_nudged(array, random) for array in inputs], seed=seed)
+        moved = map(distance, others, results)
+        farthest = list(map(max, farthest, moved))
+    return farthest
+
+
+def _nudged(array: Array, random: np.random.Generator) -> Array:
+    """Floating numbers with another last bit."""
+    if not tolerance(array.dtype):
+        return array
+    by = random.choice([-1.0, 1.0], array.shape) * epsilon(array.dtype)
+    wide = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    with np.errstate(all="ignore"):
+        return np.asarray(wide * (1 + by)).astype(array.dtype)
+
+
+def distance(one: Array, other: Array) -> float:
+    """The largest difference, relative to the largest element; 1 where one has no such number.
+
+    >>> distance(np.float32([1, 4]), np.float32([1, 3]))
+    0.25
+    >>> distance(np.float32([1, np.nan]), np.float32([1, 3])), distance(np.int8([1]), np.int8([1]))
+    (1.0, 0.0)
+    """
+    is_complex = one.dtype.kind == "c"
+    a, b = (array.astype(np.complex128 if is_complex else np.float64) for array in (one, other))
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if not (np.isfinite(a) & np.isfinite(b) | same).all():
+        return 1.0
+    largest = max(np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in (a, b))
+    with np.errstate(all="ignore"):
+        return float((np.abs(a - b)[~same] / largest).max(initial=0.0))
+
+
+def _is_cholesky(instruction: Instruction) -> bool:
+    """Its result is not defined for matrices that are not positive definite."""
+    return instruction.opcode == "cholesky" or "potrf" in _target(instruction)
+
+
+def _target(instruction: Instruction) -> str:
+    """The target of a custom call; nothing for other instructions."""
+    target = instruction.attributes.get("custom_call_target")
+    return target.text.strip('"') if target is not None else ""
+
+
+def _with_xla(check: str, number: int, found: Array, wanted: Array) -> Finding:
+    at = first_difference(found, wanted, OF_WHOLE_MODULES)
+    if at is None:
+        return Finding(check, "ok")
+    details = f"output {number} at {list(at)}: {found[at]} here, {wanted[at]} by XLA"
+    return Finding(check, "wrong", (details,))

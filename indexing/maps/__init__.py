@@ -1,0 +1,10 @@
+"""Indexing maps as values: text, composition, simplification, relations, counts, interchange.
+
+Imports `hlo` (shapes, instructions as names of values) and `simplifier`; no other room of
+`indexing`.  Promises frozen values, exact relations, and `Unknown` where a question is beyond its
+budget.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

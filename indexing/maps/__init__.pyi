@@ -1,0 +1,23 @@
+# What the package gives, loaded on first use (`__init__.py`).
+from .answers import Answer as Answer
+from .answers import Unknown as Unknown
+from .indexing_map import Constraint as Constraint
+from .indexing_map import Difference as Difference
+from .indexing_map import IndexingMap as IndexingMap
+from .indexing_map import dims as dims
+from .indexing_map import ranges as ranges
+from .multiplicity import Multiplicity as Multiplicity
+from .properties import Claim as Claim
+from .properties import depends_on as depends_on
+from .properties import is_bijection as is_bijection
+from .properties import is_injective as is_injective
+from .properties import is_single_valued as is_single_valued
+from .properties import is_surjective_onto as is_surjective_onto
+from .relation import UndecidedError as UndecidedError
+from .relation import image as image
+from .relation import inverse as inverse
+from .relation import preimage as preimage
+from .runtime_variable import RuntimeVariable as RuntimeVariable
+from .simplify import CertificateError as CertificateError
+from .text import parse_map as parse_map
+from .witnesses import Witness as Witness

@@ -1,0 +1,60 @@
+"""Answers: for each operand (or output) the maps that lead to it, or why there are none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from indexing.maps.arrays import Path as Path
+from indexing.maps.indexing_map import IndexingMap
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Instruction
+
+Direction: TypeAlias = Literal["output-to-input", "input-to-output"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """No map can be said, and why.
+
+    Attributes:
+        reason: a sentence that names the instruction.
+        instruction: which instruction it is; `None` in the answer of an op.
+    """
+
+    reason: str
+    instruction: Instruction | None = None
+
+    def __str__(self) -> str:
+        return self.reason
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one output reads of each operand, or what one operand writes of each output.
+
+    Attributes:
+        instruction: what was asked about.
+        direction: "output-to-input": maps go from elements of the output to elements of
+            ``operands[i]``; "input-to-output": from elements of the input to elements of output i.
+        number: which output (leaf of the result, in order) or which operand the maps come from.
+        operands: the instructions that the maps lead to: operands or parameters, or the instruction
+            itself once for each of its outputs.
+        maps: for each of `operands`, its maps; ``()`` where nothing is read.
+        paths: for each map, the leaf of a tuple-shaped operand that it reads or comes from.
+        unknown: for each of `operands`, `None` or why its maps are not known.
+    """
+
+    instruction: Instruction
+    direction: Direction
+    number: int
+    operands: tuple[Instruction, ...]
+    maps: tuple[tuple[IndexingMap, ...], ...]
+    paths: tuple[tuple[Path, ...], ...]
+    unknown: tuple[Unknown | None, ...]
+
+    def _repr_html_(self) -> str:
+        from indexing.views.display import answer_html
+
+        return answer_html(self)

@@ -1,0 +1,111 @@
+"""Composition: ``x -> second(first(x))``.
+
+The second map's expressions are instantiated on the first map's results; nothing is substituted
+into text.  Bounds of the second map's dimensions become constraints on the results that go into
+them, except where it is known that they hold (`indexing.maps.result_bounds`).  A runtime
+variable on which its operation forces one value is a constant in the results, and no variable of
+the composition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import count
+
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.result_bounds import note_end, outside
+from indexing.maps.runtime_variable import RuntimeVariable
+from simplifier.atoms import Variable
+from simplifier.constraints import FALSE, Constraint
+from simplifier.linear import Expr
+from simplifier.substitute import Substitution
+
+
+def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
+    """``x -> second(first(x))``; see `IndexingMap.then`."""
+    if len(first.results) != len(second.dims):
+        raise ValueError(
+            f"a map with {len(first.results)} results cannot go before one with "
+            f"{len(second.dims)} dimensions:\n  {first}\n  {second}"
+        )
+    if second.is_identity and not outside(first, second.dims):
+        return first
+    if first.is_identity and first.dims == second.dims:
+        return second
+    values: dict[Variable, Expr] = dict(zip(second.dims, first.results, strict=True))
+    taken = {v.name for v in first.variables}
+    ranges = [_fresh(v, "s", taken) for v in second.ranges]
+    values.update(_changed(second.ranges, ranges))
+    runtime = [rt for rt in first.runtime if not rt.is_fixed]
+    merged: list[Constraint] = []  # a value lies in the bounds that both maps give it
+    for rt in _innermost_first(second.runtime):
+        if rt.is_fixed:
+            continue
+        index = tuple(map(Substitution(values), rt.index))
+        moved = _same_value(rt, index, runtime)
+        if moved is None:
+            moved = replace(rt, variable=_fresh(rt.variable, "rt", taken), index=index)
+            runtime.append(moved)
+        if moved.variable is not rt.variable:
+            values[rt.variable] = moved.expr
+            merged.append(Constraint(moved.expr, *rt.variable.bounds))
+    results, constraints = second.substituted(values)
+    inside = [
+        Constraint(first.results[k], *second.dims[k].bounds) for k in outside(first, second.dims)
+    ]
+    every = (*first.constraints, *inside, *merged, *constraints)
+    wanted = [c for c in every if not c.is_true]
+    made = IndexingMap(
+        first.dims,
+        (*first.ranges, *ranges),
+        tuple(runtime),
+        tuple(results),
+        (FALSE,) if any(c.is_false for c in wanted) else tuple(dict.fromkeys(wanted)),
+        "may" if "may" in (first.grade, second.grade) else "exact",
+    )
+    return note_end(made, second)
+
+
+def _fresh(variable: Variable, prefix: str, taken: set[str]) -> Variable:
+    """`variable` under a name that is not `taken`, which it is from now on."""
+    name = variable.name
+    if name in taken:
+        name = next(f"{prefix}{k}" for k in count() if f"{prefix}{k}" not in taken)
+    taken.add(name)
+    return variable.renamed(name)
+
+
+def _innermost_first(runtime: Iterable[RuntimeVariable]) -> Iterator[RuntimeVariable]:
+    """Each runtime variable after those that its index mentions."""
+    waiting = {rt.variable: rt for rt in runtime}
+    while waiting:
+        mentioned = {
+            rt: {v for expr in rt.index for v in expr.variables()} for rt in waiting.values()
+        }
+        ready = [rt for rt in mentioned if waiting.keys().isdisjoint(mentioned[rt])]
+        assert ready, "a runtime variable cannot say where it stands itself"
+        yield from ready
+        for rt in ready:
+            del waiting[rt.variable]
+
+
+def _changed(old: Iterable[Variable], new: Iterable[Variable]) -> dict[Variable, Expr]:
+    return {o: n.as_expr() for o, n in zip(old, new, strict=True) if o is not n}
+
+
+def _same_value(
+    rt: RuntimeVariable, index: tuple[Expr, ...], others: Iterable[RuntimeVariable]
+) -> RuntimeVariable | None:
+    """The runtime variable among `others` that reads the same element and clamps it alike.
+
+    A symbolic size is the same value wherever it has the same name.
+    """
+    if rt.is_size:
+        return next((other for other in others if other.is_size and other.name == rt.name), None)
+    if rt.array is None:
+        return None
+    for other in others:
+        if (other.array, other.index, other.clamp) == (rt.array, index, rt.clamp):
+            return other
+    return None

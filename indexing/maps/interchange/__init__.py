@@ -1,0 +1,35 @@
+"""Maps in other notations, one a module: MLIR, isl, SymPy, LaTeX and JSON.
+
+| notation                                   | writes                  | reads        |
+|--------------------------------------------|-------------------------|--------------|
+| ``#xla.indexing_map``, ``affine_map``, ``affine_set`` | `to_mlir`    | `from_mlir`  |
+| sets, maps and functions of isl            | `to_isl`                | `from_isl`   |
+| SymPy's expressions                        | `to_sympy`              | `from_sympy` |
+| JSON                                       | `to_json`               | `from_json`  |
+| LaTeX                                      | `to_latex`              |              |
+
+They are methods of `indexing.IndexingMap` too.  SymPy and isl are loaded when they are used.
+"""
+
+from indexing.maps.interchange.isl import from_isl, to_isl
+from indexing.maps.interchange.json import JSON_VERSION, from_json, to_json
+from indexing.maps.interchange.latex import expr_latex, to_latex
+from indexing.maps.interchange.mlir import from_mlir, to_affine_map, to_affine_set, to_mlir
+from indexing.maps.interchange.sympy import SympyMap, from_sympy, to_sympy
+
+__all__ = [
+    "JSON_VERSION",
+    "SympyMap",
+    "expr_latex",
+    "from_isl",
+    "from_json",
+    "from_mlir",
+    "from_sympy",
+    "to_affine_map",
+    "to_affine_set",
+    "to_isl",
+    "to_json",
+    "to_latex",
+    "to_mlir",
+    "to_sympy",
+]

@@ -1,0 +1,180 @@
+"""What stands inside ``affine_map<…>`` and ``affine_set<…>``: variables, results, conditions.
+
+Source: MLIR "'affine' Dialect", "Polyhedral Structures".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.text import result_list, variable_names
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint, merged
+from simplifier.interval import Interval, intersected
+from simplifier.linear import Expr
+from simplifier.reading import Token, Tokens, parse_expr
+from simplifier.substitute import Substitution
+
+Extent: TypeAlias = int | tuple[int, int]
+"""A size, for ``[0, size − 1]``, or both bounds, included."""
+
+
+class Heads(NamedTuple):
+    """The variables in front of a map or set."""
+
+    dims: list[Token]
+    symbols: list[Token]
+
+    @classmethod
+    def read(cls, tokens: Tokens) -> Heads:
+        """``(d0, d1)[s0]`` at the front of a map or set."""
+        heads = cls(
+            variable_names(tokens, "(", ")", required=True), variable_names(tokens, "[", "]")
+        )
+        seen: set[str] = set()
+        for token in (*heads.dims, *heads.symbols):
+            if token.text in seen:
+                tokens.fail(f"'{token.text}' is declared twice", token)
+            seen.add(token.text)
+        return heads
+
+
+class Given(NamedTuple):
+    """What the caller says of the bounds."""
+
+    dims: Sequence[Extent] | None
+    symbols: Sequence[Extent] | None
+    runtime: Sequence[Extent]
+
+    def bounds(self, heads: Heads) -> dict[str, Interval]:
+        """The bounds by name, for the variables of which something is given."""
+        found: dict[str, Interval] = {}
+        symbols = self.symbols
+        if self.runtime:
+            symbols = [*(symbols or ()), *self.runtime]
+        for tokens, extents, what in (
+            (heads.dims, self.dims, "dimensions"),
+            (heads.symbols, symbols, "symbols"),
+        ):
+            if extents is None:
+                continue
+            if len(extents) != len(tokens):
+                raise ValueError(
+                    f"this has {len(tokens)} {what}, but bounds of {len(extents)} are given"
+                )
+            for token, extent in zip(tokens, extents, strict=True):
+                found[token.text] = (0, extent - 1) if isinstance(extent, int) else extent
+        return found
+
+    def made(
+        self,
+        heads: Heads,
+        names: dict[str, Variable],
+        results: Sequence[Expr],
+        constraints: Iterable[Constraint],
+    ) -> IndexingMap:
+        """The map; the last of its symbols are as many runtime variables as are given."""
+        symbols = [names[token.text] for token in heads.symbols]
+        count = len(symbols) - len(self.runtime)
+        return IndexingMap.of(
+            [names[token.text] for token in heads.dims],
+            results,
+            ranges=symbols[:count],
+            runtime=[RuntimeVariable(variable) for variable in symbols[count:]],
+            constraints=merged(constraints),
+        )
+
+
+def affine_map(tokens: Tokens, heads: Heads, given: Given) -> IndexingMap:
+    """``-> (d0 + s0, …)``: the map with these results."""
+    names = _variables(tokens, heads, given.bounds(heads))
+    tokens.expect("->", "after the variables")
+    return given.made(heads, names, result_list(tokens, names), ())
+
+
+def affine_set(tokens: Tokens, heads: Heads, given: Given) -> IndexingMap:
+    """``: (d0 - 1 >= 0, …)``: the map to nothing where these conditions hold."""
+    # As in a map's text, conditions are read over variables without bounds, which come later.
+    free = {t.text: Variable(t.text, -_FAR, _FAR) for t in (*heads.dims, *heads.symbols)}
+    tokens.expect(":", "after the variables")
+    conditions = _condition_list(tokens, free)
+    bounds = given.bounds(heads)
+    others: list[_Condition] = []
+    for condition in conditions:
+        said = condition.as_bounds()
+        if said is None:
+            others.append(condition)
+        else:
+            name, interval = said
+            bounds[name] = intersected(bounds.get(name, (-_FAR, _FAR)), interval)
+    if any(condition.is_false for condition in others):
+        bounds = {name: bounds.get(name, (0, 0)) for name in free}
+    names = _variables(tokens, heads, bounds)
+    swap = Substitution({free[name]: v.as_expr() for name, v in names.items()})
+    return given.made(heads, names, (), [c.constraint(swap) for c in others])
+
+
+_FAR: Final = 1 << 256
+
+
+def _variables(tokens: Tokens, heads: Heads, bounds: Mapping[str, Interval]) -> dict[str, Variable]:
+    for token in (*heads.dims, *heads.symbols):
+        lower, upper = bounds.get(token.text, (-_FAR, _FAR))
+        if lower == -_FAR or upper == _FAR:
+            side = "lower" if lower == -_FAR else "upper"
+            given = "dims" if token in heads.dims else "symbols"
+            tokens.fail(
+                f"'{token.text}' has no {side} bound",
+                token,
+                f"give sizes or bounds as `{given}`, or write a map with its domain instead: "
+                f"(…) -> (…), domain: {token.text} in [0, 9]",
+            )
+    return {t.text: Variable(t.text, *bounds[t.text]) for t in (*heads.dims, *heads.symbols)}
+
+
+class _Condition(NamedTuple):
+    """``expr >= 0``, or ``expr == 0``."""
+
+    expr: Expr
+    is_equality: bool
+
+    @property
+    def is_false(self) -> bool:
+        constant = self.expr.constant
+        return self.expr.is_constant and (constant < 0 or (self.is_equality and constant != 0))
+
+    def as_bounds(self) -> tuple[str, Interval] | None:
+        """The variable that this bounds, and the bounds, if it says nothing else."""
+        if len(self.expr.terms) != 1:
+            return None
+        (atom, factor), start = self.expr.terms[0], self.expr.constant
+        if not isinstance(atom, Variable) or (self.is_equality and start % factor):
+            return None
+        if self.is_equality:
+            return atom.name, (-start // factor, -start // factor)
+        # factor·v + start >= 0
+        return atom.name, (-(start // factor), _FAR) if factor > 0 else (-_FAR, start // -factor)
+
+    def constraint(self, swap: Substitution) -> Constraint:
+        expr = swap(self.expr)
+        return Constraint(expr, 0, 0 if self.is_equality else max(0, expr.bounds[1]))
+
+
+def _condition_list(tokens: Tokens, free: dict[str, Variable]) -> list[_Condition]:
+    tokens.expect("(", "in front of the conditions")
+    found: list[_Condition] = []
+    while not tokens.took(")"):
+        if found:
+            tokens.expect(",", "or ')' after a condition")
+        left = parse_expr(tokens, free)
+        sign = tokens.take()
+        if sign.text not in (">=", "<=", "=="):
+            tokens.fail(f"expected '>=', '<=' or '==', found '{sign.text}'", sign)
+        difference = left - parse_expr(tokens, free)
+        found.append(
+            _Condition(-difference if sign.text == "<=" else difference, sign.text == "==")
+        )
+    return found

@@ -1,0 +1,202 @@
+"""Maps as JSON: everything a map is, and nothing that is not checked when it is read.
+
+Expressions are text in the notation of maps, bounds are inclusive, and instructions are their
+names: a map that is read from JSON belongs to no module.
+
+Source: RFC 8259 (JSON).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, NoReturn
+
+from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.runtime_variable import RuntimeVariable
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr
+from simplifier.reading import TextError, parse_expr
+
+JSON_VERSION: Final = 2
+"""Of the format; 1 held the text of the map, and forgot the dimensions of an empty one."""
+
+_GRADES: Final[tuple[Grade, ...]] = ("exact", "may")
+
+
+def to_json(shown: IndexingMap) -> str:
+    """The map as a JSON object, which `from_json` reads; sources are instructions' names in it.
+
+    >>> print(to_json(IndexingMap.over((4,), lambda d: [d[0] // 2])))
+    {"version": 2, "dims": [["d0", 0, 3]], "ranges": [], "runtime": [],
+    "results": ["d0 floordiv 2"], "constraints": [], "grade": "exact"}
+    """
+    record = {
+        "version": JSON_VERSION,
+        "dims": [_variable_json(v) for v in shown.dims],
+        "ranges": [_variable_json(v) for v in shown.ranges],
+        "runtime": [
+            {
+                "variable": _variable_json(rt.variable),
+                "source": rt.source_name,
+                "calls": rt.call_names,
+                "index": [str(expr) for expr in rt.index],
+                "clamp": rt.clamp,
+            }
+            for rt in shown.runtime
+        ],
+        "results": [str(result) for result in shown.results],
+        "constraints": [[str(c.expr), c.lower, c.upper] for c in shown.constraints],
+        "grade": shown.grade,
+    }
+    return json.dumps(record)
+
+
+def _variable_json(variable: Variable) -> tuple[str, int, int]:
+    return variable.name, variable.lower, variable.upper
+
+
+def from_json(text: str | bytes) -> IndexingMap:
+    """The map that `to_json` wrote; the sources of its runtime variables are names.
+
+    Raises:
+        ValueError: `text` is no JSON, of another version, or says something else than a map; the
+            message begins with the place, such as ``runtime[0].clamp``.
+
+    >>> shown = IndexingMap.over((4,), lambda d: [d[0] // 2])
+    >>> from_json(to_json(shown)) == shown
+    True
+    >>> from_json('{"version": 2, "dims": [["d0", 0]]}')
+    Traceback (most recent call last):
+    ...
+    ValueError: dims[0]: expected [name, lower, upper], found ["d0", 0]
+    """
+    whole = _At(_loaded(text), "")
+    version = whole.field("version")
+    if version.value != JSON_VERSION or version.value is True:
+        version.fail(f"{JSON_VERSION}, the version of the format that is read here")
+    dims = [_variable(v) for v in whole.field("dims").items()]
+    fields = {"version", "dims", "ranges", "runtime", "results", "constraints", "grade"}
+    whole.has_only(fields)
+    ranges = [_variable(v) for v in whole.field("ranges").items()]
+    entries = whole.field("runtime").items()
+    variables = [_variable(entry.field("variable")) for entry in entries]
+    names = {v.name: v for v in (*dims, *ranges, *variables)}
+    if len(names) < len(dims) + len(ranges) + len(variables):
+        raise ValueError(f"variables have different names, not {[*dims, *ranges, *variables]}")
+    grade = whole.field("grade")
+    if grade.value not in _GRADES:
+        grade.fail('"exact" or "may"')
+    return IndexingMap.of(
+        dims,
+        [_expr(at, names) for at in whole.field("results").items()],
+        ranges=ranges,
+        runtime=[_runtime(at, v, names) for at, v in zip(entries, variables, strict=True)],
+        constraints=[_constraint(at, names) for at in whole.field("constraints").items()],
+        grade=grade.value,
+    )
+
+
+def _loaded(text: Any) -> Any:
+    if not isinstance(text, str | bytes):
+        raise ValueError(f"expected the text of a JSON object, found {type(text).__name__}")
+    try:
+        return json.loads(text, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("the JSON of a map is not nested as deeply as this text") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"this is no JSON: {error}") from None
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError(f"an object has one value a key, not {[key for key, _ in pairs]}")
+    return made
+
+
+class _At(NamedTuple):
+    """A value in the JSON, and where it stands."""
+
+    value: Any
+    path: str
+
+    def fail(self, expected: str) -> NoReturn:
+        found = json.dumps(self.value, default=str)
+        found = found if len(found) <= 60 else f"{found[:60]}…"
+        raise ValueError(f"{self.path or 'the JSON'}: expected {expected}, found {found}")
+
+    def field(self, name: str) -> _At:
+        if not isinstance(self.value, dict):
+            self.fail("an object")
+        if name not in self.value:
+            self.fail(f'an object with "{name}"')
+        return _At(self.value[name], f"{self.path}.{name}" if self.path else name)
+
+    def has_only(self, names: Iterable[str]) -> None:
+        strange = sorted(self.value.keys() - set(names))
+        if strange:
+            self.fail(f'an object without "{strange[0]}"')
+
+    def items(self) -> list[_At]:
+        if not isinstance(self.value, list):
+            self.fail("a list")
+        return [_At(item, f"{self.path}[{k}]") for k, item in enumerate(self.value)]
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            self.fail("a string")
+        return self.value
+
+    def integer(self) -> int:
+        if not isinstance(self.value, int) or isinstance(self.value, bool):
+            self.fail("an integer")
+        return self.value
+
+
+def _triple(at: _At, what: str) -> tuple[_At, int, int]:
+    items = at.items()
+    if len(items) != 3:
+        at.fail(f"[{what}, lower, upper]")
+    return items[0], items[1].integer(), items[2].integer()
+
+
+def _variable(at: _At) -> Variable:
+    name, lower, upper = _triple(at, "name")
+    return Variable(name.text(), lower, upper)
+
+
+def _constraint(at: _At, names: Mapping[str, Variable]) -> Constraint:
+    expr, lower, upper = _triple(at, "expression")
+    return Constraint(_expr(expr, names), lower, upper)
+
+
+def _expr(at: _At, names: Mapping[str, Variable]) -> Expr:
+    text = at.text()
+    try:
+        return parse_expr(text, names)
+    except TextError as error:
+        place = f"{at.path}: in {text!r} at character {error.start + 1}"
+        raise ValueError(f"{place}: {error.message}") from None
+
+
+def _runtime(at: _At, variable: Variable, names: Mapping[str, Variable]) -> RuntimeVariable:
+    at.has_only({"variable", "source", "calls", "index", "clamp"})
+    source, clamp = at.field("source"), at.field("clamp")
+    if source.value is not None and not isinstance(source.value, str):
+        if not isinstance(source.value, int) or isinstance(source.value, bool):
+            source.fail("the name of an instruction, the number of an operand, or null")
+    bounds = None
+    if clamp.value is not None:
+        items = clamp.items()
+        if len(items) != 2:
+            clamp.fail("[lower, upper] or null")
+        bounds = items[0].integer(), items[1].integer()
+    return RuntimeVariable(
+        variable,
+        source.value,
+        tuple([_expr(expr, names) for expr in at.field("index").items()]),
+        bounds,
+        tuple([call.text() for call in at.field("calls").items()]),
+    )

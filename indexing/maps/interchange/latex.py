@@ -1,0 +1,118 @@
+r"""Maps in LaTeX, for mathematics mode: ``d_{0} \bmod 4``, ``\left\lfloor … \right\rfloor``.
+
+What is written needs amsmath at most, so that MathJax shows it, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from indexing.maps.indexing_map import IndexingMap
+from simplifier.atoms import Atom, Floor, Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr
+from simplifier.mods import split
+from simplifier.semiaffine import SemiAffine
+
+
+def to_latex(shown: IndexingMap) -> str:
+    r"""The map in LaTeX's mathematics mode; the domain stands on a line of its own.
+
+    >>> print(to_latex(IndexingMap.over((4,), lambda d: [d[0] // 2])))
+    (d_{0}) \mapsto \left(\left\lfloor \frac{d_{0}}{2} \right\rfloor\right),
+    \quad 0 \le d_{0} \le 3
+    """
+    if shown.is_known_empty:
+        return r"\emptyset"
+    head = f"({_names(shown.dims)})"
+    if shown.ranges:
+        head += f"[{_names(shown.ranges)}]"
+    if shown.runtime:
+        head += rf"\{{{_names(rt.variable for rt in shown.runtime)}\}}"
+    results = ", ".join(map(expr_latex, shown.results))
+    domain = [rf"{v.lower} \le {_name(v)} \le {v.upper}" for v in shown.variables]
+    domain += map(_constraint, shown.constraints)
+    text = rf"{head} \mapsto \left({results}\right)"
+    return f"{text},\n\\quad {_AND.join(domain)}" if domain else text
+
+
+_AND: Final = r",\; "
+
+
+def _constraint(constraint: Constraint) -> str:
+    expr = expr_latex(constraint.expr)
+    if constraint.lower == constraint.upper:
+        return f"{expr} = {constraint.lower}"
+    return rf"{constraint.lower} \le {expr} \le {constraint.upper}"
+
+
+def expr_latex(expr: Expr) -> str:
+    r"""One expression in LaTeX.
+
+    >>> d0 = Variable("d0", 0, 99)
+    >>> print(expr_latex(3 - d0 // 4 * 2 - d0 % 5))
+    -2\,\left\lfloor \frac{d_{0}}{4} \right\rfloor - \left(d_{0} \bmod 5\right) + 3
+    """
+    mods, rest = split(expr)
+    pieces = [(coefficient, _atom(atom)) for atom, coefficient in rest.terms]
+    for mod in mods:
+        inner = expr_latex(mod.dividend)
+        inner = inner if mod.dividend.as_variable else rf"\left({inner}\right)"
+        pieces.append((mod.coefficient, rf"\left({inner} \bmod {mod.modulus}\right)"))
+    if rest.constant or not pieces:
+        pieces.append((rest.constant, ""))
+    return " ".join(_signed(c, t, first=k == 0) for k, (c, t) in enumerate(pieces))
+
+
+def _atom(atom: Atom) -> str:
+    match atom:
+        case Variable():
+            return _name(atom)
+        case Floor():
+            return _floor(expr_latex(atom.numerator), str(atom.divisor))
+        case SemiAffine():
+            operands = [expr_latex(operand) for operand in atom.operands]
+            match atom.operator:
+                case "*":
+                    return r" \cdot ".join(operands)
+                case "floordiv":
+                    return _floor(*operands)
+                case "min" | "max":
+                    return rf"\{atom.operator}\left({', '.join(operands)}\right)"
+    raise AssertionError(f"{atom} is an atom of a kind that is not known here")
+
+
+def _floor(numerator: str, denominator: str) -> str:
+    return rf"\left\lfloor \frac{{{numerator}}}{{{denominator}}} \right\rfloor"
+
+
+def _signed(coefficient: int, piece: str, first: bool) -> str:
+    sign = "-" if coefficient < 0 else "" if first else "+"
+    size = "" if abs(coefficient) == 1 and piece else str(abs(coefficient))
+    body = rf"{size}\,{piece}" if size and piece else size or piece
+    return f"{sign}{body}" if first else f"{sign} {body}"
+
+
+def _name(variable: Variable) -> str:
+    r"""``d0`` as ``d_{0}``, ``th_x`` as ``\mathrm{th}_{x}``; other names as they are, upright."""
+    match = _INDEXED.fullmatch(variable.name)
+    if match is None:
+        escaped = "".join([_ESCAPES.get(letter, letter) for letter in variable.name])
+        return rf"\mathrm{{{escaped}}}"
+    letters, index = match.groups()
+    base = letters if len(letters) == 1 else rf"\mathrm{{{letters}}}"
+    return f"{base}_{{{index}}}" if index else base
+
+
+_INDEXED: Final = re.compile(r"([A-Za-z]+)(?:_(?=[A-Za-z0-9]))?([A-Za-z0-9]*)", re.ASCII)
+_ESCAPES: Final = {letter: rf"\{letter}" for letter in "#$%&_{}"} | {
+    "\\": r"\backslash ",
+    "^": r"\wedge ",
+    "~": r"\sim ",
+}
+
+
+def _names(variables: Iterable[Variable]) -> str:
+    return ", ".join(map(_name, variables))

@@ -1,0 +1,318 @@
+"""Maps as MLIR's attributes: ``#xla.indexing_map<"…">``, ``affine_map<…>``, ``affine_set<…>``.
+
+XLA's attribute holds the map as its text (`indexing.maps.text`).  MLIR's own maps have
+no bounds and no runtime variables: what reads them is told the bounds, and range and runtime
+variables are both symbols there.
+
+Sources: XLA ``xla/hlo/analysis/indexing_map_serialization.cc``; MLIR "Builtin Dialect",
+AffineMapAttr and IntegerSetAttr, and "'affine' Dialect", "Polyhedral Structures" (grammar, and what
+``mod``, ``floordiv`` and ``ceildiv`` round to).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NoReturn, TypeAlias, assert_never
+
+from hlo.text.source import HloError, Source
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.interchange.affine_text import Extent, Given, Heads, affine_map, affine_set
+from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.text import map_text, parse_map
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, alone
+from simplifier.reading import TextError, Tokens
+from simplifier.semiaffine import SemiAffine
+from simplifier.text import expr_text
+
+MlirKind: TypeAlias = Literal["indexing_map", "affine_map", "affine_set"]
+_CODE: Final = "mlir-syntax"
+
+
+# ---------------------------------------------------------------- writing
+
+
+def to_mlir(shown: IndexingMap, kind: MlirKind = "indexing_map") -> str:
+    """The map as MLIR text.
+
+    Args:
+        kind: "indexing_map" for XLA's attribute, which says everything but the grade and the
+            sources of runtime variables; "affine_map" for the results alone; "affine_set" for the
+            domain alone.
+
+    >>> half = IndexingMap.over((4, 7), lambda d: [d[1] // 2, d[0]])
+    >>> print(to_mlir(half))
+    #xla.indexing_map<"(d0, d1) -> (d1 floordiv 2, d0), domain: d0 in [0, 3], d1 in [0, 6]">
+    >>> print(to_mlir(half, "affine_map"))
+    affine_map<(d0, d1) -> (d1 floordiv 2, d0)>
+    """
+    match kind:
+        case "indexing_map":
+            return f'#xla.indexing_map<"{_text(_renamed(shown))}">'
+        case "affine_map":
+            return to_affine_map(shown)
+        case "affine_set":
+            return to_affine_set(shown)
+    assert_never(kind)
+
+
+def _text(shown: IndexingMap) -> str:
+    """The map's text with bounds that are numbers, which XLA reads alone."""
+    head, _, domain = map_text(shown).partition(", domain: ")
+    bounds = [str(Constraint(_free(v), v.lower, v.upper)) for v in shown.variables]
+    bounds += map(str, shown.constraints)
+    return f"{head}, domain: {', '.join(bounds)}" if domain else head
+
+
+def to_affine_map(shown: IndexingMap) -> str:
+    """The results alone as an ``affine_map``; range and runtime variables are its symbols.
+
+    Raises:
+        ValueError: a result has what MLIR's maps have not: a product of dimensions, a division by
+            one, a minimum or a maximum.
+
+    >>> print(to_affine_map(IndexingMap.over((4, 7), lambda d: [d[1] // 2 + d[0] * 3])))
+    affine_map<(d0, d1) -> (d0 * 3 + d1 floordiv 2)>
+    """
+    plain = _numbered(shown)
+    for result in plain.results:
+        _require_semi_affine(result, plain)
+    return f"affine_map<{_head(plain)} -> ({', '.join(map(expr_text, plain.results))})>"
+
+
+def to_affine_set(shown: IndexingMap) -> str:
+    """The domain alone as an ``affine_set``; range and runtime variables are its symbols.
+
+    Raises:
+        ValueError: as for `to_affine_map`, of the constraints.
+
+    >>> print(to_affine_set(IndexingMap.over((4,), lambda d: [d[0] // 2])))
+    affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>
+    """
+    plain = _numbered(shown)
+    for constraint in plain.constraints:
+        _require_semi_affine(constraint.expr, plain)
+    conditions = [text for v in plain.variables for text in _bounds(v)]
+    conditions += [text for c in plain.constraints for text in _conditions(c)]
+    return f"affine_set<{_head(plain)} : ({', '.join(conditions or ['0 == 0'])})>"
+
+
+def _require_semi_affine(expr: Expr, shown: IndexingMap) -> None:
+    """One factor of a product may have dimensions, a divisor may not."""
+    for atom, _ in expr.terms:
+        if isinstance(atom, SemiAffine):
+            with_dims = [k for k, e in enumerate(atom.operands) if {*e.variables()} & {*shown.dims}]
+            allowed = {"*": len(with_dims) < 2, "floordiv": 1 not in with_dims}
+            if not allowed.get(atom.operator, False):
+                raise ValueError(f"MLIR's affine maps and sets cannot say {alone(atom)}")
+        for operand in atom.operands:
+            _require_semi_affine(operand, shown)
+
+
+def _bounds(variable: Variable) -> Iterator[str]:
+    return _conditions(Constraint(_free(variable), variable.lower, variable.upper))
+
+
+def _free(variable: Variable) -> Expr:
+    """The variable itself, also where it has one value only and is a constant in expressions."""
+    return Variable(variable.name, variable.lower, variable.lower + 1).as_expr()
+
+
+def _conditions(constraint: Constraint) -> Iterator[str]:
+    low, high = constraint.expr - constraint.lower, constraint.upper - constraint.expr
+    if constraint.lower == constraint.upper:
+        yield f"{expr_text(low)} == 0"
+    else:
+        yield f"{expr_text(low)} >= 0"
+        yield f"{expr_text(high)} >= 0"
+
+
+def _head(shown: IndexingMap) -> str:
+    symbols = [*shown.ranges, *[rt.variable for rt in shown.runtime]]
+    head = f"({', '.join(v.name for v in shown.dims)})"
+    return f"{head}[{', '.join(v.name for v in symbols)}]" if symbols else head
+
+
+def _numbered(shown: IndexingMap) -> IndexingMap:
+    """The same map, whose variables are ``d0, d1, …`` and ``s0, s1, …``, as MLIR prints them."""
+    symbols = shown.variables[len(shown.dims) :]
+    names = {v: f"d{k}" for k, v in enumerate(shown.dims)}
+    return _with_names(shown, names | {v: f"s{k}" for k, v in enumerate(symbols)})
+
+
+def _renamed(shown: IndexingMap) -> IndexingMap:
+    """The same map, whose variables have names that XLA reads."""
+    taken = {v.name for v in shown.variables}
+    names = {v: v.name for v in shown.variables}
+    for v in shown.variables:
+        if not _NAME.fullmatch(v.name) or v.name in _WORDS:
+            names[v] = next(name for k in range(len(taken) + 1) if (name := f"x{k}") not in taken)
+            taken.add(names[v])
+    return _with_names(shown, names)
+
+
+# What XLA's lexer takes for a variable.
+_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_WORDS: Final = frozenset(
+    ["domain", "in", "true", "false", "mod", "floordiv", "floorDiv", "ceildiv"]
+)
+
+
+def _with_names(shown: IndexingMap, names: dict[Variable, str]) -> IndexingMap:
+    if all(v.name == name for v, name in names.items()):
+        return shown
+    new = {v: v.renamed(name) for v, name in names.items()}
+    results, constraints = shown.substituted({v: new[v].as_expr() for v in new})
+    return IndexingMap.of(
+        [new[v] for v in shown.dims],
+        results,
+        ranges=[new[v] for v in shown.ranges],
+        runtime=[RuntimeVariable(new[rt.variable]) for rt in shown.runtime],
+        constraints=constraints,
+    )
+
+
+# ---------------------------------------------------------------- reading
+
+
+def from_mlir(
+    given: object,
+    *,
+    dims: Sequence[Extent] | None = None,
+    symbols: Sequence[Extent] | None = None,
+    runtime: Sequence[Extent] = (),
+    filename: str = "<mlir>",
+) -> IndexingMap:
+    """The map that an attribute of MLIR says, given as text or as an object of ``jaxlib.mlir.ir``.
+
+    * ``#xla.indexing_map<"…">`` (also in its older forms: ``#xla_gpu.``, without quotes, in several
+      strings, with ``is_simplified: true``) is the map, runtime variables without a source.
+    * ``affine_map<(d0)[s0] -> (…)>`` needs `dims` and `symbols`. Its symbols are range variables,
+      and behind those runtime variables, as many as `runtime` has.
+    * ``affine_set<(d0)[s0] : (…)>`` is a map to nothing, with the set as its domain. Its variables
+      are bounded by conditions such as ``d0 - 1 >= 0``, by `dims` and `symbols`, or by both.
+
+    Args:
+        dims, symbols, runtime: what bounds each variable: a size, or both bounds, included.
+    Raises:
+        HloError: with the place, for other text, and for a variable that nothing bounds.
+        ValueError: `dims` or `symbols` have another number of variables than the text; or the text
+            has bounds itself.
+
+    >>> print(from_mlir("affine_map<(i)[s] -> (i * 8 + s, i mod 4)>", dims=(9,), symbols=(8,)))
+    (i)[s] -> (i * 8 + s, i mod 4), domain: i in [0, 8], s in [0, 7]
+    >>> print(from_mlir("affine_set<(d0) : (d0 - 1 >= 0, 9 - d0 >= 0, d0 mod 2 == 0)>"))
+    (d0) -> (), domain: d0 in [1, 9], d0 mod 2 in [0, 0]
+    """
+    text = given if isinstance(given, str) else str(given)
+    reader = _Reader(Source(text, filename))
+    kind, start, end = reader.envelope()
+    if kind == "indexing_map":
+        if dims is not None or symbols is not None or runtime:
+            raise ValueError("an indexing_map says the bounds of its variables itself")
+        return reader.indexing_map(start, end)
+    bounds = Given(dims, symbols, runtime)
+    try:
+        tokens = Tokens(reader.masked(start, end))
+        read = affine_map if kind == "affine_map" else affine_set
+        made = read(tokens, Heads.read(tokens), bounds)
+        if tokens.next.kind != "end":
+            tokens.fail(f"expected the end of the attribute, found {tokens.found()}")
+    except TextError as error:
+        at = max(error.start, start)  # the end of a text of blanks alone is its beginning
+        reader.fail(error.message, at, max(error.end, at + 1), error.hint)
+    return made
+
+
+# ---------------------------------------------------------------- around maps and sets
+
+_ENVELOPE: Final = re.compile(
+    r"\s*(?:#[\w.$-]+\s*=\s*)?"  # its alias in a module
+    r"(?:#xla(?:_gpu)?\.(?P<xla>indexing_map)|(?P<mlir>affine_map|affine_set))\s*<",
+    re.ASCII,
+)
+_SIMPLIFIED: Final = re.compile(r",?\s*is_simplified\s*:\s*(true|false)\s*\Z")
+_STRING: Final = re.compile(r'\s*"(?P<text>(?:[^"\\]|\\.)*)"', re.DOTALL)
+_ESCAPE: Final = re.compile(r'\\(?:(?P<code>[0-9A-Fa-f]{2})|(?P<letter>["\\nt]))')
+_SYMBOL: Final = re.compile(r"\bsymbol\s*\(\s*(?P<name>[A-Za-z_][\w.$]*)\s*\)", re.ASCII)
+
+
+class _Reader:
+    """The text of one attribute."""
+
+    def __init__(self, source: Source) -> None:
+        self.source, self.text = source, source.text
+
+    def fail(self, message: str, start: int, end: int | None = None, hint: str = "") -> NoReturn:
+        raise HloError(message, self.source.span(start, end), code=_CODE, help=hint)
+
+    def envelope(self) -> tuple[MlirKind, int, int]:
+        """Which attribute it is, and where its inside starts and ends."""
+        match = _ENVELOPE.match(self.text)
+        end = len(self.text.rstrip())
+        if match is None:
+            start = len(self.text) - len(self.text.lstrip())
+            # `jaxlib.mlir.ir` prints maps and sets that are no attributes without the brackets.
+            if self.text.startswith("(", start):
+                return ("affine_map" if "->" in self.text else "affine_set"), start, end
+            kinds = '#xla.indexing_map<"…">, affine_map<…> or affine_set<…>'
+            self.fail(f"expected {kinds}", start, max(start + 1, min(end, start + 20)))
+        if not self.text.endswith(">", match.end(), end):
+            self.fail("expected '>' at the end of the attribute", end)
+        kind: MlirKind = "affine_map" if match["mlir"] == "affine_map" else "affine_set"
+        return ("indexing_map" if match["xla"] else kind), match.end(), end - 1
+
+    def indexing_map(self, start: int, end: int) -> IndexingMap:
+        """XLA's attribute, whose inside is a map."""
+        letters, places = self.unquoted(start, end)
+        inside = _SIMPLIFIED.sub("", letters)
+        if inside.strip() == "UNDEFINED":
+            self.fail("XLA could not say this map", start, end)
+        try:
+            return parse_map(inside)
+        except HloError as error:
+            last = max(error.span.start, min(error.span.end, len(places)) - 1)
+            span = self.source.span(places[error.span.start], places[last] + 1)
+            raise HloError(error.message, span, _CODE, help=error.help) from None
+
+    def unquoted(self, start: int, end: int) -> tuple[str, list[int]]:
+        """The characters inside, out of strings where they are in some, and the place of each."""
+        at = self.after_space(start, end)
+        if not self.text.startswith('"', at):
+            return self.text[start:end], list(range(start, end + 1))
+        letters: list[str] = []
+        places: list[int] = []
+        while at < end:
+            match = _STRING.match(self.text, at, end)
+            if match is None:
+                self.fail("expected a string between '\"' and '\"'", at, end)
+            at = match.start("text")
+            while at < match.end("text"):
+                escape = _ESCAPE.match(self.text, at)
+                if escape is None and self.text[at] == "\\":
+                    self.fail("expected two hexadecimal digits or one of '\"\\nt' after '\\'", at)
+                letters.append(_letter(escape) if escape else self.text[at])
+                places.append(at)
+                at = escape.end() if escape else at + 1
+            at = self.after_space(match.end(), end)
+        return "".join(letters), [*places, end]
+
+    def after_space(self, start: int, end: int) -> int:
+        """Where something stands at or after `start`."""
+        return end - len(self.text[start:end].lstrip())
+
+    def masked(self, start: int, end: int) -> str:
+        """The inside at its place, blanks before it; ``symbol(s0)`` is ``s0``."""
+        inside = _SYMBOL.sub(
+            lambda m: m["name"].rjust(m.end("name") - m.start()).ljust(m.end() - m.start()),
+            self.text[start:end],
+        )
+        return " " * start + inside
+
+
+def _letter(escape: re.Match[str]) -> str:
+    if escape["code"]:
+        return chr(int(escape["code"], 16))
+    return {"n": "\n", "t": "\t"}.get(escape["letter"], escape["letter"])

@@ -1,0 +1,214 @@
+"""Maps as text, in XLA's notation: one line for `str`, one variable a line for `pretty`, and back.
+
+``(d0, d1)[s0]{rt0} -> (d0 + rt0, s0), domain: d0 in [0, 9], d1 in [0, 1], s0 in [0, 3], rt0 in [0,
+4]``
+
+Every variable has its bounds after ``domain:``; further ranges there are constraints.
+
+Source: XLA ``docs/indexing.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hlo.text.source import HloError, Source, Span
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.symbolic import Bounds, symbolic_bounds
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, as_expr
+from simplifier.reading import TextError, Token, Tokens, parse_expr
+from simplifier.substitute import Substitution
+
+KNOWN_EMPTY = "KNOWN EMPTY"
+
+
+def map_text(shown: IndexingMap) -> str:
+    """The map on one line."""
+    if shown.is_known_empty:
+        return KNOWN_EMPTY
+    domain = ", ".join(_domain_lines(shown))
+    return f"{_head(shown)}, domain: {domain}" if domain else _head(shown)
+
+
+def pretty_text(shown: IndexingMap) -> str:
+    """The map with one variable or constraint a line."""
+    if shown.is_known_empty:
+        return KNOWN_EMPTY
+    lines = list(_domain_lines(shown))
+    if not lines:
+        return _head(shown)
+    return "\n".join([f"{_head(shown)},", "  domain:", *[f"  {line}" for line in lines]])
+
+
+def _head(shown: IndexingMap) -> str:
+    text = f"({', '.join(v.name for v in shown.dims)})"
+    if shown.ranges:
+        text += f"[{', '.join(v.name for v in shown.ranges)}]"
+    if shown.runtime:
+        text += f"{{{', '.join(rt.name for rt in shown.runtime)}}}"
+    return f"{text} -> ({', '.join(map(str, shown.results))})"
+
+
+def _domain_lines(shown: IndexingMap) -> Iterator[str]:
+    symbolic = symbolic_bounds(shown)
+    for v in shown.variables:
+        lower, upper, _ = symbolic.get(v) or (None, None, ())
+        yield f"{v.name} in [{v.lower if lower is None else lower}, {upper or v.upper}]"
+    told = {number for bounds in symbolic.values() for number in bounds.said_by}
+    yield from [str(c) for number, c in enumerate(shown.constraints) if number not in told]
+
+
+def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
+    """The map that `text` says, on one line or on several; runtime variables have no source then.
+
+    Raises:
+        HloError: with the place, for text that is no map.
+
+    >>> print(parse_map("(d0)[s0] -> (d0, s0), domain: d0 in [0, 9], s0 in [0, 3]"))
+    (d0)[s0] -> (d0, s0), domain: d0 in [0, 9], s0 in [0, 3]
+    """
+    try:
+        tokens = Tokens(text)
+        parsed = _map(tokens)
+        if tokens.next.kind != "end":
+            tokens.fail(f"expected the end of the map, found {tokens.found()}")
+    except TextError as error:
+        span = Span(Source(text, filename), error.start, error.end)
+        raise HloError(error.message, span, code="map-syntax", help=error.hint) from None
+    return parsed
+
+
+def _map(tokens: Tokens) -> IndexingMap:
+    if tokens.took("KNOWN"):
+        tokens.expect("EMPTY", "after 'KNOWN'")
+        return IndexingMap.empty()
+    dims = variable_names(tokens, "(", ")", required=True)
+    ranges = variable_names(tokens, "[", "]")
+    runtime = variable_names(tokens, "{", "}")
+    declared: dict[str, Token] = {}
+    for token in (*dims, *ranges, *runtime):
+        if token.text in declared:
+            tokens.fail(f"'{token.text}' is declared twice", token)
+        declared[token.text] = token
+    # Results stand before the bounds of their variables: read them over variables without bounds,
+    # then put the bounded ones in, which applies the laws.
+    free = {name: Variable(name, -_FAR, _FAR) for name in declared}
+    tokens.expect("->", "after the variables")
+    results = result_list(tokens, free)
+    tokens.took(",")
+    bounds: dict[str, tuple[Expr, Expr]] = {}
+    constraints: list[Constraint] = []
+    sizes = {token.text: free[token.text] for token in runtime}
+    if tokens.took("domain"):
+        tokens.expect(":", "after 'domain'")
+        while tokens.next.kind != "end":
+            _domain_entry(tokens, free, sizes, bounds, constraints)
+            tokens.took(",")  # `pretty_text` ends the line instead
+    for name, token in declared.items():
+        if name not in bounds:
+            tokens.fail(
+                f"'{name}' has no bounds",
+                token,
+                f"write the domain of every variable, for example 'domain: {name} in [0, 9]'",
+            )
+    bounded, symbolic = _bounded(bounds)
+    for name in symbolic.keys() & {t.text for t in runtime}:
+        tokens.fail(f"the bounds of '{name}' are no numbers", declared[name])
+    swap = Substitution({free[name]: v.as_expr() for name, v in bounded.items()})
+    stated = [Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]
+    if symbolic:
+        known = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
+        stated = sorted([*known, *stated], key=lambda c: c.expr.key)
+    return IndexingMap.of(
+        [bounded[t.text] for t in dims],
+        [swap(result) for result in results],
+        ranges=[bounded[t.text] for t in ranges],
+        runtime=[RuntimeVariable(bounded[t.text]) for t in runtime],
+        constraints=stated,
+    )
+
+
+def _bounded(
+    bounds: dict[str, tuple[Expr, Expr]],
+) -> tuple[dict[str, Variable], dict[str, Bounds]]:
+    """The variables by name, and the bounds of those that are bounded by others."""
+    plain = {name for name, ends in bounds.items() if all(end.is_constant for end in ends)}
+    found = {name: Variable(name, *[end.constant for end in bounds[name]]) for name in plain}
+    swap = Substitution({Variable(name, -_FAR, _FAR): v.as_expr() for name, v in found.items()})
+    symbolic: dict[str, Bounds] = {}
+    for name, ends in bounds.items():
+        if name not in plain:
+            lower, upper = [None if end.is_constant else swap(end) for end in ends]
+            symbolic[name] = Bounds(lower, upper, ())
+            interval = symbolic[name].interval(ends[0].constant, ends[1].constant)
+            found[name] = Variable(name, *interval)
+    return found, symbolic
+
+
+_FAR = 1 << 256
+
+
+def variable_names(
+    tokens: Tokens, opening: str, closing: str, required: bool = False
+) -> list[Token]:
+    """The names between two brackets; none if the brackets are not there, unless `required`."""
+    if required:
+        tokens.expect(opening, "in front of the dimensions")
+    elif not tokens.took(opening):
+        return []
+    names: list[Token] = []
+    while not tokens.took(closing):
+        if names:
+            tokens.expect(",", f"or '{closing}' after a variable")
+        if tokens.next.kind != "name":
+            tokens.fail(f"expected a variable's name, found {tokens.found()}")
+        names.append(tokens.take())
+    return names
+
+
+def result_list(tokens: Tokens, free: dict[str, Variable]) -> list[Expr]:
+    """The expressions in parentheses after the arrow, over the variables `free`."""
+    tokens.expect("(", "in front of the results")
+    results: list[Expr] = []
+    while not tokens.took(")"):
+        if results:
+            tokens.expect(",", "or ')' after a result")
+        results.append(parse_expr(tokens, free))
+    return results
+
+
+def _domain_entry(
+    tokens: Tokens,
+    free: dict[str, Variable],
+    sizes: dict[str, Variable],
+    bounds: dict[str, tuple[Expr, Expr]],
+    constraints: list[Constraint],
+) -> None:
+    """``d0 in [0, 9]`` the first time bounds a variable; anything else is a constraint.
+
+    The bounds of a variable may be expressions of symbolic sizes.
+    """
+    start = tokens.next
+    expr = parse_expr(tokens, free)
+    tokens.expect("in", "after an expression of the domain")
+    tokens.expect("[", "after 'in'")
+    variable = expr.as_variable
+    if variable is not None and variable.name == start.text and variable.name not in bounds:
+        lowest = _bound(tokens, sizes, "as the lower bound")
+        tokens.expect(",", "between the bounds")
+        bounds[variable.name] = lowest, _bound(tokens, sizes, "as the upper bound")
+    else:
+        lower = tokens.integer("as the lower bound")
+        tokens.expect(",", "between the bounds")
+        constraints.append(Constraint(expr, lower, tokens.integer("as the upper bound")))
+    tokens.expect("]", "after the bounds")
+
+
+def _bound(tokens: Tokens, names: dict[str, Variable], where: str) -> Expr:
+    """A number, or an expression of symbolic sizes."""
+    if tokens.next.kind in ("number", "name") or tokens.next.text in ("-", "("):
+        return parse_expr(tokens, names)
+    return as_expr(tokens.integer(where))  # which says what is expected

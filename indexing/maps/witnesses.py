@@ -1,0 +1,366 @@
+"""Points that show what maps do: two with one result, an element that is missed, a change.
+
+Runtime variables are values of the program.  What is found is found for values that a program can
+have: one element of a source has one value, which each variable clamps as its operation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import inf
+from typing import TypeAlias
+
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.relation import UndecidedError, decided
+from indexing.maps.runtime_variable import RuntimeVariable
+from simplifier import exact
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.exact import unions
+from simplifier.exact.unions import Clause
+from simplifier.interval import Interval
+from simplifier.linear import Affine, Expr, as_expr
+from simplifier.substitute import Substitution
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """What shows that a claim holds, or that it does not.
+
+    Attributes:
+        points: values of the dimensions.
+        results: results of the maps.
+        runtime: what the runtime variables are there, by the element that each one is: ``{"i[2]":
+            5}`` for element 2 of `i`.
+    """
+
+    points: tuple[tuple[int, ...], ...] = ()
+    results: tuple[tuple[int, ...], ...] = ()
+    runtime: tuple[tuple[str, int], ...] = ()
+
+
+# ---------------------------------------------------------------- values that the program knows
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A runtime variable at one point: which element it is, and what it is."""
+
+    of: RuntimeVariable
+    index: tuple[Expr, ...]
+    variable: Variable
+
+    @property
+    def value(self) -> Expr:
+        """What it is."""
+        return self.variable.as_expr()
+
+    @property
+    def array(self) -> object:
+        """What it is an element of; without a source, its name is all that tells."""
+        if self.of.array is None:
+            return self.of.name, len(self.index)
+        return self.of.array, len(self.index)
+
+
+def _consistent(reads: Sequence[_Read]) -> Iterator[Clause]:
+    """The same element, clamped alike, has the same value."""
+    for a, b in combinations(reads, 2):
+        if a.array == b.array and a.of.clamp == b.of.clamp:
+            same = [Constraint(a.value - b.value, 0, 0)]
+            ways = [_unequal(i, j) for i, j in zip(a.index, b.index, strict=True)]
+            yield [same, *[way for pair in ways for way in pair]]
+
+
+def _unequal(a: Affine, b: Affine) -> list[list[Constraint]]:
+    return [_less(a, b), _less(b, a)]
+
+
+def _less(a: Affine, b: Affine) -> list[Constraint]:
+    gap = as_expr(b) - as_expr(a)
+    return [Constraint(gap, 1, max(1, gap.bounds[1]))]
+
+
+def _values(reads: Sequence[_Read], at: dict[Variable, int]) -> tuple[tuple[str, int], ...]:
+    """The values at a point, by element.
+
+    Raises:
+        UndecidedError: two variables are the same element, clamped to different bounds, and no one
+            value of it is clamped to both of theirs.
+    """
+    found: dict[tuple[object, tuple[int, ...]], tuple[float, float]] = {}
+    named: dict[str, int] = {}
+    for read in reads:
+        index = tuple([i.value(at) for i in read.index])
+        value = read.value.value(at)
+        low, high = _unclamped(value, read.of.clamp)
+        before = found.get((read.array, index), (-inf, inf))
+        found[read.array, index] = low, high = max(low, before[0]), min(high, before[1])
+        if low > high:
+            raise UndecidedError(
+                f"`{read.of.source_name}` is read twice at {index} and clamped to different bounds"
+            )
+        name = read.of.source_name if read.of.source is not None else read.of.name
+        named[f"{name}[{', '.join(map(str, index))}]" if index else str(name)] = value
+    return tuple(named.items())
+
+
+def _unclamped(value: int, clamp: Interval | None) -> tuple[float, float]:
+    """The values that become `value`."""
+    if clamp is None:
+        return value, value
+    return (-inf if value == clamp[0] else value), (inf if value == clamp[1] else value)
+
+
+# ---------------------------------------------------------------- pairs of points
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    """A map over variables of its own, with one runtime variable for each element."""
+
+    variables: tuple[Variable, ...]
+    dims: tuple[Variable, ...]
+    results: tuple[Expr, ...]
+    constraints: tuple[Constraint, ...]
+    reads: tuple[_Read, ...]
+
+    @classmethod
+    def of(cls, original: IndexingMap, prefix: str) -> _Copy:
+        new = {v: v.renamed(prefix + v.name) for v in original.variables}
+        constraints = list(original.constraints)
+        reads: list[_Read] = []
+        for rt in original.runtime:
+            read = _Read(rt, rt.index, rt.variable)
+            twin = next((other for other in reads if _same_element(read, other)), None)
+            if twin is None:
+                reads.append(read)
+            else:
+                new[rt.variable] = new[twin.variable]
+                constraints.append(Constraint(twin.value, *rt.variable.bounds))
+        swap = Substitution({v: n.as_expr() for v, n in new.items()})
+        return cls(
+            tuple(dict.fromkeys(new.values())),
+            tuple([new[v] for v in original.dims]),
+            tuple(map(swap, original.results)),
+            tuple([Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]),
+            tuple([_Read(r.of, tuple(map(swap, r.index)), new[r.variable]) for r in reads]),
+        )
+
+
+Bad: TypeAlias = Callable[[_Copy, _Copy, bool], tuple[list[Constraint], Clause]]
+"""What is asked of two related points: constraints, and alternatives of which one must hold."""
+
+
+def shares_result(a: _Copy, b: _Copy, twice: bool) -> tuple[list[Constraint], Clause]:
+    """Two points with one result; of a map with itself, the first may be taken as the smaller."""
+    ways = [_less(i, j) for i, j in zip(a.dims, b.dims, strict=True)]
+    if not twice:
+        ways += [_less(j, i) for i, j in zip(a.dims, b.dims, strict=True)]
+    same = [Constraint(i - j, 0, 0) for i, j in zip(a.results, b.results, strict=True)]
+    return same, ways
+
+
+def has_two_results(a: _Copy, b: _Copy, twice: bool) -> tuple[list[Constraint], Clause]:
+    ways = [_less(i, j) for i, j in zip(a.results, b.results, strict=True)]
+    if not twice:
+        ways += [_less(j, i) for i, j in zip(a.results, b.results, strict=True)]
+    return [Constraint(i - j.as_expr(), 0, 0) for i, j in zip(a.dims, b.dims, strict=True)], ways
+
+
+def pair_of_points(first: IndexingMap, second: IndexingMap, bad: Bad, what: str) -> Witness | None:
+    """A point of each map so that the two are `bad`, for some values of the program."""
+    a, b = _Copy.of(first, "a."), _Copy.of(second, "b.")
+    constraints, ways = bad(a, b, first is second)
+    ways = [way for way in ways if not any(c.is_false for c in way)]
+    if not ways or any(c.is_false for c in constraints):
+        return None
+    reads = (*a.reads, *b.reads)
+    variables = (*a.variables, *b.variables)
+    every = [*constraints, *a.constraints, *b.constraints]
+    found = unions.point(variables, every, [ways, *_consistent(reads)])
+    point = decided(found, f"whether {what}, of\n  {first}\n  {second}")
+    if point is None:
+        return None
+    at = dict(zip(variables, point, strict=True))
+    points = {tuple([at[d] for d in copy.dims]) for copy in (a, b)}
+    results = {tuple([r.value(at) for r in copy.results]) for copy in (a, b)}
+    return Witness(tuple(sorted(points)), tuple(sorted(results)), _values(reads, at))
+
+
+# ---------------------------------------------------------------- what is missed
+
+
+def missed(maps: Sequence[IndexingMap], target: tuple[Variable, ...]) -> Witness | None:
+    """An element of the box `target` that no map gives, for some values of the program.
+
+    First, each runtime variable has one value everywhere, which a program may well have.  If
+    nothing is missed then, values that differ from point to point are an opponent's choice; if
+    nothing is missed even so, nothing ever is.
+    """
+    box = exact.Relation(target, (), (), ())
+    if not maps:
+        point = decided(unions.uncovered([], box), "an element")
+        return None if point is None else Witness(results=(point,))
+    copies = [_Copy.of(m, f"m{k}.") for k, m in enumerate(maps)]
+    reads = _distinct_reads(copies)
+    what = "which elements are no results of " + "; ".join(map(str, maps))
+    values = tuple([_free(read, f"v{k}") for k, read in enumerate(reads)])
+    constant = [_with_constants(copy, reads, values) for copy in copies]
+    wanted = exact.Relation((*target, *values), (), (), ())
+    point = decided(unions.uncovered(constant, wanted), what)
+    if point is not None:
+        if len({read.array for read in reads}) < len(reads):
+            raise UndecidedError(f"{what}: two runtime variables may be one element")
+        named = [(str(read.of.source_name or read.of.name), v) for read, v in _paired(reads, point)]
+        return Witness(results=(point[: len(target)],), runtime=tuple(named))
+    if all(not i.variables() for read in reads for i in read.index):
+        return None
+    cases = [_against_opponent(copy, target) for copy in copies]
+    if decided(unions.never_uncovered(cases, box), what):
+        return None
+    raise UndecidedError(f"{what}: that depends on values which differ from point to point")
+
+
+def _paired(reads: Sequence[_Read], point: tuple[int, ...]) -> Iterable[tuple[_Read, int]]:
+    return zip(reads, point[len(point) - len(reads) :], strict=True)
+
+
+def _distinct_reads(copies: Sequence[_Copy]) -> list[_Read]:
+    """The runtime variables of all copies; those that are the same element are one."""
+    found: list[_Read] = []
+    for copy in copies:
+        for read in copy.reads:
+            if not any(_same_element(read, other) for other in found):
+                found.append(read)
+    return found
+
+
+def _same_element(a: _Read, b: _Read) -> bool:
+    """They are always the same; the variables of two copies have different names."""
+    return (a.array, a.index, a.of.clamp) == (b.array, b.index, b.of.clamp)
+
+
+def _free(read: _Read, name: str) -> Variable:
+    """Any value that the program can have there."""
+    return Variable(name, *(read.of.clamp or read.of.variable.bounds))
+
+
+def _with_constants(
+    copy: _Copy, reads: Sequence[_Read], values: Sequence[Variable]
+) -> exact.Relation:
+    """``x -> (results, values)`` where each runtime variable has its value of `values`."""
+    bound: dict[Variable, Expr] = {}
+    inside: list[Constraint] = []
+    for mine in copy.reads:
+        variable = mine.variable
+        value = next(
+            v
+            for read, v in zip(reads, values, strict=True)
+            if read is mine or _same_element(read, mine)
+        )
+        bound[variable] = value.as_expr()
+        inside.append(Constraint(value.as_expr(), *variable.bounds))
+    swap = Substitution(bound)
+    hidden = [v for v in copy.variables if v not in bound]
+    constraints = [Constraint(swap(c.expr), c.lower, c.upper) for c in copy.constraints]
+    return exact.Relation(
+        (),
+        (*hidden, *values),
+        (*map(swap, copy.results), *[v.as_expr() for v in values]),
+        (*inside, *constraints),
+    )
+
+
+def _against_opponent(
+    copy: _Copy, target: tuple[Variable, ...]
+) -> tuple[exact.Relation, exact.Relation, int]:
+    """The relation with the opponent's variables last, and the box of all values."""
+    theirs = [read.variable for read in copy.reads]
+    ours = [v for v in copy.variables if v not in theirs]
+    wide = [Variable(r.variable.name, *(r.of.clamp or r.variable.bounds)) for r in copy.reads]
+    relation = exact.Relation((*ours, *theirs), (), copy.results, copy.constraints)
+    return relation, exact.Relation((*ours, *wide, *target), (), (), ()), len(theirs)
+
+
+# ---------------------------------------------------------------- what changes
+
+
+def change(maps: Sequence[IndexingMap], k: int) -> Witness | None:
+    """Two points that differ in dimension k alone, and a result that only the first one has."""
+    hull = [(min(b), max(b)) for b in _bounds_by_dimension(maps)]
+    first = [Variable(f"x{n}", *bounds) for n, bounds in enumerate(hull)]
+    other = Variable("y", *hull[k])
+    second = [other if n == k else x for n, x in enumerate(first)]
+    what = f"whether a result changes with dimension {k}, of " + "; ".join(map(str, maps))
+    if any(_reads_by_range(m) for m in maps):
+        if _unchanged_with_elements(maps, first, second, what):
+            return None
+        raise UndecidedError(f"{what}: a range variable selects the values that it depends on")
+    here = [_Copy.of(m, f"m{n}.") for n, m in enumerate(maps)]
+    there = [_Copy.of(m, f"n{n}.") for n, m in enumerate(maps)]
+    reads = [
+        *[read for copy in here for read in _moved(copy, first)],
+        *[read for copy in there for read in _moved(copy, second)],
+    ]
+    values = [read.variable for copy in (*here, *there) for read in copy.reads]
+    inputs = (*first, other, *values)
+    point = decided(
+        unions.only_first(
+            [_at(copy, first, inputs) for copy in here],
+            [_at(copy, second, inputs) for copy in there],
+            list(_consistent(reads)),
+        ),
+        what,
+    )
+    if point is None:
+        return None
+    at = dict(zip(inputs, point, strict=False))
+    points = tuple([tuple([at[v] for v in side]) for side in (first, second)])
+    return Witness(points, (point[len(inputs) :],), _values(reads, at))
+
+
+def _bounds_by_dimension(maps: Sequence[IndexingMap]) -> Iterator[list[int]]:
+    for column in zip(*[m.dims for m in maps], strict=True):
+        yield [bound for v in column for bound in v.bounds]
+
+
+def _reads_by_range(asked: IndexingMap) -> bool:
+    return any(v in asked.ranges for rt in asked.runtime for i in rt.index for v in i.variables())
+
+
+def _at(copy: _Copy, point: Sequence[Variable], inputs: tuple[Variable, ...]) -> exact.Relation:
+    """``inputs -> results`` of a copy whose dimensions are `point`."""
+    own = copy.dims
+    swap = Substitution(dict(zip(own, [v.as_expr() for v in point], strict=True)))
+    inside = [Constraint(v.as_expr(), *d.bounds) for v, d in zip(point, own, strict=True)]
+    constraints = [Constraint(swap(c.expr), c.lower, c.upper) for c in copy.constraints]
+    hidden = [v for v in copy.variables if v not in own and v not in inputs]
+    results = tuple(map(swap, copy.results))
+    return exact.Relation(inputs, tuple(hidden), results, (*inside, *constraints))
+
+
+def _moved(copy: _Copy, point: Sequence[Variable]) -> Iterator[_Read]:
+    swap = Substitution(dict(zip(copy.dims, [v.as_expr() for v in point], strict=True)))
+    for read in copy.reads:
+        yield _Read(read.of, tuple(map(swap, read.index)), read.variable)
+
+
+def _unchanged_with_elements(
+    maps: Sequence[IndexingMap], first: Sequence[Variable], second: Sequence[Variable], what: str
+) -> bool:
+    """The same results, read through the same elements with the same values, at both points.
+
+    Maps are compared one by one, as runtime variables of different maps have different elements.
+    """
+    inputs = (*first, *[v for v in second if v not in first])
+    for m in maps:
+        copy = _Copy.of(m, "m.")
+        elements = [e for read in copy.reads for e in (read.value, *read.index)]
+        full = _Copy(copy.variables, copy.dims, (*copy.results, *elements), copy.constraints, ())
+        here, there = (_at(full, side, inputs) for side in (first, second))
+        if decided(unions.only_first([here], [there]), what) is not None:
+            return False
+    return True

@@ -1,0 +1,331 @@
+"""Ops with maps and kernels: what `hlo.ops.op.Op` says of an op, and which elements it reads.
+
+An op says how many operands it has by its base (`NullaryOp`, `UnaryOp`, `BinaryOp`, `TernaryOp`,
+`VariadicOp`), and then writes three things about arrays that have at least one element:
+
+* ``output_to_input(out, *operands)``: for each operand, the map from an element of the result to
+  the elements of the operand that it needs;
+* ``input_to_output(out, *operands)``: for each operand, the map from an element of it to the
+  elements of the result that need it;
+* ``kernel(*arrays)``: the result, with NumPy.
+
+A `UnaryOp` answers with the one map itself. An operand that is read in several ways has a tuple of
+maps; one that is not read has ``()``; what cannot be said is `Unknown`. A method that takes the
+keyword ``exact`` is told whether disjoint exact pieces are wanted where one ``may`` map is usual;
+one that takes ``output`` is told which array of a tuple result is meant.
+
+Everyone else asks through `reads` and `writes`, which look the same for every op and are
+remembered.
+
+Ops that move no element have other bases: a `RoutingOp` says which operand a leaf of its result is;
+those that run computations are in `indexing.ops.structured_ops`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+
+from hlo.modules.bind import agrees
+from hlo.ops.op import Op
+from hlo.shapes.shape import (
+    UNBOUNDED,
+    AnyShape,
+    OpaqueShape,
+    Shape,
+    TupleShape,
+    leaves,
+)
+from indexing.maps.answers import Unknown
+from indexing.maps.arrays import Path as Path
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.map_set import every_element as every_element
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+Array: TypeAlias = "NDArray[Any]"
+Maps: TypeAlias = tuple[IndexingMap, ...]
+Entry: TypeAlias = "IndexingMap | Maps | Unknown"
+Entries: TypeAlias = "tuple[Entry, ...]"
+
+_KEYWORDS: Final = frozenset({"exact", "output", "operands", "scatter", "select", "to_apply"})
+_LIMIT: Final = 1 << 16
+_ANSWERS: Final[dict[object, tuple[Maps | Unknown, ...]]] = {}
+
+
+class MappedOp(Op):
+    """An op between arrays whose maps and kernel are known; subclass one of the bases by arity."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def output_to_input(self, *args: Any, **kwargs: Any) -> Any:
+        """For each operand, the map from the result's elements to the operand's."""
+
+    @abstractmethod
+    def input_to_output(self, *args: Any, **kwargs: Any) -> Any:
+        """For each operand, the map from its elements to the result's."""
+
+    @abstractmethod
+    def kernel(self, *args: Any, **kwargs: Any) -> Any:
+        """The result (a tuple of arrays for a tuple) for these operands."""
+
+    def compute(
+        self,
+        operands: Sequence[Any],
+        shapes: Sequence[AnyShape],
+        to_apply: Callable[..., Any] | None = None,
+        **called: Callable[..., Any] | None,
+    ) -> Any:
+        """The kernel's result for arrays of these shapes.
+
+        A kernel that takes the keyword ``operands`` is told the shapes, and with them the layouts;
+        one that takes ``to_apply`` (or ``select`` and ``scatter``) is given the computations that
+        these attributes name as functions of arrays.
+        """
+        options = {"operands": tuple(shapes), "to_apply": to_apply, **called}
+        wanted = {name: options[name] for name in _options(type(self).kernel)}
+        return self.kernel(*operands, **wanted)
+
+    def reads(
+        self,
+        out: AnyShape,
+        operands: tuple[AnyShape, ...],
+        output: int = 0,
+        exact: bool = False,
+    ) -> tuple[Maps | Unknown, ...]:
+        """For each operand, what leaf number `output` of the result reads of it.
+
+        >>> import indexing.ops
+        >>> from hlo.ops.op import OPS
+        >>> add, shape = OPS["add"](), Shape("f32", (2, 3))
+        >>> for maps in add.reads(shape, (shape, shape)):
+        ...     print(*maps)
+        (d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]
+        (d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]
+        """
+        return self._answer("output_to_input", out, operands, output, exact)
+
+    def writes(
+        self,
+        out: AnyShape,
+        operands: tuple[AnyShape, ...],
+        input: int = 0,  # noqa: A002 - the word of `input_to_output`
+        exact: bool = False,
+    ) -> tuple[Maps | Unknown, ...]:
+        """For each leaf of the result, which elements of it need an element of operand `input`."""
+        outputs = range(len(leaves(out)))
+        return tuple(
+            [self._answer("input_to_output", out, operands, n, exact)[input] for n in outputs]
+        )
+
+    def _answer(
+        self,
+        direction: str,
+        out: AnyShape,
+        operands: tuple[AnyShape, ...],
+        output: int,
+        exact: bool,
+    ) -> tuple[Maps | Unknown, ...]:
+        key = self.opcode, self, direction, out, operands, output, exact
+        known = _ANSWERS.get(key)
+        if known is None:
+            if len(_ANSWERS) >= _LIMIT:
+                _ANSWERS.clear()
+            known = _ANSWERS[key] = self._found(direction, out, operands, output, exact)
+        return known
+
+    def _found(
+        self,
+        direction: str,
+        out: AnyShape,
+        operands: tuple[AnyShape, ...],
+        output: int,
+        exact: bool,
+    ) -> tuple[Maps | Unknown, ...]:
+        """The answer of the op's own method; no map where there is no element to speak of."""
+        if reason := self._misuse(out, operands):
+            return (Unknown(reason),) * len(operands)
+        leaf = leaves(out)[output][1]
+        if not isinstance(leaf, Shape) or leaf.size == 0:
+            return ((),) * len(operands)
+        method = getattr(type(self), direction)
+        options = {"exact": exact, "output": output}
+        wanted = {name: options[name] for name in _options(method)}
+        entries = self._entries(method(self, leaf, *operands, **wanted))
+        return tuple(
+            [
+                _maps(entry) if isinstance(shape, Shape) and shape.size else ()
+                for entry, shape in zip(entries, operands, strict=True)
+            ]
+        )
+
+    def _misuse(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> str:
+        """Why nothing can be said for such shapes; empty if something can."""
+        for shape in operands:
+            is_token = isinstance(shape, OpaqueShape) and not self.takes_arrays
+            if not isinstance(shape, Shape) and not is_token:
+                return f"an operand of {self.opcode} is {shape}, no array"
+        for _, leaf in leaves(TupleShape((out, *operands))):
+            if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
+                return f"{leaf} has a dimension of unknown size"
+        if len(operands) < self.least or (self.most is not None and len(operands) > self.most):
+            return f"{self.opcode} is given {len(operands)} operands"
+        if broken := self.first_fault(operands):
+            rule, fault = broken
+            return f"{self.opcode} {rule.label} does not hold: {fault.label}"
+        inferred = self.infer_shape(*operands)
+        return "" if agrees(out, inferred) else f"{self.opcode} is {inferred}, not {out}"
+
+    def _entries(self, answer: Any) -> Entries:
+        """One entry per operand from what a method gives."""
+        entries: Entries = answer
+        return entries
+
+
+def _maps(entry: Entry) -> Maps | Unknown:
+    return (entry,) if isinstance(entry, IndexingMap) else entry
+
+
+@cache
+def _options(method: Any) -> tuple[str, ...]:
+    """Those of the keywords in `_KEYWORDS` that a method takes."""
+    found = inspect.signature(method).parameters.values()
+    return tuple([p.name for p in found if p.name in _KEYWORDS and p.kind is not p.VAR_POSITIONAL])
+
+
+# ---------------------------------------------------------------- bases by arity
+
+
+class NullaryOp(MappedOp):
+    """An op without operands: it reads nothing."""
+
+    __slots__ = ()
+    takes_partial: ClassVar[bool] = True
+    least: ClassVar[int] = 0
+    most: ClassVar[int | None] = 0
+
+    def output_to_input(self, out: Shape) -> tuple[()]:
+        return ()
+
+    def input_to_output(self, out: Shape) -> tuple[()]:
+        return ()
+
+    def value(self, out: Shape) -> IndexingMap | None:
+        """The map from an element's place to its value, where that is an affine integer formula."""
+        return None
+
+
+class UnaryOp(MappedOp):
+    """An op with one operand; both directions are one entry."""
+
+    __slots__ = ()
+    least: ClassVar[int] = 1
+    most: ClassVar[int | None] = 1
+
+    @abstractmethod
+    def infer_shape(self, operand: Shape) -> AnyShape: ...
+
+    @abstractmethod
+    def output_to_input(self, out: Shape, operand: Shape) -> Entry: ...
+
+    @abstractmethod
+    def input_to_output(self, out: Shape, operand: Shape) -> Entry: ...
+
+    def _entries(self, answer: Any) -> Entries:
+        return (answer,)
+
+
+class BinaryOp(MappedOp):
+    """An op with two operands."""
+
+    __slots__ = ()
+    least: ClassVar[int] = 2
+    most: ClassVar[int | None] = 2
+
+    @abstractmethod
+    def infer_shape(self, left: Shape, right: Shape) -> AnyShape: ...
+
+    @abstractmethod
+    def output_to_input(self, out: Shape, left: Shape, right: Shape) -> Entries: ...
+
+    @abstractmethod
+    def input_to_output(self, out: Shape, left: Shape, right: Shape) -> Entries: ...
+
+
+class TernaryOp(MappedOp):
+    """An op with three operands."""
+
+    __slots__ = ()
+    least: ClassVar[int] = 3
+    most: ClassVar[int | None] = 3
+
+    @abstractmethod
+    def infer_shape(self, first: Shape, second: Shape, third: Shape) -> AnyShape: ...
+
+    @abstractmethod
+    def output_to_input(
+        self, out: Shape, first: Shape, second: Shape, third: Shape
+    ) -> tuple[Entry, Entry, Entry]: ...
+
+    @abstractmethod
+    def input_to_output(
+        self, out: Shape, first: Shape, second: Shape, third: Shape
+    ) -> tuple[Entry, Entry, Entry]: ...
+
+
+class VariadicOp(MappedOp):
+    """An op with any number of operands, `least` or more."""
+
+    __slots__ = ()
+    least: ClassVar[int] = 1
+
+    @abstractmethod
+    def infer_shape(self, *operands: Shape) -> AnyShape: ...
+
+    @abstractmethod
+    def output_to_input(self, out: Shape, *operands: Shape) -> Sequence[Entry]: ...
+
+    @abstractmethod
+    def input_to_output(self, out: Shape, *operands: Shape) -> Sequence[Entry]: ...
+
+
+# ---------------------------------------------------------------- ops that move no element
+
+
+class RoutingOp(Op):
+    """An op whose result consists of its operands' leaves, each as it is."""
+
+    __slots__ = ()
+    takes_arrays: ClassVar[bool] = False
+    takes_partial: ClassVar[bool] = True
+
+    @abstractmethod
+    def route(self, path: Path) -> tuple[int, Path]:
+        """The operand, and the path in it, that is the result's leaf at `path`."""
+
+    @abstractmethod
+    def route_back(self, operand: int, path: Path) -> Path | None:
+        """Where in the result the leaf at `path` of an operand is; None if it is left out."""
+
+    @abstractmethod
+    def kernel(self, *args: Any) -> Any:
+        """The result for these operands; tuples of arrays for tuples."""
+
+
+# ---------------------------------------------------------------- maps that many ops need
+
+
+def placed(rank: int, places: Iterable[tuple[int, Any]]) -> list[Any]:
+    """A list of `rank` values, each at its place.
+
+    >>> placed(2, [(1, "a"), (0, "b")])
+    ['b', 'a']
+    """
+    found: dict[int, Any] = dict(places)
+    return [found[k] for k in range(rank)]

@@ -1,0 +1,109 @@
+"""The samples of ops as modules: their operands become parameters.
+
+A sample is one instruction, such as ``f32[3,2] transpose(f32[2,3] p), dimensions={1,0}``. It may
+call the computations that are defined here: add, maximum, less_than, negate, ….
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import hlo
+from hlo.modules.module import Instruction
+
+COMPUTATIONS = """
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
+maximum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] maximum(a, b) }
+add_both {
+  a = f32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = s32[] parameter(3)
+  i = s32[] convert(a) j = s32[] convert(c)
+  e = s32[] add(b, d) f = s32[] add(i, j) g = s32[] add(e, f)
+  x = f32[] convert(b) y = f32[] convert(d)
+  k = f32[] add(a, c) l = f32[] add(x, y) m = f32[] add(k, l)
+  ROOT r = (f32[], s32[]) tuple(m, g)
+}
+less_than {
+  a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=LT
+}
+greater_or_equal {
+  a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = pred[] compare(a, b), direction=GE
+}
+first_less_than {
+  a = s32[] parameter(0) b = s32[] parameter(1) c = f32[] parameter(2) d = f32[] parameter(3)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+add_twice {
+  a = f32[] parameter(0) b = f32[] parameter(1) s = f32[] add(a, b)
+  ROOT r = (f32[], f32[]) tuple(s, s)
+}
+negate { a = f32[2,3] parameter(0) ROOT r = f32[2,3] negate(a) }
+less_than_five {
+  p = (s32[], f32[2,3]) parameter(0) i = s32[] get-tuple-element(p), index=0 n = s32[] constant(5)
+  ROOT r = pred[] compare(i, n), direction=LT
+}
+next_trip {
+  p = (s32[], f32[2,3]) parameter(0) i = s32[] get-tuple-element(p), index=0 n = s32[] constant(1)
+  a = f32[2,3] get-tuple-element(p), index=1 j = s32[] add(i, n) b = f32[2,3] negate(a)
+  ROOT r = (s32[], f32[2,3]) tuple(j, b)
+}
+"""
+# operands that can be nothing but the result of a certain op
+PRODUCERS = {
+    ("async-update", "s"): "async-start(started), calls=negate",
+    ("async-done", "s"): "async-start(started), calls=negate",
+}
+
+
+def instruction_of(text: str) -> Instruction:
+    """The instruction that a sample is, as the root of a module.
+
+    >>> print(instruction_of("f32[3,2] transpose(f32[2,3] p), dimensions={1,0}").operands[0])
+    %p = f32[2,3] parameter(0)
+    """
+    opcode = text[: operands_start(text)].rpartition(" ")[2]
+    lines = []
+    for number, (shape, name) in enumerate(operands(text)):
+        producer = PRODUCERS.get((opcode, name))
+        if producer:
+            lines.append(f"started = f32[2,3] parameter({number})")
+        lines.append(f"{name} = {shape} {producer or f'parameter({number})'}")
+    body = "\n".join(f"  {line}" for line in [*lines, f"ROOT out = {text}"])
+    return hlo.parse(f"{COMPUTATIONS}\nENTRY e {{\n{body}\n}}").entry.root
+
+
+def operands_start(text: str) -> int:
+    """Where the parenthesis after the opcode is opened."""
+    found = re.search(r" [a-z][a-z0-9-]*\(", text)
+    if found is None:
+        raise ValueError(f"a sample is SHAPE OPCODE(OPERANDS), ATTRIBUTES, not {text!r}")
+    return found.end() - 1
+
+
+def operands_end(text: str) -> int:
+    """Where the parenthesis after the opcode is closed.
+
+    >>> text = "(f32[2], s32[]) tuple(f32[2] p, s32[] q)"
+    >>> text[operands_start(text) : operands_end(text) + 1]
+    '(f32[2] p, s32[] q)'
+    """
+    depth, start = 0, operands_start(text)
+    for k in range(start, len(text)):
+        depth += (text[k] == "(") - (text[k] == ")")
+        if depth == 0:
+            return k
+    raise ValueError(f"the operands of {text!r} are not closed by )")
+
+
+def operands(text: str) -> Iterator[tuple[str, str]]:
+    """Shape and name of each operand; none where something else is in the parentheses."""
+    depth, item = 0, ""
+    for character in text[operands_start(text) + 1 : operands_end(text)] + ",":
+        if character == "," and depth == 0:
+            shape, _, name = item.strip().rpartition(" ")
+            if shape and name[0].isalpha():
+                yield shape, name
+            item = ""
+            continue
+        depth += (character in "([{") - (character in ")]}")
+        item += character

@@ -1,0 +1,8 @@
+"""Shapes of work: GPU grids, collapsed dimensions, gathers as a primitive.
+
+Imports `maps`, `ops` and `dataflow`.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,10 @@
+# What the package gives, loaded on first use (`__init__.py`).
+from .collapsing import Collapse as Collapse
+from .collapsing import collapse as collapse
+from .gathering import Gather as Gather
+from .gathering import GatherError as GatherError
+from .gathering import gather as gather
+from .gathering import gather_of as gather_of
+from .grid import coverage as coverage
+from .grid import thread_map as thread_map
+from .grid import tile_map as tile_map
