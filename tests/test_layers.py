@@ -7,16 +7,34 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from radon.complexity import cc_visit
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("hlo", "simplifier", "indexing")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
+
+# The rooms of each package, lowest first: a room imports only rooms before it. What is in no room
+# (``__init__``, ``moved``) may be imported by all and imports none.
+ROOMS = {
+    "hlo": ("text", "shapes", "ops", "modules", "formats"),
+    "simplifier": (),
+    "indexing": (
+        *("maps", "devices", "ops", "dataflow"),
+        *("tiling", "memory"),
+        *("execution", "codegen"),
+        *("views", "cli"),
+    ),
+}
+SIDE_BY_SIDE = {("tiling", "memory")}  # rooms that do not import each other
 
 MAY_IMPORT = {
     "hlo": {"hlo"},
     "simplifier": {"simplifier"},
     "indexing": {"hlo", "simplifier", "indexing"},
 }
+
+MAX_LINES = 400  # CONTRIBUTING says the same
+MAX_COMPLEXITY = 15  # the linter's `max-complexity`, counted as radon does
 
 # What is drawn from outside, and the only modules and packages that may: others go through them.
 ONLY_IN = {
@@ -47,11 +65,101 @@ def imports_of(module: Path) -> list[tuple[str, int]]:
     return list(imported(ast.parse(module.read_text()), module.relative_to(ROOT).parts[0]))
 
 
+def dotted(module: Path) -> str:
+    parts = module.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+NAMES = {dotted(module) for module in MODULES}
+
+
+def modules_imported(module: Path) -> Iterator[tuple[str, int]]:
+    """Our modules that a module imports, anywhere in it, with the line."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        match node:
+            case ast.Import():
+                found = [alias.name for alias in node.names]
+            case ast.ImportFrom(module=str(home)):
+                inner = [f"{home}.{alias.name}" for alias in node.names]
+                found = [name if name in NAMES else home for name in inner]
+            case _:
+                continue
+        yield from ((name, node.lineno) for name in dict.fromkeys(found) if name in NAMES)
+
+
+def room_of(name: str) -> tuple[str, str]:
+    """The package and the room that a module belongs to; no room for what is in none."""
+    package, _, rest = name.partition(".")
+    room = rest.partition(".")[0]
+    return package, room if room in ROOMS[package] else ""
+
+
 @pytest.mark.parametrize("module", MODULES, ids=name_of)
 def test_imports_run_along_the_arrows(module: Path) -> None:
     layer = module.relative_to(ROOT).parts[0]
     against = [(name, line) for name, line in imports_of(module) if name in PACKAGES]
     assert not [hit for hit in against if hit[0] not in MAY_IMPORT[layer]]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=name_of)
+def test_rooms_import_only_rooms_below(module: Path) -> None:
+    """Also inside functions, and for types alone."""
+    package, room = room_of(dotted(module))
+    order = ROOMS[package]
+    against = []
+    for name, line in modules_imported(module):
+        other_package, other = room_of(name)
+        if other_package != package or not other or other == room:
+            continue
+        beside = {(room, other), (other, room)} & SIDE_BY_SIDE
+        if not room or order.index(other) > order.index(room) or beside:
+            against.append(f"{name_of(module)}:{line} imports {name}")
+    assert not against
+
+
+def test_every_folder_is_a_room() -> None:
+    for package, rooms in ROOMS.items():
+        inside = (ROOT / package).iterdir()
+        folders = {path.name for path in inside if any(path.glob("*.py"))} - {"__pycache__"}
+        assert folders == set(rooms) or not rooms, package
+
+
+@pytest.mark.parametrize("room", [f"{p}/{room}" for p, rooms in ROOMS.items() for room in rooms])
+def test_a_room_says_what_it_is_for(room: str) -> None:
+    text = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text())) or ""
+    assert 2 <= len(text.splitlines()) <= 8
+    assert "Imports" in text
+
+
+def test_no_modules_import_each_other() -> None:
+    graph = {dotted(m): [name for name, _ in modules_imported(m)] for m in MODULES}
+    circles = [sorted(circle) for circle in strongly_connected(graph) if len(circle) > 1]
+    assert not circles
+
+
+def strongly_connected(graph: dict[str, list[str]]) -> Iterator[set[str]]:
+    """The sets of modules each of which leads to all others (Tarjan 1972)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+
+    def visit(name: str) -> Iterator[set[str]]:
+        number[name] = low[name] = len(number)
+        stack.append(name)
+        for other in graph[name]:
+            if other not in number:
+                yield from visit(other)
+                low[name] = min(low[name], low[other])
+            elif other in stack:
+                low[name] = min(low[name], number[other])
+        if low[name] == number[name]:
+            start = stack.index(name)
+            yield set(stack[start:])
+            del stack[start:]
+
+    for name in graph:
+        if name not in number:
+            yield from visit(name)
 
 
 @pytest.mark.parametrize("library", ONLY_IN)
@@ -91,5 +199,8 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=name_of)
-def test_modules_stay_readable_in_one_sitting(module: Path) -> None:
-    assert len(module.read_text().splitlines()) <= 600
+def test_modules_and_functions_stay_readable_in_one_sitting(module: Path) -> None:
+    text = module.read_text()
+    assert len(text.splitlines()) <= MAX_LINES
+    blocks = cc_visit(text)
+    assert not [(b.name, b.complexity) for b in blocks if b.complexity > MAX_COMPLEXITY]
