@@ -20,26 +20,31 @@ results.
 
 from __future__ import annotations
 
+from typing import Unpack
+
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import leaves
-from indexing.dataflow.device_walk import Walk
-from indexing.dataflow.queries import answer_of, output_path
+from indexing.dataflow import answering
+from indexing.dataflow.device_edges import DeviceEdges
+from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices
 from indexing.maps.answers import Answer
-from indexing.maps.arrays import ArrayRef
-from indexing.maps.options import Options
-from indexing.ops.access_edge import AccessEdge
+from indexing.maps.options import OptionChoices, Options
+
+
+class DeviceChoices(OptionChoices, total=False):
+    """The options of a query with devices as keywords.
+
+    Attributes:
+        num_replicas, num_partitions: how many there are, where the header of the module does not
+            say it.
+    """
+
+    num_replicas: int | None
+    num_partitions: int | None
 
 
 def device_maps(
-    instruction: Instruction,
-    output_id: int = 0,
-    *,
-    num_replicas: int | None = None,
-    num_partitions: int | None = None,
-    exact: bool = False,
-    simplify: bool = True,
-    certify: bool = False,
+    instruction: Instruction, output_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
     """For each operand, which of its elements, on which devices, an element of the output needs.
 
@@ -48,9 +53,8 @@ def device_maps(
     Args:
         instruction: what computes the output.
         output_id: which output, where the result is a tuple: its leaves are counted in order.
-        num_replicas, num_partitions: how many there are, where the header of the module does not
-            say it.
-        exact, simplify, certify: see `indexing.output_to_input`.
+        options: ``num_replicas`` and ``num_partitions``, where the header of the module does not
+            give them; and those of `indexing.output_to_input`.
     Returns:
         An `Unknown` for operands of a collective whose groups do not fit the devices, and beside
         its maps where a device is in no group and its result undefined.
@@ -59,23 +63,11 @@ def device_maps(
         IndexError: there is no such output.
         ValueError: a number of devices is not positive.
     """
-    path = output_path(instruction, output_id)
-    walk = _walk(instruction, num_replicas, num_partitions, Options(exact, simplify, certify))
-    walk.prepare([instruction], backward=True)
-    found = [(step.operand, step.operand_path, step) for step in walk.edges_back(instruction, path)]
-    operands = instruction.operands
-    return answer_of(instruction, "output-to-input", output_id, operands, found, walk.options)
+    return answering.to_operands(_walk(instruction, **options), instruction, output_id)
 
 
 def device_uses(
-    instruction: Instruction,
-    input_id: int = 0,
-    *,
-    num_replicas: int | None = None,
-    num_partitions: int | None = None,
-    exact: bool = False,
-    simplify: bool = True,
-    certify: bool = False,
+    instruction: Instruction, input_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
     """For each output, which of its elements, on which devices, need elements of an operand.
 
@@ -86,28 +78,11 @@ def device_uses(
         IndexError: there is no such operand.
         ValueError: a number of devices is not positive.
     """
-    if not 0 <= input_id < len(instruction.operands):
-        raise IndexError(
-            f"`{instruction.name}` has {len(instruction.operands)} operands, no number {input_id}"
-        )
-    walk = _walk(instruction, num_replicas, num_partitions, Options(exact, simplify, certify))
-    walk.prepare([instruction], backward=False)
-    outputs = {path: k for k, (path, _) in enumerate(leaves(instruction.shape))}
-    steps = walk.edges_forward(instruction, [input_id], list(outputs))
-    found = [(outputs[step.output_path], step.operand_path, step) for step in steps]
-    itself = (instruction,) * len(outputs)
-    return answer_of(instruction, "input-to-output", input_id, itself, found, walk.options)
+    return answering.from_operand(_walk(instruction, **options), instruction, input_id)
 
 
 def device_maps_to_parameters(
-    instruction: Instruction,
-    output_id: int = 0,
-    *,
-    num_replicas: int | None = None,
-    num_partitions: int | None = None,
-    exact: bool = False,
-    simplify: bool = True,
-    certify: bool = False,
+    instruction: Instruction, output_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
     """`device_maps`, composed through the whole computation to its parameters.
 
@@ -127,23 +102,14 @@ def device_maps_to_parameters(
         IndexError: there is no such output.
         ValueError: a number of devices is not positive.
     """
-    path = output_path(instruction, output_id)
-    walk = _walk(instruction, num_replicas, num_partitions, Options(exact, simplify, certify))
-    parameters = instruction.computation.parameters
-    number = {parameter: k for k, parameter in enumerate(parameters)}
-    walk.prepare(instruction.computation.instructions[: instruction.index + 1], backward=True)
-    found = [
-        (number[source], at, AccessEdge(number[source], at, path, tuple(maps.maps), maps.unknown))
-        for (source, at, _), maps in walk.backward(ArrayRef(instruction, path)).items()
-        if source in number
-    ]
-    return answer_of(instruction, "output-to-input", output_id, parameters, found, walk.options)
+    return answering.to_parameters(_walk(instruction, **options), instruction, output_id)
 
 
 def _walk(
     instruction: Instruction,
-    num_replicas: int | None,
-    num_partitions: int | None,
-    options: Options,
+    num_replicas: int | None = None,
+    num_partitions: int | None = None,
+    **options: Unpack[OptionChoices],
 ) -> Walk:
-    return Walk(Devices.of(instruction.module, num_replicas, num_partitions), options)
+    devices = Devices.of(instruction.module, num_replicas, num_partitions)
+    return Walk(DeviceEdges(devices, Options(**options)))

@@ -31,38 +31,30 @@ p (d0, d1) -> (d1, d0), domain: d0 in [0, 5], d1 in [0, 7]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
+from typing import Unpack
+from warnings import warn
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import leaves
-from indexing.dataflow.walk import (
-    backward,
-    edges_back,
-    edges_forward,
-    known_starts,
-    prepare,
-    reads_summary,
-    writes_summary,
-)
-from indexing.maps.answers import Answer, Path
+from indexing.dataflow.answering import output_of
+from indexing.dataflow.queries import Groups, walk_of
+from indexing.dataflow.walk import Walk
+from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.deduplicate import distinct
-from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
-from indexing.maps.options import Options
-from indexing.ops.access_edge import identity
+from indexing.maps.options import OptionChoices
 from indexing.ops.structured_ops import InlineOp, in_caller
-
-Groups = dict[Instruction, tuple[IndexingMap, ...]]
 
 
 def epilogue(
     hero: Instruction,
     root: Instruction | None = None,
     *,
-    hero_output: int = 0,
-    exact: bool = False,
-    simplify: bool = True,
+    output_id: int = 0,
+    hero_output: int | None = None,
+    **options: Unpack[OptionChoices],
 ) -> Answer:
     """For each output of `root`, which of its elements need an element of `hero`.
 
@@ -71,8 +63,9 @@ def epilogue(
 
     Args:
         root: an instruction of the same computation; its root, if it is not given.
-        hero_output: which array of the hero, where its result is a tuple.
-        exact: see `indexing.output_to_input`.
+        output_id: which array of the hero, where its result is a tuple.
+        hero_output: the old name of `output_id`.
+        options: see `indexing.output_to_input`.
     Returns:
         ``maps[i]``: from elements of the hero to elements of output i of `root`; no map where the
         hero does not get there.
@@ -81,70 +74,48 @@ def epilogue(
         IndexError: there is no such output.
         ValueError: hero and root belong to different computations.
     """
+    if hero_output is not None:
+        warn("epilogue: hero_output is now called output_id", DeprecationWarning, stacklevel=2)
+        output_id = hero_output
     root = hero.computation.root if root is None else root
     if root.computation is not hero.computation:
         raise ValueError(
             f"`{hero.name}` is an instruction of `{hero.computation.name}`, `{root.name}` one of "
             f"`{root.computation.name}`"
         )
-    paths = [path for path, _ in leaves(hero.shape)]
-    if not 0 <= hero_output < len(paths):
-        raise IndexError(f"`{hero.name}` has {len(paths)} outputs, no number {hero_output}")
-    options = Options(exact, simplify)
-    way = _between(hero, root)
-    prepare(way, options, writes_summary)
-    found = [
-        _followed(hero, paths[hero_output], ArrayRef(root, path), way, options)
-        for path, _ in leaves(root.shape)
-    ]
-    maps = [distinct(lead.maps) for lead in found]
+    start = output_of(hero, output_id)
+    walk, way = walk_of(**options), _between(hero, root)
+    walk.prepare(way, backward=False)
+    found: list[MapSet] = []
+    for path, _ in leaves(root.shape):
+        reached = walk.forward(ArrayRef(root, path), way)
+        found.append(reached.get(start, MapSet()))
+    maps = [distinct(lead.distinct) for lead in found]
     return Answer(
         hero,
         "input-to-output",
-        hero_output,
+        output_id,
         (root,) * len(found),
         tuple(maps),
-        tuple([(paths[hero_output],) * len(each) for each in maps]),
+        tuple([(start.path,) * len(each) for each in maps]),
         tuple([lead.unknown for lead in found]),
     )
 
 
 def _between(hero: Instruction, root: Instruction) -> list[Instruction]:
-    """What `root` needs of that which needs `hero`, the last first; without the hero."""
-    needs_hero = {hero}
+    """The hero, and what needs it up to `root`."""
+    needs_hero = {hero: None}
     for instruction in hero.computation.instructions[hero.index + 1 : root.index + 1]:
-        if not needs_hero.isdisjoint(instruction.operands):
-            needs_hero.add(instruction)
-    needs_hero.discard(hero)
-    return sorted(needs_hero, key=lambda instruction: -instruction.index)
-
-
-def _followed(
-    hero: Instruction, path: Path, end: ArrayRef, way: list[Instruction], options: Options
-) -> MapSet:
-    """The maps from the leaf at `path` of the hero to `end`, along instructions of the way."""
-    found: dict[ArrayRef, MapSet] = {end: MapSet(dict.fromkeys(identity(end)))}
-    on_way = {hero, *way}
-    for instruction in way:
-        outputs = [at for at, _ in leaves(instruction.shape) if ArrayRef(instruction, at) in found]
-        operands = [k for k, o in enumerate(instruction.operands) if o in on_way]
-        steps = edges_forward(instruction, operands, outputs, options) if outputs else []
-        for step in known_starts(steps):
-            later = found[ArrayRef(instruction, step.output_path)]
-            source = ArrayRef(instruction.operands[step.operand], step.operand_path)
-            unknown = step.unknown or later.unknown
-            here = found.setdefault(source, MapSet())
-            here.add_composed(step.maps, later.maps, unknown, options)
-    return found.get(ArrayRef(hero, path), MapSet())
+        if not needs_hero.keys().isdisjoint(instruction.operands):
+            needs_hero[instruction] = None
+    return list(needs_hero)
 
 
 def grouped_through(
     root: Instruction,
     instructions: Iterable[Instruction],
     output_id: int = 0,
-    *,
-    exact: bool = False,
-    simplify: bool = True,
+    **options: Unpack[OptionChoices],
 ) -> Groups:
     """The maps from an output of `root` to `instructions` and to what these read from outside.
 
@@ -154,6 +125,7 @@ def grouped_through(
     Args:
         root: one of `instructions`, the last consumer.
         instructions: instructions of one computation, as if they were one fusion.
+        options: see `indexing.output_to_input`.
     Returns:
         For each instruction its maps. Instructions of which nothing is known are not in it.
     Raises:
@@ -161,48 +133,38 @@ def grouped_through(
         IndexError: there is no such output.
         ValueError: `instructions` are not of one computation, or `root` is none of them.
     """
-    within = sorted({*instructions}, key=lambda instruction: -instruction.index)
+    within = {*instructions}
     if root not in within or any(i.computation is not root.computation for i in within):
         names = ", ".join(f"`{i.name}` of `{i.computation.name}`" for i in within)
         raise ValueError(f"`{root.name}` has to be one of several of one computation, not {names}")
-    outputs = leaves(root.shape)
-    if not 0 <= output_id < len(outputs):
-        raise IndexError(f"`{root.name}` has {len(outputs)} outputs, no number {output_id}")
-    options = Options(exact, simplify)
-    prepare(within, options, reads_summary)
-    start = ArrayRef(root, outputs[output_id][0])
-    found: dict[ArrayRef, MapSet] = {start: MapSet(dict.fromkeys(identity(start)))}
-    groups: dict[Instruction, MapSet] = {}
-    for instruction in within:
-        for path in [
-            path for path, _ in leaves(instruction.shape) if ArrayRef(instruction, path) in found
-        ]:
-            here = found.pop(ArrayRef(instruction, path))
-            for inner, maps in _inside(instruction, path, options):
-                group = groups.setdefault(inner, MapSet())
-                group.add_composed(here.maps, maps.maps, maps.unknown or here.unknown, options)
-            for step in known_starts(edges_back(instruction, path, options)):
-                source = ArrayRef(instruction.operands[step.operand], step.operand_path)
-                later = found.setdefault(source, MapSet())
-                unknown = step.unknown or here.unknown
-                later.add_composed(here.maps, step.maps, unknown, options)
-    for (outside, _, _), maps in found.items():
-        group = groups.setdefault(outside, MapSet())
-        for m in maps.maps:
-            group.add(m)
-    return {each: distinct(maps.maps) for each, maps in groups.items() if maps.maps}
+    start, walk = output_of(root, output_id), walk_of(**options)
+    walk.prepare(within, backward=True)
+    groups: dict[ArrayRef, MapSet] = {}
+    reached = walk.backward(start, within)
+    inside_first = sorted(reached, key=lambda array: array.instruction not in within)
+    for array in inside_first:
+        here = reached[array]
+        for inner, maps in _inside(walk, array, within):
+            group = groups.setdefault(inner, walk.edges.maps(start, inner))
+            unknown = here.unknown if maps.unknown is None else maps.unknown
+            group.add_composed(here.maps, maps.maps, unknown)
+    return Groups(
+        {array: distinct(found.distinct) for array, found in groups.items() if found.maps}
+    )
 
 
 def _inside(
-    instruction: Instruction, path: Path, options: Options
-) -> Iterator[tuple[Instruction, MapSet]]:
-    """The instruction itself; for a fusion or a call those that it consists of."""
-    if not isinstance(instruction.op, InlineOp):
-        yield instruction, MapSet(dict.fromkeys(identity(ArrayRef(instruction, path))))
+    walk: Walk, array: ArrayRef, within: Collection[Instruction]
+) -> Iterator[tuple[ArrayRef, MapSet]]:
+    """The array itself; for a fusion or a call `within`, the arrays that it consists of."""
+    instruction, path, _ = array
+    if instruction not in within or not isinstance(instruction.op, InlineOp):
+        yield array, MapSet(walk.edges.identity(array))
         return
     called = instruction.called_computations[0]
     numbers = {parameter: k for k, parameter in enumerate(called.parameters)}
-    for (inner, _, _), maps in backward(ArrayRef(called.root, path), options).items():
-        if inner not in numbers:
-            placed = [in_caller(instruction, m, numbers) for m in maps.maps]
-            yield inner, MapSet(dict.fromkeys(placed), maps.unknown)
+    for inner, maps in walk.backward(ArrayRef(called.root, path)).items():
+        if inner.instruction not in numbers:
+            placed = MapSet([in_caller(instruction, m, numbers) for m in maps.maps])
+            placed.unknown = maps.unknown
+            yield inner, placed

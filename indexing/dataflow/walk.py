@@ -1,202 +1,188 @@
-"""Composes the maps of instructions through fusions, calls and whole computations.
+"""The walk over the arrays of a program that composes maps.
 
-Backward from an output, or forward from an input, each instruction on the way is visited once and
-carries the set of all maps that lead to it, without duplicates; paths are never enumerated.  A
-fused or called computation is summarised once, from each leaf of its result to its parameters (and
-back), and the summary takes part like the maps of any op.
+Backward from an output, or forward to an output, each instruction on the way is visited once and
+carries the set of all maps that lead to it (`indexing.maps.map_set`); paths are never enumerated.
+A called computation is summarised once for each leaf of its result, and the summary takes part like
+the maps of any op.  What an instruction connects comes from `Edges`; every query of this room is a
+few lines on a `Walk`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
-from functools import partial
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
-from hlo.modules.bind import check_instruction
 from hlo.modules.module import Computation, Instruction
-from hlo.shapes.shape import Shape, leaves
-from hlo.text.source import HloError
-from indexing.dataflow.runtime import folded, forwarded_from
-from indexing.maps.answers import Path, Unknown
-from indexing.maps.arrays import ArrayRef
-from indexing.maps.indexing_map import IndexingMap
+from hlo.shapes.shape import leaves
+from indexing.dataflow.edges import Edges
+from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.map_set import MapSet
-from indexing.maps.options import Options
-from indexing.ops.access_edge import AccessEdge, identity
-from indexing.ops.base import MappedOp, RoutingOp
-from indexing.ops.structured_ops import StructuredOp, Summaries
-
-# ---------------------------------------------------------------- one instruction
+from indexing.ops.access_edge import AccessEdge
+from indexing.ops.structured_ops import StructuredOp
 
 
-def edges_back(instruction: Instruction, path: Path, options: Options) -> list[AccessEdge]:
-    """What the leaf at `path` of an instruction's result reads of each operand.
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Walks along `edges`; those that are equal share the summaries of computations."""
 
-    Raises:
-        HloError: the instruction breaks a rule of its op, so that it has no meaning.
-    """
-    op = _checked_op(instruction)
-    if isinstance(op, RoutingOp):
-        operand, operand_path = op.route(path)
-        return [AccessEdge(operand, operand_path, path, identity(ArrayRef(instruction, path)))]
-    if isinstance(op, StructuredOp):
-        summaries = Summaries(
-            partial(reads_summary, options=options), backward=True, forwarded_from=forwarded_from
-        )
-        return list(op.edges(instruction, path, summaries))
-    operands = instruction.operands
-    if not isinstance(op, MappedOp):
-        return list(_unknown_steps(instruction, range(len(operands)), [path]))
-    output = _leaf_number(instruction, path)
-    found = op.reads(instruction.shape, tuple([o.shape for o in operands]), output, options.exact)
-    return [_step(instruction, k, path, maps) for k, maps in enumerate(found)]
+    edges: Edges
 
+    # ------------------------------------------------------------ one instruction
 
-def edges_forward(
-    instruction: Instruction,
-    operands: Collection[int],
-    outputs: Collection[Path],
-    options: Options,
-) -> list[AccessEdge]:
-    """Which elements of the leaves at `outputs` need elements of `operands`, leaf by leaf of these.
+    def reads(self, array: ArrayRef, *, folds: bool = False) -> Iterable[AccessEdge]:
+        """What an array reads of each operand of its instruction.
 
-    Raises:
-        HloError: the instruction breaks a rule of its op, so that it has no meaning.
-    """
-    steps = _steps_forward(instruction, operands, outputs, options)
-    return sorted(steps, key=lambda step: (step.operand, step.operand_path))
+        If it `folds`, runtime variables whose value the program determines are replaced by it.
+        """
+        return self.edges.back(array, self.read_summary, folds=folds)
 
+    def writes(
+        self,
+        instruction: Instruction,
+        operands: Collection[int],
+        outputs: Collection[Path],
+        *,
+        folds: bool = False,
+    ) -> Iterable[AccessEdge]:
+        """Which elements of the leaves at `outputs` need elements of `operands`, leaf by leaf."""
+        return self.edges.forward(instruction, operands, outputs, self.write_summary, folds=folds)
 
-def _steps_forward(
-    instruction: Instruction,
-    operands: Collection[int],
-    outputs: Collection[Path],
-    options: Options,
-) -> Iterator[AccessEdge]:
-    op = _checked_op(instruction)
-    if isinstance(op, RoutingOp):
-        for operand in operands:
-            for path, _ in leaves(instruction.operands[operand].shape):
-                to = op.route_back(operand, path)
-                if to is not None and to in outputs:
-                    yield AccessEdge(operand, path, to, identity(ArrayRef(instruction, to)))
-    elif isinstance(op, StructuredOp):
-        summaries = Summaries(
-            partial(writes_summary, options=options), backward=False, forwarded_from=forwarded_from
-        )
-        for output in outputs:
-            for step in op.edges(instruction, output, summaries):
-                if step.operand in operands:
-                    yield step
-    elif isinstance(op, MappedOp):
-        shapes = tuple([o.shape for o in instruction.operands])
-        every = [output for output, _ in leaves(instruction.shape)]
-        for operand in operands:
-            written = op.writes(instruction.shape, shapes, operand, options.exact)
-            for output, maps in zip(every, written, strict=True):
-                if output in outputs:
-                    yield _step(instruction, operand, output, maps)
-    else:
-        yield from _unknown_steps(instruction, operands, outputs)
+    # ------------------------------------------------------------ one computation
 
+    def backward(
+        self, start: ArrayRef, within: Collection[Instruction] | None = None
+    ) -> dict[ArrayRef, MapSet]:
+        """From the elements of `start` to those of every array that it needs.
 
-def fault_of(instruction: Instruction) -> HloError | None:
-    """`hlo.modules.bind.check_instruction`; that nothing is wrong is remembered."""
-    sound: set[Instruction] = instruction.module.memo.setdefault(fault_of, set())
-    if instruction in sound:
-        return None
-    error = check_instruction(instruction)
-    if error is None and instruction.op is not None:
-        sound.add(instruction)
-    return error
-
-
-def _checked_op(instruction: Instruction) -> object:
-    error = fault_of(instruction)
-    if error is not None:
-        raise error
-    return instruction.op
-
-
-def _leaf_number(instruction: Instruction, path: Path) -> int:
-    if not path:
-        return 0
-    return next(k for k, (at, _) in enumerate(leaves(instruction.shape)) if at == path)
-
-
-def _step(
-    instruction: Instruction, operand: int, output: Path, maps: tuple[IndexingMap, ...] | Unknown
-) -> AccessEdge:
-    if isinstance(maps, Unknown):
-        reason = f"{instruction.opcode} `{instruction.name}`: {maps.reason}"
-        return AccessEdge(operand, (), output, (), Unknown(reason, instruction))
-    placed = tuple([_placed(found, instruction) for found in maps])
-    return AccessEdge(operand, (), output, placed)
-
-
-def _placed(found: IndexingMap, instruction: Instruction) -> IndexingMap:
-    """A map of an op as that of an instruction: runtime variables name their source."""
-    if not found.runtime:
+        Args:
+            within: follow the edges of these instructions only; of all in its computation, if
+                they are not given.
+        """
+        found = {start: self._start(start)}
+        waiting = {start.instruction: [start]}
+        for instruction in _up_from(start.instruction, within):
+            for array in waiting.pop(instruction, ()):
+                here = found[array]
+                for edge in self.reads(array, folds=True):
+                    to = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
+                    if to not in found:
+                        found[to] = self.edges.maps(start, to)
+                        waiting.setdefault(to.instruction, []).append(to)
+                    unknown = here.unknown if edge.unknown is None else edge.unknown
+                    found[to].add_composed(here.maps, edge.maps, unknown)
         return found
-    operands = instruction.operands
-    runtime = [
-        replace(rt, array=ArrayRef(operands[rt.source])) if isinstance(rt.source, int) else rt
-        for rt in found.runtime
-    ]
-    return replace(found, runtime=tuple(runtime))
+
+    def forward(
+        self, end: ArrayRef, within: Collection[Instruction] | None = None
+    ) -> dict[ArrayRef, MapSet]:
+        """From the elements of every array that `end` needs to those of `end`.
+
+        The walk starts at `end` all the same, so that one walk answers for every array.
+
+        Args:
+            within: follow the edges between these instructions only; between all, if they are not
+                given.
+        """
+        found = {end: self._start(end)}
+        waiting = {end.instruction}
+        for instruction in _up_from(end.instruction, within):
+            if instruction not in waiting:
+                continue
+            outputs = [p for p, _ in leaves(instruction.shape) if ArrayRef(instruction, p) in found]
+            operands = [
+                number
+                for number, operand in enumerate(instruction.operands)
+                if within is None or operand in within
+            ]
+            for edge in self.writes(instruction, operands, outputs, folds=True):
+                later = found[ArrayRef(instruction, edge.output_path)]
+                start = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
+                waiting.add(start.instruction)
+                if start not in found:
+                    found[start] = self.edges.maps(start, end)
+                unknown = later.unknown if edge.unknown is None else edge.unknown
+                found[start].add_composed(edge.maps, later.maps, unknown)
+        return found
+
+    def sweep(self, computation: Computation) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
+        """For every array of a computation, in text order, the maps to the parameters it needs.
+
+        Each instruction adds one edge to what its operands need: unlike a walk from every array,
+        this takes as long as the answers are, and forgets them after their last use.
+        """
+        last_use = {o: i.index for i in computation.instructions for o in i.operands}
+        known: dict[ArrayRef, dict[ArrayRef, MapSet]] = {}
+        for instruction in computation.instructions:
+            for path, _ in leaves(instruction.shape):
+                array = ArrayRef(instruction, path)
+                known[array] = self._one_edge(array, known)
+                yield array, known[array]
+            for operand in (instruction, *instruction.operands):
+                if last_use.get(operand, operand.index) == instruction.index:
+                    for path, _ in leaves(operand.shape):
+                        known.pop(ArrayRef(operand, path), None)
+
+    def _one_edge(
+        self, array: ArrayRef, known: Mapping[ArrayRef, Mapping[ArrayRef, MapSet]]
+    ) -> dict[ArrayRef, MapSet]:
+        """What an array needs of each parameter, given the same of the operands."""
+        instruction = array.instruction
+        if instruction.opcode == "parameter":
+            return {array: self._start(array)}
+        reached: dict[ArrayRef, MapSet] = {}
+        for edge in self.reads(array, folds=True):
+            operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
+            for parameter, later in known[operand].items():
+                if parameter not in reached:
+                    reached[parameter] = self.edges.maps(array, parameter)
+                unknown = later.unknown if edge.unknown is None else edge.unknown
+                reached[parameter].add_composed(edge.maps, later.maps, unknown)
+        return reached
+
+    def _start(self, array: ArrayRef) -> MapSet:
+        """Each element to itself."""
+        itself = self.edges.maps(array, array)
+        itself.extend(self.edges.identity(array))
+        return itself
+
+    # ------------------------------------------------------------ called computations
+
+    def read_summary(self, computation: Computation, path: Path) -> dict[ArrayRef, MapSet]:
+        """From the leaf at `path` of the root to every leaf of a parameter that it reads."""
+        return self._summary(computation, path, backward=True)
+
+    def write_summary(self, computation: Computation, path: Path) -> dict[ArrayRef, MapSet]:
+        """From every leaf of a parameter to the leaf at `path` of the root that needs it."""
+        return self._summary(computation, path, backward=False)
+
+    def _summary(
+        self, computation: Computation, path: Path, *, backward: bool
+    ) -> dict[ArrayRef, MapSet]:
+        def summarised() -> dict[ArrayRef, MapSet]:
+            root = ArrayRef(computation.root, path)
+            reached = self.backward(root) if backward else self.forward(root)
+            return {a: maps for a, maps in reached.items() if a.instruction.opcode == "parameter"}
+
+        return computation.module.remembered((self, computation, path, backward), summarised)
+
+    def prepare(self, instructions: Iterable[Instruction], *, backward: bool) -> None:
+        """Summarise what `instructions` call, the innermost first.
+
+        Callees come before callers in `Module.computations`, so that nesting of any depth needs no
+        recursion.
+        """
+        called = callees(instructions)
+        if self.edges.base is not self.edges:
+            Walk(self.edges.base).prepare(instructions, backward=backward)
+        for computation in called:
+            if self.edges.crosses(computation):
+                for path, _ in leaves(computation.root.shape):
+                    for direction in self.edges.directions(backward):
+                        self._summary(computation, path, backward=direction)
 
 
-def _unknown_steps(
-    instruction: Instruction, operands: Iterable[int], outputs: Iterable[Path]
-) -> Iterator[AccessEdge]:
-    """An opcode that nobody has taught us: what it reads of its operands is not known."""
-    reason = f"no maps are known for opcode {instruction.opcode}, of `{instruction.name}`"
-    why = Unknown(reason, instruction)
-    for output in outputs:
-        for operand in operands:
-            for path, shape in leaves(instruction.operands[operand].shape):
-                if isinstance(shape, Shape):
-                    yield AccessEdge(operand, path, output, (), why)
-
-
-# ---------------------------------------------------------------- through called computations
-
-
-def reads_summary(computation: Computation, path: Path, options: Options) -> dict[ArrayRef, MapSet]:
-    """From the leaf at `path` of the root to every leaf of a parameter that it reads."""
-    return _summary(backward, computation, path, options)
-
-
-def writes_summary(
-    computation: Computation, path: Path, options: Options
-) -> dict[ArrayRef, MapSet]:
-    """From every leaf of a parameter to the leaf at `path` of the root that needs it."""
-    return _summary(forward, computation, path, options)
-
-
-def _summary(
-    walk: Callable[[ArrayRef, Options], dict[ArrayRef, MapSet]],
-    computation: Computation,
-    path: Path,
-    options: Options,
-) -> dict[ArrayRef, MapSet]:
-    def summarised() -> dict[ArrayRef, MapSet]:
-        reached = walk(ArrayRef(computation.root, path), options)
-        return {n: maps for n, maps in reached.items() if n[0].opcode == "parameter"}
-
-    return computation.module.remembered((walk, computation, path, options), summarised)
-
-
-def prepare(
-    instructions: Iterable[Instruction],
-    options: Options,
-    summary: Callable[[Computation, Path, Options], object],
-) -> None:
-    """Summarise what `instructions` call, the innermost first.
-
-    Callees come before callers in `Module.computations`, so nesting of any depth needs no
-    recursion.
-    """
+def callees(instructions: Iterable[Instruction]) -> list[Computation]:
+    """The computations that instructions call, directly or not, callees before callers."""
     pending = [c for i in instructions if _calls(i) for c in i.called_computations]
     wanted: dict[Computation, None] = {}
     while pending:
@@ -206,166 +192,41 @@ def prepare(
             for inner in computation.instructions:
                 if _calls(inner):
                     pending.extend(inner.called_computations)
-    for computation in sorted(wanted, key=_position):
-        for path, _ in leaves(computation.root.shape):
-            summary(computation, path, options)
+    if not wanted:
+        return []
+    position = {name: k for k, name in enumerate(next(iter(wanted)).module.computations)}
+    return sorted(wanted, key=lambda computation: position[computation.name])
 
 
 def _calls(instruction: Instruction) -> bool:
     return isinstance(instruction.op, StructuredOp)
 
 
-def _position(computation: Computation) -> int:
-    return list(computation.module.computations).index(computation.name)
+def _up_from(last: Instruction, within: Collection[Instruction] | None) -> Iterable[Instruction]:
+    """The instructions of a computation in reverse, from `last`: users before operands."""
+    if within is None:
+        return reversed(last.computation.instructions[: last.index + 1])
+    inside = [i for i in dict.fromkeys(within) if i.index <= last.index]
+    return sorted(inside, key=lambda instruction: -instruction.index)
 
 
-# ---------------------------------------------------------------- through one computation
+def needed_by(roots: Iterable[Instruction]) -> set[Instruction]:
+    """The instructions of one computation that `roots` need, themselves included.
 
-
-def backward(start: ArrayRef, options: Options) -> dict[ArrayRef, MapSet]:
-    """From the elements of `start` to those of every array in its computation that it needs."""
-    source = start.shape
-
-    def steps(instruction: Instruction, path: Path) -> Iterator[AccessEdge]:
-        return known_starts(edges_back(instruction, path, options))
-
-    def join(here: MapSet, step: AccessEdge, to: ArrayRef, there: MapSet) -> None:
-        target, unknown = to.shape, step.unknown or here.unknown
-        there.add_composed(here.maps, step.maps, unknown, options, target)
-        there.widen(source, target, options)
-
-    return walk_back(start, MapSet(dict.fromkeys(identity(start))), steps, join)
-
-
-def walk_back(
-    start: ArrayRef,
-    itself: MapSet,
-    steps: Callable[[Instruction, Path], Iterable[AccessEdge]],
-    join: Callable[[MapSet, AccessEdge, ArrayRef, MapSet], None],
-) -> dict[ArrayRef, MapSet]:
-    """What `start`, whose maps are `itself`, needs of every array in its computation.
-
-    `steps` are those of a leaf; ``join(here, step, to, there)`` adds to the maps `there`, which
-    lead to `to`, those that lead `here` and on by `step`.
+    >>> import hlo
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p = f32[2] parameter(0)
+    ...   unused = f32[2] negate(p)
+    ...   ROOT r = f32[2] reverse(p), dimensions={0}
+    ... }''').entry
+    >>> sorted(instruction.name for instruction in needed_by([entry.root]))
+    ['p', 'r']
     """
-    found = {start: itself}
-    waiting = {start[0]: [start[1]]}
-    for instruction in _up_from(start):
-        for path in waiting.pop(instruction, ()):
-            here = found[ArrayRef(instruction, path)]
-            for step in steps(instruction, path):
-                to = ArrayRef(instruction.operands[step.operand], step.operand_path)
-                if to not in found:
-                    found[to] = MapSet()
-                    waiting.setdefault(to[0], []).append(to[1])
-                join(here, step, to, found[to])
-    return found
-
-
-def forward(end: ArrayRef, options: Options) -> dict[ArrayRef, MapSet]:
-    """From the elements of every array in its computation that `end` needs to those of `end`.
-
-    The walk goes back from `end` all the same: so one walk answers for every parameter.
-    """
-    target = end.shape
-
-    def steps(instruction: Instruction, outputs: list[Path]) -> Iterator[AccessEdge]:
-        every = range(len(instruction.operands))
-        return known_starts(edges_forward(instruction, every, outputs, options))
-
-    def join(here: MapSet, step: AccessEdge, start: ArrayRef, later: MapSet) -> None:
-        unknown = step.unknown or later.unknown
-        here.add_composed(step.maps, later.maps, unknown, options, target)
-        here.widen(start.shape, target, options)
-
-    return walk_forward(end, MapSet(dict.fromkeys(identity(end))), steps, join)
-
-
-def walk_forward(
-    end: ArrayRef,
-    itself: MapSet,
-    steps: Callable[[Instruction, list[Path]], Iterable[AccessEdge]],
-    join: Callable[[MapSet, AccessEdge, ArrayRef, MapSet], None],
-) -> dict[ArrayRef, MapSet]:
-    """What every array in its computation means for `end`, whose maps are `itself`.
-
-    `steps` are those of an instruction to some of its leaves; ``join(here, step, start, later)``
-    adds to the maps `here`, which lead from `start`, those of `step` and `later` on.
-    """
-    found = {end: itself}
-    waiting = {end[0]}
-    for instruction in _up_from(end):
-        if instruction not in waiting:
-            continue
-        outputs = [
-            path for path, _ in leaves(instruction.shape) if ArrayRef(instruction, path) in found
-        ]
-        for step in steps(instruction, outputs):
-            later = found[ArrayRef(instruction, step.output_path)]
-            start = ArrayRef(instruction.operands[step.operand], step.operand_path)
-            waiting.add(start[0])
-            join(found.setdefault(start, MapSet()), step, start, later)
-    return found
-
-
-def known_starts(steps: Iterable[AccessEdge]) -> Iterator[AccessEdge]:
-    """`steps` without the runtime variables whose value the program says."""
-    for step in steps:
-        if any(found.runtime for found in step.maps):
-            maps = tuple([piece for found in step.maps for piece in folded(found)])
-            yield replace(step, maps=maps)
-        else:
-            yield step
-
-
-def _up_from(start: ArrayRef) -> Iterator[Instruction]:
-    """The instructions of a computation in reverse, from that of `start`: users before operands."""
-    instruction = start[0]
-    return reversed(instruction.computation.instructions[: instruction.index + 1])
-
-
-def sweep(
-    computation: Computation, options: Options
-) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
-    """For every array of a computation, in text order, the maps to the parameters that it needs.
-
-    Each instruction adds one step to what its operands need: unlike a walk from every array, this
-    takes as long as the answers are, and forgets them after their last use.
-    """
-    last_use = {o: i.index for i in computation.instructions for o in i.operands}
-    known: dict[Instruction, dict[Path, dict[ArrayRef, MapSet]]] = {}
-    for instruction in computation.instructions:
-        known[instruction] = {}
-        for path, _ in leaves(instruction.shape):
-            reached = _one_step(instruction, path, known, options)
-            known[instruction][path] = reached
-            yield ArrayRef(instruction, path), reached
-        for operand in (instruction, *instruction.operands):
-            if last_use.get(operand, operand.index) == instruction.index:
-                known.pop(operand, None)
-
-
-def _one_step(
-    instruction: Instruction,
-    path: Path,
-    known: dict[Instruction, dict[Path, dict[ArrayRef, MapSet]]],
-    options: Options,
-) -> dict[ArrayRef, MapSet]:
-    """What a leaf of an instruction needs of each parameter; that is known of its operands."""
-    here = ArrayRef(instruction, path)
-    if instruction.opcode == "parameter":
-        return _started(here)
-    reached: dict[ArrayRef, MapSet] = {}
-    source = here.shape
-    for step in known_starts(edges_back(instruction, path, options)):
-        operand = instruction.operands[step.operand]
-        for parameter, later in known[operand][step.operand_path].items():
-            maps = reached.setdefault(parameter, MapSet())
-            unknown = step.unknown or later.unknown
-            maps.add_composed(step.maps, later.maps, unknown, options, parameter.shape)
-            maps.widen(source, parameter.shape, options)
-    return reached
-
-
-def _started(start: ArrayRef) -> dict[ArrayRef, MapSet]:
-    return {start: MapSet(dict.fromkeys(identity(start)))}
+    needed = set(roots)
+    pending = list(needed)
+    while pending:
+        for operand in pending.pop().operands:
+            if operand not in needed:
+                needed.add(operand)
+                pending.append(operand)
+    return needed

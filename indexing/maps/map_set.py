@@ -1,14 +1,18 @@
-"""`MapSet`: the different maps between two arrays, within a budget."""
+"""`MapSet`: the different maps between two arrays, within a budget.
+
+Whatever walks through a program adds maps here, and only here, so that the budget holds on every
+path: a map that gets too long, and maps that are too many or too long together, are replaced by
+over-approximations.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
 
 from hlo.shapes.shape import Shape
 from indexing.maps.answers import Unknown
-from indexing.maps.indexing_map import Grade, IndexingMap, dims
-from indexing.maps.indexing_map import ranges as ranges_of
+from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.options import Options
 from simplifier.atoms import Variable
 from simplifier.bounds import Facts
@@ -16,36 +20,111 @@ from simplifier.constraints import known_terms
 from simplifier.interval import contains, intersected
 from simplifier.linear import Expr
 
-# So many different maps to one array: the program reads it all over.  One map that reads
-# everything, with the grade "may", takes their place.
-MOST_MAPS = 256
-# So many parts (range and runtime variables, constraints) have the maps to one array together, if
-# there are several.  Beyond, those with more than `FEW_PARTS` are told coarsely. Who asks for exact
-# pieces waits for more of them.
-MOST_PARTS_TOGETHER = 96
-MOST_EXACT_PARTS_TOGETHER = 768
+MAX_MAPS = 256
+"""Limit on distinct maps between two arrays; beyond it, one `may` map of everything."""
+MAX_PARTS = 32
+"""Limit on range variables, runtime variables and constraints of one map; a chain of windows gets
+longer with each window. Beyond it, a `may` map with fewer of them."""
+MAX_PARTS_TOGETHER = 96
+"""Limit on the parts of all maps between two arrays; beyond it, those with more than `FEW_PARTS`
+are over-approximated."""
+MAX_EXACT_PARTS_TOGETHER = 768
+"""The same limit where exact pieces are wanted."""
 FEW_PARTS = 4
-# So many pairs of maps are composed where two arrays meet on the way to a third one.  Beyond, what
-# is read that way is not known.
-MOST_COMPOSED = 1 << 12
-# So many range variables, runtime variables and constraints has one map; a chain of windows gets
-# longer with each window. Beyond, a map with the grade "may" and fewer of them takes its place.
-MOST_PARTS = 32
+MAX_BESIDE_EVERYTHING = 4
+"""Limit on exact maps that are carried on beside a `may` map of everything.  They add no element;
+but what they lead to further on may be certain, such as a scalar that is broadcast."""
+MAX_COMPOSED = 1 << 12
+"""Limit on pairs of maps to compose where two arrays meet on the way to a third one; beyond it,
+what is read that way is unknown."""
 
 
-@dataclass(slots=True)
+class Ends(NamedTuple):
+    """The index spaces that maps lead between; `None` for what is no array, such as a token.
+
+    Attributes:
+        start: the dimensions that the maps have.
+        sizes: the sizes of the array that the results index.
+    """
+
+    start: tuple[Variable, ...] | None
+    sizes: tuple[int, ...] | None
+
+
+NOWHERE: Final = Ends(None, None)
+OPTIONS: Final = Options()
+
+
 class MapSet:
-    """The different maps that lead to one array, and why there may be others."""
+    """The different maps between two arrays, and why there may be others.
 
-    maps: dict[IndexingMap, None] = field(default_factory=dict)
-    unknown: Unknown | None = None
+    Attributes:
+        maps: as the keys of a dictionary, in the order in which they were added.
+        unknown: the reason why not all accesses are known, or `None`.
+    """
+
+    __slots__ = ("_ends", "_options", "_whole", "maps", "unknown")
+
+    def __init__(
+        self,
+        maps: Iterable[IndexingMap] = (),
+        ends: Ends = NOWHERE,
+        options: Options = OPTIONS,
+    ) -> None:
+        self.maps: Final[dict[IndexingMap, None]] = dict.fromkeys(maps)
+        self.unknown: Unknown | None = None
+        self._ends, self._options = ends, options
+        self._whole: IndexingMap | None = None  # the `may` map of everything, if there is one
+
+    @property
+    def distinct(self) -> tuple[IndexingMap, ...]:
+        """The maps without those that add nothing to a `may` map of everything."""
+        return tuple(self.maps) if self._whole is None else (self._whole,)
 
     def add(self, found: IndexingMap) -> None:
+        """Add a map."""
+        self.extend((found,))
+
+    def extend(self, maps: Iterable[IndexingMap], unknown: Unknown | None = None) -> None:
+        """Add maps, and why there may be others."""
+        if self.unknown is None:
+            self.unknown = unknown
+        for found in maps:
+            if self._whole is None:
+                self._add(found)
+            elif len(self.maps) > MAX_BESIDE_EVERYTHING:
+                return
+            elif self._is_certain(found):
+                self._add(found)
+        self._limit()
+
+    def add_composed(
+        self,
+        firsts: Collection[IndexingMap],
+        seconds: Collection[IndexingMap],
+        unknown: Unknown | None = None,
+    ) -> None:
+        """Add ``x -> second(first(x))`` for each pair, and why there may be others."""
+        count = len(firsts) * len(seconds)
+        if count > MAX_COMPOSED:
+            why = f"budget: {count} pairs of maps to compose are more than {MAX_COMPOSED}"
+            self.extend((), unknown if unknown is not None else Unknown(why))
+            return
+        if self._whole is not None:  # only an exact map adds something
+            firsts, seconds = ([m for m in x if m.grade == "exact"] for x in (firsts, seconds))
+        composed = self._options.composed
+        self.extend((composed(a, b) for a in firsts for b in seconds), unknown)
+
+    # ------------------------------------------------------------ the budget
+
+    def _add(self, found: IndexingMap) -> None:
         """Add a map, unless the same relation is there; the better grade stays.
 
-        An empty relation stays only as long as it is the only one: then it says that an access was
-        found, and that it reads nothing.
+        An empty relation stays only as long as it is the only one: then an access was found, and it
+        reads nothing.
         """
+        if _parts(found) > MAX_PARTS:
+            found = over_approximate(found, self._ends.sizes)
         if self.maps:
             if found in self.maps or found.is_known_empty:
                 return
@@ -58,63 +137,95 @@ class MapSet:
                 del self.maps[twin]
         self.maps[found] = None
 
-    def add_composed(
-        self,
-        firsts: Collection[IndexingMap],
-        seconds: Collection[IndexingMap],
-        unknown: Unknown | None,
-        options: Options,
-        target: object = None,
-    ) -> None:
-        """Add each first map followed by each second one, and why there may be others.
+    @property
+    def _has_one_element(self) -> bool:
+        """All maps lead to the same element."""
+        sizes = self._ends.sizes
+        return sizes is not None and all(size == 1 for size in sizes)
 
-        They lead to an array of shape `target`, where that is said.
-        """
-        self.unknown = self.unknown or unknown
-        count = len(firsts) * len(seconds)
-        if count > MOST_COMPOSED:
-            why = f"budget: {count} pairs of maps to compose are more than {MOST_COMPOSED}"
-            self.unknown = self.unknown or Unknown(why)
+    def _limit(self) -> None:
+        """Fewer and shorter maps, trading precision for size only beyond the limits."""
+        if self._whole not in self.maps:
+            self._whole = None  # it is exact now
+        if len(self.maps) < 2 and all(found.grade == "exact" for found in self.maps):
             return
-        for first in firsts:
-            for second in seconds:
-                found = options.composed(first, second)
-                self.add(found if _size(found) <= MOST_PARTS else over_approximate(found, target))
+        most = MAX_EXACT_PARTS_TOGETHER if self._options.exact else MAX_PARTS_TOGETHER
+        if len(self.maps) > 1 and sum(map(_parts, self.maps)) > most:
+            shorter = [self._shortened(found) for found in self.maps]
+            self.maps.clear()
+            self.maps.update(dict.fromkeys(shorter))
+            self._absorb(["exact", "may"])
+        elif self._has_one_element or any(found.grade == "may" for found in self.maps):
+            self._absorb(["may"])
+        if len(self.maps) > MAX_MAPS and None not in self._ends:
+            self._saturate()
 
-    def widen(self, source: object, target: object, options: Options) -> None:
-        """Fewer and shorter maps to an array of shape `target`, where that loses nothing much.
+    def _shortened(self, found: IndexingMap) -> IndexingMap:
+        return over_approximate(found, self._ends.sizes) if _parts(found) > FEW_PARTS else found
 
-        A map with the grade "may" goes where another one relates all that it does: that is no loss.
-        Where maps are too long together, the longest are told coarsely; where they are too many,
-        one takes their place that needs all of `target`.
-        """
-        if len(self.maps) > 1:
-            most = MOST_EXACT_PARTS_TOGETHER if options.exact else MOST_PARTS_TOGETHER
-            if sum(map(_size, self.maps)) > most:
-                shorter = [
-                    over_approximate(m, target) if _size(m) > FEW_PARTS else m for m in self.maps
-                ]
-                self.maps = dict.fromkeys(shorter)
-                self._absorb(["exact", "may"], target)
-            elif any(found.grade == "may" for found in self.maps):
-                self._absorb(["may"], target)
-        if len(self.maps) > MOST_MAPS and isinstance(source, Shape) and isinstance(target, Shape):
-            self.maps = {every_element(source, target).with_grade("may"): None}
+    def _saturate(self) -> None:
+        """Let a `may` map of everything replace all others, but for some exact ones."""
+        self._whole = self._options.finished(everything(self._ends))
+        certain = list(filter(self._is_certain, self.maps))
+        self.maps.clear()
+        self.maps.update(dict.fromkeys([self._whole, *certain[:MAX_BESIDE_EVERYTHING]]))
 
-    def _absorb(self, grades: Collection[Grade], target: object) -> None:
-        """Drop the maps of these grades that relate nothing but what a box relates, too."""
+    def _is_certain(self, found: IndexingMap) -> bool:
+        """An exact map of all indices: every element reads something through it."""
+        if found.grade != "exact" or found.constraints or found.runtime:
+            return False
+        return [v.bounds for v in found.dims] == [v.bounds for v in self._ends.start or ()]
+
+    def _absorb(self, grades: Collection[Grade]) -> None:
+        """Drop the maps of these grades that relate only what a box relates as well."""
         boxes = [found for found in self.maps if _is_box(found)]
+        whole = [box for box in boxes if self._relates_everything(box)]
+        certain = next((box for box in whole if box.grade == "exact"), None)
+        if certain is None and whole:
+            self._saturate()
+            return
+        if certain is not None and self._has_one_element:
+            self.maps.clear()
+            self.maps[certain] = None
+            return
         for found in [found for found in self.maps if found.grade in grades]:
-            hull = found if _is_box(found) else over_approximate(found, target)
+            hull = found if _is_box(found) else over_approximate(found, self._ends.sizes)
             if any(box in self.maps and _covers(box, hull) for box in boxes if box is not found):
                 del self.maps[found]
 
+    def _relates_everything(self, box: IndexingMap) -> bool:
+        start, sizes = self._ends
+        if start is None or sizes is None:
+            return False
+        whole = [(0, size - 1) for size in sizes]
+        bounds = [v.bounds for v in box.dims] + [result.bounds for result in box.results]
+        return bounds == [v.bounds for v in start] + whole and all(
+            result.is_constant or _free(result, box) is not None for result in box.results
+        )
 
-def over_approximate(found: IndexingMap, target: object = None) -> IndexingMap:
-    """A map with the grade "may" that relates all that `found` does, and has few parts.
 
-    A result stays that only dimensions say, within `target`, the shape of the array that it is an
-    index of. Any other one may be all that its bounds allow, and its constraints, and `target`.
+def everything(ends: Ends) -> IndexingMap:
+    """The `may` map from each index of one space to all of another."""
+    assert ends.start is not None
+    assert ends.sizes is not None
+    s = ranges(*ends.sizes)
+    return IndexingMap.of(ends.start, s, ranges=s, grade="may")
+
+
+def every_element(source: Shape, target: Shape) -> IndexingMap:
+    """The map from each element of a tensor to all of another.
+
+    >>> print(every_element(Shape("f32", (5,)), Shape("f32", (2, 3))))
+    (d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 4], s0 in [0, 1], s1 in [0, 2]
+    """
+    return everything(Ends(dims(source), target.dims)).with_grade("exact")
+
+
+def over_approximate(found: IndexingMap, sizes: tuple[int, ...] | None = None) -> IndexingMap:
+    """A `may` map that relates all that `found` does, and has few parts.
+
+    A result that depends on dimensions only stays.  Any other result may take every value that its
+    bounds, the constraints and the array's `sizes` allow.
 
     >>> from indexing.maps.text import parse_map
     >>> window = "(d0, d1)[s0, s1] -> (d0, d1 + s0 * 2 + s1), domain: d0 in [0, 3], d1 in [0, 5], "
@@ -130,53 +241,56 @@ def over_approximate(found: IndexingMap, target: object = None) -> IndexingMap:
     """
     if found.is_known_empty:
         return found
-    sizes = target.dims if isinstance(target, Shape) else ()
-    inside = [(0, size - 1) for size in sizes] or [result.bounds for result in found.results]
+    inside = [(0, size - 1) for size in sizes or ()] or [result.bounds for result in found.results]
     known = Facts(known_terms(found.constraints))
-    ranges: list[Variable] = []
+    free: list[Variable] = []
     results: list[Expr] = []
     for result, box in zip(found.results, inside, strict=True):
         if not (set(result.variables()) <= set(found.dims) and contains(box, result.bounds)):
             bounds = intersected(box, known.bounds(result))
-            ranges.append(Variable(f"s{len(ranges)}", *bounds))
-            result = ranges[-1].as_expr()
+            free.append(Variable(f"s{len(free)}", *bounds))
+            result = free[-1].as_expr()
         results.append(result)
-    return IndexingMap.of(found.dims, results, ranges=ranges, grade="may")
+    return IndexingMap.of(found.dims, results, ranges=free, grade="may")
 
 
 def _is_box(found: IndexingMap) -> bool:
-    """Each result is said by dimensions alone, or is a range variable of its own."""
-    free = [result for result in found.results if result.as_variable in found.ranges]
+    """Each result depends on dimensions only, or runs over an interval of its own."""
+    if found.constraints or found.runtime:
+        return False
+    free = [_free(result, found) for result in found.results]
+    used = [variable for variable in free if variable is not None]
+    return len(found.ranges) == len(used) == len(set(used)) and all(
+        v is not None or set(result.variables()) <= set(found.dims)
+        for v, result in zip(free, found.results, strict=True)
+    )
+
+
+def _free(result: Expr, found: IndexingMap) -> Variable | None:
+    """The range variable s of a result ``±s + c``, which then takes every value in its bounds."""
+    if len(result.terms) != 1:
+        return None
+    ((atom, factor),) = result.terms
     return (
-        not found.constraints
-        and not found.runtime
-        and len(found.ranges) == len(free) == len({result.as_variable for result in free})
-        and all(r in free or set(r.variables()) <= set(found.dims) for r in found.results)
+        atom if isinstance(atom, Variable) and atom in found.ranges and abs(factor) == 1 else None
     )
 
 
 def _covers(box: IndexingMap, other: IndexingMap) -> bool:
-    """One box relates all that another one does, as is seen dimension by dimension."""
+    """One box relates all that another one does, decided dimension by dimension."""
     renamed = dict(zip(other.dims, [d.as_expr() for d in box.dims], strict=True))
     same_dims = box.dims == other.dims
-    return all(
-        contains(a.bounds, b.bounds) for a, b in zip(box.dims, other.dims, strict=True)
-    ) and all(
-        (a.as_variable in box.ranges and contains(a.bounds, b.bounds))
-        or (a == b if same_dims else b.as_variable in renamed and a == renamed[b.as_variable])
-        for a, b in zip(box.results, other.results, strict=True)
-    )
+
+    def covers(a: Expr, b: Expr) -> bool:
+        if _free(a, box) is not None and contains(a.bounds, b.bounds):
+            return True
+        return a == b if same_dims else b.as_variable in renamed and a == renamed[b.as_variable]
+
+    pairs = zip(box.dims, other.dims, strict=True)
+    if not all(contains(a.bounds, b.bounds) for a, b in pairs):
+        return False
+    return all(covers(a, b) for a, b in zip(box.results, other.results, strict=True))
 
 
-def _size(found: IndexingMap) -> int:
+def _parts(found: IndexingMap) -> int:
     return len(found.ranges) + len(found.runtime) + len(found.constraints)
-
-
-def every_element(source: Shape, target: Shape) -> IndexingMap:
-    """The map from each element of a tensor to all of another.
-
-    >>> print(every_element(Shape("f32", (5,)), Shape("f32", (2, 3))))
-    (d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 4], s0 in [0, 1], s1 in [0, 2]
-    """
-    s = ranges_of(*target.dims)
-    return IndexingMap.of(dims(source), s, ranges=s)

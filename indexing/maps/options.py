@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 from indexing.maps.explanation import composition, is_explaining, simplification
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.simplify import certified, composed_and_simplified
+
+
+class OptionChoices(TypedDict, total=False):
+    """The options of a query as keywords; see `Options`."""
+
+    exact: bool
+    simplify: bool
+    certify: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,9 +23,10 @@ class Options:
     """How maps are composed.
 
     Attributes:
-        exact: disjoint exact pieces where one "may" map is usual.
-        simplify: simplify each map.
-        certify: prove each simplification with ISL.
+        exact: return a disjoint union of exact maps instead of one over-approximation (the base of
+            a dynamic-update-slice, the padding value of a pad).
+        simplify: return the simplest maps, not those that composition makes.
+        certify: prove every simplification with ISL; `CertificateError` where that fails.
         keep_multiplicity: reach each element as often as the maps themselves do.
     """
 
@@ -27,14 +37,14 @@ class Options:
 
     def composed(self, first: IndexingMap, second: IndexingMap) -> IndexingMap:
         """``x -> second(first(x))``, simplified as these options say."""
-        if self.keep_multiplicity:
+        if self.keep_multiplicity or not self.simplify:
             return self.finished(first.then(second))
-        if self.simplify and is_explaining():
+        if is_explaining():
             simple = composition(first, second)
             return certified(first.then(second), simple) if self.certify else simple
-        if self.simplify and not self.certify:
-            return composed_and_simplified(first, second)
-        return self.finished(first.then(second))
+        if self.certify:
+            return self.finished(first.then(second))
+        return composed_and_simplified(first, second)
 
     def finished(self, found: IndexingMap) -> IndexingMap:
         """`found`, simplified as these options say."""

@@ -22,9 +22,11 @@ from typing import TYPE_CHECKING
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
-from indexing.dataflow.walk import edges_back, known_starts, prepare, reads_summary
-from indexing.maps.answers import Path, Unknown
-from indexing.maps.map_set import MapSet
+from indexing.dataflow.answering import output_of
+from indexing.dataflow.edges import LocalEdges
+from indexing.dataflow.walk import Walk
+from indexing.maps.answers import Unknown
+from indexing.maps.arrays import ArrayRef
 from indexing.maps.multiplicity import Multiplicity, multiplicity
 from indexing.maps.options import Options
 
@@ -50,22 +52,23 @@ def reads(
         HloError, IndexError: as `output_to_input`.
         UndecidedError: it depends on values that are not given.
     """
-    options = Options(keep_multiplicity=True)
-    outputs = leaves(instruction.shape)
-    if not 0 <= output_id < len(outputs):
-        raise IndexError(f"`{instruction.name}` has {len(outputs)} outputs, no number {output_id}")
-    path = outputs[output_id][0]
-    prepare([instruction], options, reads_summary)
-    found: dict[tuple[int, Path], MapSet] = {
-        (k, at): MapSet()
-        for k, operand in enumerate(instruction.operands)
-        for at, leaf in leaves(operand.shape)
+    walk = Walk(LocalEdges(Options(keep_multiplicity=True)))
+    start = output_of(instruction, output_id)
+    walk.prepare([instruction], backward=True)
+    ends = [
+        (number, ArrayRef(operand, path))
+        for number, operand in enumerate(instruction.operands)
+        for path, leaf in leaves(operand.shape)
         if isinstance(leaf, Shape)
-    }
-    for step in known_starts(edges_back(instruction, path, options)):
-        if (step.operand, step.operand_path) in found:
-            maps = found[step.operand, step.operand_path]
-            maps.unknown = maps.unknown or step.unknown
-            for m in step.maps:
-                maps.add(options.finished(m))
-    return tuple([maps.unknown or multiplicity(maps.maps, values) for maps in found.values()])
+    ]
+    found = {(number, end.path): walk.edges.maps(start, end) for number, end in ends}
+    for edge in walk.reads(start, folds=True):
+        maps = found.get((edge.operand, edge.operand_path))
+        if maps is not None:
+            maps.extend(map(walk.edges.options.finished, edge.maps), edge.unknown)
+    return tuple(
+        [
+            multiplicity(maps.maps, values) if maps.unknown is None else maps.unknown
+            for maps in found.values()
+        ]
+    )

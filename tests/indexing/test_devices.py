@@ -443,7 +443,7 @@ def test_too_many_maps_become_one_that_needs_everything(monkeypatch: pytest.Monk
         a = f32[2] collective-permute(p), source_target_pairs={{0,1},{1,3},{3,2}}, channel_id=1
         ROOT b = f32[2] negate(a)"""
     kept = to_p(parsed(text).entry.root)
-    monkeypatch.setattr("indexing.dataflow.device_walk.MOST_MAPS", 1)
+    monkeypatch.setattr("indexing.maps.map_set.MAX_MAPS", 1)
     (found,) = to_p(parsed(text).entry.root)
     assert len(kept) > 1
     assert found.grade == "may"

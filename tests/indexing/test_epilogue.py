@@ -216,7 +216,7 @@ def test_hero_and_root_are_of_one_computation() -> None:
     with pytest.raises(ValueError, match="`hero` is an instruction of `fused`, `f` one of `e`"):
         indexing.epilogue(module.computations["fused"]["hero"], module.entry.root)
     with pytest.raises(IndexError, match="`hero` has 1 outputs, no number 1"):
-        indexing.epilogue(module.computations["fused"]["hero"], hero_output=1)
+        indexing.epilogue(module.computations["fused"]["hero"], output_id=1)
 
 
 # ---------------------------------------------------------------- producer and consumer

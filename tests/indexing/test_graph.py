@@ -1,6 +1,7 @@
 """Maps through fusions, calls and computations: each instruction visited once, nothing lost."""
 
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,8 +9,9 @@ import pytest
 import hlo
 import indexing
 from indexing import IndexingMap, parse_map
-from indexing.dataflow import walk as graph
+from indexing.dataflow.edges import LocalEdges
 from indexing.maps import map_set
+from indexing.maps.arrays import ArrayRef
 from tests.oracles import relation, runtime_relations, swapped, union
 
 
@@ -175,13 +177,13 @@ def test_paths_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(IndexingMap, "then", counted)
     visited: dict[str, int] = {}
-    steps_back = graph.edges_back
+    back = LocalEdges.back
 
-    def visiting(instruction: hlo.Instruction, *rest: object) -> object:
-        visited[instruction.name] = visited.get(instruction.name, 0) + 1
-        return steps_back(instruction, *rest)  # type: ignore[arg-type]
+    def visiting(self: LocalEdges, array: ArrayRef, *rest: Any, **folds: Any) -> object:
+        visited[array.instruction.name] = visited.get(array.instruction.name, 0) + 1
+        return back(self, array, *rest, **folds)
 
-    monkeypatch.setattr(graph, "edges_back", visiting)
+    monkeypatch.setattr(LocalEdges, "back", visiting)
     answer = indexing.to_parameters(root_of(diamonds(40)))
     assert sorted(texts(answer.maps[0])) == [
         "(d0) -> (-d0 + 7), domain: d0 in [0, 7]",
@@ -206,7 +208,7 @@ def test_calls_nest_three_hundred_deep() -> None:
 
 def test_too_many_maps_become_one_that_may_read_everything() -> None:
     """More shifted windows than are kept apart; no element that is needed is missing."""
-    count = map_set.MOST_MAPS + 5
+    count = map_set.MAX_MAPS + 5
     lines = [f"x = f32[{count}] parameter(0)"]
     for k in range(count):
         lines.append(f"s{k} = f32[1] slice(x), slice={{[{k}:{k + 1}]}}")
@@ -215,7 +217,7 @@ def test_too_many_maps_become_one_that_may_read_everything() -> None:
     answer = indexing.to_parameters(root_of("ENTRY main {\n" + "\n".join(lines) + "\n}"))
     needed = {((k,), ((k * 7) % count,)) for k in range(count)}
     assert needed <= union(answer.maps[0])
-    assert len(answer.maps[0]) <= map_set.MOST_MAPS
+    assert len(answer.maps[0]) <= map_set.MAX_MAPS
     if union(answer.maps[0]) != needed:
         assert "may" in {m.grade for m in answer.maps[0]}
 

@@ -15,10 +15,10 @@ import hlo
 import indexing
 from hlo.shapes.shape import Shape, leaves
 from indexing import IndexingMap, parse_map
-from indexing.dataflow.walk import edges_back
+from indexing.dataflow.queries import walk_of
 from indexing.maps import counting
+from indexing.maps.arrays import ArrayRef
 from indexing.maps.multiplicity import Multiplicity, multiplicity
-from indexing.maps.options import Options
 from indexing.maps.relation import UndecidedError
 from indexing.memory.read_counts import reads
 from simplifier.atoms import Variable
@@ -110,10 +110,10 @@ def test_reads_of_ops_are_counted_point_by_point(text: str) -> None:
     for output, (path, leaf) in enumerate(leaves(instruction.shape)):
         assert isinstance(leaf, Shape)
         found = reads(instruction, output, values)
-        steps = edges_back(instruction, path, Options(simplify=False))
+        steps = walk_of(simplify=False).reads(ArrayRef(instruction, path))
         for step in steps:
             answer = found[step.operand]
-            if step.unknown:
+            if step.unknown is not None:
                 assert answer == step.unknown
                 continue
             assert isinstance(answer, Multiplicity)

@@ -229,7 +229,7 @@ def broken(computations: Sequence[Computation]) -> Iterator[HloError]:
 
     Unlike `hlo.verify`, attributes that nobody knows are let pass: a newer XLA may have them.
     """
-    from indexing.dataflow.walk import fault_of
+    from indexing.dataflow.edges import fault_of
 
     for computation in computations:
         yield from filter(None, map(fault_of, computation.instructions))
