@@ -30,7 +30,6 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from hlo.modules.bind import agrees
-from hlo.ops.op import Op
 from hlo.shapes.shape import (
     UNBOUNDED,
     AnyShape,
@@ -43,6 +42,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path as Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import every_element as every_element
+from indexing.ops.element import Copy, Element, ElementOp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +58,7 @@ _LIMIT: Final = 1 << 16
 _ANSWERS: Final[dict[object, tuple[Maps | Unknown, ...]]] = {}
 
 
-class MappedOp(Op):
+class MappedOp(ElementOp):
     """An op between arrays whose maps and kernel are known; subclass one of the bases by arity."""
 
     __slots__ = ()
@@ -216,10 +216,6 @@ class NullaryOp(MappedOp):
     def input_to_output(self, out: Shape) -> tuple[()]:
         return ()
 
-    def value(self, out: Shape) -> IndexingMap | None:
-        """The map from an element's place to its value, where that is an affine integer formula."""
-        return None
-
 
 class UnaryOp(MappedOp):
     """An op with one operand; both directions are one entry."""
@@ -298,7 +294,7 @@ class VariadicOp(MappedOp):
 # ---------------------------------------------------------------- ops that move no element
 
 
-class RoutingOp(Op):
+class RoutingOp(ElementOp):
     """An op whose result consists of its operands' leaves, each as it is."""
 
     __slots__ = ()
@@ -316,6 +312,9 @@ class RoutingOp(Op):
     @abstractmethod
     def kernel(self, *args: Any) -> Any:
         """The result for these operands; tuples of arrays for tuples."""
+
+    def element(self, out: AnyShape, *operands: AnyShape) -> Element:
+        return Copy(tuple(range(len(operands))), is_view=True)
 
 
 # ---------------------------------------------------------------- maps that many ops need

@@ -20,6 +20,8 @@ from hlo.ops.unify import Known, array, dims_of, same_shape, same_sizes, with_ra
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, VariadicOp
+from indexing.ops.element import Element, Elementwise
+from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable
 
 
@@ -179,6 +181,12 @@ class BatchNormInference(BatchNorm):
 
     def input_to_output(self, out: Shape, *operands: Shape) -> list[Entry]:
         return [IndexingMap.identity(out), *[self._members(out)] * 4]
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        def normalised(x: Array, scale: Array, offset: Array, mean: Array, spread: Array) -> Array:
+            return _normal(self.epsilon, x - mean, spread, scale, offset)
+
+        return Elementwise(ScalarFunction("normalised", "call", normalised))
 
     def kernel(self, *operands: Array) -> Array:
         array, *vectors = operands

@@ -22,6 +22,7 @@ from hlo.ops.op import (
 from hlo.ops.unify import Known, array, dims_of, may_be, with_rank
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, UnaryOp
+from indexing.ops.element import Copy, Element
 
 
 @op(
@@ -82,6 +83,9 @@ class Broadcast(UnaryOp):
         s = ranges(*[out.dims[p] for p in new])
         place = dict(zip([*self.dimensions, *new], [*j, *s], strict=True))
         return IndexingMap.of(j, [place[p] for p in range(out.rank)], ranges=s)
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         order = sorted(range(operand.ndim), key=lambda k: self.dimensions[k])

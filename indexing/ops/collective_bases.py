@@ -67,6 +67,8 @@ class Collective(StructuredOp):
     """
 
     __slots__ = ()
+    opaque: ClassVar[str] = "its values come from other devices"
+    has_effect: ClassVar[bool] = True
     least: ClassVar[int] = 1
     takes_arrays: ClassVar[bool] = True
     takes_partial: ClassVar[bool] = True

@@ -13,6 +13,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, alike_fault, attribute, constraint, 
 from hlo.ops.unify import UNKNOWN, Dim, Known, array, dims_of, same_shape
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, VariadicOp
+from indexing.ops.element import Copy, Element
 from simplifier.atoms import Variable
 
 
@@ -96,6 +97,9 @@ class Concatenate(VariadicOp):
             j = dims(operand)
             maps.append(IndexingMap.of(j, [*j[:at], j[at] + offset, *j[at + 1 :]]))
         return maps
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy(tuple(range(len(operands))))
 
     def kernel(self, *operands: Array) -> Array:
         return np.concatenate(operands, self.dimension)

@@ -58,6 +58,7 @@ class While(StructuredOp):
     Source: XLA ``docs/operation_semantics.md``, "While".
     """
 
+    opaque: ClassVar[str] = "it runs a computation on whole values"
     least: ClassVar[int] = 1
     most: ClassVar[int | None] = 1
     takes_partial: ClassVar[bool] = True
@@ -129,6 +130,7 @@ class Conditional(StructuredOp):
     Source: XLA ``docs/operation_semantics.md``, "Conditional".
     """
 
+    opaque: ClassVar[str] = "it runs a computation on whole values"
     least: ClassVar[int] = 2
     takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
@@ -190,6 +192,7 @@ class AsyncStart(StructuredOp):
     Source: XLA ``docs/async_ops.md``.
     """
 
+    opaque: ClassVar[str] = "it runs a computation on whole values"
     takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)

@@ -14,6 +14,8 @@ from hlo.ops.unify import Known, array, dims_of, may_be, may_divide, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, dtype
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, placed
+from indexing.ops.dot import sum_of_products
+from indexing.ops.element import Element
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import slid
 from indexing.ops.windows import always_covers, over, under
@@ -214,6 +216,9 @@ class Convolution(BinaryOp):
             return IndexingMap.of(d, results, ranges=s, constraints=full)
         is_full = all(always_covers(w, n) for w, n in zip(self.window, size.spatial, strict=True))
         return IndexingMap.of(d, results, ranges=s, grade="exact" if is_full else "may")
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return sum_of_products(out, *operands)
 
     def kernel(self, left: Array, right: Array) -> Array:
         kind = dtype(self.shape.element_type) if self.shape else np.result_type(left, right)

@@ -70,6 +70,7 @@ class CustomCall(StructuredOp):
     Source: XLA ``docs/custom_call.md``.
     """
 
+    opaque: ClassVar[str] = "its values come from outside of the program"
     least: ClassVar[int] = 0
     most: ClassVar[int | None] = None
     takes_partial: ClassVar[bool] = True

@@ -19,6 +19,7 @@ from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, Maps, VariadicOp, every_element
+from indexing.ops.element import Copy, Element
 from indexing.ops.regions import Extent, whole_or_pieces, window
 from simplifier.linear import Affine
 
@@ -141,6 +142,9 @@ class DynamicSlice(VariadicOp):
         writes = IndexingMap.of(j, offsets, runtime=rts, constraints=inside)
         return writes, *_start_writes(out, base.dims, out.dims, starts)
 
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy()
+
     def kernel(self, *operands: Array) -> Array:
         base, sizes = operands[0], self.dynamic_slice_sizes
         first = _clamped(base.shape, sizes, operands[1:])
@@ -218,6 +222,9 @@ class DynamicUpdateSlice(VariadicOp):
             IndexingMap.of(j, places, runtime=rts),
             *(_start_writes(out, out.dims, update.dims, starts) if update.size else _none(starts)),
         )
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy((0, 1))
 
     def kernel(self, *operands: Array) -> Array:
         out, update = operands[0].copy(), operands[1]

@@ -46,6 +46,7 @@ def _size_fault(size: Shape, number: int) -> Fault:
 class GetDimensionSize(UnaryOp):
     """The size of one dimension of the operand; of its elements it needs none."""
 
+    opaque: ClassVar[str] = "the shape is dynamic"
     takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
@@ -83,6 +84,7 @@ class SetDimensionSize(BinaryOp):
     The size decides which elements there are, and none of their values.
     """
 
+    opaque: ClassVar[str] = "the shape is dynamic"
     takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
@@ -126,6 +128,7 @@ class DynamicReshape(VariadicOp):
     order do not depend on sizes, and this is a `Reshape`. Else any element may go anywhere.
     """
 
+    opaque: ClassVar[str] = "the shape is dynamic"
     least: ClassVar[int] = 1
     takes_partial: ClassVar[bool] = True
     shape: Shape = declared()

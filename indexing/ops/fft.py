@@ -39,6 +39,7 @@ class Fft(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Fft".
     """
 
+    opaque: ClassVar[str] = "an element of its result is not a fold of elements that it reads"
     takes_partial: ClassVar[bool] = True
     fft_type: str = attribute(enum("FFT", "IFFT", "RFFT", "IRFFT"))
     fft_length: tuple[int, ...] = attribute(int_list)

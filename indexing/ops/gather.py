@@ -33,6 +33,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, BinaryOp, placed
+from indexing.ops.element import Copy, Element
 from indexing.ops.numerics import limits
 from indexing.ops.sliding import windows_of
 from simplifier.atoms import Variable
@@ -277,6 +278,9 @@ class Gather(BinaryOp):
         s = ranges(*[self.slice_sizes[k] for k in self._windowed(left.rank)])
         batch = [g[k] for k in self._batch_of_indices(right.rank)]
         return IndexingMap.of(g, self._result(batch, s), ranges=s, grade=self._grade(left))
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy()
 
     def kernel(self, left: Array, right: Array) -> Array:
         batch_sizes = [right.shape[k] for k in self._batch_of_indices(right.ndim)]

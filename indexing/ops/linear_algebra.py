@@ -55,6 +55,7 @@ class Cholesky(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Cholesky".
     """
 
+    opaque: ClassVar[str] = "an element of its result is not a fold of elements that it reads"
     takes_partial: ClassVar[bool] = True
     lower: bool = attribute(boolean, default=False)
 
@@ -144,6 +145,7 @@ class TriangularSolve(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "TriangularSolve".
     """
 
+    opaque: ClassVar[str] = "an element of its result is not a fold of elements that it reads"
     takes_partial: ClassVar[bool] = True
     left_side: bool = attribute(boolean, default=False)
     lower: bool = attribute(boolean, default=False)

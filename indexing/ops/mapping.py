@@ -28,6 +28,7 @@ from hlo.ops.unify import Known, same_shape
 from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, VariadicOp
+from indexing.ops.element import Element, Elementwise
 
 
 @op(
@@ -86,6 +87,9 @@ class Map(VariadicOp):
 
     def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         return [IndexingMap.identity(out)] * len(operands)
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Elementwise(applied=True)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Array:
         with np.errstate(all="ignore"):

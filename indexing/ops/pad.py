@@ -13,6 +13,7 @@ from hlo.ops.unify import Known, array, dims_of, with_rank
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Maps
+from indexing.ops.element import Copy, Element
 from indexing.ops.regions import Extent, whole_or_pieces, window
 from simplifier.atoms import Variable
 
@@ -96,6 +97,9 @@ class Pad(BinaryOp):
             window(v - edge.low, size, -edge.low, v.upper - edge.low, edge.step)
             for v, edge, size in zip(i, self.padding, operand.dims, strict=True)
         ]
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy((0, 1))
 
     def kernel(self, left: Array, right: Array) -> Array:
         sizes = [edge.padded(size) for edge, size in zip(self.padding, left.shape, strict=True)]

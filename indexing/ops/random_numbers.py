@@ -35,6 +35,8 @@ class Rng(BinaryOp):
     Each run of a program gives other ones; the kernel always gives the same.
     """
 
+    opaque: ClassVar[str] = "it makes numbers"
+    has_effect: ClassVar[bool] = True
     takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     distribution: str = attribute(enum("rng_uniform", "rng_normal"))
@@ -97,6 +99,7 @@ class RngBitGenerator(UnaryOp):
     The algorithm ``rng_default`` is the backend's choice; the kernel's is Philox, as XLA's on CPU.
     """
 
+    opaque: ClassVar[str] = "it makes numbers"
     takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     algorithm: str = attribute(enum("rng_default", "rng_three_fry", "rng_philox"))
@@ -146,6 +149,8 @@ class RngBitGenerator(UnaryOp):
 class RngGetAndUpdateState(NullaryOp):
     """The state of the program's random number generator, which then counts `delta` further."""
 
+    opaque: ClassVar[str] = "it makes numbers"
+    has_effect: ClassVar[bool] = True
     shape: Shape = declared()
     delta: int = attribute(integer)
 

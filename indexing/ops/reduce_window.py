@@ -23,6 +23,7 @@ from hlo.ops.unify import Dim, Known, dims_of
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp, every_element
+from indexing.ops.element import Element, Reduction
 from indexing.ops.folding import ufunc_of
 from indexing.ops.reduce import paired, pairs_fault, results
 from indexing.ops.sliding import every_meeting, window_totals
@@ -110,6 +111,11 @@ class ReduceWindow(VariadicOp):
         found = map(over, self.window, j, s, out.dims)
         half = len(operands) // 2
         return [window_map(j, s, found)] * half + [every_element(operands[-1], out)] * half
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        half = len(operands) // 2
+        inits, values = tuple(range(half, 2 * half)), tuple(range(half))
+        return Reduction(inits, values, applied=True, is_windowed=True)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

@@ -31,6 +31,7 @@ from hlo.ops.unify import Dim, array, dims_of
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
+from indexing.ops.element import Copy, Element
 from simplifier.linear import Affine, Expr, constant
 
 
@@ -175,6 +176,9 @@ class Reshape(UnaryOp):
         return IndexingMap.over(
             operand, lambda j: reindexed([j[k] for k in order], sizes, out.dims)
         )
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         order = self.dimensions

@@ -11,6 +11,7 @@ from hlo.ops.unify import may_divide
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entries, every_element
 from indexing.ops.dot import Dot
+from indexing.ops.element import Element, Opaque
 
 
 @op(
@@ -67,6 +68,9 @@ class ScaledDot(Dot):
 
     def _maps(self, entries: Entries) -> list[IndexingMap]:
         return [entry for entry in entries if isinstance(entry, IndexingMap)]
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Opaque(self.opaque)
 
     def kernel(self, left: Array, right: Array, *scales: Array) -> Array:
         scaled = []

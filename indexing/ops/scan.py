@@ -52,6 +52,7 @@ class Scan(StructuredOp):
     goes element by element, these maps do as well; else a slice may need all of another.
     """
 
+    opaque: ClassVar[str] = "it runs a computation on whole values"
     least: ClassVar[int] = 1
     takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)

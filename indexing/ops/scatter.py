@@ -34,6 +34,7 @@ from hlo.shapes.shape import TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, VariadicOp, placed
+from indexing.ops.element import Element, Reduction
 from indexing.ops.folding import put
 from indexing.ops.gather import Gather
 from indexing.ops.numerics import limits
@@ -285,6 +286,12 @@ class Scatter(VariadicOp):
         sizes = enumerate(self._window(operands[0].rank, operands[-1].dims))
         moved = {*self.scatter_dims_to_operand_dims, *self.input_batching_dims}
         return [(k, n) for k, n in sizes if k not in moved]
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        bases, updates = range(len(operands) // 2), range(len(operands) // 2 + 1, len(operands))
+        return Reduction(
+            tuple(bases), tuple(updates), applied=True, is_windowed=True, is_placed=True
+        )
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

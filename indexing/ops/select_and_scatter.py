@@ -62,6 +62,7 @@ class SelectAndScatter(TernaryOp):
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
 
+    opaque: ClassVar[str] = "what it reads depends on the values that it finds"
     takes_partial: ClassVar[bool] = True
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     select: str = attribute(computation)

@@ -13,8 +13,10 @@ import numpy as np
 from hlo.ops.op import HOLDS, Fault, Shape, constraint, op
 from hlo.ops.unify import Known, same_shape
 from indexing.maps.indexing_map import IndexingMap
+from indexing.ops import integer_rules
 from indexing.ops.base import Array, Entry, TernaryOp, every_element
-from indexing.ops.elementwise import dims_fault
+from indexing.ops.elementwise import ElementwiseOp, dims_fault
+from indexing.ops.functions import ScalarFunction
 
 
 def _spread(out: Shape, operand: Shape) -> IndexingMap:
@@ -34,7 +36,7 @@ def is_full(shape: Known) -> bool:
     return isinstance(shape, Shape) and shape.rank > 0
 
 
-class TernaryElementwise(TernaryOp):
+class TernaryElementwise(ElementwiseOp, TernaryOp):
     """``out[i] = function(first[i], second[i], third[i])``; some operands may be scalars."""
 
     __slots__ = ()
@@ -96,6 +98,10 @@ class Select(TernaryElementwise):
     def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
         return second.with_layout(None)
 
+    @property
+    def function(self) -> ScalarFunction:
+        return ScalarFunction.of(np.where)
+
     def kernel(self, first: Array, second: Array, third: Array) -> Array:
         return np.where(first, second, third)
 
@@ -125,6 +131,10 @@ class Clamp(TernaryElementwise):
 
     def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
         return second.with_layout(None)
+
+    @property
+    def function(self) -> ScalarFunction:
+        return ScalarFunction("clamp", "call", self.kernel, integer_rules.clamped)
 
     def kernel(self, first: Array, second: Array, third: Array) -> Array:
         found = np.minimum(np.maximum(second, first), third)

@@ -12,6 +12,7 @@ from hlo.ops.unify import Known, with_rank
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, UnaryOp
+from indexing.ops.element import Copy, Element
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 
@@ -73,6 +74,9 @@ class Slice(UnaryOp):
                 if cut.stride > 1
             ],
         )
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         window = tuple([slice(cut.start, cut.limit, cut.stride) for cut in self.slice])

@@ -58,6 +58,7 @@ class Sort(VariadicOp):
     All operands are sorted alike: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
     """
 
+    opaque: ClassVar[str] = "what it reads depends on the values that it finds"
     takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
     is_stable: bool = attribute(boolean, default=False)
@@ -163,6 +164,7 @@ def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., 
 class TopK(UnaryOp):
     """The `k` largest (or smallest) elements of the last dimension in order, and where they are."""
 
+    opaque: ClassVar[str] = "what it reads depends on the values that it finds"
     takes_partial: ClassVar[bool] = True
     k: int = attribute(integer)
     largest: bool = attribute(boolean, default=True)

@@ -136,6 +136,8 @@ class Domain(Barrier):
 class Infeed(SinkOp):
     """Data from the host, and a token."""
 
+    opaque: ClassVar[str] = "its values come from outside of the program"
+    has_effect: ClassVar[bool] = True
     most: ClassVar[int | None] = 1
     shape: AnyShape = declared(any_shape=True)
     infeed_config: str = attribute(string, default="")
@@ -166,6 +168,7 @@ class Infeed(SinkOp):
 class Outfeed(SinkOp):
     """Data to the host."""
 
+    has_effect: ClassVar[bool] = True
     least: ClassVar[int] = 2
     most: ClassVar[int | None] = 2
     outfeed_shape: AnyShape | None = attribute(shape_kind, default=None)
@@ -199,6 +202,7 @@ class Outfeed(SinkOp):
 class Send(EndpointOp):
     """Begins to send data: the data, a context, and a token."""
 
+    has_effect: ClassVar[bool] = True
     least: ClassVar[int] = 2
     most: ClassVar[int | None] = 2
     channel_id: int | None = attribute(integer, default=None)
@@ -222,6 +226,8 @@ class Send(EndpointOp):
 class Recv(SinkOp):
     """Begins to receive data: a place for the data, a context, and a token."""
 
+    opaque: ClassVar[str] = "its values come from outside of the program"
+    has_effect: ClassVar[bool] = True
     least: ClassVar[int] = 1
     most: ClassVar[int | None] = 1
     shape: AnyShape = declared(any_shape=True)

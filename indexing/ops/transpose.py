@@ -12,6 +12,7 @@ from hlo.ops.op import Fault, Shape, attribute, constraint, dimensions_fault, op
 from hlo.ops.unify import Known, array, dims_of, with_rank
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
+from indexing.ops.element import Copy, Element
 
 
 @op(
@@ -46,6 +47,9 @@ class Transpose(UnaryOp):
 
     def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
         return IndexingMap.over(operand, lambda j: [j[p] for p in self.dimensions])
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         return operand.transpose(self.dimensions)
@@ -86,6 +90,9 @@ class Reverse(UnaryOp):
 
     def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
         return self.output_to_input(operand, out)  # its own inverse
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         return np.flip(operand, self.dimensions)
