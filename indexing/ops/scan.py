@@ -54,7 +54,6 @@ class Scan(StructuredOp):
 
     opaque: ClassVar[str] = "it runs a computation on whole values"
     least: ClassVar[int] = 1
-    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
     num_carries: int = attribute(integer)
