@@ -13,7 +13,8 @@ import numpy as np
 from hlo.ops.op import Op
 from indexing.codegen.nest import Array, Function
 from indexing.ops import numerics
-from indexing.ops.elementwise import BinaryRow, Compare, Convert, UnaryRow
+from indexing.ops.conversions import Convert
+from indexing.ops.elementwise import BinaryRow, Compare, UnaryRow
 
 _INFIX: Final = {
     "add": "+",

@@ -21,7 +21,8 @@ from indexing.codegen.build import loop_nest
 from indexing.codegen.nest import Array, LoopNest
 from indexing.codegen.validation import turns_of
 from indexing.codegen.values import values_of
-from indexing.execution.interpreter import Handler, Step, has_effects, plan, result
+from indexing.execution.effects import has_effects
+from indexing.execution.interpreter import Handler, Step, plan, result
 from indexing.execution.machine import Machine, Options
 from indexing.execution.memory import check_bytes, check_room
 from indexing.execution.shards import has_regions

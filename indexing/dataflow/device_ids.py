@@ -16,16 +16,16 @@ import numpy as np
 
 from hlo.modules.bind import check_instruction
 from hlo.modules.module import Instruction
-from hlo.ops.opcodes import ELEMENTWISE
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
-from indexing.dataflow.arithmetic import MOST_PIECES, range_of
-from indexing.dataflow.runtime import MOVES
 from indexing.devices.devices import Devices
 from indexing.devices.parts import columns
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
+from indexing.ops.devices import DeviceId
+from indexing.ops.element import Constant, Copy, Elementwise, Iota, element_of
+from indexing.ops.integer_rules import MAX_CASES, range_of
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
@@ -34,13 +34,6 @@ MOST_ELEMENTS: Final = 1 << 12
 """Larger arrays are no tables of start indices, and are not computed for every device."""
 MOST_COMPUTED: Final = 1 << 10
 """Nor is anything for more devices than that."""
-
-IDS: Final = ("partition-id", "replica-id")
-COMPUTED: Final = (ELEMENTWISE | {*IDS, *MOVES, "constant", "dynamic-slice", "gather", "iota"}) - {
-    "bitcast",
-    "stochastic-convert",
-}
-"""What is computed; only where all arrays are of integers or truth values."""
 
 
 def folded(found: IndexingMap, devices: Devices) -> tuple[IndexingMap, ...]:
@@ -70,7 +63,7 @@ def _folded_one(found: IndexingMap, rt: RuntimeVariable, devices: Devices) -> It
     """`found` with the values of one runtime variable, if it is still there and they are known."""
     values = _values(rt, devices) if rt in found.runtime else None
     parts = columns([values]) if values else []
-    if not 0 < len(parts) <= MOST_PIECES:
+    if not 0 < len(parts) <= MAX_CASES:
         yield found
         return
     device = found.dims[0]
@@ -130,13 +123,18 @@ def _needed(source: Instruction) -> list[Instruction] | None:
 
 
 def _is_computable(instruction: Instruction) -> bool:
-    """A small array of integers that a kernel computes exactly."""
-    shape = instruction.shape
-    if instruction.opcode not in COMPUTED or check_instruction(instruction):
+    """A small array of integers that a kernel computes exactly, element by element."""
+    op, shape = instruction.op, instruction.shape
+    if not isinstance(op, MappedOp) or check_instruction(instruction):
         return False
     if not isinstance(shape, Shape) or range_of(shape.element_type) is None:
         return False
-    return shape.size <= MOST_ELEMENTS and isinstance(instruction.op, MappedOp)
+    match element_of(instruction):
+        case Copy(has_padding=True) | Elementwise(applied=True):
+            return False
+        case Constant() | Iota() | Copy() | Elementwise():
+            return shape.size <= MOST_ELEMENTS
+    return isinstance(op, DeviceId)
 
 
 def _computed(needed: list[Instruction], devices: Devices, number: int) -> Any:
@@ -150,10 +148,10 @@ def _computed(needed: list[Instruction], devices: Devices, number: int) -> Any:
 def _value(
     instruction: Instruction, values: Mapping[Instruction, Any], devices: Devices, number: int
 ) -> Any:
-    if instruction.opcode in IDS:
-        of = devices.partition_id if instruction.opcode == "partition-id" else devices.replica_id
-        return np.asarray(of(number), np.uint32)
+    op = instruction.op
+    if isinstance(op, DeviceId):
+        return np.asarray(op.of_device(devices, number), np.uint32)
     operands = [values[operand] for operand in instruction.operands]
-    assert isinstance(instruction.op, MappedOp), "no other op is computable"
+    assert isinstance(op, MappedOp), "no other op is computable"
     with np.errstate(all="ignore"):
-        return instruction.op.compute(operands, [o.shape for o in instruction.operands])
+        return op.compute(operands, [o.shape for o in instruction.operands])

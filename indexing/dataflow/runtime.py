@@ -32,11 +32,14 @@ from hlo.modules.bind import check_instruction
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
-from indexing.dataflow.arithmetic import MOST_PIECES, RULES, Cases, cut, range_of
+from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.ops import integer_rules
 from indexing.ops.base import MappedOp, NullaryOp, RoutingOp
+from indexing.ops.element import Constant, Copy, Element, Elementwise, Iota, element_of
+from indexing.ops.integer_rules import MAX_CASES, Cases, IntegerRule, cut, range_of
 from indexing.ops.structured_ops import InlineOp
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -47,7 +50,6 @@ from simplifier.substitute import Substitution
 Value: TypeAlias = tuple[IndexingMap, ...]
 """Disjoint maps from an element to the one number that it is, which cover all elements."""
 
-MOVES: Final = ("bitcast", "broadcast", "concatenate", "reshape", "reverse", "slice", "transpose")
 LARGEST_TABLE: Final = 1 << 16  # elements of a constant that is looked at
 
 
@@ -86,7 +88,7 @@ def _folded_at(found: IndexingMap, at: int, pieces: int) -> Iterator[IndexingMap
     place, index = origin(rt.array, rt.index)
     cases = _cases(place, index, rt)
     rest = (*found.runtime[:at], *found.runtime[at + 1 :])
-    if cases is None or pieces * len(cases) > MOST_PIECES:
+    if cases is None or pieces * len(cases) > MAX_CASES:
         rt = replace(rt, array=place, index=tuple(index))
         yield replace(found, runtime=(*found.runtime[:at], rt, *found.runtime[at + 1 :]))
         return
@@ -175,11 +177,10 @@ def _moved(place: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[E
     if inner is not None:
         return inner, index
     instruction = place.instruction
-    if instruction.opcode == "convert" and _keeps_every_value(instruction):
+    element = element_of(instruction)
+    if _is_conversion(element) and _keeps_every_value(instruction):
         return ArrayRef(instruction.operands[0], (), place.calls), index
-    if instruction.opcode not in MOVES:
-        return None
-    for operand, reads in _reads(instruction):
+    for operand, reads in _copies(instruction, element):
         swap = Substitution(dict(zip(reads.dims, index, strict=True)))
         if all(c.is_true for c in _conditions(reads, index)):
             return ArrayRef(operand, (), place.calls), list(map(swap, reads.results))
@@ -221,8 +222,14 @@ def _passed_on(place: ArrayRef) -> ArrayRef | None:
     return None
 
 
+def _is_conversion(element: Element) -> bool:
+    """The element is an operand's value in another type."""
+    function = element.function if isinstance(element, Elementwise) else None
+    return function is not None and function.integer is integer_rules.unchanged
+
+
 def _keeps_every_value(convert: Instruction) -> bool:
-    """An integer becomes one of a type that has every number of its own."""
+    """A value-preserving integer conversion."""
     from_, to = convert.operands[0].shape, convert.shape
     if not isinstance(from_, Shape) or not isinstance(to, Shape):
         return False
@@ -230,18 +237,23 @@ def _keeps_every_value(convert: Instruction) -> bool:
     return ours is not None and theirs is not None and contains(theirs, ours)
 
 
-def _reads(instruction: Instruction) -> Iterator[tuple[Instruction, IndexingMap]]:
-    """What a move reads of each operand, if it only moves: bytes may also be taken apart."""
-    op, out = instruction.op, instruction.shape
-    shapes = tuple([o.shape for o in instruction.operands])
-    types = {s.element_type for s in (out, *shapes) if isinstance(s, Shape)}
-    if not isinstance(op, MappedOp) or len(types) != 1:
-        return
-    for operand, maps in zip(instruction.operands, op.reads(out, shapes), strict=True):
-        if isinstance(maps, tuple):
-            for reads in maps:
-                if not reads.ranges and not reads.runtime and reads.grade == "exact":
-                    yield operand, reads
+def _copies(instruction: Instruction, element: Element) -> list[tuple[Instruction, IndexingMap]]:
+    """The operands that the elements are copies of, with maps; none if a map is not a function."""
+    op = instruction.op
+    if not isinstance(op, MappedOp) or not isinstance(element, Copy) or element.function:
+        return []
+    maps = op.reads(instruction.shape, tuple([o.shape for o in instruction.operands]))
+    found = []
+    for number in element.operands:
+        reads = maps[number]
+        if isinstance(reads, Unknown) or not all(map(_is_function, reads)):
+            return []
+        found += [(instruction.operands[number], read) for read in reads]
+    return found
+
+
+def _is_function(read: IndexingMap) -> bool:
+    return not read.ranges and not read.runtime and read.grade == "exact"
 
 
 # ---------------------------------------------------------------- values
@@ -284,9 +296,14 @@ def _sources(place: ArrayRef) -> list[ArrayRef]:
     inner = _passed_on(place)
     if inner is not None:
         return [inner]
-    if place.instruction.opcode in RULES or place.instruction.opcode in MOVES:
-        return [ArrayRef(operand, (), place.calls) for operand in place.instruction.operands]
-    return []
+    match element_of(place.instruction):
+        case Elementwise(function=function) if function and function.integer:
+            operands = list(place.instruction.operands)
+        case Copy() as element:
+            operands = [operand for operand, _ in _copies(place.instruction, element)]
+        case _:
+            return []
+    return [ArrayRef(operand, (), place.calls) for operand in operands]
 
 
 def _is_integral(place: ArrayRef) -> bool:
@@ -303,23 +320,27 @@ def _value(place: ArrayRef, memo: dict[ArrayRef, Value | None]) -> Value | None:
     if inner is not None:
         return memo[inner]
     found: list[IndexingMap] | None = None
-    if isinstance(instruction.op, NullaryOp):
-        formula = instruction.op.value(shape) or _table(place)
-        found = [formula] if formula else None
-    elif instruction.opcode in MOVES:
-        found = _put_together(place, memo)
-    elif instruction.opcode in RULES:
-        found = _computed(place, shape, memo)
-    if found is None or not 0 < len(found) <= MOST_PIECES:
+    match element_of(instruction):
+        case Constant():
+            found = _table(place)
+        case Iota(dimension):
+            found = [IndexingMap.over(shape, lambda i: [i[dimension]])]
+        case Copy() as element:
+            found = _put_together(place, element, memo)
+        case Elementwise(function=function) if function and function.integer:
+            found = _computed(place, shape, function.integer, memo)
+    if found is None or not 0 < len(found) <= MAX_CASES:
         return None
     in_range = all(contains(limits, piece.results[0].bounds) for piece in found)
     return tuple(found) if in_range else None
 
 
-def _put_together(place: ArrayRef, memo: dict[ArrayRef, Value | None]) -> list[IndexingMap] | None:
-    """The value of a move: pieces of its operands' values at other places."""
+def _put_together(
+    place: ArrayRef, element: Copy, memo: dict[ArrayRef, Value | None]
+) -> list[IndexingMap] | None:
+    """The value of a copy: pieces of its operands' values at other indices."""
     found: list[IndexingMap] = []
-    reads = list(_reads(place.instruction))
+    reads = _copies(place.instruction, element)
     for operand, moved in reads:
         pieces = memo[ArrayRef(operand, (), place.calls)]
         if pieces is None:
@@ -329,7 +350,7 @@ def _put_together(place: ArrayRef, memo: dict[ArrayRef, Value | None]) -> list[I
 
 
 def _computed(
-    place: ArrayRef, shape: Shape, memo: dict[ArrayRef, Value | None]
+    place: ArrayRef, shape: Shape, rule: IntegerRule, memo: dict[ArrayRef, Value | None]
 ) -> list[IndexingMap] | None:
     """The value of an elementwise operation, for each choice of pieces of its operands."""
     instruction, here = place.instruction, dims(shape)
@@ -341,8 +362,8 @@ def _computed(
         choices.append(tuple([_spread(piece, shape) for piece in pieces]))
     found: list[IndexingMap] = []
     for choice in product(*choices):
-        cases = RULES[instruction.opcode](instruction, [piece.results[0] for piece in choice])
-        if cases is None or len(found) > MOST_PIECES:
+        cases = rule([piece.results[0] for piece in choice])
+        if cases is None or len(found) > MAX_CASES:
             return None
         shared = [c for piece in choice for c in piece.constraints]
         made = [IndexingMap.of(here, [v], constraints=[*shared, *w]).simplify() for v, w in cases]
@@ -362,8 +383,8 @@ def _spread(piece: IndexingMap, shape: Shape) -> IndexingMap:
     return IndexingMap.of(dims(shape), piece.results, constraints=piece.constraints)
 
 
-def _table(place: ArrayRef) -> IndexingMap | None:
-    """A constant array whose elements are an affine function of their place."""
+def _table(place: ArrayRef) -> list[IndexingMap] | None:
+    """A constant array whose elements are an affine function of their index."""
     table = _literal(place)
     if table is None:
         return None
@@ -378,17 +399,18 @@ def _table(place: ArrayRef) -> IndexingMap | None:
         return None
     here = dims(table.shape)
     formula = combined([(s, d.as_expr()) for s, d in zip(steps, here, strict=True)], base)
-    return IndexingMap.of(here, [formula])
+    return [IndexingMap.of(here, [formula])]
 
 
 def _literal(place: ArrayRef) -> np.ndarray | None:
-    """The elements of a constant array, as Python's integers; None of what is none, or huge."""
-    instruction, shape = place.instruction, place.array_shape
-    if instruction.opcode != "constant" or shape is None or not 0 < shape.size <= LARGEST_TABLE:
+    """The elements of a constant array, as Python's integers; None for others, or if it is huge."""
+    op, shape = place.instruction.op, place.array_shape
+    if not isinstance(op, NullaryOp) or shape is None or not 0 < shape.size <= LARGEST_TABLE:
         return None
-    assert isinstance(instruction.op, NullaryOp)
+    if element_of(place.instruction) != Constant():
+        return None
     try:
-        return np.asarray(instruction.op.kernel()).astype(object)
+        return np.asarray(op.kernel()).astype(object)
     except HloError:  # elements are left out of the text: constant({...})
         return None
 

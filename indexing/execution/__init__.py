@@ -1,4 +1,9 @@
-"""Programs that run: every instruction of a module on NumPy arrays, with XLA's semantics.
+"""Modules execute on NumPy arrays with XLA's semantics: kernels, called computations, devices.
+
+`machine` holds the state of a device, `interpreter` runs its instructions, and modules that
+register handlers with `runs` add the ops whose value needs more than their operands.
+Promises: the same results as XLA up to rounding; every error is an `ExecutionError` with its place.
+Imports `maps`, `devices`, `ops` and `hlo`; no maps of programs and no generated code.
 
 >>> import hlo, numpy
 >>> from indexing.execution import run

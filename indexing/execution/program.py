@@ -10,9 +10,9 @@ import numpy as np
 
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.execution.devices import ALONE, Device
-from indexing.execution.interpreter import every_value
+from indexing.execution.interpreter import every_value, result
 from indexing.execution.machine import MAX_TRIPS, Environment, Machine, Options
-from indexing.execution.meeting import Meeting
+from indexing.execution.rendezvous import Rendezvous
 from indexing.execution.shards import has_regions, mesh_of
 from indexing.execution.sizes import filled
 from indexing.execution.values import Array, ExecutionError, Value, checked_inputs, flattened
@@ -75,14 +75,14 @@ def run(
     worlds = _worlds(environment, count)
     if count == 1:
         return _arrays(computation, Machine(options, worlds[0]), arguments[0])
-    meeting, partitions = Meeting(), _partitions(computation, count, mesh is not None)
+    rendezvous, partitions = Rendezvous(), _partitions(computation, count, mesh is not None)
 
     def work(number: int) -> tuple[Array, ...]:
-        device = Device(number, count // partitions, partitions, meeting)
+        device = Device(number, count // partitions, partitions, rendezvous)
         machine = Machine(options, worlds[number], device)
         return _arrays(computation, machine, arguments[number])
 
-    found = meeting.together(count, work)
+    found = rendezvous.together(count, work)
     return found[0] if mesh else found
 
 
@@ -90,7 +90,7 @@ def _arrays(
     computation: Computation, machine: Machine, arguments: Sequence[Value]
 ) -> tuple[Array, ...]:
     """The arrays of the result; they share no memory with inputs, constants or each other."""
-    value = machine.call(computation, arguments)
+    value = result(machine, computation, arguments)
     found: dict[int, Array] = {id(array): array for array in flattened(tuple(arguments))}
     results = []
     for array in flattened(filled(value, computation.root.shape)):

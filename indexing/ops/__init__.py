@@ -1,77 +1,13 @@
-"""Every op that this package knows, one family a module; importing this registers them all."""
+"""The ops of HLO with what this package adds: maps in both directions, an element, a kernel.
 
-from indexing.ops import (
-    batch_norm,
-    bitcast,
-    broadcast,
-    collective_starts,
-    collectives,
-    concatenate,
-    control,
-    convolution,
-    custom_call,
-    devices,
-    dot,
-    dynamic,
-    dynamic_sizes,
-    elementwise,
-    fft,
-    gather,
-    iota,
-    linear_algebra,
-    mapping,
-    pad,
-    ragged_dot,
-    random_numbers,
-    reduce,
-    reduce_window,
-    reshape,
-    scaled_dot,
-    scan,
-    scatter,
-    select_and_scatter,
-    selection,
-    slicing,
-    sort,
-    structure,
-    transfers,
-    transpose,
-)
+One class an op, one module a family; importing the room registers them all in `hlo.ops.op.OPS`.
+Promises: an op is a value that knows shapes, not instructions; `MappedOp.reads` and `writes` answer
+for every op alike and remember; `element_of` says what an element is, for all who compute one.
+Imports `maps`, `devices` and `hlo`; no analysis, no program and no execution.
+"""
 
-__all__ = [
-    "batch_norm",
-    "bitcast",
-    "broadcast",
-    "collective_starts",
-    "collectives",
-    "concatenate",
-    "control",
-    "convolution",
-    "custom_call",
-    "devices",
-    "dot",
-    "dynamic",
-    "dynamic_sizes",
-    "elementwise",
-    "fft",
-    "gather",
-    "iota",
-    "linear_algebra",
-    "mapping",
-    "pad",
-    "ragged_dot",
-    "random_numbers",
-    "reduce",
-    "reduce_window",
-    "reshape",
-    "scaled_dot",
-    "scan",
-    "scatter",
-    "select_and_scatter",
-    "selection",
-    "slicing",
-    "sort",
-    "structure",
-    "transfers",
-    "transpose",
-]
+from importlib import import_module
+from pkgutil import iter_modules
+
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

@@ -8,19 +8,23 @@ dimensions from major to minor, that is a reshape (`indexing.ops.reshape`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from hlo.modules.checks import layout_fault
 from hlo.ops.op import HOLDS, Fault, Shape, constraint, declared, op
-from hlo.ops.unify import is_partial
+from hlo.ops.unify import Dim, Known, Unranked, array, dims_of, is_partial, same_dims
 from hlo.shapes.memory import from_physical, to_physical
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.maps.layouts import logical_map, physical_map
 from indexing.ops.base import Array, UnaryOp, placed
+from indexing.ops.element import Copy, Element, Opaque
+from indexing.ops.elementwise import UnaryElementwise, dims_text
+from indexing.ops.functions import joined, part_of, reinterpreted
 from indexing.ops.reshape import elements, reindexed
 from simplifier.linear import Affine
 
@@ -51,7 +55,7 @@ class Bitcast(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Bitcast"; ``docs/shapes.md`` for minor-to-major.
     """
 
-    takes_partial: ClassVar[bool] = True
+    kernel_takes_shapes: ClassVar[bool] = True
     shape: Shape = declared()
 
     @constraint("C1", "the operand and the result take the same number of bits")
@@ -74,6 +78,9 @@ class Bitcast(UnaryOp):
     def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap | Unknown:
         return _same_bytes(operand, out)
 
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return same_bits(out, operands[0], _is_tiled(out) or _is_tiled(operands[0]))
+
     def kernel(self, operand: Array, operands: tuple[Shape, ...]) -> Array:
         if _is_tiled(self.shape) or _is_tiled(operands[0]):
             buffer = to_physical(operand, operands[0].layout_or_default)
@@ -88,6 +95,77 @@ class Bitcast(UnaryOp):
         if laid.dtype != object:
             laid = laid.reshape(-1).view(dtype(self.shape.element_type))
         return laid.reshape(sizes).transpose(np.argsort(order))
+
+
+@op(
+    "bitcast-convert",
+    samples=[
+        "u8[3,5,4] bitcast-convert(f32[3,5] p)",
+        "u32[3] bitcast-convert(u8[3,4] p)",
+        "s16[2,3] bitcast-convert(u16[2,3] p)",
+        "f32[] bitcast-convert(u16[2] p)",
+        "u8[0,2] bitcast-convert(u16[0] p)",
+    ],
+)
+class BitcastConvert(UnaryElementwise):
+    """``out[i]`` has the bits of operand[i]; other widths add or drop a minor dimension."""
+
+    shape: Shape = declared()
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return Unranked(self.shape.element_type)
+
+    @property
+    def _bits(self) -> int:
+        return ELEMENT_TYPES[self.shape.element_type].bits
+
+    @constraint("C3", "an operand of narrower elements has them in its last dimension")
+    def has_parts(self, operand: Shape) -> Fault:
+        parts = self._bits // ELEMENT_TYPES[operand.element_type].bits
+        if parts <= 1 or same_dims(operand.dims[-1:], (parts,)):
+            return HOLDS
+        return Fault(f"the last dimension of {dims_text(operand)} is not {parts}", 0)
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        bits = ELEMENT_TYPES[operand.element_type].bits
+        sizes: Sequence[Dim | int] = dims_of(operand)
+        if bits > self._bits:
+            sizes = [*sizes, bits // self._bits]
+        elif bits < self._bits:
+            sizes = sizes[:-1]
+        return array(self.shape.element_type, sizes)
+
+    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
+        i = dims(out)
+        s = ranges(*operand.dims[out.rank :])  # a further minor dimension
+        return IndexingMap.of(i, [*i[: operand.rank], *s], ranges=s)
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return same_bits(out, operands[0], is_tiled=False)
+
+    def kernel(self, operand: Array) -> Array:
+        kind = dtype(self.shape.element_type)
+        if kind.itemsize == operand.itemsize:
+            return operand.view(kind)
+        flat = np.ascontiguousarray(operand).reshape(-1)
+        return flat.view(kind).reshape(self.shape.dims)
+
+
+def same_bits(out: Shape, operand: Shape, is_tiled: bool) -> Element:
+    """An element with the bits of an element of the operand, of several, or of a part of one."""
+    ours, theirs = (ELEMENT_TYPES[s.element_type] for s in (out, operand))
+    kind, is_view = dtype(ours.name), not is_tiled
+    if ours.name == theirs.name:
+        return Copy(has_padding=is_tiled, is_view=is_view)
+    if ours.bits == theirs.bits:
+        function = reinterpreted(kind, ours.name)
+        return Copy(function=function, has_padding=is_tiled, is_view=is_view)
+    if min(ours.bits, theirs.bits) < 8 or is_tiled:
+        return Opaque(f"elements of {ours.bits} bits are made of elements of {theirs.bits} bits")
+    if ours.bits > theirs.bits:
+        return Copy(function=joined(kind, ours.name), joins=True, is_view=True)
+    parts = theirs.bits // ours.bits
+    return Copy(function=part_of(kind, ours.name), parts=parts, is_view=True)
 
 
 def _same_bytes(source: Shape, target: Shape) -> IndexingMap | Unknown:

@@ -13,6 +13,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, alike_fault, attribute, constraint, 
 from hlo.ops.unify import UNKNOWN, Dim, Known, array, dims_of, same_shape
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, VariadicOp
+from indexing.ops.element import Copy, Element
 from simplifier.atoms import Variable
 
 
@@ -33,7 +34,6 @@ class Concatenate(VariadicOp):
     """
 
     types: ClassVar[tuple[str, ...]] = ("T", "..")
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -89,13 +89,8 @@ class Concatenate(VariadicOp):
             maps.append(IndexingMap.of(i, [*i[:at], i[at] - offset, *i[at + 1 :]]))
         return maps
 
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        at = self.dimension
-        maps = []
-        for operand, offset in zip(operands, self._offsets(operands), strict=True):
-            j = dims(operand)
-            maps.append(IndexingMap.of(j, [*j[:at], j[at] + offset, *j[at + 1 :]]))
-        return maps
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy(tuple(range(len(operands))))
 
     def kernel(self, *operands: Array) -> Array:
         return np.concatenate(operands, self.dimension)

@@ -58,9 +58,9 @@ class While(StructuredOp):
     Source: XLA ``docs/operation_semantics.md``, "While".
     """
 
+    opaque: ClassVar[str] = "it runs a computation on whole values"
     least: ClassVar[int] = 1
     most: ClassVar[int | None] = 1
-    takes_partial: ClassVar[bool] = True
     condition: str = attribute(computation)
     body: str = attribute(computation)
 
@@ -129,8 +129,8 @@ class Conditional(StructuredOp):
     Source: XLA ``docs/operation_semantics.md``, "Conditional".
     """
 
+    opaque: ClassVar[str] = "it runs a computation on whole values"
     least: ClassVar[int] = 2
-    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     branch_computations: tuple[str, ...] = attribute(computation_list, default=())
     true_computation: str = attribute(computation, default="")
@@ -190,7 +190,7 @@ class AsyncStart(StructuredOp):
     Source: XLA ``docs/async_ops.md``.
     """
 
-    takes_partial: ClassVar[bool] = True
+    opaque: ClassVar[str] = "it runs a computation on whole values"
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)
     async_execution_thread: str = attribute(string, default="main")

@@ -24,8 +24,17 @@ from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Entries, placed
+from indexing.ops.element import Element, Opaque, Reduction
 
 _SPARSE = Unknown("the dot has structured sparsity")
+
+
+def sum_of_products(out: Shape, left: Shape, *_: Shape) -> Reduction:
+    """Sums of products of operands 0 and 1; floating-point numbers are summed as f32 or wider."""
+    kind = dtype(out.element_type)
+    is_plain = dtype(left.element_type).kind in "biucO"
+    wide = kind if is_plain else np.result_type(kind, np.float32)
+    return Reduction((), (0, 1), is_product=True, wide=wide)
 
 
 @op(
@@ -49,7 +58,6 @@ class Dot(BinaryOp):
     """
 
     most: ClassVar[int | None] = 4
-    takes_partial: ClassVar[bool] = True
 
     shape: Shape | None = declared(default=None)
     lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
@@ -131,18 +139,10 @@ class Dot(BinaryOp):
             IndexingMap.of(i, placed(right.rank, of_right), ranges=s),
         )
 
-    def input_to_output(self, out: Shape, left: Shape, right: Shape, *metadata: Shape) -> Entries:
+    def element(self, out: Shape, *operands: Shape) -> Element:
         if self.sparsity:
-            return (_SPARSE,) * (2 + len(metadata))
-        ours, theirs = self._free(left.rank, right.rank)
-        j, s = dims(left), ranges(*[right.dims[k] for k in theirs])
-        from_left = [*[j[k] for k in self.lhs_batch_dims], *[j[k] for k in ours], *s]
-        k, t = dims(right), ranges(*[left.dims[n] for n in ours])
-        from_right = [*[k[n] for n in self.rhs_batch_dims], *t, *[k[n] for n in theirs]]
-        return (
-            IndexingMap.of(j, from_left, ranges=s),
-            IndexingMap.of(k, from_right, ranges=t),
-        )
+            return Opaque("the dot has structured sparsity")
+        return sum_of_products(out, *operands)
 
     def kernel(self, left: Array, right: Array) -> Array:
         kind = dtype(self.shape.element_type) if self.shape else np.result_type(left, right)

@@ -15,14 +15,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.ops.attributes import at_least, enum, integer
-from hlo.ops.op import HOLDS, Fault, Op, Shape, attribute, constraint, declared, op
-from hlo.ops.unify import Dim, Known, Unranked, array, dims_of, same_dims, same_shape
-from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, dtype
-from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops import numerics
-from indexing.ops.base import Array, BinaryOp, Entry, UnaryOp
-from indexing.ops.structure import Barrier
+from hlo.ops.attributes import enum
+from hlo.ops.op import HOLDS, Fault, Op, Shape, attribute, constraint, op
+from hlo.ops.unify import Known, Unranked, same_shape
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape
+from indexing.maps.indexing_map import IndexingMap
+from indexing.ops import integer_rules, numerics
+from indexing.ops.base import Array, BinaryOp, Entry, MappedOp, UnaryOp
+from indexing.ops.element import Element, Elementwise
+from indexing.ops.functions import ScalarFunction
 
 PRED = ("pred",)
 INTEGERS = ("integral", "unsigned")
@@ -78,12 +79,13 @@ def dims_fault(shapes: tuple[Shape, ...], number: int, like: int) -> Fault:
     """The fault of operand `number` having other dimensions than operand `like`."""
     if shapes[number].dims == shapes[like].dims:
         return HOLDS
-    ours, theirs = _dims(shapes[number]), _dims(shapes[like])
+    ours, theirs = dims_text(shapes[number]), dims_text(shapes[like])
     label = f"operand {number} is {ours}, operand {like} is {theirs}"
     return Fault(label, number, "HLO broadcasts nothing by itself: write a broadcast instruction")
 
 
-def _dims(shape: Shape) -> str:
+def dims_text(shape: Shape) -> str:
+    """The dimensions as HLO text."""
     return f"[{','.join(map(str, shape.dims))}]"
 
 
@@ -94,12 +96,25 @@ def _unranked(op: Op, *operands: Any) -> Known:
     return found
 
 
-class UnaryElementwise(UnaryOp):
+class ElementwiseOp(MappedOp):
+    """An op whose result has at each index a function of the operands' elements at this index."""
+
+    __slots__ = ()
+
+    @property
+    def function(self) -> ScalarFunction:
+        """What is done with the elements: the kernel, unless the op has a better name for it."""
+        return ScalarFunction.of(self.kernel, self.opcode.replace("-", "_"))
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Elementwise(self.function)
+
+
+class UnaryElementwise(ElementwiseOp, UnaryOp):
     """``out[i] = function(operand[i])``."""
 
     __slots__ = ()
     takes: ClassVar[tuple[str, ...]] = ANY
-    takes_partial: ClassVar[bool] = True
 
     def infer_unranked(self, *operands: Known) -> Known:
         return _unranked(self, *operands)
@@ -114,17 +129,13 @@ class UnaryElementwise(UnaryOp):
     def output_to_input(self, out: Shape, operand: Shape) -> Entry:
         return IndexingMap.identity(out)
 
-    def input_to_output(self, out: Shape, operand: Shape) -> Entry:
-        return IndexingMap.identity(out)
 
-
-class BinaryElementwise(BinaryOp):
+class BinaryElementwise(ElementwiseOp, BinaryOp):
     """``out[i] = function(left[i], right[i])``."""
 
     __slots__ = ()
     takes: ClassVar[tuple[str, ...]] = ANY
     types: ClassVar[tuple[str, ...]] = ("T", "T")
-    takes_partial: ClassVar[bool] = True
 
     def unified(self, *operands: Known) -> Sequence[Known]:
         types = [t for s in operands if (t := getattr(s, "element_type", ""))]
@@ -146,9 +157,6 @@ class BinaryElementwise(BinaryOp):
         return left.with_layout(None)
 
     def output_to_input(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
-        return IndexingMap.identity(out), IndexingMap.identity(out)
-
-    def input_to_output(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
         return IndexingMap.identity(out), IndexingMap.identity(out)
 
 
@@ -195,32 +203,35 @@ class Row:
         op(self.opcode, samples=self.samples(operands))(type(name, (base,), body))
 
 
-class UnaryRow(UnaryElementwise):
+class TableOp(ElementwiseOp):
+    """An op from the table."""
+
+    __slots__ = ()
+    row: ClassVar[Row]
+
+    @property
+    def function(self) -> ScalarFunction:
+        return ScalarFunction.of(self.row.function)
+
+    def infer_shape(self, *operands: Shape) -> Shape:
+        first = operands[0]
+        return first.with_element_type(self.row.gives(first.element_type)).with_layout(None)
+
+    def kernel(self, *operands: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return numerics.on_plain(self.row.function, *operands)
+
+
+class UnaryRow(TableOp, UnaryElementwise):
     """An op with one operand from the table."""
 
     __slots__ = ()
-    row: ClassVar[Row]
-
-    def infer_shape(self, operand: Shape) -> Shape:
-        return operand.with_element_type(self.row.gives(operand.element_type)).with_layout(None)
-
-    def kernel(self, operand: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return numerics.on_plain(self.row.function, operand)
 
 
-class BinaryRow(BinaryElementwise):
+class BinaryRow(TableOp, BinaryElementwise):
     """An op with two operands from the table."""
 
     __slots__ = ()
-    row: ClassVar[Row]
-
-    def infer_shape(self, left: Shape, right: Shape) -> Shape:
-        return left.with_element_type(self.row.gives(left.element_type)).with_layout(None)
-
-    def kernel(self, left: Array, right: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return numerics.on_plain(self.row.function, left, right)
 
 
 # fmt: off
@@ -293,12 +304,12 @@ for _row in _BINARY:
 
 
 _COMPARISONS = {
-    "EQ": np.equal,
-    "NE": np.not_equal,
-    "GE": np.greater_equal,
-    "GT": np.greater,
-    "LE": np.less_equal,
-    "LT": np.less,
+    "EQ": ("==", np.equal),
+    "NE": ("!=", np.not_equal),
+    "GE": (">=", np.greater_equal),
+    "GT": (">", np.greater),
+    "LE": ("<=", np.less_equal),
+    "LT": ("<", np.less),
 }
 
 
@@ -316,6 +327,13 @@ class Compare(BinaryElementwise):
     direction: str = attribute(enum(*_COMPARISONS))
     type: str = attribute(enum("", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"), default="")
 
+    @property
+    def function(self) -> ScalarFunction:
+        rule, sign = integer_rules.comparison(self.direction), _COMPARISONS[self.direction][0]
+        if self.type == "TOTALORDER":
+            return ScalarFunction("compare", "call", self.kernel, rule)
+        return ScalarFunction(sign, "infix", self.kernel, rule)
+
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
         return left.with_element_type("pred").with_layout(None)
 
@@ -323,26 +341,7 @@ class Compare(BinaryElementwise):
         if self.type == "TOTALORDER" and not numerics.is_integer(left):
             left, right = numerics.total_order(left), numerics.total_order(right)
         with np.errstate(invalid="ignore"):
-            return np.asarray(_COMPARISONS[self.direction](left, right))
-
-
-@op(
-    "copy",
-    samples=[
-        "f32[2,3]{0,1} copy(f32[2,3] p)",
-        "pred[] copy(pred[] p)",
-        "s8[0] copy(s8[0] p)",
-        "(f32[2,3]{0,1}, (s32[], token[])) copy((f32[2,3], (s32[], token[])) p)",
-    ],
-)
-class Copy(Barrier):
-    """``out[i] = operand[i]``, in another place or layout; of a tuple, each array in it."""
-
-    def infer_unranked(self, *operands: Known) -> Known:
-        return operands[0]
-
-    def infer_shape(self, operand: AnyShape) -> AnyShape:
-        return operand.with_layout(None) if isinstance(operand, Shape) else operand
+            return np.asarray(_COMPARISONS[self.direction][1](left, right))
 
 
 @op("imag", samples=["f32[2,3] imag(c64[2,3] p)", "f32[5] imag(f32[5] p)"])
@@ -351,138 +350,14 @@ class Imag(UnaryElementwise):
 
     takes: ClassVar[tuple[str, ...]] = ANALYTIC
 
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Elementwise(self.function, reads_nothing=operands[0].element_type not in _PARTS)
+
     def infer_shape(self, operand: Shape) -> Shape:
         return operand.with_element_type(part(operand.element_type)).with_layout(None)
 
     def output_to_input(self, out: Shape, operand: Shape) -> Entry:
         return IndexingMap.identity(out) if operand.element_type in _PARTS else ()
 
-    def input_to_output(self, out: Shape, operand: Shape) -> Entry:
-        return self.output_to_input(out, operand)
-
     def kernel(self, operand: Array) -> Array:
         return np.imag(operand)
-
-
-@op(
-    "convert",
-    samples=[
-        "s8[2,3] convert(f32[2,3] p)",
-        "f32[5] convert(pred[5] p)",
-        "bf16[] convert(f32[] p)",
-        "u8[3] convert(s16[3] p)",
-        "pred[0] convert(f32[0] p)",
-    ],
-)
-class Convert(UnaryElementwise):
-    """``out[i] = operand[i]`` as a value of the result's type."""
-
-    shape: Shape = declared()
-
-    def infer_shape(self, operand: Shape) -> Shape:
-        return operand.with_element_type(self.shape.element_type).with_layout(None)
-
-    def kernel(self, operand: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return numerics.converted(operand, dtype(self.shape.element_type))
-
-
-@op(
-    "reduce-precision",
-    samples=["f32[7] reduce-precision(f32[7] p), exponent_bits=5, mantissa_bits=2"],
-)
-class ReducePrecision(UnaryElementwise):
-    """``out[i]`` is operand[i] rounded to a type with so many exponent and mantissa bits."""
-
-    takes: ClassVar[tuple[str, ...]] = FLOATS
-    exponent_bits: int = attribute(at_least(integer, 1))
-    mantissa_bits: int = attribute(at_least(integer, 0))
-
-    def kernel(self, operand: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return numerics.reduced_precision(operand, self.exponent_bits, self.mantissa_bits)
-
-
-@op("stochastic-convert", samples=["s8[5] stochastic-convert(f32[5] p, u32[5] q)"])
-class StochasticConvert(BinaryElementwise):
-    """``out[i]`` is left[i] in the result's type, rounded up or down as the bits right[i] say."""
-
-    takes: ClassVar[tuple[str, ...]] = FLOATS
-    types: ClassVar[tuple[str, ...]] = ("any", "unsigned")
-    shape: Shape = declared()
-
-    def unified(self, *operands: Known) -> Sequence[Known]:
-        return same_shape(*operands)
-
-    @constraint("C3", "there are as many random bits as the operand has")
-    def same_bits(self, left: Shape, right: Shape) -> Fault:
-        ours, theirs = ELEMENT_TYPES[left.element_type], ELEMENT_TYPES[right.element_type]
-        if ours.bits == theirs.bits:
-            return HOLDS
-        return Fault(f"operand 1 is {theirs.name}", 1, f"convert it to u{ours.bits}")
-
-    def infer_shape(self, left: Shape, right: Shape) -> Shape:
-        return left.with_element_type(self.shape.element_type).with_layout(None)
-
-    def kernel(self, left: Array, right: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return numerics.stochastically_converted(left, right, dtype(self.shape.element_type))
-
-
-@op(
-    "bitcast-convert",
-    samples=[
-        "u8[3,5,4] bitcast-convert(f32[3,5] p)",
-        "u32[3] bitcast-convert(u8[3,4] p)",
-        "s16[2,3] bitcast-convert(u16[2,3] p)",
-        "f32[] bitcast-convert(u16[2] p)",
-        "u8[0,2] bitcast-convert(u16[0] p)",
-    ],
-)
-class BitcastConvert(UnaryElementwise):
-    """``out[i]`` has the bits of operand[i]; other widths add or drop a minor dimension."""
-
-    shape: Shape = declared()
-
-    def infer_unranked(self, *operands: Known) -> Known:
-        return Unranked(self.shape.element_type)
-
-    @property
-    def _bits(self) -> int:
-        return ELEMENT_TYPES[self.shape.element_type].bits
-
-    @constraint("C3", "an operand of narrower elements has them in its last dimension")
-    def has_parts(self, operand: Shape) -> Fault:
-        parts = self._bits // ELEMENT_TYPES[operand.element_type].bits
-        if parts <= 1 or same_dims(operand.dims[-1:], (parts,)):
-            return HOLDS
-        return Fault(f"the last dimension of {_dims(operand)} is not {parts}", 0)
-
-    def infer_shape(self, operand: Shape) -> Shape:
-        bits = ELEMENT_TYPES[operand.element_type].bits
-        sizes: Sequence[Dim | int] = dims_of(operand)
-        if bits > self._bits:
-            sizes = [*sizes, bits // self._bits]
-        elif bits < self._bits:
-            sizes = sizes[:-1]
-        return array(self.shape.element_type, sizes)
-
-    def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
-        return _same_leading(out, operand)
-
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return _same_leading(operand, out)
-
-    def kernel(self, operand: Array) -> Array:
-        kind = dtype(self.shape.element_type)
-        if kind.itemsize == operand.itemsize:
-            return operand.view(kind)
-        flat = np.ascontiguousarray(operand).reshape(-1)
-        return flat.view(kind).reshape(self.shape.dims)
-
-
-def _same_leading(source: Shape, target: Shape) -> IndexingMap:
-    """The map between elements whose leading indices agree; a further minor dimension is free."""
-    i = dims(source)
-    s = ranges(*target.dims[source.rank :])
-    return IndexingMap.of(i, [*i[: target.rank], *s], ranges=s)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
 
 from hlo.ops.attributes import boolean, integer, list_of, raw
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, contents, declared, op
-from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, dtype
-from indexing.maps.indexing_map import IndexingMap
+from hlo.shapes.shape import AnyShape, dtype
+from indexing.ops import element as elements
 from indexing.ops.base import Array, NullaryOp
-
-_INTEGER = re.compile(r"\s*(-?\d{1,20})\s*")
 
 
 @op("parameter", samples=["f32[2,3] parameter(0)", "(f32[2], token[]) parameter(0)"])
@@ -55,12 +52,8 @@ class Constant(NullaryOp):
     def infer_shape(self) -> AnyShape:
         return self.shape
 
-    def value(self, out: Shape) -> IndexingMap | None:
-        """The one integer, if it is just one."""
-        found = _INTEGER.fullmatch(self.literal)
-        if out.rank or not found or ELEMENT_TYPES[out.element_type].kind == "floating":
-            return None
-        return IndexingMap.over(out, lambda i: [int(found[1])])
+    def element(self, out: Shape, *operands: Shape) -> elements.Element:
+        return elements.Constant()
 
     def kernel(self) -> Any:
         from hlo.shapes.literal import array  # literals are seldom looked at
@@ -91,13 +84,8 @@ class Iota(NullaryOp):
     def infer_shape(self) -> Shape:
         return self.shape
 
-    def value(self, out: Shape) -> IndexingMap | None:
-        """``i_k``, for integers; other types may round it."""
-        if ELEMENT_TYPES[out.element_type].kind not in ("integral", "unsigned"):
-            return None
-        if out.dims[self.iota_dimension] > 2 ** (ELEMENT_TYPES[out.element_type].bits - 1):
-            return None  # it wraps around
-        return IndexingMap.over(out, lambda i: [i[self.iota_dimension]])
+    def element(self, out: Shape, *operands: Shape) -> elements.Element:
+        return elements.Iota(self.iota_dimension)
 
     def kernel(self) -> Array:
         sizes = [n if k == self.iota_dimension else 1 for k, n in enumerate(self.shape.dims)]

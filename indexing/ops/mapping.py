@@ -6,7 +6,7 @@ Source: XLA ``docs/operation_semantics.md``, "Map".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from hlo.ops.unify import Known, same_shape
 from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, VariadicOp
+from indexing.ops.element import Element, Elementwise
 
 
 @op(
@@ -45,7 +46,6 @@ class Map(VariadicOp):
     The type of the result is that of `to_apply`, and so it is read from the text.
     """
 
-    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
     to_apply: str = attribute(computation)
@@ -84,8 +84,8 @@ class Map(VariadicOp):
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         return [IndexingMap.identity(out)] * len(operands)
 
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        return [IndexingMap.identity(out)] * len(operands)
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Elementwise(applied=True)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Array:
         with np.errstate(all="ignore"):

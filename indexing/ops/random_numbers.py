@@ -35,7 +35,8 @@ class Rng(BinaryOp):
     Each run of a program gives other ones; the kernel always gives the same.
     """
 
-    takes_partial: ClassVar[bool] = True
+    opaque: ClassVar[str] = "it makes numbers"
+    has_effect: ClassVar[bool] = True
     shape: Shape = declared()
     distribution: str = attribute(enum("rng_uniform", "rng_normal"))
 
@@ -57,12 +58,6 @@ class Rng(BinaryOp):
     ) -> tuple[IndexingMap, IndexingMap]:
         parameter = IndexingMap.over(out, lambda i: [])
         return parameter, parameter
-
-    def input_to_output(
-        self, out: Shape, left: Shape, right: Shape
-    ) -> tuple[IndexingMap, IndexingMap]:
-        every = every_element(left, out)
-        return every, every
 
     def kernel(self, left: Array, right: Array) -> Array:
         return self.drawn(np.random.default_rng(0), left, right)
@@ -97,7 +92,7 @@ class RngBitGenerator(UnaryOp):
     The algorithm ``rng_default`` is the backend's choice; the kernel's is Philox, as XLA's on CPU.
     """
 
-    takes_partial: ClassVar[bool] = True
+    opaque: ClassVar[str] = "it makes numbers"
     shape: AnyShape = declared(any_shape=True)
     algorithm: str = attribute(enum("rng_default", "rng_three_fry", "rng_philox"))
 
@@ -128,9 +123,6 @@ class RngBitGenerator(UnaryOp):
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return every_element(out, operand).with_grade("may")
 
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return every_element(operand, out).with_grade("may")
-
     def kernel(self, operand: Array) -> Any:
         generate = three_fry if self.algorithm == "rng_three_fry" else philox
         shape = leaves(self.shape)[-1][1]
@@ -146,6 +138,8 @@ class RngBitGenerator(UnaryOp):
 class RngGetAndUpdateState(NullaryOp):
     """The state of the program's random number generator, which then counts `delta` further."""
 
+    opaque: ClassVar[str] = "it makes numbers"
+    has_effect: ClassVar[bool] = True
     shape: Shape = declared()
     delta: int = attribute(integer)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +24,8 @@ from hlo.ops.op import (
 from hlo.ops.unify import Dim, Known, array, dims_of, same_shape, with_rank
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
-from indexing.ops.base import Array, VariadicOp, every_element
+from indexing.ops.base import Array, VariadicOp
+from indexing.ops.element import Element, Reduction
 from indexing.ops.folding import folded, reduced, ufunc_of
 
 
@@ -72,7 +72,6 @@ class Reduce(VariadicOp):
     """``out[i] = fold(to_apply, init, operand[.., i, ..])`` over all indices along `dimensions`."""
 
     least: ClassVar[int] = 2
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)
 
@@ -108,18 +107,15 @@ class Reduce(VariadicOp):
         half = len(operands) // 2
         return [values] * half + [init] * half
 
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        source = operands[0]
-        values = IndexingMap.over(source, lambda j: [j[k] for k in self._kept(source)])
-        init = replace(every_element(operands[-1], out), grade=self._grade_of_inits(operands))
-        half = len(operands) // 2
-        return [values] * half + [init] * half
-
     def _grade_of_inits(self, operands: tuple[Shape, ...]) -> Grade:
         """With nothing to fold no result has more than its own init value, which one map for all
         results does not say."""
         nothing = any(operands[0].dims[k] == 0 for k in self.dimensions)
         return "may" if nothing and len(operands) > 2 else "exact"
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        half = len(operands) // 2
+        return Reduction(tuple(range(half, 2 * half)), tuple(range(half)), applied=True)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlo.ops.attributes import int_list, integer
 from hlo.ops.op import (
@@ -31,6 +30,7 @@ from hlo.ops.unify import Dim, array, dims_of
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
+from indexing.ops.element import Copy, Element
 from simplifier.linear import Affine, Expr, constant
 
 
@@ -116,7 +116,6 @@ class Reshape(UnaryOp):
     Source: openxla.org, "Operation semantics", Reshape.
     """
 
-    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     inferred_dimension: int | None = attribute(integer, default=None)
     dimensions: tuple[int, ...] | None = attribute(int_list, default=None)
@@ -175,6 +174,9 @@ class Reshape(UnaryOp):
         return IndexingMap.over(
             operand, lambda j: reindexed([j[k] for k in order], sizes, out.dims)
         )
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         order = self.dimensions

@@ -52,8 +52,8 @@ class Scan(StructuredOp):
     goes element by element, these maps do as well; else a slice may need all of another.
     """
 
+    opaque: ClassVar[str] = "it runs a computation on whole values"
     least: ClassVar[int] = 1
-    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
     num_carries: int = attribute(integer)

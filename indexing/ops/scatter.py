@@ -34,8 +34,10 @@ from hlo.shapes.shape import TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, VariadicOp, placed
+from indexing.ops.element import Element, Reduction
 from indexing.ops.folding import put
 from indexing.ops.gather import Gather
+from indexing.ops.inverse import inverses
 from indexing.ops.numerics import limits
 from indexing.ops.sliding import windows_of
 from simplifier.constraints import Constraint
@@ -88,7 +90,6 @@ class Scatter(VariadicOp):
     """
 
     least: ClassVar[int] = 3
-    takes_partial: ClassVar[bool] = True
     update_window_dims: tuple[int, ...] = attribute(int_list)
     inserted_window_dims: tuple[int, ...] = attribute(int_list)
     scatter_dims_to_operand_dims: tuple[int, ...] = attribute(int_list)
@@ -242,18 +243,11 @@ class Scatter(VariadicOp):
     def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
         half = len(operands) // 2
         indices, updates = operands[half], operands[-1]
-        found, _ = self._gather(operands).input_to_output(updates, operands[0], indices)
+        found, _ = self._gather(operands).output_to_input(updates, operands[0], indices)
+        read_updates = inverses(_unclamped(found, half, indices), operands[0])
         base = IndexingMap.identity(out).with_grade("may")  # an update may take its place
         read: Entry = self._read_indices(operands) if updates.size else ()
-        return [*[base] * half, read, *[_unclamped(found, half, indices)] * half]
-
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[Entry]:
-        half = len(operands) // 2
-        indices, updates = operands[half], operands[-1]
-        found, _ = self._gather(operands).output_to_input(updates, operands[0], indices)
-        base = IndexingMap.identity(out).with_grade("may")
-        written: Entry = self._written_by_indices(operands) if updates.size else ()
-        return [*[base] * half, written, *[_unclamped(found, half, indices)] * half]
+        return [*[base] * half, read, *[read_updates] * half]
 
     def _read_indices(self, operands: tuple[Shape, ...]) -> IndexingMap:
         """All index vectors of the batch: any of them may say that its window is here."""
@@ -269,22 +263,17 @@ class Scatter(VariadicOp):
             constraints=[Constraint(i[k].as_expr(), 0, n - 1) for k, n in self._unmoved(operands)],
         )
 
-    def _written_by_indices(self, operands: tuple[Shape, ...]) -> IndexingMap:
-        """Wherever the window may be, if this index is another one."""
-        array, indices = operands[0], operands[len(operands) // 2]
-        g, batched = dims(indices), self._batched()
-        extents = {k: array.dims[k] for k in self.scatter_dims_to_operand_dims}
-        extents |= dict(self._unmoved(operands))
-        s = ranges(*extents.values())
-        fixed = [(k, g[n]) for k, n in batched.items()]
-        place = placed(array.rank, [*fixed, *zip(extents, s, strict=True)])
-        return IndexingMap.of(g, place, ranges=s)
-
     def _unmoved(self, operands: tuple[Shape, ...]) -> list[tuple[int, int]]:
         """Dimensions in which no index moves the window, and its size there: it begins at 0."""
         sizes = enumerate(self._window(operands[0].rank, operands[-1].dims))
         moved = {*self.scatter_dims_to_operand_dims, *self.input_batching_dims}
         return [(k, n) for k, n in sizes if k not in moved]
+
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        bases, updates = range(len(operands) // 2), range(len(operands) // 2 + 1, len(operands))
+        return Reduction(
+            tuple(bases), tuple(updates), applied=True, is_windowed=True, is_placed=True
+        )
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

@@ -13,8 +13,10 @@ import numpy as np
 from hlo.ops.op import HOLDS, Fault, Shape, constraint, op
 from hlo.ops.unify import Known, same_shape
 from indexing.maps.indexing_map import IndexingMap
-from indexing.ops.base import Array, Entry, TernaryOp, every_element
-from indexing.ops.elementwise import dims_fault
+from indexing.ops import integer_rules
+from indexing.ops.base import Array, Entry, TernaryOp
+from indexing.ops.elementwise import ElementwiseOp, dims_fault
+from indexing.ops.functions import ScalarFunction
 
 
 def _spread(out: Shape, operand: Shape) -> IndexingMap:
@@ -22,23 +24,15 @@ def _spread(out: Shape, operand: Shape) -> IndexingMap:
     return IndexingMap.over(out, lambda i: i if operand.rank else [])
 
 
-def _gathered(out: Shape, operand: Shape) -> IndexingMap:
-    """Which elements of the result need an element of such an operand."""
-    return (
-        IndexingMap.identity(out) if operand.rank or not out.rank else every_element(operand, out)
-    )
-
-
 def is_full(shape: Known) -> bool:
     """Says that it is an array, and no scalar."""
     return isinstance(shape, Shape) and shape.rank > 0
 
 
-class TernaryElementwise(TernaryOp):
+class TernaryElementwise(ElementwiseOp, TernaryOp):
     """``out[i] = function(first[i], second[i], third[i])``; some operands may be scalars."""
 
     __slots__ = ()
-    takes_partial: ClassVar[bool] = True
     arrays: ClassVar[tuple[int, ...]]  # the operands that have the result's dimensions for certain
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -60,11 +54,6 @@ class TernaryElementwise(TernaryOp):
         self, out: Shape, first: Shape, second: Shape, third: Shape
     ) -> tuple[Entry, Entry, Entry]:
         return _spread(out, first), _spread(out, second), _spread(out, third)
-
-    def input_to_output(
-        self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]:
-        return _gathered(out, first), _gathered(out, second), _gathered(out, third)
 
 
 @op(
@@ -96,6 +85,10 @@ class Select(TernaryElementwise):
     def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
         return second.with_layout(None)
 
+    @property
+    def function(self) -> ScalarFunction:
+        return ScalarFunction.of(np.where)
+
     def kernel(self, first: Array, second: Array, third: Array) -> Array:
         return np.where(first, second, third)
 
@@ -125,6 +118,10 @@ class Clamp(TernaryElementwise):
 
     def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
         return second.with_layout(None)
+
+    @property
+    def function(self) -> ScalarFunction:
+        return ScalarFunction("clamp", "call", self.kernel, integer_rules.clamped)
 
     def kernel(self, first: Array, second: Array, third: Array) -> Array:
         found = np.minimum(np.maximum(second, first), third)

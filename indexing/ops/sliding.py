@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hlo.ops.attributes import WindowDimension, dilated
 from indexing.ops.folding import narrowed, widened
+from indexing.ops.functions import neutral
 
 Array: TypeAlias = NDArray[Any]
 Slices: TypeAlias = tuple[slice, ...]
@@ -77,22 +78,6 @@ def window_totals(
             if w != WindowDimension(size=1):
                 wide = _along(ufunc, rest, wide, axis, w)
         return narrowed(np.asarray(ufunc(wide, init.astype(wide.dtype))), array.dtype)
-
-
-def neutral(ufunc: np.ufunc, kind: np.dtype[Any]) -> Any:
-    """The value that folding by `ufunc` leaves as it is."""
-    if ufunc is np.bitwise_and:
-        return kind.type(True) if kind.kind == "b" else kind.type(~kind.type(0))
-    if ufunc not in (np.maximum, np.minimum):
-        return kind.type(ufunc.identity)
-    sign = -1 if ufunc is np.maximum else 1
-    if kind.kind == "b":
-        return kind.type(sign > 0)
-    if kind.kind == "f":
-        return kind.type(sign * np.inf)
-    from indexing.ops.numerics import limits
-
-    return kind.type(limits(kind)[sign > 0])
 
 
 def _along(ufunc: np.ufunc, rest: Any, array: Array, axis: int, w: WindowDimension) -> Array:
@@ -212,4 +197,4 @@ def windows_of(array: Array, sizes: Sequence[int]) -> Array:
     return found.view(array.dtype)
 
 
-__all__ = ["every_meeting", "meetings", "neutral", "slid", "window_totals", "windows_of"]
+__all__ = ["every_meeting", "meetings", "slid", "window_totals", "windows_of"]

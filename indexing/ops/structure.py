@@ -6,7 +6,8 @@ from typing import Any, ClassVar
 
 from hlo.ops.attributes import boolean, computation, enum, integer, raw
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, op
-from hlo.shapes.shape import AnyShape, TupleShape
+from hlo.ops.unify import Known
+from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from indexing.ops.base import Path, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 
@@ -114,6 +115,25 @@ class Done(RoutingOp):
 
     def kernel(self, operand: tuple[object, ...]) -> object:
         return operand[1]
+
+
+@op(
+    "copy",
+    samples=[
+        "f32[2,3]{0,1} copy(f32[2,3] p)",
+        "pred[] copy(pred[] p)",
+        "s8[0] copy(s8[0] p)",
+        "(f32[2,3]{0,1}, (s32[], token[])) copy((f32[2,3], (s32[], token[])) p)",
+    ],
+)
+class Copy(Barrier):
+    """``out[i] = operand[i]``, in another place or layout; of a tuple, each array in it."""
+
+    def infer_unranked(self, *operands: Known) -> Known:
+        return operands[0]
+
+    def infer_shape(self, operand: AnyShape) -> AnyShape:
+        return operand.with_layout(None) if isinstance(operand, Shape) else operand
 
 
 @op(

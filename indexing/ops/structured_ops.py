@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 from hlo.modules.module import Computation, Instruction
-from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
@@ -22,6 +21,7 @@ from indexing.maps.map_set import MapSet
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.base import every_element
+from indexing.ops.element import ElementOp
 
 Found: TypeAlias = Mapping[ArrayRef, MapSet]
 
@@ -49,7 +49,7 @@ class Summaries:
         return ()
 
 
-class StructuredOp(Op):
+class StructuredOp(ElementOp):
     """An op on values that may be tuples, whose maps depend on more than shapes."""
 
     __slots__ = ()
@@ -70,7 +70,6 @@ class InlineOp(StructuredOp):
 
     __slots__ = ()
     runs_called: ClassVar[bool] = True
-    takes_partial: ClassVar[bool] = True
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         """Never asked: the shape is that of the called computation's root (`hlo.modules.bind`)."""

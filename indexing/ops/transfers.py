@@ -46,7 +46,6 @@ class EndpointOp(StructuredOp):
     """
 
     __slots__ = ()
-    takes_partial: ClassVar[bool] = True
 
     @abstractmethod
     def origin(self, path: Path) -> tuple[int, Path] | None:
@@ -136,6 +135,8 @@ class Domain(Barrier):
 class Infeed(SinkOp):
     """Data from the host, and a token."""
 
+    opaque: ClassVar[str] = "its values come from outside of the program"
+    has_effect: ClassVar[bool] = True
     most: ClassVar[int | None] = 1
     shape: AnyShape = declared(any_shape=True)
     infeed_config: str = attribute(string, default="")
@@ -166,6 +167,7 @@ class Infeed(SinkOp):
 class Outfeed(SinkOp):
     """Data to the host."""
 
+    has_effect: ClassVar[bool] = True
     least: ClassVar[int] = 2
     most: ClassVar[int | None] = 2
     outfeed_shape: AnyShape | None = attribute(shape_kind, default=None)
@@ -199,6 +201,7 @@ class Outfeed(SinkOp):
 class Send(EndpointOp):
     """Begins to send data: the data, a context, and a token."""
 
+    has_effect: ClassVar[bool] = True
     least: ClassVar[int] = 2
     most: ClassVar[int | None] = 2
     channel_id: int | None = attribute(integer, default=None)
@@ -222,6 +225,8 @@ class Send(EndpointOp):
 class Recv(SinkOp):
     """Begins to receive data: a place for the data, a context, and a token."""
 
+    opaque: ClassVar[str] = "its values come from outside of the program"
+    has_effect: ClassVar[bool] = True
     least: ClassVar[int] = 1
     most: ClassVar[int | None] = 1
     shape: AnyShape = declared(any_shape=True)
@@ -314,16 +319,13 @@ class RecvDone(RoutingOp):
 class CopyStart(UnaryOp):
     """Begins a copy: the copy, the operand, and a context."""
 
-    takes_partial: ClassVar[bool] = True
+    map_options: ClassVar[tuple[str, ...]] = ("output",)
     cross_program_prefetch_index: int | None = attribute(integer, default=None)
 
     def infer_shape(self, operand: Shape) -> TupleShape:
         return TupleShape((operand.with_layout(None), operand, CONTEXT))
 
     def output_to_input(self, out: Shape, operand: Shape, *, output: int = 0) -> Entry:
-        return IndexingMap.identity(out) if output < 2 else ()
-
-    def input_to_output(self, out: Shape, operand: Shape, *, output: int = 0) -> Entry:
         return IndexingMap.identity(out) if output < 2 else ()
 
     def kernel(self, operand: Any) -> tuple[Any, Any, Any]:
@@ -364,7 +366,6 @@ class CopyDone(RoutingOp):
 class Shuffle(StructuredOp):
     """An opcode whose semantics nobody has published."""
 
-    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:

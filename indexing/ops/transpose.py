@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from hlo.ops.op import Fault, Shape, attribute, constraint, dimensions_fault, op
 from hlo.ops.unify import Known, array, dims_of, with_rank
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
+from indexing.ops.element import Copy, Element
 
 
 @op(
@@ -26,7 +26,6 @@ from indexing.ops.base import Array, UnaryOp
 class Transpose(UnaryOp):
     """``out[i_0, ..] = operand[j_0, ..]`` where ``i_k = j_{dimensions[k]}``."""
 
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -44,8 +43,8 @@ class Transpose(UnaryOp):
         place = self.dimensions.index
         return IndexingMap.over(out, lambda i: [i[place(p)] for p in range(out.rank)])
 
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return IndexingMap.over(operand, lambda j: [j[p] for p in self.dimensions])
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         return operand.transpose(self.dimensions)
@@ -63,7 +62,6 @@ class Transpose(UnaryOp):
 class Reverse(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = size_k − 1 − i_k`` for k in dimensions, or ``i_k``."""
 
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
     @constraint("C1", "dimensions are different dimensions of the operand")
@@ -84,8 +82,8 @@ class Reverse(UnaryOp):
             ],
         )
 
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return self.output_to_input(operand, out)  # its own inverse
+    def element(self, out: Shape, *operands: Shape) -> Element:
+        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         return np.flip(operand, self.dimensions)

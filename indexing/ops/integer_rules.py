@@ -1,9 +1,9 @@
-"""HLO's integer arithmetic on expressions, in cases: what an elementwise op makes of formulas.
+"""Exact integer arithmetic of elementwise functions on affine expressions, in cases.
 
-Division rounds towards zero, and comparisons, clamps and selections depend on the sign of
-something: a result is a list of cases, each an expression and the constraints under which it is the
-value.  The cases of one result are disjoint and leave nothing out.  Results are not reduced to the
-range of their type: a caller takes no result that may leave `range_of` it.
+Division rounds towards zero; comparisons, clamps and selections branch on a sign. A result is a
+list of cases, each an expression and the constraints under which it is the value. The cases of one
+result are disjoint and cover everything. Results are not reduced modulo the range of their type: a
+caller rejects a result that may leave `range_of` its type.
 
 Source: XLA ``docs/operation_semantics.md``, "Div" ("truncates"), "Clamp", "Compare", "Select".
 """
@@ -11,23 +11,26 @@ Source: XLA ``docs/operation_semantics.md``, "Div" ("truncates"), "Clamp", "Comp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from hlo.modules.module import Instruction
+import numpy as np
+
 from hlo.shapes.shape import ELEMENT_TYPES
+from indexing.ops import numerics
 from simplifier.constraints import Constraint
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, constant
 
 Cases: TypeAlias = list[tuple[Expr, tuple[Constraint, ...]]]
-Rule: TypeAlias = Callable[[Instruction, Sequence[Expr]], "Cases | None"]
+IntegerRule: TypeAlias = Callable[[Sequence[Expr]], "Cases | None"]
+"""The cases of a result from the operands; None if the result is not affine."""
 
-MOST_PIECES: Final = 9
-"""So many cases of one value are kept apart; beyond, the value is not said as a formula."""
+MAX_CASES: Final = 9
+"""Limit on the cases of one value; beyond it, the value is not folded."""
 
 
 def range_of(element_type: str) -> Interval | None:
-    """The numbers that an integer type holds; None for other types.
+    """Bounds of the values of an integer type or `pred`; None for other types.
 
     >>> range_of("s8"), range_of("u4"), range_of("pred"), range_of("f32")
     ((-128, 127), (0, 15), (0, 1), None)
@@ -64,7 +67,7 @@ def cut(value: Expr, bounds: Interval) -> Cases:
 
 
 def _where(result: Expr, value: Expr, bounds: Interval) -> Cases:
-    """`result` where `value` is within `bounds`: no case where it never is."""
+    """`result` where `value` is within `bounds`; no case if it never is."""
     low, high = intersected(bounds, value.bounds)
     return [(result, (Constraint(value, low, high),))] if low <= high else []
 
@@ -75,35 +78,39 @@ def _signs(value: Expr) -> tuple[Interval, Interval, Interval]:
     return (min(least, -1), -1), (0, 0), (1, max(most, 1))
 
 
-# ---------------------------------------------------------------- one rule an opcode
+# ---------------------------------------------------------------- one rule a function
 
 
-def _sum(_: Instruction, x: Sequence[Expr]) -> Cases:
+def total(x: Sequence[Expr]) -> Cases:
+    """``x[0] + x[1]``."""
     return [(x[0] + x[1], ())]
 
 
-def _difference(_: Instruction, x: Sequence[Expr]) -> Cases:
+def difference(x: Sequence[Expr]) -> Cases:
+    """``x[0] − x[1]``."""
     return [(x[0] - x[1], ())]
 
 
-def _negation(_: Instruction, x: Sequence[Expr]) -> Cases:
+def negation(x: Sequence[Expr]) -> Cases:
+    """``−x[0]``."""
     return [(-x[0], ())]
 
 
-def _same(_: Instruction, x: Sequence[Expr]) -> Cases:
+def unchanged(x: Sequence[Expr]) -> Cases:
+    """``x[0]``."""
     return [(x[0], ())]
 
 
-def _product(_: Instruction, x: Sequence[Expr]) -> Cases | None:
-    """Affine only if one factor is a number."""
+def product(x: Sequence[Expr]) -> Cases | None:
+    """``x[0] · x[1]``: affine only if one factor is a constant."""
     for factor, other in (x, tuple(reversed(x))):
         if factor.is_constant:
             return [(other * factor.constant, ())]
     return None
 
 
-def _quotient(_: Instruction, x: Sequence[Expr]) -> Cases | None:
-    """Rounded towards zero; by a number that is not 0."""
+def quotient(x: Sequence[Expr]) -> Cases | None:
+    """``x[0] / x[1]`` rounded towards zero, for a constant divisor that is not 0."""
     dividend, divisor = x
     if not divisor.is_constant or not divisor.constant:
         return None
@@ -115,15 +122,16 @@ def _quotient(_: Instruction, x: Sequence[Expr]) -> Cases | None:
     ]
 
 
-def _clamped(_: Instruction, x: Sequence[Expr]) -> Cases | None:
-    """Between numbers; ``clamp(low, x, high)`` is ``min(max(x, low), high)``."""
+def clamped(x: Sequence[Expr]) -> Cases | None:
+    """``min(max(x[1], x[0]), x[2])`` for constant limits."""
     low, value, high = x
     if not low.is_constant or not high.is_constant or low.constant > high.constant:
         return None
     return cut(value, (low.constant, high.constant))
 
 
-def _larger(_: Instruction, x: Sequence[Expr]) -> Cases:
+def larger(x: Sequence[Expr]) -> Cases:
+    """``max(x[0], x[1])``."""
     below, same, above = _signs(x[0] - x[1])
     return [
         *_where(x[1], x[0] - x[1], below),
@@ -131,11 +139,12 @@ def _larger(_: Instruction, x: Sequence[Expr]) -> Cases:
     ]
 
 
-def _smaller(instruction: Instruction, x: Sequence[Expr]) -> Cases:
-    return [(x[0] + x[1] - larger, where) for larger, where in _larger(instruction, x)]
+def smaller(x: Sequence[Expr]) -> Cases:
+    """``min(x[0], x[1]) = x[0] + x[1] − max(x[0], x[1])``."""
+    return [(x[0] + x[1] - value, where) for value, where in larger(x)]
 
 
-_HOLDS: Final[Mapping[str, tuple[int, int, int]]] = {  # of what is below, at and above
+_HOLDS: Final[Mapping[str, tuple[int, int, int]]] = {  # for a difference below, at and above 0
     "LT": (1, 0, 0),
     "LE": (1, 1, 0),
     "EQ": (0, 1, 0),
@@ -145,33 +154,34 @@ _HOLDS: Final[Mapping[str, tuple[int, int, int]]] = {  # of what is below, at an
 }
 
 
-def _comparison(instruction: Instruction, x: Sequence[Expr]) -> Cases:
-    difference = x[0] - x[1]
-    holds = _HOLDS[instruction.attributes["direction"].text.strip()]
-    return [
-        case
-        for held, sign in zip(holds, _signs(difference), strict=True)
-        for case in _where(constant(held), difference, sign)
-    ]
+def comparison(direction: str) -> IntegerRule:
+    """``x[0] direction x[1]`` as 0 or 1."""
+
+    def rule(x: Sequence[Expr]) -> Cases:
+        difference = x[0] - x[1]
+        return [
+            case
+            for held, sign in zip(_HOLDS[direction], _signs(difference), strict=True)
+            for case in _where(constant(held), difference, sign)
+        ]
+
+    return rule
 
 
-def _selection(_: Instruction, x: Sequence[Expr]) -> Cases:
-    """Each case of a comparison is the number 0 or 1."""
+def selection(x: Sequence[Expr]) -> Cases:
+    """``x[1] if x[0] else x[2]``; each case of a predicate is the number 0 or 1."""
     chosen = [*_where(x[1], x[0], (1, 1)), *_where(x[2], x[0], (0, 0))]
     return [(value, tuple([c for c in where if not c.is_true])) for value, where in chosen]
 
 
-RULES: Final[Mapping[str, Rule]] = {
-    "add": _sum,
-    "clamp": _clamped,
-    "compare": _comparison,
-    "convert": _same,
-    "divide": _quotient,
-    "maximum": _larger,
-    "minimum": _smaller,
-    "multiply": _product,
-    "negate": _negation,
-    "select": _selection,
-    "subtract": _difference,
+RULES: Final[Mapping[Any, IntegerRule]] = {
+    np.add: total,
+    np.subtract: difference,
+    np.multiply: product,
+    np.negative: negation,
+    np.maximum: larger,
+    np.minimum: smaller,
+    np.where: selection,
+    numerics.divide: quotient,
 }
-"""What an elementwise op makes of expressions; None where that is no affine formula."""
+"""The rules of functions of arrays that have one."""

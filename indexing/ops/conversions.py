@@ -1,0 +1,90 @@
+"""Elementwise ops that give the same numbers in another type or precision.
+
+Source: XLA ``docs/operation_semantics.md``, "ConvertElementType" and "ReducePrecision".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from hlo.ops.attributes import at_least, integer
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
+from hlo.ops.unify import Known, same_shape
+from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from indexing.ops import integer_rules, numerics
+from indexing.ops.base import Array
+from indexing.ops.elementwise import FLOATS, BinaryElementwise, UnaryElementwise
+from indexing.ops.functions import ScalarFunction
+
+
+@op(
+    "convert",
+    samples=[
+        "s8[2,3] convert(f32[2,3] p)",
+        "f32[5] convert(pred[5] p)",
+        "bf16[] convert(f32[] p)",
+        "u8[3] convert(s16[3] p)",
+        "pred[0] convert(f32[0] p)",
+    ],
+)
+class Convert(UnaryElementwise):
+    """``out[i] = operand[i]`` as a value of the result's type."""
+
+    shape: Shape = declared()
+
+    @property
+    def function(self) -> ScalarFunction:
+        name = f"to_{self.shape.element_type}"
+        return ScalarFunction(name, "call", self.kernel, integer_rules.unchanged)
+
+    def infer_shape(self, operand: Shape) -> Shape:
+        return operand.with_element_type(self.shape.element_type).with_layout(None)
+
+    def kernel(self, operand: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return numerics.converted(operand, dtype(self.shape.element_type))
+
+
+@op(
+    "reduce-precision",
+    samples=["f32[7] reduce-precision(f32[7] p), exponent_bits=5, mantissa_bits=2"],
+)
+class ReducePrecision(UnaryElementwise):
+    """``out[i]`` is operand[i] rounded to a type with so many exponent and mantissa bits."""
+
+    takes: ClassVar[tuple[str, ...]] = FLOATS
+    exponent_bits: int = attribute(at_least(integer, 1))
+    mantissa_bits: int = attribute(at_least(integer, 0))
+
+    def kernel(self, operand: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return numerics.reduced_precision(operand, self.exponent_bits, self.mantissa_bits)
+
+
+@op("stochastic-convert", samples=["s8[5] stochastic-convert(f32[5] p, u32[5] q)"])
+class StochasticConvert(BinaryElementwise):
+    """``out[i]`` is left[i] in the result's type, rounded up or down as the bits right[i] say."""
+
+    takes: ClassVar[tuple[str, ...]] = FLOATS
+    types: ClassVar[tuple[str, ...]] = ("any", "unsigned")
+    shape: Shape = declared()
+
+    def unified(self, *operands: Known) -> Sequence[Known]:
+        return same_shape(*operands)
+
+    @constraint("C3", "there are as many random bits as the operand has")
+    def same_bits(self, left: Shape, right: Shape) -> Fault:
+        ours, theirs = ELEMENT_TYPES[left.element_type], ELEMENT_TYPES[right.element_type]
+        if ours.bits == theirs.bits:
+            return HOLDS
+        return Fault(f"operand 1 is {theirs.name}", 1, f"convert it to u{ours.bits}")
+
+    def infer_shape(self, left: Shape, right: Shape) -> Shape:
+        return left.with_element_type(self.shape.element_type).with_layout(None)
+
+    def kernel(self, left: Array, right: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return numerics.stochastically_converted(left, right, dtype(self.shape.element_type))
