@@ -18,9 +18,8 @@ from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
-from indexing.codegen.nest import Array, LoopNest
-from indexing.codegen.validation import turns_of
-from indexing.codegen.values import values_of
+from indexing.codegen.graph import Array
+from indexing.codegen.nest import LoopNest
 from indexing.execution.interpreter import Handler, Step, has_effects, plan, result
 from indexing.execution.machine import Machine, Options
 from indexing.execution.memory import check_bytes, check_room
@@ -138,13 +137,13 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
 def _whole(module: Module) -> tuple[tuple[LoopNest, ...] | None, str]:
     """A nest for each result of the entry; or why there is none."""
     entry = module.entry
-    count = len(values_of(entry)[1])
+    count = len(_shapes(entry.root))
     if has_effects(entry):
         return None, "something happens in it that is in no result"
     if count > MOST_RESULTS:
         return None, f"it has {count} results, more than {MOST_RESULTS}"
     if any(_is_dynamic(instruction) for instruction in module.instructions):
-        return None, "sizes are said by the running program"
+        return None, "the shape is dynamic"
     try:
         nests = []
         for number in range(count):
@@ -169,7 +168,7 @@ def _nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
     if any(_is_dynamic(i) for i in (instruction, *instruction.operands)) or any(
         _is_dynamic(i) for c in called for i in c
     ):
-        return "sizes are said by the running program"
+        return "the shape is dynamic"
     nests = []
     try:
         for number in range(len(_shapes(instruction))):
@@ -210,7 +209,7 @@ def _check_turns(
     nests: Sequence[LoopNest], tile: tuple[int, ...] | None, instruction: Instruction
 ) -> None:
     """Loops of Python end in this life."""
-    turns = sum(map(turns_of, nests))
+    turns = sum(nest.iterations for nest in nests)
     if tile is None and turns > MOST_TURNS:
         message = f"the loops for `{instruction.name}` take {turns} turns, more than {MOST_TURNS}"
         help = "run it as NumPy programs, with --tile"  # noqa: A001 - the word of `HloError`

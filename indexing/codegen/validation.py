@@ -22,7 +22,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype, leaves
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import first_difference
-from indexing.codegen.nest import Array, Fold, LoopNest
+from indexing.codegen.graph import Array
 from indexing.dataflow.queries import output_to_input
 from indexing.execution.interpreter import Step, computed, handler_of
 from indexing.execution.machine import Machine
@@ -169,7 +169,7 @@ class _Case:
             yield Finding("nest", "skipped", (nest.reason,))
             return
         yield self._compared("numpy", number, nest.vectorized().run(*self.flat))
-        turns = turns_of(nest)
+        turns = nest.iterations
         if turns > MOST_TURNS:
             yield Finding("loops", "skipped", (f"they take {turns} turns, more than {MOST_TURNS}",))
         else:
@@ -356,12 +356,3 @@ def random_values(shape: Shape, random: np.random.Generator) -> Array:
     if element.kind == "complex":
         values = values + 1j * random.standard_normal(shape.dims)
     return np.asarray(values).astype(kind)
-
-
-def turns_of(nest: LoopNest) -> int:
-    """How often the innermost loops of a nest turn."""
-    total = 0
-    for stage in nest.stages:
-        ranges = stage.body.ranges if isinstance(stage.body, Fold) else ()
-        total += prod(v.upper - v.lower + 1 for v in (*stage.dims, *ranges))
-    return total

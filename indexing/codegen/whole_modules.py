@@ -12,7 +12,7 @@ from hlo.modules.module import Instruction, Module
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import epsilon, first_difference, tolerance
-from indexing.codegen.nest import Array
+from indexing.codegen.graph import Array
 from indexing.codegen.validation import Finding, Report, arrays_of
 from indexing.execution.values import random_inputs
 from indexing.maps.answers import Unknown

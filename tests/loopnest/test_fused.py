@@ -16,7 +16,8 @@ import indexing
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves
 from indexing import Unknown
-from indexing.codegen.nest import Fold, LoopNest
+from indexing.codegen.graph import Fold
+from indexing.codegen.nest import LoopNest
 from indexing.execution import evaluate, flattened, random_inputs
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.transpose import Transpose

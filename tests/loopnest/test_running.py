@@ -57,7 +57,7 @@ WAYS = [
     (SORTED, (2, 3), False, ["no loop nest for sort `s`", "runs `s`: no loop nest for sort `s`"]),
     (SORTED, None, False, ["no loop nest for sort `s`", "runs `s`: no loop nest for sort `s`"]),
     (ELIDED, (2,), False, ["constant `c`"]),
-    (SIZED, None, False, ["sizes are said", "runs `s`: sizes are said", "runs `r`: sizes are"]),
+    (SIZED, None, False, ["the shape is", "runs `s`: the shape is", "runs `r`: the shape"]),
 ]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from indexing.codegen.nest import Array
+from indexing.codegen.graph import Array
 from indexing.ops import folding
 
 

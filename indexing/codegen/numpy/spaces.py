@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from indexing.codegen.nest import Fold, Place, Read, Stage, everything
+from indexing.codegen.graph import Fold, IndexValue, Read, Stage
 from indexing.codegen.text import index_text
 from simplifier.atoms import Floor, Variable
 from simplifier.constraints import Constraint
@@ -71,11 +71,11 @@ def exprs_of(stage: Stage) -> list[Expr]:
     found: list[Expr] = []
     if isinstance(stage.body, Fold):
         found += [guard.expr for guard in stage.body.guards]
-    for node in everything(stage):
+    for node in stage.nodes():
         match node:
             case Read():
                 found += node.index
-            case Place():
+            case IndexValue():
                 found.append(node.expr)
     return found
 

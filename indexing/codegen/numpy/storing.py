@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from indexing.codegen.nest import Buffer, Stage
+from indexing.codegen.graph import Buffer, Stage
 from indexing.codegen.numpy.access import Text, as_operand, expanded
 from indexing.codegen.numpy.block import LARGE, Writing
 from indexing.codegen.numpy.spaces import Space
@@ -19,7 +19,7 @@ def store(
         return
     code = whole(stage, buffer, found, space, box)
     if code != buffer.name:
-        writing.text.add(f"{buffer.name} = {code}")
+        writing.source.text.add(f"{buffer.name} = {code}")
     if prod(buffer.dims) >= LARGE:
         writing.large.add(buffer.name)
 
