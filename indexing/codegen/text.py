@@ -88,8 +88,8 @@ class Lines:
         yield
         self._depth -= 1
 
-    def forget(self, names: set[str]) -> None:
-        """After the line that needs one of `names` last, give it back; but not in the last line.
+    def delete(self, names: set[str]) -> None:
+        """Delete each of `names` after the last line that uses it, unless that is the last of all.
 
         Lines in a loop belong to the line with the loop.
         """
@@ -100,8 +100,6 @@ class Lines:
                     last[name] = _end_of_block(self.lines, k, "    " * self._depth)
         over: dict[int, list[str]] = {}
         for name, k in last.items():
-            if f"out={name})" in self.lines[k]:
-                continue  # it has another name now
             over.setdefault(k, []).append(name)
         for k in sorted(over, reverse=True):
             if k < len(self.lines) - 1:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Final, TypeAlias
 
-import numpy as np
-
 from indexing.codegen.graph import (
     Apply,
     Body,
@@ -41,7 +39,7 @@ from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
 LARGE: Final = 1 << 14
-"""Arrays with so many elements are overwritten or given back as soon as nobody needs them."""
+"""Arrays of at least this many elements are deleted after their last use."""
 
 Origins: TypeAlias = dict[Buffer, tuple[Expr, ...]]
 """Where the part of an array begins that is there."""
@@ -49,26 +47,23 @@ Origins: TypeAlias = dict[Buffer, tuple[Expr, ...]]
 
 @dataclass(slots=True)
 class Writing:
-    """What all lines of a program share.
+    """State that all lines of a program share.
 
     Attributes:
         source: the lines and their names.
-        origins: of arrays of which only a box is there.
-        uses: how often an element of the stage is needed.
-        padded: reads that find what they read in a padded copy: its name, its sizes, and by how
-            much the elements have moved.
-        large: names of arrays that are worth giving back when they are over.
-        single: arrays of stages that are only read once, and may be overwritten then.
-        unread: arrays of stages that nobody reads: totals beside one that is wanted.
+        unread: arrays of stages that no stage reads: totals beside one that is needed.
+        origins: of arrays of which only a box is computed.
+        uses: how often each node is needed.
+        padded: for reads of a padded copy its name, its sizes, and the offset of the elements.
+        large: names of arrays to delete after their last use.
     """
 
     source: Source
+    unread: frozenset[Buffer] = frozenset()
     origins: Origins = field(default_factory=dict)
     uses: Counter[Node] = field(default_factory=Counter)
     padded: dict[Node, tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
-    single: set[Buffer] = field(default_factory=set)
-    unread: set[Buffer] = field(default_factory=set)
 
     def count(self, stage: Stage) -> None:
         """Count how often each element of a stage is needed."""
@@ -89,8 +84,6 @@ class Block:
         self.writing, self.source, self.space = writing, writing.source, space
         self.scope: dict[Node, Text] = dict(around.scope) if around else {}
         self.runtime: dict[str, Text] = dict(around.runtime) if around else {}
-        self.runs_once = around is None
-        self.fresh: set[Node] = set()  # arrays that were made here, and are nobody else's
         self.vectors: dict[str, Text] = {}
 
     def is_array(self, name: str) -> bool:
@@ -119,8 +112,6 @@ class Block:
         for node in in_order([root], with_cases):
             if node not in self.scope:
                 self.scope[node] = self._written(node, node is root)
-                if isinstance(node, Apply) and isinstance(node.function.call, np.ufunc):
-                    self.fresh.add(node)
         return self.scope[root]
 
     def _written(self, node: Node, is_root: bool) -> Text:
@@ -152,8 +143,6 @@ class Block:
         arguments = [self.scope[argument] for argument in node.arguments]
         axes = self.space.ordered([v for a in arguments for v in a.axes])
         codes = [expanded(argument, axes) for argument in arguments]
-        if over := self._overwritten(node, arguments, axes):
-            return Text(f"np.{node.function.call.__name__}({', '.join(codes)}, out={over})", axes)
         return Text(self.source.call(node.function, *codes), axes)
 
     def _chosen(self, node: Choose) -> Text:
@@ -164,27 +153,6 @@ class Block:
             parts = [expanded(part, axes) for part in (mask, value, text)]
             text = self._named(node.name, Text(f"np.where({', '.join(parts)})", axes))
         return text
-
-    def _overwritten(
-        self, node: Apply, arguments: list[Text], axes: tuple[Variable, ...]
-    ) -> str | None:
-        """A large array that nobody needs any more, in whose place the result can be; or None.
-
-        That saves memory, and the time that it takes to get it.
-        """
-        if not isinstance(node.function.call, np.ufunc) or not self._is_large(axes):
-            return None
-        for argument, text in zip(node.arguments, arguments, strict=True):
-            if self.writing.uses[argument] == 1 and text.axes == axes:
-                if isinstance(argument, Apply) and argument in self.fresh:
-                    if argument.dtype == node.dtype:
-                        return text.code
-                if self.runs_once and isinstance(argument, Read):
-                    if argument.buffer not in self.writing.single:
-                        continue
-                    if argument.buffer.dtype == node.dtype and text.code == argument.buffer.name:
-                        return text.code
-        return None
 
     def _is_large(self, axes: tuple[Variable, ...]) -> bool:
         sizes = [self.space.axis(v).size for v in axes]

@@ -101,8 +101,6 @@ class FoldWriter:
         if lost:
             count = np.asarray(prod(v.upper + 1 for v in lost), _dtype_of(self.fold))
             code = f"{code} * {scalar_text(count)}"
-        if out != dims.variables:
-            self.writing.single.discard(self.stage.buffers[0])  # it will be a view
         self._store(0, code, out, dims)
 
     # ------------------------------------------------------------ reductions

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import product
+from itertools import product, zip_longest
 from math import prod
 from typing import Any, TypeAlias
 
@@ -23,7 +22,7 @@ from indexing.codegen.graph import (
     with_cases,
 )
 from indexing.codegen.numpy import helpers
-from indexing.codegen.numpy.block import Origins, Writing, define
+from indexing.codegen.numpy.block import Writing, define
 from indexing.codegen.numpy.spaces import Axis, Space
 from indexing.codegen.numpy.writer import write_stage
 from indexing.codegen.sources import Source, functions_in, functions_of
@@ -164,69 +163,26 @@ class Vectorized:
 
     @cached_property
     def _tile(self) -> tuple[str, Callable[..., Any]]:
-        return self._program([f"{b.name}_box" for b in self._staged])
+        return self._program([f"{stage.name}_box" for stage in self.nest.stages])
 
-    @property
-    def _staged(self) -> list[Buffer]:
-        """The first buffer of each stage."""
-        return [stage.buffers[0] for stage in self.nest.stages]
-
-    def _program(self, boxes: list[str]) -> tuple[str, Callable[..., Any]]:
+    def _program(self, boxes: Sequence[str]) -> tuple[str, Callable[..., Any]]:
+        """The source and its function; with `boxes`, which name the box of each stage, a tile."""
         nest = self.nest
         taken = ["out", nest.name, *[buffer.name for buffer in nest.buffers]]
         source = Source(functions_of(nest), taken, _HELPERS)
-        text = source.text
         for function in source.composed():
             define(source, source.name(function), function.body)
-        parameters = [buffer.name for buffer in nest.given] + boxes
-        with text.under(f"def {nest.name}({', '.join(parameters)}):"):
-            if boxes:
-                self._tile_stages(source, boxes)
-            else:
-                large: set[str] = set()
-                reads = _reads(nest)
-                single = {buffer for buffer in _products(nest) if reads[buffer] == 1}
-                unread = {b for stage in nest.stages for b in stage.buffers if not reads[b]}
-                for stage in nest.stages:
-                    writing = Writing(
-                        source,
-                        large=large,
-                        single=single,
-                        unread=unread - {nest.output},
-                    )
-                    write_stage(writing, stage)
-                text.forget(large - {nest.output.name})
+        writing = Writing(source, _unread(nest))
+        parameters = [*[buffer.name for buffer in nest.given], *boxes]
+        with source.text.under(f"def {nest.name}({', '.join(parameters)}):"):
+            for stage, name in zip_longest(nest.stages, boxes):
+                write_stage(writing, stage, _box_of(writing, stage, name) if name else None)
+            source.text.delete(writing.large - {nest.output.name})
             if not nest.stages:
                 dims, kind = tuple_text(nest.output.dims), dtype_text(nest.output.dtype)
-                text.add(f"out = np.empty({dims}, {kind})")
-            text.add("return out")
+                source.text.add(f"out = np.empty({dims}, {kind})")
+            source.text.add("return out")
         return source.executed(nest.name, "NumPy program of")
-
-    def _tile_stages(self, source: Source, boxes: list[str]) -> None:
-        """Each stage for its box; arrays of stages begin where their box does."""
-        origins: Origins = {}
-        for stage, name in zip(self.nest.stages, boxes, strict=True):
-            stem = stage.buffers[0].name
-            ends = [
-                (
-                    Variable(source.names.new(f"{stem}_lo{k}"), 0, n - 1),
-                    Variable(source.names.new(f"{stem}_hi{k}"), 0, n),
-                )
-                for k, n in enumerate(stage.buffers[0].dims)
-            ]
-            if ends:
-                pairs = tuple_text([f"({low.name}, {high.name})" for low, high in ends])
-                source.text.add(f"{pairs[1:-1] if len(ends) > 1 else pairs} = {name}")
-            axes = tuple(
-                [
-                    Axis(d, low.as_expr(), high.as_expr())
-                    for d, (low, high) in zip(stage.dims, ends, strict=True)
-                    if d.lower < d.upper
-                ]
-            )
-            write_stage(Writing(source, origins), stage, Space(axes))
-            for buffer in stage.buffers:
-                origins[buffer] = tuple([low.as_expr() for low, _ in ends])
 
     # ------------------------------------------------------------ what a box needs
 
@@ -242,20 +198,27 @@ class Vectorized:
         return found[::-1]
 
 
-def _reads(nest: Nest) -> Counter[Buffer]:
-    """How many elements of stages read an array."""
-    return Counter(
-        node.buffer for stage in nest.stages for node in stage.nodes() if isinstance(node, Read)
-    )
+def _unread(nest: Nest) -> frozenset[Buffer]:
+    """The buffers of stages that no stage reads."""
+    nodes = [node for stage in nest.stages for node in stage.nodes()]
+    read = {node.buffer for node in nodes if isinstance(node, Read)}
+    return frozenset(nest.buffers) - read - {nest.output}
 
 
-def _products(nest: Nest) -> list[Buffer]:
-    """The arrays that are sums of products."""
-    return [
-        stage.buffers[0]
-        for stage in nest.stages
-        if isinstance(stage.body, Fold) and stage.body.is_product
-    ]
+def _box_of(writing: Writing, stage: Stage, name: str) -> Space:
+    """The space of the box `name` of a stage; its arrays begin where the box does."""
+    source, ends = writing.source, []
+    for k, n in enumerate(stage.buffers[0].dims):
+        low = Variable(source.names.new(f"{stage.name}_lo{k}"), 0, n - 1)
+        ends.append((low, Variable(source.names.new(f"{stage.name}_hi{k}"), 0, n)))
+    if ends:
+        pairs = tuple_text([f"({low.name}, {high.name})" for low, high in ends])
+        source.text.add(f"{pairs[1:-1] if len(ends) > 1 else pairs} = {name}")
+    for buffer in stage.buffers:
+        writing.origins[buffer] = tuple([low.as_expr() for low, _ in ends])
+    bounds = zip(stage.dims, ends, strict=True)
+    axes = [Axis(d, a.as_expr(), b.as_expr()) for d, (a, b) in bounds if d.lower < d.upper]
+    return Space(tuple(axes))
 
 
 def _hull(boxes: Sequence[Box]) -> Box:
