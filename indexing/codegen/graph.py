@@ -58,11 +58,6 @@ class Runtime:
     value: Node
     clamp: Interval
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the value."""
-        return np.dtype(np.int64)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Read:
@@ -72,22 +67,12 @@ class Read:
     index: Index
     runtime: tuple[Runtime, ...] = ()
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the value."""
-        return self.buffer.dtype
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scalar:
     """A constant number."""
 
     value: Array
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the value."""
-        return self.value.dtype
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,11 +116,6 @@ class Choose:
     otherwise: Node
     name: str
     rest: Guards = ()
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of the value."""
-        return self.otherwise.dtype
 
 
 Node: TypeAlias = Read | Scalar | IndexValue | Apply | Choose | Runtime
@@ -199,6 +179,21 @@ class Composed(ScalarFunction):
 
 
 # ---------------------------------------------------------------- traversal
+
+
+def dtype_of(node: Node) -> np.dtype[Any]:
+    """The type of a node's value."""
+    match node:
+        case Read():
+            return node.buffer.dtype
+        case Scalar():
+            return node.value.dtype
+        case Choose():
+            return dtype_of(node.otherwise)
+        case Runtime():
+            return np.dtype(np.int64)
+        case IndexValue() | Apply():
+            return node.dtype
 
 
 def children(node: Node) -> tuple[Node, ...]:

@@ -35,6 +35,7 @@ from indexing.codegen.graph import (
     Runtime,
     Scalar,
     Scatter,
+    dtype_of,
 )
 from indexing.codegen.program_arrays import ProgramArray
 from indexing.dataflow.queries import input_to_output, output_to_input
@@ -153,9 +154,29 @@ class Lowering:
         answer = _maps_of(array)
         if rule.joins:
             return self._joined(array, rule, answer, index)
+        maps = [(number, found) for number in rule.operands for found in answer.maps[number]]
+        cases, otherwise = self._cases(array, maps, index)
+        rest: Guards = ()
+        if otherwise is None and rule.has_padding:
+            otherwise = Scalar(np.zeros((), array.dtype))
+        elif otherwise is None:
+            check_partition(array, [found for _, found in maps])
+            last = cases.pop()
+            otherwise, rest = last.value, last.guards
+        node: Node = otherwise
+        if cases:
+            node = Choose(tuple(cases), otherwise, array.name, rest)
+        if rule.function is None:
+            return node
+        parts = (self._part_number(array, rule, index),) if rule.parts > 1 else ()
+        return Apply(rule.function, (node, *parts), array.name, array.dtype)
+
+    def _cases(
+        self, array: ProgramArray, maps: list[tuple[int, IndexingMap]], index: Index
+    ) -> tuple[list[Case], Node | None]:
+        """The elements that maps of operands lead to, and the one where no case holds."""
         cases: list[Case] = []
         otherwise: Node | None = None
-        maps = [(number, found) for number in rule.operands for found in answer.maps[number]]
         for number, found in maps:
             if found.ranges:
                 reason = f"an element of `{array.instruction.name}` is several elements"
@@ -169,34 +190,7 @@ class Lowering:
             else:
                 cases.append(Case(guards, read, runtime))
         certain = next((k for k, case in enumerate(cases) if not case.guards), None)
-        rest: Guards = ()
-        if certain is not None:
-            otherwise, cases = cases[certain].value, cases[:certain]
-        if otherwise is None and rule.has_padding:
-            otherwise = Scalar(np.zeros((), array.dtype))
-        elif otherwise is None:
-            check_partition(array, [found for _, found in maps])
-            last = cases.pop()
-            otherwise, rest = last.value, last.guards
-        return self._chosen(array, rule, index, cases, otherwise, rest)
-
-    def _chosen(
-        self,
-        array: ProgramArray,
-        rule: Copy,
-        index: Index,
-        cases: list[Case],
-        otherwise: Node,
-        rest: Guards,
-    ) -> Node:
-        """The function of the copied element."""
-        node = otherwise
-        if cases and rule.parts == 1:
-            node = Choose(tuple(cases), otherwise, array.name, rest)
-        arguments = (node, self._part_number(array, rule, index)) if rule.parts > 1 else (node,)
-        if rule.function is None:
-            return node
-        return Apply(rule.function, arguments, array.name, array.dtype)
+        return (cases, otherwise) if certain is None else (cases[:certain], cases[certain].value)
 
     def _joined(self, array: ProgramArray, rule: Copy, answer: Answer, index: Index) -> Node:
         """An element of the bits of all elements along the range."""
@@ -305,7 +299,7 @@ class Lowering:
 
         def widened(node: Node) -> Node:
             to_wide = cast(wide, TYPE_NAMES.get(wide, wide.name))
-            return node if node.dtype == wide else Apply(to_wide, (node,), array.name, wide)
+            return node if dtype_of(node) == wide else Apply(to_wide, (node,), array.name, wide)
 
         inits = [widened(init) for init in fold.inits] or [Scalar(np.zeros((), wide))]
         values = [widened(value) for value in fold.values]

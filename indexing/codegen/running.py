@@ -37,12 +37,12 @@ from indexing.maps.answers import Unknown
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 
-MOST_RESULTS: Final = 16
+MAX_RESULTS: Final = 16
 """Entries with more results run one instruction at a time: each result is a nest of its own, which
 computes again what others compute too."""
 
-MOST_TURNS: Final = 10**8
-"""Loops of Python that take more turns are refused: they would run for minutes."""
+MAX_ITERATIONS: Final = 10**8
+"""Limit on the iterations of Python loops: beyond it, they would run for minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
 
     Raises:
         ExecutionError: no result has as many dimensions as `tile` has sizes; the program is for
-            several devices; or its loops take more than `MOST_TURNS` turns.
+            several devices; or its loops take more than `MAX_ITERATIONS` iterations.
 
     >>> import hlo, numpy
     >>> module = hlo.parse('''
@@ -115,7 +115,7 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
         _check_tile(module, tile)
     whole, reason = _whole(module)
     if whole is not None:
-        _check_turns(whole, tile, entry.root)
+        _check_iterations(whole, tile, entry.root)
         return Nests(module, tile, whole, (), ())
     remarks = [f"the entry as a whole is no loop nest: {reason}"]
     steps = []
@@ -124,7 +124,7 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
         if isinstance(nests, str):
             remarks.append(f"the interpreter runs `{step.instruction.name}`: {nests}")
         elif nests:
-            _check_turns(nests, tile, step.instruction)
+            _check_iterations(nests, tile, step.instruction)
             handler: Handler = partial(_run_nests, nests, tile)
             step = replace(step, handler=handler)
         steps.append(step)
@@ -140,8 +140,8 @@ def _whole(module: Module) -> tuple[tuple[LoopNest, ...] | None, str]:
     count = len(_shapes(entry.root))
     if has_effects(entry):
         return None, "something happens in it that is in no result"
-    if count > MOST_RESULTS:
-        return None, f"it has {count} results, more than {MOST_RESULTS}"
+    if count > MAX_RESULTS:
+        return None, f"it has {count} results, more than {MAX_RESULTS}"
     if any(_is_dynamic(instruction) for instruction in module.instructions):
         return None, "the shape is dynamic"
     try:
@@ -205,13 +205,15 @@ def _check_tile(module: Module, tile: tuple[int, ...]) -> None:
     raise ExecutionError(message, root.span, "inputs", f"gives {listed or 'no array'}", help=help)
 
 
-def _check_turns(
+def _check_iterations(
     nests: Sequence[LoopNest], tile: tuple[int, ...] | None, instruction: Instruction
 ) -> None:
-    """Loops of Python end in this life."""
+    """Reject Python loops that would run for minutes."""
     turns = sum(nest.iterations for nest in nests)
-    if tile is None and turns > MOST_TURNS:
-        message = f"the loops for `{instruction.name}` take {turns} turns, more than {MOST_TURNS}"
+    if tile is None and turns > MAX_ITERATIONS:
+        message = (
+            f"the loops for `{instruction.name}` take {turns} turns, more than {MAX_ITERATIONS}"
+        )
         help = "run it as NumPy programs, with --tile"  # noqa: A001 - the word of `HloError`
         raise ExecutionError(message, instruction.span, "execution", help=help)
 

@@ -9,7 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from indexing.codegen.graph import Apply, Fold, IndexValue, Node, Read, Scatter, Stage, in_order
+from indexing.codegen.graph import (
+    Apply,
+    Fold,
+    IndexValue,
+    Node,
+    Read,
+    Scatter,
+    Stage,
+    dtype_of,
+    in_order,
+)
 from indexing.codegen.numpy.access import Text, expanded, vector_text
 from indexing.codegen.numpy.block import Block, Writing
 from indexing.codegen.numpy.spaces import Axis, Space, split_space
@@ -82,24 +92,22 @@ class FoldWriter:
         (product,) = self.fold.values
         assert isinstance(product, Apply)
         block = Block(self.writing, space)
-        guards = self._padded(list(product.arguments), space, "0")
+        guards = self._padded(product.arguments, space, "0")
         sides = [block.text_of(side) for side in product.arguments]
         for guard in guards:
             mask = block.mask([guard])
             inside = (k for k, side in enumerate(sides) if set(mask.axes) <= set(side.axes))
             k = next(inside, 0)
-            axes = space.ordered([*mask.axes, *sides[k].axes])
-            condition, value = expanded(mask, axes), expanded(sides[k], axes)
-            sides[k] = Text(f"np.where({condition}, {value}, 0)", axes)
-        letters = dict(zip(space.variables, ascii_letters, strict=False))
-        terms = ["".join([letters[v] for v in side.axes]) for side in sides]
+            sides[k] = _where(space, mask, sides[k], "0")
         read = {v for side in sides for v in side.axes}
         out = tuple([v for v in dims.variables if v in read])
-        formula = f"{','.join(terms)}->{''.join([letters[v] for v in out])}"
+        letters = dict(zip(space.variables, ascii_letters, strict=False))
+        terms = ["".join([letters[v] for v in axes]) for axes in (*[s.axes for s in sides], out)]
+        formula = f"{','.join(terms[:-1])}->{terms[-1]}"
         code = f"contract({formula!r}, {sides[0].code}, {sides[1].code})"
-        lost = [v for v in space.variables if v not in dims.variables and v not in read]
+        lost = set(space.variables) - set(dims.variables) - read
         if lost:
-            count = np.asarray(prod(v.upper + 1 for v in lost), _dtype_of(self.fold))
+            count = np.asarray(prod(v.upper + 1 for v in lost), self._dtype)
             code = f"{code} * {scalar_text(count)}"
         self._store(0, code, out, dims)
 
@@ -108,38 +116,34 @@ class FoldWriter:
     def _is_reduction(self, space: Space, dims: Space) -> bool:
         """NumPy has a function for it, and no small window would make that slow."""
         fold = self.fold
-        folded = [v for v in space.variables if v not in dims.variables]
+        folded = set(space.variables) - set(dims.variables)
         if fold.function.ufunc is None or fold.runtime or not folded:
             return False
         if _depends_on_axes(fold.inits[0], space):
             return False
-        turns = prod(v.upper + 1 for v in folded)
-        if turns > _SMALL_WINDOW or not _is_windowed(fold, space):
+        count = prod(v.upper + 1 for v in folded)
+        if count > _SMALL_WINDOW or not _is_windowed(fold, space):
             return True
-        return turns >= _WIDE_WINDOW and not _overlaps(fold, space)
+        return count >= _WIDE_WINDOW and not _overlaps(fold, space)
 
     def _reduced(self, space: Space, dims: Space) -> None:
         """A fold that NumPy knows, over all ranges at once."""
         fold, ufunc = self.fold, self.fold.function.ufunc
         folded = [v for v in space.variables if v not in dims.variables]
-        neutral = _neutral_text(ufunc, _dtype_of(fold))
-        guards = self._padded(list(fold.values), space, neutral)
+        neutral = self._neutral(ufunc)
+        guards = self._padded(fold.values, space, neutral)
         block = Block(self.writing, space)
-        init = block.text_of(fold.inits[0])
-        value = block.text_of(fold.values[0])
+        init, value = block.text_of(fold.inits[0]), block.text_of(fold.values[0])
         if guards:
-            mask = block.mask(guards)
-            axes = space.ordered([*mask.axes, *value.axes])
-            condition, code = expanded(mask, axes), expanded(value, axes)
-            value = Text(f"np.where({condition}, {code}, {neutral})", axes)
-        if any(v not in value.axes for v in folded):
+            value = _where(space, block.mask(guards), value, neutral)
+        if not set(folded) <= set(value.axes):
             axes = space.ordered([*value.axes, *folded])
             sizes = tuple_text(space.size_text(axes))
             value = Text(f"np.broadcast_to({expanded(value, axes)}, {sizes})", axes)
         along = tuple([k for k, v in enumerate(value.axes) if v in folded])
         axis = str(along[0]) if len(along) == 1 else str(along)
-        kind = _dtype_of(fold)
-        options = f", dtype={dtype_text(kind)}" if kind.kind not in "fc" else ""
+        is_own = self._dtype.kind in "fc"  # other types are summed in a wider one by default
+        options = "" if is_own else f", dtype={dtype_text(self._dtype)}"
         if init.code != neutral:
             options += f", initial={init.code}"
         code = f"np.{ufunc.__name__}.reduce({value.code}, {axis}{options})"
@@ -187,8 +191,8 @@ class FoldWriter:
         fold, ufunc = self.fold, self.fold.function.ufunc
         guards: Sequence[Constraint] = fold.guards
         if ufunc is not None and not fold.runtime:
-            neutral = _neutral_text(ufunc, _dtype_of(fold))
-            guards = self._padded(list(fold.values), dims, neutral)
+            neutral = self._neutral(ufunc)
+            guards = self._padded(fold.values, dims, neutral)
         is_plain = ufunc is not None and not guards  # then totals are overwritten
         block = Block(self.writing, dims)
         sizes = tuple_text(dims.size_text(dims.variables))
@@ -247,39 +251,67 @@ class FoldWriter:
 
     # ------------------------------------------------------------ padding
 
-    def _padded(self, values: list[Node], space: Space, fill: str) -> list[Constraint]:
-        """Pads the arrays that are read outside; the guards that this does not make true.
+    def _padded(self, values: Sequence[Node], space: Space, fill: str) -> list[Constraint]:
+        """Pad the arrays that are read outside; the guards that this does not make true.
 
-        What is read outside is `fill`, which changes no total.
+        An element outside is `fill`, which changes no total.
         """
         guards = [Constraint(space.swap(g.expr), g.lower, g.upper) for g in self.fold.guards]
         left = [g for g in guards if not g.is_true]
-        for node in in_order(list(values)):
+        for node in in_order(values):
             if not left or not isinstance(node, Read) or not _is_plain(values, node):
                 continue
             if node.runtime or node.buffer in self.writing.origins:
                 continue
-            sizes = node.buffer.dims
-            low, high, done = [], [], set()
-            is_guarded = True
-            for e, size in zip(map(space.swap, node.index), sizes, strict=True):
-                least, most = e.bounds
-                low.append(max(0, -least))
-                high.append(max(0, most - size + 1))
-                if low[-1] or high[-1]:
-                    own = {g for g in left if _says_inside(g, e, size)}
-                    is_guarded = is_guarded and bool(own)
-                    done |= own
-            if not done or not is_guarded:
+            padding = _padding(node, space, left)
+            if padding is None:
                 continue
+            widths, done = padding
             name = self.source.names.new(f"{node.buffer.name}_padded")
-            widths = tuple_text([f"({a}, {b})" for a, b in zip(low, high, strict=True)])
-            code = f"np.pad({node.buffer.name}, {widths}, constant_values={fill})"
+            code = f"np.pad({node.buffer.name}, {tuple_text(widths)}, constant_values={fill})"
             self.source.text.add(f"{name} = {code}")
-            wide = [n + a + b for n, a, b in zip(sizes, low, high, strict=True)]
-            self.writing.padded[node] = name, tuple(wide), tuple(low)
+            wide = [n + a + b for n, (a, b) in zip(node.buffer.dims, widths, strict=True)]
+            self.writing.padded[node] = name, tuple(wide), tuple([low for low, _ in widths])
             left = [g for g in left if g not in done]
         return left
+
+    # ------------------------------------------------------------ types
+
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        """The type of the (first) total."""
+        return dtype_of(self.fold.inits[0])
+
+    def _neutral(self, ufunc: Any) -> str:
+        """The number that changes no total."""
+        return scalar_text(np.asarray(neutral(ufunc, self._dtype)))
+
+
+def _where(space: Space, mask: Text, value: Text, fill: str) -> Text:
+    """The value where the mask holds, else `fill`."""
+    axes = space.ordered([*mask.axes, *value.axes])
+    condition, code = expanded(mask, axes), expanded(value, axes)
+    return Text(f"np.where({condition}, {code}, {fill})", axes)
+
+
+def _padding(
+    node: Read, space: Space, guards: Sequence[Constraint]
+) -> tuple[list[tuple[int, int]], set[Constraint]] | None:
+    """The padding that keeps a read inside, and the guards that it makes true.
+
+    None if no guard keeps the read inside in a dimension in which it leaves the array.
+    """
+    widths: list[tuple[int, int]] = []
+    done: set[Constraint] = set()
+    for e, size in zip(map(space.swap, node.index), node.buffer.dims, strict=True):
+        low, high = e.bounds
+        widths.append((max(0, -low), max(0, high - size + 1)))
+        if any(widths[-1]):
+            own = {g for g in guards if _keeps_inside(g, e, size)}
+            if not own:
+                return None
+            done |= own
+    return (widths, done) if done else None
 
 
 def _is_windowed(fold: Fold, space: Space) -> bool:
@@ -288,7 +320,7 @@ def _is_windowed(fold: Fold, space: Space) -> bool:
         return True
     return any(
         len(space.ordered(space.swap(e).variables())) > 1
-        for node in in_order(list(fold.values))
+        for node in in_order(fold.values)
         if isinstance(node, Read)
         for e in node.index
     )
@@ -296,7 +328,7 @@ def _is_windowed(fold: Fold, space: Space) -> bool:
 
 def _overlaps(fold: Fold, space: Space) -> bool:
     """Windows have elements in common, or there are guards."""
-    for node in in_order(list(fold.values)):
+    for node in in_order(fold.values):
         for e in map(space.swap, node.index if isinstance(node, Read) else ()):
             steps = sorted(
                 (abs(step), atom.key, atom)
@@ -324,21 +356,12 @@ def _is_plain(values: Sequence[Node], node: Read) -> bool:
     )
 
 
-def _says_inside(guard: Constraint, index: Expr, size: int) -> bool:
-    """The guard says that an index is inside."""
+def _keeps_inside(guard: Constraint, index: Expr, size: int) -> bool:
+    """A guard bounds an index to a dimension."""
     offset = guard.expr - index
     if offset.is_constant:
         return guard.lower - offset.constant <= 0 and guard.upper - offset.constant >= size - 1
     return False
-
-
-def _dtype_of(fold: Fold) -> np.dtype[Any]:
-    return fold.inits[0].dtype
-
-
-def _neutral_text(ufunc: Any, dtype: np.dtype[Any]) -> str:
-    """The number that changes no total."""
-    return scalar_text(np.asarray(neutral(ufunc, dtype)))
 
 
 def _depends_on_axes(element: Node, space: Space) -> bool:
