@@ -1,35 +1,20 @@
-"""Makes loop nests from maps.
-
-The arrays of the program are visited from the last to the first.  Each has been *demanded* by then:
-in some stage, at some index.  It is then either read where it is an input, or computed in place of
-each demand, which demands elements of its operands in turn, where its maps say; or it becomes a
-stage of its own, and is read from that stage's buffer.  Equal demands are one.
-
-A stage of its own gets
-
-* what is folded (reductions, products, windows, scatters), unless it is the result itself;
-* what is demanded at more than `MOST_COPIES` different indices;
-* arithmetic that several stages need, or that a fold reads again and again (the operands of
-  products and windows).
-
-All else, above all arithmetic that is read once, and what only moves elements, is computed where it
-is needed.
-"""
+"""Makes loop nests from maps and elements: lowers, stages, and puts the stages together."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from hlo.modules.module import Computation, Instruction
-from hlo.shapes.shape import dtype
-from indexing.codegen.demands import Demands
-from indexing.codegen.finishing import Finishing
-from indexing.codegen.functions import identifier
-from indexing.codegen.nest import Body, Buffer, Function, LoopNest, Stage
-from indexing.codegen.plans import NotSaid, StagePlan
-from indexing.codegen.rules import Computes, rule_of
-from indexing.codegen.values import Value, values_of
+from indexing.codegen.demands import NoLoopNest
+from indexing.codegen.graph import Body, Buffer, Composed, Stage
+from indexing.codegen.nest import LoopNest
+from indexing.codegen.numpy.program import function_on_arrays
+from indexing.codegen.program_arrays import ProgramArray, arrays_of
+from indexing.codegen.staging import Staging
+from indexing.codegen.text import identifier
 from indexing.maps.answers import Unknown
+from indexing.ops.element import Elementwise, element_of
+from indexing.ops.functions import ScalarFunction
 
 
 def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest | Unknown:
@@ -40,7 +25,7 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
             straight from its operands); or a computation, whose parameters are the inputs.
         output_id: which output, where the result is a tuple: its leaves are counted in order.
     Returns:
-        The nest; or `Unknown` where an instruction on the way is no loop nest, and why.
+        The nest; or `Unknown` with the reason if an instruction has no loop-nest form.
     Raises:
         HloError: an instruction breaks a rule of its op.
         IndexError: there is no such output.
@@ -59,75 +44,61 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
             out[d0] = p[d0] * np.int32(d0)
         return out
     """
-    inputs, results = values_of(target)
+    inputs, results = arrays_of(target)
     if not 0 <= output_id < max(len(results), 1):
         raise IndexError(f"`{target.name}` has {len(results)} outputs, no number {output_id}")
     if not results:
-        return Unknown(f"`{target.name}` gives no array", _instruction(target))
+        instruction = target if isinstance(target, Instruction) else target.root
+        return Unknown(f"`{target.name}` gives no array", instruction)
     try:
         return _nest(identifier(target.name), inputs, results[output_id])
-    except NotSaid as said:
-        return said.unknown
+    except NoLoopNest as error:
+        return error.unknown
 
 
-def _instruction(target: Instruction | Computation) -> Instruction:
-    return target if isinstance(target, Instruction) else target.root
+def _nest(name: str, inputs: Sequence[ProgramArray], result: ProgramArray) -> LoopNest:
+    staging = Staging(inputs, function_from)
+    output = Buffer("out", result.dims, result.dtype, "stage")
+    stages: tuple[Stage, ...] = staging.stages(result, output) if result.shape.size else ()
+    constants = tuple(staging.constants.values())
+    return LoopNest(name, tuple(staging.inputs.values()), constants, stages, output)
 
 
-def _nest(name: str, inputs: Sequence[Value], result: Value) -> LoopNest:
-    demands = Demands(inputs, function_from)
-    output = Buffer("out", result.shape.dims, dtype(result.shape.element_type), "stage")
-    stages: tuple[Stage, ...] = ()
-    if result.shape.size:
-        demands.fill(result, output)
-        finishing = Finishing(demands.plans, function_from, demands.unread)
-        planned = sorted(demands.stages, key=lambda stage: stage.number)
-        stages = tuple([finishing.stage(stage) for stage in planned])
-    given, constants = tuple(demands.inputs.values()), tuple(demands.constants.values())
-    return LoopNest(name, given, constants, stages, output)
+def function_from(applied: Computation) -> ScalarFunction:
+    """A computation of scalars as a function.
 
-
-def function_from(applied: Computation) -> Function:
-    """A computation of scalars as a function."""
+    Raises:
+        NoLoopNest: it has an array that is no scalar, or needs a stage.
+    """
     key = function_from, applied
     return applied.module.remembered(key, lambda: _function_from(applied))
 
 
-def _function_from(applied: Computation) -> Function:
-    inputs, results = values_of(applied)
-    if any(value.shape.rank for value in (*inputs, *results)):
-        reason = f"`{applied.name}` is no computation of scalars"
-        raise NotSaid(Unknown(reason, applied.root))
-    plain = _plain_function(inputs, results)
-    if plain is not None:
-        return plain
-    demands = Demands(inputs, function_from)
-    nowhere = StagePlan(0, {}, ())
-    keys = [demands.demand(nowhere, value, ()) for value in results]
-    demands.follow()
-    if demands.stages:
+def _function_from(applied: Computation) -> ScalarFunction:
+    inputs, results = arrays_of(applied)
+    if any(array.dims for array in (*inputs, *results)):
+        raise NoLoopNest(Unknown(f"`{applied.name}` is no computation of scalars", applied.root))
+    function = _single_function(inputs, results)
+    if function is not None:
+        return function
+    staging = Staging(inputs, function_from)
+    nodes = staging.scalars(results)
+    if staging.bodies:
         reason = f"`{applied.name}` is no computation of scalars alone"
-        raise NotSaid(Unknown(reason, applied.root))
-    finishing = Finishing(demands.plans, function_from, demands.unread)
-    finishing.make(keys)
-    parameters = tuple(demands.inputs.values())
-    body = Body(parameters, tuple([finishing.elements[key] for key in keys]))
-    from indexing.codegen.numpy.program import function_on_arrays
-
-    name = identifier(applied.name)
-    return Function(name, "call", function_on_arrays(name, body), body)
+        raise NoLoopNest(Unknown(reason, applied.root))
+    body, name = Body(tuple(staging.inputs.values()), nodes), identifier(applied.name)
+    return Composed(name, "call", function_on_arrays(name, body), body=body)
 
 
-def _plain_function(inputs: Sequence[Value], results: Sequence[Value]) -> Function | None:
-    """The function that a computation is which holds just one op, of its parameters in order."""
-    if len(results) != 1 or results[0].is_input:
+def _single_function(
+    inputs: Sequence[ProgramArray], results: Sequence[ProgramArray]
+) -> ScalarFunction | None:
+    """The function that a computation applies to its parameters, if that is all it does."""
+    if len(results) != 1 or results[0] in inputs:
         return None
-    (result,) = results
-    rule = rule_of(result)
-    commutes = result.instruction.opcode in ("add", "multiply", "maximum", "minimum", "and", "or")
-    same = list(result.operands) == list(inputs)
-    if commutes and list(result.operands) == list(inputs)[::-1]:
-        same = True
-    if same and isinstance(rule, Computes) and rule.function is not None:
-        return rule.function
-    return None
+    rule = element_of(results[0].instruction, results[0].leaf)
+    if not isinstance(rule, Elementwise) or rule.function is None:
+        return None
+    operands, function = tuple(results[0].operands), rule.function
+    is_applied = operands == inputs or (function.commutes and operands == inputs[::-1])
+    return function if is_applied else None

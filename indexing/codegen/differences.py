@@ -7,7 +7,7 @@ from typing import Any, Final, TypeAlias
 import ml_dtypes
 import numpy as np
 
-from indexing.codegen.nest import Array
+from indexing.codegen.graph import Array
 from indexing.ops.numerics import is_integer
 
 Index: TypeAlias = tuple[int, ...]

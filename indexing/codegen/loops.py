@@ -1,85 +1,61 @@
-"""Loop nests as Python with explicit loops: what a person reads, and what small cases run."""
+"""Loop nests as Python with explicit loops: for reading, and for running small cases."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from indexing.codegen.functions import dtype_text, scalar_text
-from indexing.codegen.nest import (
+from indexing.codegen.graph import (
     Apply,
     Array,
-    Body,
     Choose,
-    Element,
+    Composed,
     Fold,
-    LoopNest,
-    Place,
+    IndexValue,
+    Nest,
+    Node,
     Read,
     Runtime,
     Scalar,
     Stage,
-    everything,
     in_order,
+    with_cases,
 )
-from indexing.codegen.text import (
-    Lines,
-    Names,
-    buffers_of,
-    call_text,
-    executed,
-    functions_of,
-    index_text,
-    named_functions,
-    tuple_text,
-)
+from indexing.codegen.sources import Source, functions_of
+from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 
-Scope: TypeAlias = dict[int, str]
-"""How the elements that are computed already are called."""
+Scope: TypeAlias = dict[Node, str]
+"""The names of elements that are computed already."""
 
 
-@dataclass(frozen=True, slots=True)
 class LoopProgram:
-    """The source of a nest, and the function that it defines."""
+    """The Python loops of a nest, and the function that they define."""
 
-    nest: LoopNest
-    source: str
-    function: Callable[..., Any]
+    def __init__(self, nest: Nest) -> None:
+        taken = [nest.name, *[buffer.name for buffer in nest.buffers]]
+        source = Source(functions_of(nest), taken, {"clamp": clamped}, on_scalars)
+        for function in source.composed():
+            _Loops(source).define(function)
+        with source.text.under(f"def {nest.name}({', '.join(b.name for b in nest.given)}):"):
+            for stage in nest.stages:
+                _Loops(source).stage(stage)
+            if not nest.stages:
+                kind = dtype_text(nest.output.dtype)
+                source.text.add(f"out = np.empty({nest.output.dims}, {kind})")
+            source.text.add("return out")
+        self.nest = nest
+        self.source, self._function = source.executed(nest.name, "loops of")
 
-    def __call__(self, *arrays: Array) -> Array:
-        constants = [constant.value for constant in self.nest.constants]
+    def run(self, *arrays: Array) -> Array:
+        """The result for these inputs."""
         with np.errstate(all="ignore"):
-            return np.asarray(self.function(*arrays, *constants))
-
-
-@lru_cache(maxsize=64)
-def loop_program(nest: LoopNest) -> LoopProgram:
-    """A nest as Python with loops."""
-    names = Names(["np", "ml_dtypes", "numerics", "clamp", nest.name])
-    for buffer in [*buffers_of(nest), *[b for stage in nest.stages for b in stage.buffers]]:
-        names.new(buffer.name)
-    functions = list(functions_of(nest))
-    called, known = named_functions(functions, names, on_scalars)
-    known["clamp"] = clamped
-    text = Lines()
-    for function in functions:
-        if function.body is not None:
-            _Loops(text, called, names).define(called[id(function)], function.body)
-    with text.under(f"def {nest.name}({', '.join(b.name for b in buffers_of(nest))}):"):
-        for stage in nest.stages:
-            _Loops(text, called, names).stage(stage)
-        if not nest.stages:
-            text.add(f"out = np.empty({nest.output.dims}, {dtype_text(nest.output.dtype)})")
-        text.add("return out")
-    source = str(text)
-    function = executed(source, nest.name, known, f"<loops of {nest.name}>")
-    return LoopProgram(nest, source, function)
+            return np.asarray(self._function(*self.nest.with_constants(arrays)))
 
 
 def on_scalars(function: Any) -> Any:
@@ -88,8 +64,8 @@ def on_scalars(function: Any) -> Any:
         return function
 
     def on_numbers(*numbers: Any) -> Any:
-        found = function(*map(np.asarray, numbers))
-        return tuple([x[()] for x in found]) if isinstance(found, tuple) else found[()]
+        result = function(*map(np.asarray, numbers))
+        return tuple([x[()] for x in result]) if isinstance(result, tuple) else result[()]
 
     return on_numbers
 
@@ -102,20 +78,17 @@ def clamped(value: Any, low: int, high: int) -> int:
 class _Loops:
     """Writes one stage or function."""
 
-    def __init__(self, text: Lines, called: dict[int, str], names: Names) -> None:
-        self.text, self.called = text, called
-        self.names = names
-        self.uses: Counter[int] = Counter()
+    def __init__(self, source: Source) -> None:
+        self.source, self.text, self.names = source, source.text, source.names
+        self.uses: Counter[Node] = Counter()
 
-    def define(self, name: str, body: Body) -> None:
+    def define(self, function: Composed) -> None:
         """A function of scalars."""
-        parameters = [parameter.name for parameter in body.parameters]
-        with self.text.under(f"def {name}({', '.join(parameters)}):"):
-            scope: Scope = {}
-            roots: list[Any] = list(body.results)
-            for node in in_order(roots):
-                if isinstance(node, Read):
-                    scope[id(node)] = node.buffer.name
+        body = function.body
+        parameters = ", ".join([parameter.name for parameter in body.parameters])
+        with self.text.under(f"def {self.source.name(function)}({parameters}):"):
+            nodes = in_order(body.results, with_cases)
+            scope: Scope = {node: node.buffer.name for node in nodes if isinstance(node, Read)}
             self.let(body.results, scope)
             results = [self.written(result, scope) for result in body.results]
             self.text.add(f"return {', '.join(results)}")
@@ -128,26 +101,29 @@ class _Loops:
             self.text.add(
                 f"{buffer.name} = np.empty({tuple_text(buffer.dims)}, {dtype_text(buffer.dtype)})"
             )
-        for node in everything(stage):
-            self.uses.update([id(child) for child in _needed(node)])
+        for node in stage.nodes():
+            self.uses.update(with_cases(node))
         at = ", ".join(d.name if d.lower < d.upper else "0" for d in stage.dims) or "()"
-        self._loops(stage, 0, at)
+        with self._loops(stage.dims):
+            if isinstance(stage.body, Fold):
+                self._fold(stage, stage.body, at)
+            else:
+                self._assign(f"{stage.name}[{at}]", stage.body, {})
 
-    def _loops(self, stage: Stage, depth: int, at: str) -> None:
-        for k, d in enumerate(stage.dims[depth:], depth):
-            if d.lower < d.upper:
-                with self.text.under(f"for {d.name} in range({d.upper + 1}):"):
-                    self._loops(stage, k + 1, at)
-                return
-        if isinstance(stage.body, Fold):
-            self._fold(stage, stage.body, at)
-        else:
-            self._assign(f"{stage.name}[{at}]", stage.body, {})
+    @contextmanager
+    def _loops(self, variables: Iterable[Variable]) -> Iterator[None]:
+        """Loops over variables; those with one value need none."""
+        with ExitStack() as stack:
+            for v in variables:
+                if v.lower < v.upper:
+                    loop = self.text.under(f"for {v.name} in range({v.upper + 1}):")
+                    stack.enter_context(loop)
+            yield
 
-    def _assign(self, target: str, element: Element, scope: Scope) -> None:
+    def _assign(self, target: str, element: Node, scope: Scope) -> None:
         """``target = element``."""
         if isinstance(element, Choose):
-            self.let_runtime([rt for case in element.cases for rt in case.runtime], scope)
+            self.let([rt for case in element.cases for rt in case.runtime], scope)
             self._choose(target, element, scope)
         else:
             self.let([element], scope, but=element)
@@ -170,19 +146,14 @@ class _Loops:
         for total, init in zip(totals, fold.inits, strict=True):
             self.text.add(f"{total} = {self.written(init, scope)}")
         if fold.values:
-            self._ranges(fold, 0, totals, scope)
+            with self._loops(fold.ranges):
+                self._guarded_step(fold, totals, dict(scope))
         for buffer, total in zip(stage.buffers, totals, strict=True):
-            found = f"{self.called[id(fold.finish)]}({total})" if fold.finish else total
-            self.text.add(f"{buffer.name}[{at}] = {found}")
+            code = self.source.call(fold.finish, total) if fold.finish else total
+            self.text.add(f"{buffer.name}[{at}] = {code}")
 
-    def _ranges(self, fold: Fold, depth: int, totals: list[str], scope: Scope) -> None:
-        for k, s in enumerate(fold.ranges[depth:], depth):
-            if s.lower != s.upper:
-                with self.text.under(f"for {s.name} in range({s.upper + 1}):"):
-                    self._ranges(fold, k + 1, totals, scope)
-                return
-        scope = dict(scope)
-        self.let_runtime(fold.runtime, scope)
+    def _guarded_step(self, fold: Fold, totals: list[str], scope: Scope) -> None:
+        self.let(fold.runtime, scope)
         if fold.guards:
             with self.text.under(f"if {guards_text(fold.guards)}:"):
                 self._step(fold, totals, scope)
@@ -195,79 +166,56 @@ class _Loops:
         if fold.function.style == "infix":
             self.text.add(f"{totals[0]} {fold.function.name}= {values[0]}")
         else:
-            call = call_text(fold.function, [*totals, *values], self.called[id(fold.function)])
+            call = self.source.call(fold.function, *totals, *values)
             self.text.add(f"{', '.join(totals)} = {call}")
 
     # ------------------------------------------------------------ elements
 
-    def let_runtime(self, runtime: Iterable[Runtime], scope: Scope) -> None:
-        """Give runtime variables their values."""
-        roots: list[Any] = list(runtime)
-        self._let(roots, scope, None)
-
-    def let(self, elements: Iterable[Element], scope: Scope, but: Element | None = None) -> None:
-        """Compute what these elements need, and those that are worth a name, except `but`."""
-        roots: list[Any] = list(elements)
-        self._let(roots, scope, but)
-
-    def _let(self, roots: list[Any], scope: Scope, but: Element | None) -> None:
+    def let(self, roots: Iterable[Node], scope: Scope, but: Node | None = None) -> None:
+        """Compute the nodes that these need, and those that are worth a name, except `but`."""
         for node in in_order(roots):
-            if id(node) in scope or node is but:
+            if node in scope or node is but:
                 continue
             match node:
                 case Runtime():
-                    name = node.variable.name
-                    source = self.written(node.value, scope)
-                    self.text.add(f"{name} = clamp({source}, {node.clamp[0]}, {node.clamp[1]})")
-                    scope[id(node)] = name
+                    name, value = node.variable.name, self.written(node.value, scope)
+                    self.text.add(f"{name} = clamp({value}, {node.clamp[0]}, {node.clamp[1]})")
                 case Choose():
                     name = self.names.new(node.name)
                     self._choose(name, node, scope)
-                    scope[id(node)] = name
                 case Apply():
                     name = self.names.new(node.name)
                     self.text.add(f"{name} = {self.written(node, scope)}")
-                    scope[id(node)] = name
-                case Read() if self.uses[id(node)] > 1:
+                case Read() if self.uses[node] > 1:
                     name = self.names.new(f"{node.buffer.name}_here")
                     self.text.add(f"{name} = {self.written(node, scope)}")
-                    scope[id(node)] = name
+                case _:
+                    continue
+            scope[node] = name
 
-    def written(self, element: Element, scope: Scope) -> str:
+    def written(self, element: Node, scope: Scope) -> str:
         """An element as an expression."""
-        if id(element) in scope:
-            return scope[id(element)]
+        if element in scope:
+            return scope[element]
         match element:
             case Read():
                 at = ", ".join(map(index_text, element.index)) or "()"
                 return f"{element.buffer.name}[{at}]"
             case Scalar():
                 return scalar_text(element.value)
-            case Place():
-                return _place_text(element)
+            case IndexValue():
+                return _index_value_text(element)
             case Apply():
                 arguments = [self.written(argument, scope) for argument in element.arguments]
                 if element.function.name == "np.where":
                     condition, first, second = arguments
                     return f"{first} if {condition} else {second}"
-                return call_text(element.function, arguments, self.called[id(element.function)])
-            case Choose():
-                raise AssertionError("a choice is written as statements")
+                return self.source.call(element.function, *arguments)
+            case Choose() | Runtime():
+                raise AssertionError("choices and runtime variables are written as statements")
 
 
-def _needed(node: Element | Runtime) -> list[Element | Runtime]:
-    match node:
-        case Apply():
-            return list(node.arguments)
-        case Choose():
-            return [*[case.value for case in node.cases], node.otherwise]
-        case Runtime():
-            return [node.value]
-        case _:
-            return []
-
-
-def _place_text(element: Place) -> str:
+def _index_value_text(element: IndexValue) -> str:
     """An index as a value of its type; one that the type may not hold wraps around."""
     name = dtype_text(element.dtype)
     index = index_text(element.expr)

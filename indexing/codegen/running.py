@@ -18,9 +18,8 @@ from hlo.modules.module import Instruction, Module
 from hlo.shapes.shape import Shape, leaves
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
-from indexing.codegen.nest import Array, LoopNest
-from indexing.codegen.validation import turns_of
-from indexing.codegen.values import values_of
+from indexing.codegen.graph import Array
+from indexing.codegen.nest import LoopNest
 from indexing.execution.effects import has_effects
 from indexing.execution.interpreter import Handler, Step, plan, result
 from indexing.execution.machine import Machine, Options
@@ -39,12 +38,12 @@ from indexing.maps.answers import Unknown
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 
-MOST_RESULTS: Final = 16
+MAX_RESULTS: Final = 16
 """Entries with more results run one instruction at a time: each result is a nest of its own, which
 computes again what others compute too."""
 
-MOST_TURNS: Final = 10**8
-"""Loops of Python that take more turns are refused: they would run for minutes."""
+MAX_ITERATIONS: Final = 10**8
+"""Limit on the iterations of Python loops: beyond it, they would run for minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,7 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
 
     Raises:
         ExecutionError: no result has as many dimensions as `tile` has sizes; the program is for
-            several devices; or its loops take more than `MOST_TURNS` turns.
+            several devices; or its loops take more than `MAX_ITERATIONS` iterations.
 
     >>> import hlo, numpy
     >>> module = hlo.parse('''
@@ -117,7 +116,7 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
         _check_tile(module, tile)
     whole, reason = _whole(module)
     if whole is not None:
-        _check_turns(whole, tile, entry.root)
+        _check_iterations(whole, tile, entry.root)
         return Nests(module, tile, whole, (), ())
     remarks = [f"the entry as a whole is no loop nest: {reason}"]
     steps = []
@@ -126,7 +125,7 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
         if isinstance(nests, str):
             remarks.append(f"the interpreter runs `{step.instruction.name}`: {nests}")
         elif nests:
-            _check_turns(nests, tile, step.instruction)
+            _check_iterations(nests, tile, step.instruction)
             handler: Handler = partial(_run_nests, nests, tile)
             step = replace(step, handler=handler)
         steps.append(step)
@@ -139,13 +138,13 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
 def _whole(module: Module) -> tuple[tuple[LoopNest, ...] | None, str]:
     """A nest for each result of the entry; or why there is none."""
     entry = module.entry
-    count = len(values_of(entry)[1])
+    count = len(_shapes(entry.root))
     if has_effects(entry):
         return None, "something happens in it that is in no result"
-    if count > MOST_RESULTS:
-        return None, f"it has {count} results, more than {MOST_RESULTS}"
+    if count > MAX_RESULTS:
+        return None, f"it has {count} results, more than {MAX_RESULTS}"
     if any(_is_dynamic(instruction) for instruction in module.instructions):
-        return None, "sizes are said by the running program"
+        return None, "the shape is dynamic"
     try:
         nests = []
         for number in range(count):
@@ -170,7 +169,7 @@ def _nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
     if any(_is_dynamic(i) for i in (instruction, *instruction.operands)) or any(
         _is_dynamic(i) for c in called for i in c
     ):
-        return "sizes are said by the running program"
+        return "the shape is dynamic"
     nests = []
     try:
         for number in range(len(_shapes(instruction))):
@@ -207,13 +206,15 @@ def _check_tile(module: Module, tile: tuple[int, ...]) -> None:
     raise ExecutionError(message, root.span, "inputs", f"gives {listed or 'no array'}", help=help)
 
 
-def _check_turns(
+def _check_iterations(
     nests: Sequence[LoopNest], tile: tuple[int, ...] | None, instruction: Instruction
 ) -> None:
-    """Loops of Python end in this life."""
-    turns = sum(map(turns_of, nests))
-    if tile is None and turns > MOST_TURNS:
-        message = f"the loops for `{instruction.name}` take {turns} turns, more than {MOST_TURNS}"
+    """Reject Python loops that would run for minutes."""
+    turns = sum(nest.iterations for nest in nests)
+    if tile is None and turns > MAX_ITERATIONS:
+        message = (
+            f"the loops for `{instruction.name}` take {turns} turns, more than {MAX_ITERATIONS}"
+        )
         help = "run it as NumPy programs, with --tile"  # noqa: A001 - the word of `HloError`
         raise ExecutionError(message, instruction.span, "execution", help=help)
 

@@ -1,27 +1,72 @@
-"""Lines of generated Python, and the parts that both kinds of source have in common."""
+"""Lines of generated Python, names, and how indices, numbers and types are written."""
 
 from __future__ import annotations
 
+import keyword
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
 
-from indexing.codegen.nest import (
-    Apply,
-    Body,
-    Buffer,
-    Fold,
-    Function,
-    LoopNest,
-    everything,
-    in_order,
-)
 from indexing.ops import numerics
 from simplifier.linear import Expr
+
+_LOOP_VARIABLE: Final = re.compile(r"(d|s|u|rt|i_[dsu])\d+[a-h]?_*|total\d*")
+# What sources use under its own name.
+_LIBRARIES: Final = frozenset({"np", "ml_dtypes", "numerics", "range", "min", "max", "int"})
+_HELPERS: Final = frozenset({"clamp", "clamped", "contract", "put", "window"})
+_RESERVED: Final = _LIBRARIES | _HELPERS | {"out"}
+
+
+def identifier(name: str) -> str:
+    """`name` as a name of Python that is no loop variable.
+
+    >>> identifier("fusion.3"), identifier("lambda"), identifier("0x"), identifier("d0")
+    ('fusion_3', 'lambda_', '_0x', '_d0')
+    """
+    word = re.sub(r"\W", "_", name, flags=re.ASCII)
+    if _LOOP_VARIABLE.fullmatch(word):
+        return f"_{word}"
+    if keyword.iskeyword(word) or word in _RESERVED:
+        return f"{word}_"
+    return f"_{word}" if word[:1].isdigit() or not word else word
+
+
+def dtype_text(dtype: np.dtype[Any]) -> str:
+    """How sources name a type: ``np.float32``, ``ml_dtypes.bfloat16``."""
+    if dtype.kind == "b":
+        return "np.bool_"
+    return f"{'ml_dtypes' if hasattr(ml_dtypes, dtype.name) else 'np'}.{dtype.name}"
+
+
+def scalar_text(value: NDArray[Any]) -> str:
+    """How sources write a number.
+
+    >>> scalar_text(np.asarray(0.5, np.float32)), scalar_text(np.asarray(-np.inf, np.float16))
+    ('np.float32(0.5)', 'np.float16(-np.inf)')
+    """
+    if value.dtype.kind == "b":
+        return f"np.{bool(value)}_"
+    number = value.item()
+    if isinstance(number, complex):
+        text = f"complex({_float_text(number.real)}, {_float_text(number.imag)})"
+    elif value.dtype.kind in "iu" or numerics.is_integer(value):
+        text = str(int(number))
+    else:
+        text = _float_text(float(number))
+    return f"{dtype_text(value.dtype)}({text})"
+
+
+def _float_text(number: float) -> str:
+    if number != number:
+        return "np.nan" if not np.signbit(number) else "-np.nan"
+    if number in (np.inf, -np.inf):
+        return "np.inf" if number > 0 else "-np.inf"
+    return repr(number)
 
 
 class Lines:
@@ -43,8 +88,8 @@ class Lines:
         yield
         self._depth -= 1
 
-    def forget(self, names: set[str]) -> None:
-        """After the line that needs one of `names` last, give it back; but not in the last line.
+    def delete(self, names: set[str]) -> None:
+        """Delete each of `names` after the last line that uses it, unless that is the last of all.
 
         Lines in a loop belong to the line with the loop.
         """
@@ -55,8 +100,6 @@ class Lines:
                     last[name] = _end_of_block(self.lines, k, "    " * self._depth)
         over: dict[int, list[str]] = {}
         for name, k in last.items():
-            if f"out={name})" in self.lines[k]:
-                continue  # it has another name now
             over.setdefault(k, []).append(name)
         for k in sorted(over, reverse=True):
             if k < len(self.lines) - 1:
@@ -119,100 +162,3 @@ def tuple_text(items: Sequence[object]) -> str:
     """
     inside = ", ".join(map(str, items))
     return f"({inside},)" if len(items) == 1 else f"({inside})"
-
-
-def call_text(function: Function, arguments: Sequence[str], name: str) -> str:
-    """A function of arguments; each argument is a name, a subscript or a call."""
-    if function.style == "infix":
-        return f" {function.name} ".join(arguments)
-    if function.style == "prefix":
-        return f"{function.name}{arguments[0]}"
-    return f"{name}({', '.join(arguments)})"
-
-
-def functions_of(nest: LoopNest) -> Iterator[Function]:
-    """Every function that a nest applies, each once, those of bodies before those with them."""
-    seen: dict[int, Function] = {}
-    for stage in nest.stages:
-        if isinstance(stage.body, Fold):
-            _note(stage.body.function, seen)
-            if stage.body.finish:
-                _note(stage.body.finish, seen)
-        for node in everything(stage):
-            if isinstance(node, Apply):
-                _note(node.function, seen)
-    yield from seen.values()
-
-
-def _note(function: Function, seen: dict[int, Function]) -> None:
-    if id(function) in seen:
-        return
-    if function.body is not None:
-        for inner in functions_in(function.body):
-            _note(inner, seen)
-    seen[id(function)] = function
-
-
-def functions_in(body: Body) -> Iterator[Function]:
-    """The functions that a computation of scalars applies."""
-    roots: list[Any] = list(body.results)
-    for node in in_order(roots):
-        if isinstance(node, Apply):
-            yield node.function
-
-
-def named_functions(
-    functions: Iterable[Function], names: Names, wrap: Callable[[Any], Any]
-) -> tuple[dict[int, str], dict[str, Any]]:
-    """How each function is called in a source, and what these names are when it runs.
-
-    Functions of NumPy and of `numerics` keep the names that a person finds them by; of two others
-    with the same name, one gets a number.
-    """
-    called: dict[int, str] = {}
-    known: dict[str, Any] = {
-        "np": np,
-        "ml_dtypes": ml_dtypes,
-        "numerics": _Wrapped(numerics, wrap),
-    }
-    calls: dict[tuple[str, object], str] = {}
-    for function in functions:
-        if function.style != "call" or "." in function.name:
-            called[id(function)] = function.name
-            continue
-        key = function.name, _identity(function.call)
-        if key not in calls:
-            calls[key] = names.new(function.name)
-            known[calls[key]] = wrap(function.call)
-        called[id(function)] = calls[key]
-    return called, known
-
-
-def _identity(call: Any) -> object:
-    """The same for two bound methods of equal ops."""
-    owner = getattr(call, "__self__", None)
-    return (type(owner), owner) if owner is not None else id(call)
-
-
-class _Wrapped:
-    """A module whose functions are wrapped."""
-
-    def __init__(self, module: Any, wrap: Callable[[Any], Any]) -> None:
-        self._module, self._wrap = module, wrap
-
-    def __getattr__(self, name: str) -> Any:
-        return self._wrap(getattr(self._module, name))
-
-
-def executed(source: str, name: str, known: dict[str, Any], filename: str) -> Any:
-    """The function `name` that a source defines; tracebacks show the source."""
-    import linecache
-
-    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    exec(compile(source, filename, "exec"), known)
-    return known[name]
-
-
-def buffers_of(nest: LoopNest) -> list[Buffer]:
-    """The arrays that a source is given: inputs, then constants."""
-    return [*nest.inputs, *nest.constants]

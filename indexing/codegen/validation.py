@@ -9,6 +9,7 @@ A map that is wrong computes a wrong number.  For one instruction with random op
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -22,11 +23,12 @@ from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype, leaves
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import first_difference
-from indexing.codegen.nest import Array, Fold, LoopNest
+from indexing.codegen.graph import Array
+from indexing.codegen.lowering import TYPE_NAMES
 from indexing.dataflow.queries import output_to_input
 from indexing.execution.interpreter import Step, computed, handler_of
 from indexing.execution.machine import Machine
-from indexing.execution.values import assembled, flattened
+from indexing.execution.values import assembled, flattened, random_array
 from indexing.maps.answers import Answer, Path, Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -36,17 +38,17 @@ from indexing.ops.structured_ops import InlineOp
 Index: TypeAlias = tuple[int, ...]
 Verdict: TypeAlias = Literal["ok", "wrong", "skipped"]
 
-MOST_TURNS: Final = 20_000
-"""Loops of Python are run up to so many turns of the innermost one."""
+MAX_ITERATIONS: Final = 20_000
+"""Limit on the iterations of the innermost Python loops."""
 
-MOST_POKED: Final = 1 << 16
-"""Kernels are poked up to so many elements of operands and results."""
+MAX_POKED: Final = 1 << 16
+"""Limit on the elements of operands and results of a kernel that is poked."""
 
 POKES: Final = 6
-"""So many elements of each operand are changed, one after the other."""
+"""How many elements of each operand are changed, one after the other."""
 
-MOST_LISTED: Final = 1 << 12
-"""Range variables are tried out up to so many values."""
+MAX_LISTED: Final = 1 << 12
+"""Limit on the values of range variables that are enumerated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +128,6 @@ def arrays_of(instruction: Instruction) -> Iterator[Shape]:
                 yield leaf
 
 
-@dataclass(frozen=True, slots=True)
-class _Poked:
-    """How many elements moved that the maps said; and of how many that was not found out."""
-
-    decided: int
-    undecided: int
-
-
 class _Case:
     """An instruction with operands, and what it gives for them."""
 
@@ -169,9 +163,9 @@ class _Case:
             yield Finding("nest", "skipped", (nest.reason,))
             return
         yield self._compared("numpy", number, nest.vectorized().run(*self.flat))
-        turns = turns_of(nest)
-        if turns > MOST_TURNS:
-            yield Finding("loops", "skipped", (f"they take {turns} turns, more than {MOST_TURNS}",))
+        if nest.iterations > MAX_ITERATIONS:
+            reason = f"they take {nest.iterations} turns, more than {MAX_ITERATIONS}"
+            yield Finding("loops", "skipped", (reason,))
         else:
             yield self._compared("loops", number, nest.run(*self.flat))
 
@@ -191,7 +185,7 @@ class _Case:
         for k, operand in enumerate(self.instruction.operands):
             said = [f"{list(j)}" for j in self._said(answer, k, at)]
             yield f"  the maps read {operand.name} at {_listed(said)}"
-        if sum(array.size for array in self.flat) > MOST_POKED // 16:
+        if sum(array.size for array in self.flat) > MAX_POKED // 16:
             return
         for k, operand in enumerate(self.instruction.operands):
             seen = [f"{list(j)}" for j in self._read_by_kernel(k, number, at)]
@@ -217,7 +211,7 @@ class _Case:
     def _moved(self, array: Array, j: Index, number: int) -> Array | None:
         """Which elements of an output move when one element is changed; None: it cannot be."""
         old = array[j].copy()
-        shape = Shape(_NAMES[array.dtype], ())
+        shape = Shape(TYPE_NAMES[array.dtype], ())
         for _ in range(8):
             array[j] = random_values(shape, self.random)
             if array[j] != old:
@@ -240,65 +234,70 @@ class _Case:
     def poked(self, number: int) -> Iterator[Finding]:
         """Change elements of the operands: only what needs them by the maps may move."""
         size = sum(array.size for array in (*self.flat, *self.results))
-        if size > MOST_POKED:
-            reason = f"operands and results have {size} elements, more than {MOST_POKED}"
+        if size > MAX_POKED:
+            reason = f"operands and results have {size} elements, more than {MAX_POKED}"
             yield Finding("poke", "skipped", (reason,))
             return
         answer = output_to_input(self.instruction, number)
-        unsaid: list[str] = []
-        done = 0
+        skipped: list[str] = []
+        is_checked = False
         for k, operand in enumerate(self.instruction.operands):
             unknown = answer.unknown[k]
             if unknown is not None:
-                unsaid.append(unknown.reason)
+                skipped.append(unknown.reason)
                 continue
             paths = [path for path, leaf in leaves(operand.shape) if isinstance(leaf, Shape)]
             for path, array in zip(paths, self.operands[k], strict=True):
-                found = self._poke(answer, k, path, array, number)
-                if isinstance(found, Finding):
-                    yield found
+                counts = self._poke(answer, k, path, array, number)
+                if isinstance(counts, Finding):
+                    yield counts
                     return
-                done += found.decided > 0 or not found.undecided
-                if found.undecided:
+                is_checked = is_checked or counts[True] > 0 or not counts[None]
+                if counts[None]:
                     reason = f"what the maps read of {operand.name} is not listed here"
-                    unsaid.append(f"{reason}, for {found.undecided} of the elements that moved")
-        if done:
+                    skipped.append(f"{reason}, for {counts[None]} of the elements that moved")
+        if is_checked:
             yield Finding("poke", "ok")
-        if unsaid:
-            yield Finding("poke", "skipped", tuple(unsaid))
+        if skipped:
+            yield Finding("poke", "skipped", tuple(skipped))
 
     def _poke(
         self, answer: Answer, operand: int, path: Path, array: Array, number: int
-    ) -> Finding | _Poked:
-        """Change elements of an array: what the maps do not say; or how much they were asked."""
-        decided = undecided = 0
+    ) -> Finding | Counter[bool | None]:
+        """Change elements of an array.
+
+        Returns:
+            A result that moved though no map leads from it to the change; or how many moved by the
+            maps (`True`), and for how many that could not be determined (`None`).
+        """
+        counts: Counter[bool | None] = Counter()
         pairs = zip(answer.maps[operand], answer.paths[operand], strict=True)
         maps = [found for found, at in pairs if at == path]
         for _ in range(min(POKES, array.size)):
             j = tuple([int(self.random.integers(n)) for n in array.shape])
             moved = self._moved(array, j, number)
-            if moved is None:
-                continue
-            for i in np.argwhere(moved)[:64]:
+            for i in () if moved is None else np.argwhere(moved)[:64]:
                 at = tuple(map(int, i))
                 images = [self._images(found, at) for found in maps]
-                if any(found is not None and j in found for found in images):
-                    decided += 1
-                    continue
-                if any(found is None for found in images):
-                    undecided += 1
-                    continue
-                name = self.instruction.operands[operand].name
-                details = [f"{list(at)}: the kernel reads {name} at {list(j)}"]
-                said = [str(list(each)) for found in images for each in sorted(found or ())]
-                details.append(f"  the maps read {name} at {_listed(said)}")
-                return Finding("poke", "wrong", tuple(details))
-        return _Poked(decided, undecided)
+                is_read = any(image is not None and j in image for image in images)
+                if not is_read and None not in images:
+                    return self._missed(operand, at, j, images)
+                counts[is_read or None] += 1
+        return counts
+
+    def _missed(
+        self, operand: int, at: Index, j: Index, images: Sequence[set[Index] | None]
+    ) -> Finding:
+        """The kernel reads an element that no map leads to."""
+        name = self.instruction.operands[operand].name
+        listed = [str(list(each)) for image in images for each in sorted(image or ())]
+        details = f"{list(at)}: the kernel reads {name} at {list(j)}"
+        return Finding("poke", "wrong", (details, f"  the maps read {name} at {_listed(listed)}"))
 
     def _images(self, found: IndexingMap, at: Index) -> set[Index] | None:
         """What a map relates to one element; None where that is not found out here."""
         count = prod(v.upper - v.lower + 1 for v in found.ranges)
-        if count > MOST_LISTED:
+        if count > MAX_LISTED:
             return None
         related: set[Index] = set()
         for inside in product(*[range(v.lower, v.upper + 1) for v in found.ranges]):
@@ -329,9 +328,6 @@ class _Case:
         return value if rt.clamp is None else min(max(value, rt.clamp[0]), rt.clamp[1])
 
 
-_NAMES: Final = {dtype(name): name for name in ELEMENT_TYPES if name not in ("token", "opaque")}
-
-
 def _listed(items: Sequence[str]) -> str:
     """A few of the items.
 
@@ -344,24 +340,10 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def random_values(shape: Shape, random: np.random.Generator) -> Array:
-    """Values that show what is read: normally distributed numbers, small integers of both signs."""
+    """Random values that show which element is read: as `random_array`, with negative integers."""
     kind, element = dtype(shape.element_type), ELEMENT_TYPES[shape.element_type]
-    if element.kind == "pred":
-        return np.asarray(random.integers(0, 2, shape.dims)).astype(kind)
-    if element.kind in ("integral", "unsigned"):
-        low = 0 if element.kind == "unsigned" else -2
-        high = min(10, 1 << (element.bits - (element.kind == "integral")))
-        return np.asarray(random.integers(max(low, -high), high, shape.dims)).astype(kind)
-    values = np.asarray(random.standard_normal(shape.dims))
-    if element.kind == "complex":
-        values = values + 1j * random.standard_normal(shape.dims)
-    return np.asarray(values).astype(kind)
-
-
-def turns_of(nest: LoopNest) -> int:
-    """How often the innermost loops of a nest turn."""
-    total = 0
-    for stage in nest.stages:
-        ranges = stage.body.ranges if isinstance(stage.body, Fold) else ()
-        total += prod(v.upper - v.lower + 1 for v in (*stage.dims, *ranges))
-    return total
+    if element.kind not in ("integral", "unsigned"):
+        return random_array(shape, random)
+    low = 0 if element.kind == "unsigned" else -2
+    high = min(10, 1 << (element.bits - (element.kind == "integral")))
+    return np.asarray(random.integers(max(low, -high), high, shape.dims)).astype(kind)

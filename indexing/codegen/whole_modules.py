@@ -12,8 +12,9 @@ from hlo.modules.module import Instruction, Module
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import epsilon, first_difference, tolerance
-from indexing.codegen.nest import Array
+from indexing.codegen.graph import Array
 from indexing.codegen.validation import Finding, Report, arrays_of
+from indexing.execution import run, xla
 from indexing.execution.values import random_inputs
 from indexing.maps.answers import Unknown
 
@@ -23,7 +24,7 @@ OF_WHOLE_MODULES: Final = 1e-4
 NUDGES: Final = 3
 """So often the inputs are changed in their last bits, where a result differs from XLA's."""
 
-MOST_MOVES: Final = 8
+MAX_MOVES: Final = 8
 """A result may be so many times farther from XLA's than these changes move it."""
 
 
@@ -34,50 +35,61 @@ def against_xla(module: Module, seed: int, most: int) -> Report:
 
 
 def _against_xla(module: Module, seed: int, most: int) -> Iterator[Finding]:
-    from indexing.execution import run, xla
+    if obstacle := _obstacle(module, most):
+        yield _skipped(obstacle)
+        return
+    inputs = random_inputs(module.entry, seed)
+    try:
+        ours = run(module, inputs, seed=seed)
+        theirs = xla.run(module, inputs)
+    except (HloError, MemoryError, RuntimeError) as error:
+        yield _skipped(getattr(error, "message", str(error).partition("\n")[0]))
+        return
+    far = [number for number, pair in enumerate(zip(ours, theirs, strict=True))
+           if first_difference(*pair, OF_WHOLE_MODULES) is not None]  # fmt: skip
+    moves = movements(module, inputs, ours, seed) if far else []
+    for number, (kernels, wanted) in enumerate(zip(ours, theirs, strict=True)):
+        if number in far and distance(kernels, wanted) <= MAX_MOVES * moves[number]:
+            yield _skipped(f"output {number} changes as much with the inputs' last bits")
+            continue
+        yield _with_xla("kernels = xla", number, kernels, wanted)
+        nest = loop_nest(module.entry, number)
+        if isinstance(nest, Unknown):
+            yield Finding("maps = xla", "skipped", (nest.reason,))
+        else:
+            found = nest.vectorized().run(*inputs)
+            yield _with_xla("maps = xla", number, found, wanted)
 
-    def skipped(reason: str) -> Finding:
-        return Finding("xla", "skipped", (reason,))
 
+def _skipped(reason: str) -> Finding:
+    return Finding("xla", "skipped", (reason,))
+
+
+def _obstacle(module: Module, most: int) -> str:
+    """Why a module cannot be compared with XLA; empty if it can."""
     devices = int(module.header("num_partitions", 1)) * int(module.header("replica_count", 1))
     size = max([prod(s.dims) for i in module.entry for s in arrays_of(i)], default=0)
-    random = [i for i in module.instructions if i.opcode in ("rng", "rng-get-and-update-state")]
     if not xla.is_available():
-        yield skipped("jax is not installed (pip install 'hlo-indexing[xla]')")
-    elif devices > 1:
-        yield skipped(f"the module is for {devices} devices")
-    elif random:
-        yield skipped(f"`{random[0].name}` makes random numbers of another kind")
-    elif meshes := [i for i in module.instructions if _target(i).startswith("xla.sdy.")]:
-        # XLA ends the process for some of them, where they lack attributes that JAX's text omits
-        yield skipped(f"`{meshes[0].name}` is for the devices of a mesh: {_target(meshes[0])}")
-    elif undefined := [i for i in module.instructions if _is_cholesky(i)]:
-        yield skipped(f"`{undefined[0].name}`: a random matrix need not have a Cholesky factor")
-    elif size > most:
-        yield skipped(f"an array has {size} elements, more than {most}")
-    else:
-        inputs = random_inputs(module.entry, seed)
-        try:
-            ours = run(module, inputs, seed=seed)
-            theirs = xla.run(module, inputs)
-        except (HloError, MemoryError, RuntimeError) as error:
-            reason = getattr(error, "message", str(error).partition("\n")[0])
-            yield skipped(reason)
-            return
-        far = [number for number, pair in enumerate(zip(ours, theirs, strict=True))
-               if first_difference(*pair, OF_WHOLE_MODULES) is not None]  # fmt: skip
-        moves = movements(module, inputs, ours, seed) if far else []
-        for number, (kernels, wanted) in enumerate(zip(ours, theirs, strict=True)):
-            if number in far and distance(kernels, wanted) <= MOST_MOVES * moves[number]:
-                yield skipped(f"output {number} changes as much with the inputs' last bits")
-                continue
-            yield _with_xla("kernels = xla", number, kernels, wanted)
-            nest = loop_nest(module.entry, number)
-            if isinstance(nest, Unknown):
-                yield Finding("maps = xla", "skipped", (nest.reason,))
-            else:
-                found = nest.vectorized().run(*inputs)
-                yield _with_xla("maps = xla", number, found, wanted)
+        return "jax is not installed (pip install 'hlo-indexing[xla]')"
+    if devices > 1:
+        return f"the module is for {devices} devices"
+    if reason := next(filter(None, map(_incomparable, module.instructions)), ""):
+        return reason
+    return f"an array has {size} elements, more than {most}" if size > most else ""
+
+
+def _incomparable(instruction: Instruction) -> str:
+    """Why an instruction's value cannot be compared with XLA's; empty if it can."""
+    name, target = instruction.name, instruction.attributes.get("custom_call_target")
+    called = target.text.strip('"') if target is not None else ""
+    if instruction.opcode in ("rng", "rng-get-and-update-state"):
+        return f"`{name}` makes random numbers of another kind"
+    if called.startswith("xla.sdy."):
+        # XLA aborts on some of them, where they lack attributes that JAX's text omits
+        return f"`{name}` is for the devices of a mesh: {called}"
+    if instruction.opcode == "cholesky" or "potrf" in called:
+        return f"`{name}`: a random matrix need not have a Cholesky factor"
+    return ""
 
 
 def movements(
@@ -87,8 +99,6 @@ def movements(
 
     If that is as far as it is from XLA's, nobody can say which of the two is right.
     """
-    from indexing.execution import run
-
     random = np.random.default_rng(seed)
     farthest = [0.0] * len(results)
     for _ in range(NUDGES):
@@ -124,17 +134,6 @@ def distance(one: Array, other: Array) -> float:
     largest = max(np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in (a, b))
     with np.errstate(all="ignore"):
         return float((np.abs(a - b)[~same] / largest).max(initial=0.0))
-
-
-def _is_cholesky(instruction: Instruction) -> bool:
-    """Its result is not defined for matrices that are not positive definite."""
-    return instruction.opcode == "cholesky" or "potrf" in _target(instruction)
-
-
-def _target(instruction: Instruction) -> str:
-    """The target of a custom call; nothing for other instructions."""
-    target = instruction.attributes.get("custom_call_target")
-    return target.text.strip('"') if target is not None else ""
 
 
 def _with_xla(check: str, number: int, found: Array, wanted: Array) -> Finding:

@@ -57,7 +57,7 @@ WAYS = [
     (SORTED, (2, 3), False, ["no loop nest for sort `s`", "runs `s`: no loop nest for sort `s`"]),
     (SORTED, None, False, ["no loop nest for sort `s`", "runs `s`: no loop nest for sort `s`"]),
     (ELIDED, (2,), False, ["constant `c`"]),
-    (SIZED, None, False, ["sizes are said", "runs `s`: sizes are said", "runs `r`: sizes are"]),
+    (SIZED, None, False, ["the shape is", "runs `s`: the shape is", "runs `r`: the shape"]),
 ]
 
 
@@ -92,7 +92,7 @@ def test_nests_and_not_kernels_are_what_runs(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_many_results_run_one_instruction_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "MOST_RESULTS", 1)
+    monkeypatch.setattr(running, "MAX_RESULTS", 1)
     module = hlo.parse(WHOLE)
     nests = nests_of(module, (2, 3))
     assert nests.remarks == ("the entry as a whole is no loop nest: it has 2 results, more than 1",)
@@ -150,7 +150,7 @@ def test_what_is_wrong_is_reported_and_nothing_is_written(
 
 
 def test_loops_that_would_not_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "MOST_TURNS", 69)
+    monkeypatch.setattr(running, "MAX_ITERATIONS", 69)
     with pytest.raises(hlo.HloError, match=r"take \d+ turns, more than 69") as caught:
         nests_of(hlo.parse(WHOLE))  # 35 products, and at least 35 more for the sums
     assert caught.value.help == "run it as NumPy programs, with --tile"

@@ -14,7 +14,7 @@ from hlo.ops.op import Shape
 from indexing import Constraint, IndexingMap, cli
 from indexing.codegen.differences import first_difference
 from indexing.codegen.validation import validated
-from indexing.codegen.whole_modules import MOST_MOVES, against_xla, distance, movements
+from indexing.codegen.whole_modules import MAX_MOVES, against_xla, distance, movements
 from indexing.execution import random_inputs, xla
 from indexing.execution import run as execute
 from indexing.ops.reduce import Reduce
@@ -164,7 +164,7 @@ def test_the_smallest_index_that_fails_is_named(run: Run, monkeypatch: pytest.Mo
 def test_what_is_too_much_to_list_is_not_called_right(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indexing.codegen.validation.MOST_LISTED", 3)
+    monkeypatch.setattr("indexing.codegen.validation.MAX_LISTED", 3)
     status, lines, _ = run("m.hlo", "--no-xla", "-i", "r")
     assert status == 0
     # of the four elements that a sum reads; its start is one element, and listed
@@ -285,7 +285,7 @@ def test_programs_for_a_mesh_are_not_given_to_xla(monkeypatch: pytest.MonkeyPatc
 
 def test_distance_counts_in_the_largest_element() -> None:
     assert distance(f32([8, 1]), f32([8, 3])) == 0.25
-    assert MOST_MOVES * distance(f32([0]), f32([0])) == 0
+    assert MAX_MOVES * distance(f32([0]), f32([0])) == 0
 
 
 def f32(values: object) -> Array:

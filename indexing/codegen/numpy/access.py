@@ -62,32 +62,34 @@ class Vectors(Protocol):
 def read_text(space: Space, access: Access, vectors: Vectors) -> Text:
     """Code for all elements at once."""
     access = _regrouped(space, access)
-    arrays = [
-        k
-        for k, (e, n) in enumerate(zip(access.index, access.sizes, strict=True))
-        if _needs_array(space, e, n, vectors)
-    ]
     taken = [set(_axes_of(space, e)) for e in access.index]
+    arrays = _index_arrays(space, access, taken, vectors)
     if arrays:
-        grown = True
-        while grown:  # an axis of an index array cannot be that of a slice too
-            used = set().union(*[_all_axes(space, access.index[k], vectors) for k in arrays])
-            more = [
-                k
-                for k in range(len(taken))
-                if k not in arrays
-                and (
-                    taken[k] & used
-                    or len(taken[k]) > 1
-                    or any(taken[k] & taken[n] for n in range(len(taken)) if n != k)
-                )
-            ]
-            arrays = sorted([*arrays, *more])
-            grown = bool(more)
         return _by_arrays(space, access, arrays, vectors)
-    if any(len(t) > 1 for t in taken) or len(set().union(*taken)) < sum(map(len, taken)):
+    if any(_is_shared(taken, k) for k in range(len(taken))):
         return _by_window(space, access)
-    return _by_slices(space, access)
+    code, kept = _sliced(space, access)
+    return _transposed(space, code, [v for k in kept for v in _axes_of(space, access.index[k])])
+
+
+def _index_arrays(
+    space: Space, access: Access, taken: Sequence[set[Variable]], vectors: Vectors
+) -> list[int]:
+    """The dimensions that need an index array: no axis is that of an index array and of a slice."""
+    pairs = enumerate(zip(access.index, access.sizes, strict=True))
+    arrays = [k for k, (e, size) in pairs if _needs_array(space, e, size, vectors)]
+    more = arrays
+    while more:
+        used = set().union(*[_all_axes(space, access.index[k], vectors) for k in arrays])
+        others = [k for k in range(len(taken)) if k not in arrays]
+        more = [k for k in others if taken[k] & used or _is_shared(taken, k)]
+        arrays = sorted([*arrays, *more])
+    return arrays
+
+
+def _is_shared(taken: Sequence[set[Variable]], k: int) -> bool:
+    """A dimension has several axes, or one that another dimension has as well."""
+    return len(taken[k]) > 1 or any(taken[k] & axes for n, axes in enumerate(taken) if n != k)
 
 
 def _shifted(access: Access) -> tuple[Expr, ...]:
@@ -225,21 +227,19 @@ def _number_text(shifted: Expr, expr: Expr, size: int) -> str:
     return text if contains((0, size - 1), expr.bounds) else f"min(max({text}, 0), {size - 1})"
 
 
-def _by_slices(space: Space, access: Access) -> Text:
-    pieces, back = [], []
-    axes: list[Variable] = []
+def _sliced(space: Space, access: Access, arrays: Sequence[int] = ()) -> tuple[str, list[int]]:
+    """The array cut by slices and numbers, and the dimensions left; `arrays` stay whole."""
+    pieces, back, kept = [], [], []
     for k, (e, size) in enumerate(zip(_shifted(access), access.sizes, strict=True)):
-        if _axes_of(space, e):
-            piece, is_back = _slice_text(space, e, size)
-            axes += _axes_of(space, e)
-            back.append("::-1" if is_back else ":")
-        else:
-            piece, is_back = _number_text(e, access.index[k], size), False
+        if k not in arrays and not _axes_of(space, e):
+            pieces.append(_number_text(e, access.index[k], size))
+            continue
+        piece, is_back = (":", False) if k in arrays else _slice_text(space, e, size)
         pieces.append(piece)
+        back.append("::-1" if is_back else ":")
+        kept.append(k)
     code = _subscripted(access.name, pieces)
-    if "::-1" in back:
-        code = _subscripted(code, back)
-    return _transposed(space, code, axes)
+    return (_subscripted(code, back) if "::-1" in back else code), kept
 
 
 def _subscripted(name: str, pieces: Sequence[str]) -> str:
@@ -316,35 +316,17 @@ def as_operand(code: str) -> str:
 
 
 def _by_arrays(space: Space, access: Access, arrays: Sequence[int], vectors: Vectors) -> Text:
-    pieces, back, kept = [], [], []
-    axes: list[Variable] = []
-    for k, (e, size) in enumerate(zip(_shifted(access), access.sizes, strict=True)):
-        if k in arrays:
-            pieces.append(":")
-            back.append(":")
-            kept.append(k)
-        elif _axes_of(space, e):
-            piece, is_back = _slice_text(space, e, size)
-            pieces.append(piece)
-            back.append("::-1" if is_back else ":")
-            kept.append(k)
-        else:
-            pieces.append(_number_text(e, access.index[k], size))
-    code = _subscripted(access.name, pieces)
-    if "::-1" in back:
-        code = _subscripted(code, back)
+    code, kept = _sliced(space, access, arrays)
     used = space.ordered(v for k in arrays for v in _all_axes(space, access.index[k], vectors))
     places = [_place(space, access, k, used, vectors) for k in arrays]
+    cut = {k: _axes_of(space, access.index[k]) for k in kept if k not in arrays}
     if len(arrays) == 1:
-        at = kept.index(arrays[0])
-        found = f"{code}.take({places[0]}, {at})"
-        for k in kept:
-            axes += used if k == arrays[0] else _axes_of(space, access.index[k])
-        return _transposed(space, found, axes)
-    order = [kept.index(k) for k in arrays] + [n for n, k in enumerate(kept) if k not in arrays]
+        code = f"{code}.take({places[0]}, {kept.index(arrays[0])})"
+        return _transposed(space, code, [v for k in kept for v in cut.get(k, used)])
+    order = [kept.index(k) for k in (*arrays, *cut)]
     if order != sorted(order):
         code = f"{code}.transpose({', '.join(map(str, order))})"
-    axes = [*used, *[v for k in kept if k not in arrays for v in _axes_of(space, access.index[k])]]
+    axes = [*used, *[v for axes in cut.values() for v in axes]]
     return _transposed(space, f"{code}[{', '.join(places)}]", axes)
 
 

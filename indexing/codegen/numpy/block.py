@@ -6,24 +6,20 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-import numpy as np
-
-from indexing.codegen.functions import dtype_text, scalar_text
-from indexing.codegen.nest import (
+from indexing.codegen.graph import (
     Apply,
     Body,
     Buffer,
     Choose,
-    Element,
     Fold,
-    Place,
+    IndexValue,
+    Node,
     Read,
     Runtime,
     Scalar,
     Stage,
-    everything,
     in_order,
     with_cases,
 )
@@ -36,13 +32,14 @@ from indexing.codegen.numpy.access import (
     vector_text,
 )
 from indexing.codegen.numpy.spaces import Space
-from indexing.codegen.text import Lines, Names, call_text, index_text
+from indexing.codegen.sources import Source
+from indexing.codegen.text import dtype_text, index_text, scalar_text
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
 LARGE: Final = 1 << 14
-"""Arrays with so many elements are overwritten or given back as soon as nobody needs them."""
+"""Arrays of at least this many elements are deleted after their last use."""
 
 Origins: TypeAlias = dict[Buffer, tuple[Expr, ...]]
 """Where the part of an array begins that is there."""
@@ -50,37 +47,30 @@ Origins: TypeAlias = dict[Buffer, tuple[Expr, ...]]
 
 @dataclass(slots=True)
 class Writing:
-    """What all lines of a program share.
+    """State that all lines of a program share.
 
     Attributes:
-        text: the lines.
-        names: those that are taken.
-        called: how functions are called.
-        origins: of arrays of which only a box is there.
-        uses: how often an element of the stage is needed.
-        padded: reads that find what they read in a padded copy: its name, its sizes, and by how
-            much the elements have moved.
-        large: names of arrays that are worth giving back when they are over.
-        single: arrays of stages that are only read once, and may be overwritten then.
-        unread: arrays of stages that nobody reads: totals beside one that is wanted.
+        source: the lines and their names.
+        unread: arrays of stages that no stage reads: totals beside one that is needed.
+        origins: of arrays of which only a box is computed.
+        uses: how often each node is needed.
+        padded: for reads of a padded copy its name, its sizes, and the offset of the elements.
+        large: names of arrays to delete after their last use.
     """
 
-    text: Lines
-    names: Names
-    called: dict[int, str]
+    source: Source
+    unread: frozenset[Buffer] = frozenset()
     origins: Origins = field(default_factory=dict)
-    uses: Counter[int] = field(default_factory=Counter)
-    padded: dict[int, tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
+    uses: Counter[Node] = field(default_factory=Counter)
+    padded: dict[Node, tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
-    single: set[Buffer] = field(default_factory=set)
-    unread: set[Buffer] = field(default_factory=set)
 
     def count(self, stage: Stage) -> None:
         """Count how often each element of a stage is needed."""
-        for node in everything(stage):
-            self.uses.update([id(child) for child in with_cases(node)])
+        for node in stage.nodes():
+            self.uses.update(with_cases(node))
         if isinstance(stage.body, Fold):
-            self.uses.update([id(node) for node in (*stage.body.inits, *stage.body.values)])
+            self.uses.update((*stage.body.inits, *stage.body.values))
 
 
 class Block:
@@ -91,11 +81,9 @@ class Block:
     """
 
     def __init__(self, writing: Writing, space: Space, around: Block | None = None) -> None:
-        self.writing, self.space = writing, space
-        self.scope: dict[int, Text] = dict(around.scope) if around else {}
+        self.writing, self.source, self.space = writing, writing.source, space
+        self.scope: dict[Node, Text] = dict(around.scope) if around else {}
         self.runtime: dict[str, Text] = dict(around.runtime) if around else {}
-        self.runs_once = around is None
-        self.fresh: set[int] = set()  # arrays that were made here, and are nobody else's
         self.vectors: dict[str, Text] = {}
 
     def is_array(self, name: str) -> bool:
@@ -110,87 +98,61 @@ class Block:
             return self.vectors[name]
         for axis in self.space.axes:
             if axis.variable.name == name:
-                code = self.writing.names.new(f"i_{name}")
+                code = self.source.names.new(f"i_{name}")
                 ends = index_text(axis.end)
                 if axis.begin != as_expr(0):
                     ends = f"{index_text(axis.begin)}, {ends}"
-                self.writing.text.add(f"{code} = np.arange({ends})")
+                self.source.text.add(f"{code} = np.arange({ends})")
                 self.vectors[name] = Text(code, (axis.variable,))
                 return self.vectors[name]
         return None
 
-    def text_of(self, node: Element | Runtime) -> Text:
-        """The code for a node."""
-        return self.scope[id(node)]
-
-    def value(self, root: Element | Runtime) -> Element | Runtime:
-        """Write what computes a node; the node."""
+    def text_of(self, root: Node) -> Text:
+        """Write what computes a node; the code for it."""
         for node in in_order([root], with_cases):
-            if id(node) not in self.scope:
-                self.scope[id(node)] = self._written(node, node is root)
-                if isinstance(node, Apply) and isinstance(node.function.call, np.ufunc):
-                    self.fresh.add(id(node))
-        return root
+            if node not in self.scope:
+                self.scope[node] = self._written(node, node is root)
+        return self.scope[root]
 
-    def _written(self, node: Element | Runtime, is_root: bool) -> Text:
-        uses = self.writing.uses[id(node)]
+    def _written(self, node: Node, is_root: bool) -> Text:
         match node:
             case Runtime():
-                found = self.text_of(node.value)
-                name = node.variable.name
-                code = f"clamped({found.code}, {node.clamp[0]}, {node.clamp[1]})"
-                self.writing.text.add(f"{name} = {code}")
-                self.runtime[name] = Text(name, found.axes)
-                return self.runtime[name]
+                return self._runtime(node)
             case Scalar():
                 return Text(scalar_text(node.value))
             case Read():
-                found = self._read(node)
-                name = node.buffer.name
-                if uses > 1 and found.code != name:
-                    return self._named(f"{name}_here", found)
-                return found
-            case Place():
-                return self._place(node)
+                text, name = self._read(node), node.buffer.name
+                is_shared = self.writing.uses[node] > 1 and text.code != name
+                return self._named(f"{name}_here", text) if is_shared else text
+            case IndexValue():
+                return self._index_value(node)
             case Apply():
-                arguments = [self.text_of(argument) for argument in node.arguments]
-                axes = self.space.ordered([v for a in arguments for v in a.axes])
-                codes = [expanded(argument, axes) for argument in arguments]
-                called = self.writing.called[id(node.function)]
-                found = Text(call_text(node.function, codes, called), axes)
-                if over := self._overwritten(node, arguments, axes):
-                    ufunc = node.function.call.__name__
-                    found = Text(f"np.{ufunc}({', '.join(codes)}, out={over})", axes)
-                return found if is_root else self._named(node.name, found)
+                text = self._applied(node)
+                return text if is_root else self._named(node.name, text)
             case Choose():
-                found = self.text_of(node.otherwise)
-                for case in reversed(node.cases):
-                    mask, value = self.mask(case.guards), self.text_of(case.value)
-                    axes = self.space.ordered([*mask.axes, *value.axes, *found.axes])
-                    parts = [expanded(part, axes) for part in (mask, value, found)]
-                    found = self._named(node.name, Text(f"np.where({', '.join(parts)})", axes))
-                return found
+                return self._chosen(node)
 
-    def _overwritten(
-        self, node: Apply, arguments: list[Text], axes: tuple[Variable, ...]
-    ) -> str | None:
-        """A large array that nobody needs any more, in whose place the result can be; or None.
+    def _runtime(self, node: Runtime) -> Text:
+        value, name = self.scope[node.value], node.variable.name
+        code = f"clamped({value.code}, {node.clamp[0]}, {node.clamp[1]})"
+        self.source.text.add(f"{name} = {code}")
+        self.runtime[name] = Text(name, value.axes)
+        return self.runtime[name]
 
-        That saves memory, and the time that it takes to get it.
-        """
-        if not isinstance(node.function.call, np.ufunc) or not self._is_large(axes):
-            return None
-        for argument, text in zip(node.arguments, arguments, strict=True):
-            if self.writing.uses[id(argument)] == 1 and text.axes == axes:
-                if isinstance(argument, Apply) and id(argument) in self.fresh:
-                    if argument.dtype == node.dtype:
-                        return text.code
-                if self.runs_once and isinstance(argument, Read):
-                    if argument.buffer not in self.writing.single:
-                        continue
-                    if argument.buffer.dtype == node.dtype and text.code == argument.buffer.name:
-                        return text.code
-        return None
+    def _applied(self, node: Apply) -> Text:
+        arguments = [self.scope[argument] for argument in node.arguments]
+        axes = self.space.ordered([v for a in arguments for v in a.axes])
+        codes = [expanded(argument, axes) for argument in arguments]
+        return Text(self.source.call(node.function, *codes), axes)
+
+    def _chosen(self, node: Choose) -> Text:
+        text = self.scope[node.otherwise]
+        for case in reversed(node.cases):
+            mask, value = self.mask(case.guards), self.scope[case.value]
+            axes = self.space.ordered([*mask.axes, *value.axes, *text.axes])
+            parts = [expanded(part, axes) for part in (mask, value, text)]
+            text = self._named(node.name, Text(f"np.where({', '.join(parts)})", axes))
+        return text
 
     def _is_large(self, axes: tuple[Variable, ...]) -> bool:
         sizes = [self.space.axis(v).size for v in axes]
@@ -199,16 +161,16 @@ class Block:
         return prod(size.constant for size in sizes) >= LARGE
 
     def _named(self, stem: str, found: Text) -> Text:
-        name = self.writing.names.new(stem)
-        self.writing.text.add(f"{name} = {found.code}")
+        name = self.source.names.new(stem)
+        self.source.text.add(f"{name} = {found.code}")
         if self._is_large(found.axes):
             self.writing.large.add(name)
         return Text(name, found.axes)
 
     def _read(self, node: Read) -> Text:
         index = tuple(map(self.space.swap, node.index))
-        if id(node) in self.writing.padded:
-            name, sizes, low = self.writing.padded[id(node)]
+        if node in self.writing.padded:
+            name, sizes, low = self.writing.padded[node]
             moved = tuple([e + k for e, k in zip(index, low, strict=True)])
             return read_text(self.space, Access(name, sizes, moved), self)
         origin = self.writing.origins.get(node.buffer)
@@ -217,7 +179,7 @@ class Block:
             return Text(f"{node.buffer.name}[()]")
         return read_text(self.space, access, self)
 
-    def _place(self, node: Place) -> Text:
+    def _index_value(self, node: IndexValue) -> Text:
         expr = self.space.swap(node.expr)
         axes = self._axes(expr)
         kind = dtype_text(node.dtype)
@@ -261,14 +223,13 @@ class Block:
         return Text(" & ".join([expanded(part, axes) for part in parts]) or "True", axes)
 
 
-def function_text(text: Lines, name: str, body: Body, called: dict[int, str], names: Names) -> None:
+def define(source: Source, name: str, body: Body) -> None:
     """A computation of scalars as a function of arrays."""
-    parameters = [parameter.name for parameter in body.parameters]
-    with text.under(f"def {name}({', '.join(parameters)}):"):
-        block = Block(Writing(text, names, called), Space(()))
-        roots: list[Any] = list(body.results)
-        for node in in_order(roots, with_cases):
+    parameters = ", ".join([parameter.name for parameter in body.parameters])
+    with source.text.under(f"def {name}({parameters}):"):
+        block = Block(Writing(source), Space(()))
+        for node in in_order(body.results, with_cases):
             if isinstance(node, Read):
-                block.scope[id(node)] = Text(node.buffer.name)
-        codes = [block.text_of(block.value(result)).code for result in body.results]
-        text.add(f"return {', '.join(codes)}")
+                block.scope[node] = Text(node.buffer.name)
+        codes = [block.text_of(result).code for result in body.results]
+        source.text.add(f"return {', '.join(codes)}")

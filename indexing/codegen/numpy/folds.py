@@ -9,25 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from indexing.codegen.functions import MULTIPLY, dtype_text, scalar_text, ufunc_of
-from indexing.codegen.nest import (
+from indexing.codegen.graph import (
     Apply,
-    Choose,
-    Element,
     Fold,
-    Place,
-    Placing,
+    IndexValue,
+    Node,
     Read,
-    Scalar,
+    Scatter,
     Stage,
+    dtype_of,
     in_order,
 )
 from indexing.codegen.numpy.access import Text, expanded, vector_text
 from indexing.codegen.numpy.block import Block, Writing
-from indexing.codegen.numpy.neutral import element_dtype, neutral_text
 from indexing.codegen.numpy.spaces import Axis, Space, split_space
 from indexing.codegen.numpy.storing import store, whole
-from indexing.codegen.text import call_text, tuple_text
+from indexing.codegen.text import dtype_text, scalar_text, tuple_text
+from indexing.ops.functions import neutral
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
@@ -47,7 +45,8 @@ class FoldWriter:
     """
 
     def __init__(self, writing: Writing, stage: Stage, fold: Fold, box: Space | None) -> None:
-        self.writing, self.stage, self.fold, self.box = writing, stage, fold, box
+        self.writing, self.source = writing, writing.source
+        self.stage, self.fold, self.box = stage, fold, box
         self.ranges = [s for s in fold.ranges if s.lower < s.upper]
 
     def write(self) -> None:
@@ -62,9 +61,9 @@ class FoldWriter:
             dims = box
         if not fold.values:
             self._nothing(dims)
-        elif fold.placing is not None and box is None:
-            self._placed(fold.placing)
-        elif is_product(fold):
+        elif fold.scatter is not None and box is None:
+            self._scattered(fold.scatter)
+        elif fold.is_product:
             self._contracted(space, dims)
         elif self._is_reduction(space, dims):
             self._reduced(space, dims)
@@ -75,7 +74,7 @@ class FoldWriter:
         """Total `number` is the array that the stage fills."""
         finish = self.fold.finish
         if finish is not None:
-            code = f"{self.writing.called[id(finish)]}({code})"
+            code = self.source.call(finish, code)
         found = Text(code, axes)
         store(self.writing, self.stage, self.stage.buffers[number], found, space, self.box)
 
@@ -83,7 +82,7 @@ class FoldWriter:
         """There is nothing to be folded."""
         block = Block(self.writing, dims)
         for number, init in enumerate(self.fold.inits):
-            found = block.text_of(block.value(init))
+            found = block.text_of(init)
             self._store(number, found.code, found.axes, dims)
 
     # ------------------------------------------------------------ products
@@ -93,27 +92,23 @@ class FoldWriter:
         (product,) = self.fold.values
         assert isinstance(product, Apply)
         block = Block(self.writing, space)
-        guards = self._padded(list(product.arguments), space, "0")
-        sides = [block.text_of(block.value(side)) for side in product.arguments]
+        guards = self._padded(product.arguments, space, "0")
+        sides = [block.text_of(side) for side in product.arguments]
         for guard in guards:
             mask = block.mask([guard])
             inside = (k for k, side in enumerate(sides) if set(mask.axes) <= set(side.axes))
             k = next(inside, 0)
-            axes = space.ordered([*mask.axes, *sides[k].axes])
-            condition, value = expanded(mask, axes), expanded(sides[k], axes)
-            sides[k] = Text(f"np.where({condition}, {value}, 0)", axes)
-        letters = dict(zip(space.variables, ascii_letters, strict=False))
-        terms = ["".join([letters[v] for v in side.axes]) for side in sides]
+            sides[k] = _where(space, mask, sides[k], "0")
         read = {v for side in sides for v in side.axes}
         out = tuple([v for v in dims.variables if v in read])
-        formula = f"{','.join(terms)}->{''.join([letters[v] for v in out])}"
+        letters = dict(zip(space.variables, ascii_letters, strict=False))
+        terms = ["".join([letters[v] for v in axes]) for axes in (*[s.axes for s in sides], out)]
+        formula = f"{','.join(terms[:-1])}->{terms[-1]}"
         code = f"contract({formula!r}, {sides[0].code}, {sides[1].code})"
-        lost = [v for v in space.variables if v not in dims.variables and v not in read]
+        lost = set(space.variables) - set(dims.variables) - read
         if lost:
-            count = np.asarray(prod(v.upper + 1 for v in lost), _dtype_of(self.fold))
+            count = np.asarray(prod(v.upper + 1 for v in lost), self._dtype)
             code = f"{code} * {scalar_text(count)}"
-        if out != dims.variables:
-            self.writing.single.discard(self.stage.buffers[0])  # it will be a view
         self._store(0, code, out, dims)
 
     # ------------------------------------------------------------ reductions
@@ -121,38 +116,34 @@ class FoldWriter:
     def _is_reduction(self, space: Space, dims: Space) -> bool:
         """NumPy has a function for it, and no small window would make that slow."""
         fold = self.fold
-        folded = [v for v in space.variables if v not in dims.variables]
-        if ufunc_of(fold.function) is None or fold.runtime or not folded:
+        folded = set(space.variables) - set(dims.variables)
+        if fold.function.ufunc is None or fold.runtime or not folded:
             return False
         if _depends_on_axes(fold.inits[0], space):
             return False
-        turns = prod(v.upper + 1 for v in folded)
-        if turns > _SMALL_WINDOW or not _is_windowed(fold, space):
+        count = prod(v.upper + 1 for v in folded)
+        if count > _SMALL_WINDOW or not _is_windowed(fold, space):
             return True
-        return turns >= _WIDE_WINDOW and not _overlaps(fold, space)
+        return count >= _WIDE_WINDOW and not _overlaps(fold, space)
 
     def _reduced(self, space: Space, dims: Space) -> None:
         """A fold that NumPy knows, over all ranges at once."""
-        fold, ufunc = self.fold, ufunc_of(self.fold.function)
+        fold, ufunc = self.fold, self.fold.function.ufunc
         folded = [v for v in space.variables if v not in dims.variables]
-        neutral = neutral_text(ufunc, _dtype_of(fold))
-        guards = self._padded(list(fold.values), space, neutral)
+        neutral = self._neutral(ufunc)
+        guards = self._padded(fold.values, space, neutral)
         block = Block(self.writing, space)
-        init = block.text_of(block.value(fold.inits[0]))
-        value = block.text_of(block.value(fold.values[0]))
+        init, value = block.text_of(fold.inits[0]), block.text_of(fold.values[0])
         if guards:
-            mask = block.mask(guards)
-            axes = space.ordered([*mask.axes, *value.axes])
-            condition, code = expanded(mask, axes), expanded(value, axes)
-            value = Text(f"np.where({condition}, {code}, {neutral})", axes)
-        if any(v not in value.axes for v in folded):
+            value = _where(space, block.mask(guards), value, neutral)
+        if not set(folded) <= set(value.axes):
             axes = space.ordered([*value.axes, *folded])
             sizes = tuple_text(space.size_text(axes))
             value = Text(f"np.broadcast_to({expanded(value, axes)}, {sizes})", axes)
         along = tuple([k for k, v in enumerate(value.axes) if v in folded])
         axis = str(along[0]) if len(along) == 1 else str(along)
-        kind = _dtype_of(fold)
-        options = f", dtype={dtype_text(kind)}" if kind.kind not in "fc" else ""
+        is_own = self._dtype.kind in "fc"  # other types are summed in a wider one by default
+        options = "" if is_own else f", dtype={dtype_text(self._dtype)}"
         if init.code != neutral:
             options += f", initial={init.code}"
         code = f"np.{ufunc.__name__}.reduce({value.code}, {axis}{options})"
@@ -160,29 +151,27 @@ class FoldWriter:
 
     # ------------------------------------------------------------ scatters
 
-    def _placed(self, placing: Placing) -> None:
+    def _scattered(self, scatter: Scatter) -> None:
         """Values folded into the elements where they go."""
         stage, fold = self.stage, self.fold
         dims = Space.whole(stage.dims)
         before = Block(self.writing, dims)
         bases = []
         for buffer, init in zip(stage.buffers, fold.inits, strict=True):
-            found = before.text_of(before.value(init))
+            found = before.text_of(init)
             bases.append(whole(stage, buffer, found, dims, None))
-        space = Space.whole(placing.dims)
+        space = Space.whole(scatter.dims)
         block = Block(self.writing, space)
-        for rt in placing.runtime:
-            block.value(rt)
+        for rt in scatter.runtime:
+            block.text_of(rt)
         flat = as_expr(0)
-        for size, e in zip(stage.buffers[0].dims, placing.index, strict=True):
+        for size, e in zip(stage.buffers[0].dims, scatter.index, strict=True):
             flat = flat * size + e
         places = vector_text(space, flat, space.variables, block)
-        where = expanded(block.mask(placing.guards), space.variables)
-        values = [
-            expanded(block.text_of(block.value(value)), space.variables) for value in placing.values
-        ]
-        ufunc = ufunc_of(fold.function)
-        function = f"np.{ufunc.__name__}" if ufunc else self.writing.called[id(fold.function)]
+        where = expanded(block.mask(scatter.guards), space.variables)
+        values = [expanded(block.text_of(value), space.variables) for value in scatter.values]
+        ufunc = fold.function.ufunc
+        function = f"np.{ufunc.__name__}" if ufunc else self.source.name(fold.function)
         assert ufunc or fold.function.style == "call", "operators are functions of NumPy"
         arguments = [
             function,
@@ -193,25 +182,25 @@ class FoldWriter:
             tuple_text(space.size_text(space.variables)),
         ]
         names = tuple_text([buffer.name for buffer in stage.buffers])
-        self.writing.text.add(f"{names} = put({', '.join(arguments)})")
+        self.source.text.add(f"{names} = put({', '.join(arguments)})")
 
     # ------------------------------------------------------------ loops over ranges
 
     def _looped(self, dims: Space) -> None:
         """A loop over the ranges, for all dimensions at once."""
-        fold, ufunc = self.fold, ufunc_of(self.fold.function)
+        fold, ufunc = self.fold, self.fold.function.ufunc
         guards: Sequence[Constraint] = fold.guards
         if ufunc is not None and not fold.runtime:
-            neutral = neutral_text(ufunc, _dtype_of(fold))
-            guards = self._padded(list(fold.values), dims, neutral)
+            neutral = self._neutral(ufunc)
+            guards = self._padded(fold.values, dims, neutral)
         is_plain = ufunc is not None and not guards  # then totals are overwritten
         block = Block(self.writing, dims)
         sizes = tuple_text(dims.size_text(dims.variables))
-        totals = [self.writing.names.new("total") for _ in fold.inits]
+        totals = [self.source.names.new("total") for _ in fold.inits]
         for total, init in zip(totals, fold.inits, strict=True):
-            code = expanded(block.text_of(block.value(init)), dims.variables)
+            code = expanded(block.text_of(init), dims.variables)
             code = f"np.broadcast_to({code}, {sizes})"
-            self.writing.text.add(f"{total} = {f'np.array({code})' if is_plain else code}")
+            self.source.text.add(f"{total} = {f'np.array({code})' if is_plain else code}")
         self._steps(dims, block, self.ranges, totals, guards)
         for number, total in enumerate(totals):
             self._store(number, total, dims.variables, dims)
@@ -226,15 +215,15 @@ class FoldWriter:
     ) -> None:
         if ranges:
             s = ranges[0]
-            with self.writing.text.under(f"for {s.name} in range({s.upper + 1}):"):
+            with self.source.text.under(f"for {s.name} in range({s.upper + 1}):"):
                 self._steps(dims, before, ranges[1:], totals, guards)
             return
         block = Block(self.writing, dims, before)
         for rt in self.fold.runtime:
-            block.value(rt)
+            block.text_of(rt)
         mask = block.mask(guards) if guards else None
         if mask is not None and not mask.axes:
-            with self.writing.text.under(f"if {mask.code}:"):
+            with self.source.text.under(f"if {mask.code}:"):
                 self._step(dims, block, totals, None, False)
         else:
             self._step(dims, block, totals, mask, not guards)
@@ -242,70 +231,87 @@ class FoldWriter:
     def _step(
         self, dims: Space, block: Block, totals: list[str], mask: Text | None, is_plain: bool
     ) -> None:
-        function, writing = self.fold.function, self.writing
-        values = [
-            expanded(block.text_of(block.value(value)), dims.variables)
-            for value in self.fold.values
-        ]
-        code = call_text(function, [*totals, *values], writing.called[id(function)])
-        ufunc = ufunc_of(function)
+        function = self.fold.function
+        values = [expanded(block.text_of(value), dims.variables) for value in self.fold.values]
+        code = self.source.call(function, *totals, *values)
+        ufunc = function.ufunc
         if ufunc is not None and is_plain:
             code = f"np.{ufunc.__name__}({totals[0]}, {values[0]}, out={totals[0]})"
-            writing.text.add(code)
+            self.source.text.add(code)
             return
         if mask is None:
-            writing.text.add(f"{', '.join(totals)} = {code}")
+            self.source.text.add(f"{', '.join(totals)} = {code}")
             return
-        found = [writing.names.new("found") for _ in totals]
-        writing.text.add(f"{', '.join(found)} = {code}")
-        where = writing.names.new("where")
-        writing.text.add(f"{where} = {expanded(mask, dims.variables)}")
+        found = [self.source.names.new("found") for _ in totals]
+        self.source.text.add(f"{', '.join(found)} = {code}")
+        where = self.source.names.new("where")
+        self.source.text.add(f"{where} = {expanded(mask, dims.variables)}")
         for total, new in zip(totals, found, strict=True):
-            writing.text.add(f"{total} = np.where({where}, {new}, {total})")
+            self.source.text.add(f"{total} = np.where({where}, {new}, {total})")
 
     # ------------------------------------------------------------ padding
 
-    def _padded(self, values: list[Element], space: Space, fill: str) -> list[Constraint]:
-        """Pads the arrays that are read outside; the guards that this does not make true.
+    def _padded(self, values: Sequence[Node], space: Space, fill: str) -> list[Constraint]:
+        """Pad the arrays that are read outside; the guards that this does not make true.
 
-        What is read outside is `fill`, which changes no total.
+        An element outside is `fill`, which changes no total.
         """
         guards = [Constraint(space.swap(g.expr), g.lower, g.upper) for g in self.fold.guards]
         left = [g for g in guards if not g.is_true]
-        for node in in_order(list(values)):
+        for node in in_order(values):
             if not left or not isinstance(node, Read) or not _is_plain(values, node):
                 continue
             if node.runtime or node.buffer in self.writing.origins:
                 continue
-            sizes = node.buffer.dims
-            low, high, done = [], [], set()
-            is_guarded = True
-            for e, size in zip(map(space.swap, node.index), sizes, strict=True):
-                least, most = e.bounds
-                low.append(max(0, -least))
-                high.append(max(0, most - size + 1))
-                if low[-1] or high[-1]:
-                    own = {g for g in left if _says_inside(g, e, size)}
-                    is_guarded = is_guarded and bool(own)
-                    done |= own
-            if not done or not is_guarded:
+            padding = _padding(node, space, left)
+            if padding is None:
                 continue
-            name = self.writing.names.new(f"{node.buffer.name}_padded")
-            widths = tuple_text([f"({a}, {b})" for a, b in zip(low, high, strict=True)])
-            code = f"np.pad({node.buffer.name}, {widths}, constant_values={fill})"
-            self.writing.text.add(f"{name} = {code}")
-            wide = [n + a + b for n, a, b in zip(sizes, low, high, strict=True)]
-            self.writing.padded[id(node)] = name, tuple(wide), tuple(low)
+            widths, done = padding
+            name = self.source.names.new(f"{node.buffer.name}_padded")
+            code = f"np.pad({node.buffer.name}, {tuple_text(widths)}, constant_values={fill})"
+            self.source.text.add(f"{name} = {code}")
+            wide = [n + a + b for n, (a, b) in zip(node.buffer.dims, widths, strict=True)]
+            self.writing.padded[node] = name, tuple(wide), tuple([low for low, _ in widths])
             left = [g for g in left if g not in done]
         return left
 
+    # ------------------------------------------------------------ types
 
-def is_product(fold: Fold) -> bool:
-    """A sum of products."""
-    if fold.function.name != "+" or len(fold.values) != 1:
-        return False
-    (value,) = fold.values
-    return isinstance(value, Apply) and value.function is MULTIPLY
+    @property
+    def _dtype(self) -> np.dtype[Any]:
+        """The type of the (first) total."""
+        return dtype_of(self.fold.inits[0])
+
+    def _neutral(self, ufunc: Any) -> str:
+        """The number that changes no total."""
+        return scalar_text(np.asarray(neutral(ufunc, self._dtype)))
+
+
+def _where(space: Space, mask: Text, value: Text, fill: str) -> Text:
+    """The value where the mask holds, else `fill`."""
+    axes = space.ordered([*mask.axes, *value.axes])
+    condition, code = expanded(mask, axes), expanded(value, axes)
+    return Text(f"np.where({condition}, {code}, {fill})", axes)
+
+
+def _padding(
+    node: Read, space: Space, guards: Sequence[Constraint]
+) -> tuple[list[tuple[int, int]], set[Constraint]] | None:
+    """The padding that keeps a read inside, and the guards that it makes true.
+
+    None if no guard keeps the read inside in a dimension in which it leaves the array.
+    """
+    widths: list[tuple[int, int]] = []
+    done: set[Constraint] = set()
+    for e, size in zip(map(space.swap, node.index), node.buffer.dims, strict=True):
+        low, high = e.bounds
+        widths.append((max(0, -low), max(0, high - size + 1)))
+        if any(widths[-1]):
+            own = {g for g in guards if _keeps_inside(g, e, size)}
+            if not own:
+                return None
+            done |= own
+    return (widths, done) if done else None
 
 
 def _is_windowed(fold: Fold, space: Space) -> bool:
@@ -314,7 +320,7 @@ def _is_windowed(fold: Fold, space: Space) -> bool:
         return True
     return any(
         len(space.ordered(space.swap(e).variables())) > 1
-        for node in in_order(list(fold.values))
+        for node in in_order(fold.values)
         if isinstance(node, Read)
         for e in node.index
     )
@@ -322,7 +328,7 @@ def _is_windowed(fold: Fold, space: Space) -> bool:
 
 def _overlaps(fold: Fold, space: Space) -> bool:
     """Windows have elements in common, or there are guards."""
-    for node in in_order(list(fold.values)):
+    for node in in_order(fold.values):
         for e in map(space.swap, node.index if isinstance(node, Read) else ()):
             steps = sorted(
                 (abs(step), atom.key, atom)
@@ -337,7 +343,7 @@ def _overlaps(fold: Fold, space: Space) -> bool:
     return bool(fold.guards)
 
 
-def _is_plain(values: Sequence[Element], node: Read) -> bool:
+def _is_plain(values: Sequence[Node], node: Read) -> bool:
     """What is read is folded as it is, or after a change of its type."""
     return any(
         value is node
@@ -350,26 +356,20 @@ def _is_plain(values: Sequence[Element], node: Read) -> bool:
     )
 
 
-def _says_inside(guard: Constraint, index: Expr, size: int) -> bool:
-    """The guard says that an index is inside."""
+def _keeps_inside(guard: Constraint, index: Expr, size: int) -> bool:
+    """A guard bounds an index to a dimension."""
     offset = guard.expr - index
     if offset.is_constant:
         return guard.lower - offset.constant <= 0 and guard.upper - offset.constant >= size - 1
     return False
 
 
-def _dtype_of(fold: Fold) -> np.dtype[Any]:
-    init = fold.inits[0]
-    assert isinstance(init, Scalar | Read | Place | Apply | Choose)
-    return element_dtype(init)
-
-
-def _depends_on_axes(element: Element, space: Space) -> bool:
+def _depends_on_axes(element: Node, space: Space) -> bool:
     """An element depends on an axis."""
     for node in in_order([element]):
         if isinstance(node, Read):
             if any(space.ordered(space.swap(e).variables()) for e in node.index):
                 return True
-        elif isinstance(node, Place) and space.ordered(space.swap(node.expr).variables()):
+        elif isinstance(node, IndexValue) and space.ordered(space.swap(node.expr).variables()):
             return True
     return False

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from indexing.codegen.nest import Array
+from indexing.codegen.graph import Array
 from indexing.ops import folding
 
 
@@ -71,13 +71,13 @@ def contract(formula: str, left: Array, right: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Contraction:
-    """How a formula is one product: axes as batch, rows, inner ones and columns.
+    """A formula as one matrix product, with axes for batch, rows, inner products and columns.
 
     Attributes:
-        alone: axes of each side that nobody else has: they are summed up first.
-        orders: how the axes of each side are put in order.
-        batch, rows, inner: how many axes.
-        out: how the axes of the product are put in order.
+        alone: axes of each side that occur nowhere else; they are summed first.
+        orders: the permutation of the other axes of each side.
+        batch, rows, inner: numbers of axes.
+        out: the permutation of the axes of the product.
     """
 
     alone: tuple[tuple[int, ...], tuple[int, ...]]
@@ -90,27 +90,30 @@ class _Contraction:
 
 @lru_cache(maxsize=1 << 10)
 def _contraction(formula: str) -> _Contraction:
-    terms, out = formula.split("->")
-    a, b = terms.split(",")
-    alone_a = tuple([k for k, x in enumerate(a) if x not in b + out])
-    alone_b = tuple([k for k, x in enumerate(b) if x not in a + out])
-    a = "".join([x for x in a if x in b + out])
-    b = "".join([x for x in b if x in a + out])
+    inputs, out = formula.split("->")
+    left, right = inputs.split(",")
+    (alone_left, a), (alone_right, b) = _parted(left, right + out), _parted(right, left + out)
     batch = [x for x in a if x in b and x in out]
     inner = [x for x in a if x in b and x not in out]
     rows, columns = [x for x in a if x not in b], [x for x in b if x not in a]
-    order = [*batch, *rows, *columns]
+    product = [*batch, *rows, *columns]
     return _Contraction(
-        (alone_a, alone_b),
+        (alone_left, alone_right),
         (
-            [a.index(x) for x in (*batch, *rows, *inner)],
-            [b.index(x) for x in (*batch, *inner, *columns)],
+            list(map(a.index, [*batch, *rows, *inner])),
+            list(map(b.index, [*batch, *inner, *columns])),
         ),
         len(batch),
         len(rows),
         len(inner),
-        [order.index(x) for x in out],
+        list(map(product.index, out)),
     )
+
+
+def _parted(axes: str, others: str) -> tuple[tuple[int, ...], str]:
+    """The numbers of the axes that are not among `others`, and the axes that are."""
+    alone = tuple([k for k, x in enumerate(axes) if x not in others])
+    return alone, "".join([x for x in axes if x in others])
 
 
 def clamped(value: Any, low: int, high: int) -> Any:

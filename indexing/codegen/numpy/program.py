@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property, lru_cache
-from itertools import product
+from functools import cached_property
+from itertools import product, zip_longest
 from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from indexing.codegen.functions import dtype_text
-from indexing.codegen.nest import (
+from indexing.codegen.graph import (
     Array,
     Body,
     Buffer,
     Fold,
-    LoopNest,
+    Nest,
     Read,
     Stage,
-    everything,
+    in_order,
+    with_cases,
 )
 from indexing.codegen.numpy import helpers
-from indexing.codegen.numpy.block import Origins, Writing, function_text
-from indexing.codegen.numpy.folds import is_product
+from indexing.codegen.numpy.block import Writing, define
 from indexing.codegen.numpy.spaces import Axis, Space
 from indexing.codegen.numpy.writer import write_stage
-from indexing.codegen.text import (
-    Lines,
-    Names,
-    buffers_of,
-    executed,
-    functions_in,
-    functions_of,
-    named_functions,
-    tuple_text,
-)
+from indexing.codegen.sources import Source, functions_in, functions_of
+from indexing.codegen.text import dtype_text, tuple_text
 from simplifier.atoms import Variable
 from simplifier.substitute import Substitution
 
@@ -51,35 +41,17 @@ _HELPERS = {
 }
 
 
-def _same(function: Any) -> Any:
-    return function
-
-
-def _reserved(nest: LoopNest) -> Names:
-    """The names that lines of a program may not take."""
-    taken = ["np", "ml_dtypes", "numerics", "out", nest.name, *_HELPERS]
-    taken += [buffer.name for buffer in buffers_of(nest)]
-    taken += [buffer.name for stage in nest.stages for buffer in stage.buffers]
-    return Names(taken)
-
-
 def function_on_arrays(name: str, body: Body) -> Callable[..., Any]:
-    """A computation of scalars as a function of arrays, which it treats element by element."""
-    text, names = Lines(), Names(["np", "ml_dtypes", "numerics", name])
-    called, known = named_functions(functions_in(body), names, _same)
-    function_text(text, name, body, called, names)
-    found: Any = executed(str(text), name, known, f"<computation {name}>")
+    """A computation of scalars as a function of arrays, applied element by element."""
+    functions = functions_in(in_order(body.results, with_cases))
+    source = Source(functions, [name], {})
+    define(source, name, body)
+    _, function = source.executed(name, "computation")
     (first, *_) = body.results
-    found.picks_second = (
+    function.picks_second = (
         len(body.parameters) == 2 and isinstance(first, Read) and first.buffer is body.parameters[1]
     )
-    return found  # type: ignore[no-any-return]
-
-
-@lru_cache(maxsize=64)
-def program_of(nest: LoopNest) -> Vectorized:
-    """The NumPy program of a nest; the same one as long as it is in use."""
-    return Vectorized(nest)
+    return function  # type: ignore[no-any-return]
 
 
 class Vectorized:
@@ -99,7 +71,7 @@ class Vectorized:
         return out
     """
 
-    def __init__(self, nest: LoopNest) -> None:
+    def __init__(self, nest: Nest) -> None:
         self.nest = nest
 
     @cached_property
@@ -126,9 +98,9 @@ class Vectorized:
             ValueError: arrays or sizes do not fit.
         """
         if tile is None and out is None:
-            given = self.nest.checked(arrays)
+            given = self.nest.with_constants(arrays)
             with np.errstate(all="ignore"):
-                found = np.asarray(self._whole[1](*given, *self._constants()))
+                found = np.asarray(self._whole[1](*given))
             assert found.shape == self.nest.output.dims, (found.shape, self.source)
             assert found.dtype == self.nest.output.dtype, (found.dtype, self.source)
             return found
@@ -156,14 +128,14 @@ class Vectorized:
                 f"a tile of `{self.nest.name}` has {len(dims)} sizes of at least 1, one for each "
                 f"dimension of {list(dims)}; given is {tuple(sizes)}"
             )
-        given = self.nest.checked(arrays)
+        given = self.nest.with_constants(arrays)
         if 0 in dims:
             return
         corners = product(*[range(0, n, size) for n, size in zip(dims, sizes, strict=True)])
         for corner in corners:
             box = tuple([(c, min(c + s, n)) for c, s, n in zip(corner, sizes, dims, strict=True)])
             with np.errstate(all="ignore"):
-                block = self._tile[1](*given, *self._constants(), *self._boxes(box))
+                block = self._tile[1](*given, *self._boxes(box))
             yield tuple([slice(*ends) for ends in box]), np.asarray(block)
 
     def held_bytes(self, sizes: Sequence[int]) -> int:
@@ -178,13 +150,10 @@ class Vectorized:
             elements = prod(high - low for low, high in own)
             for buffer in stage.buffers:
                 held += elements * buffer.dtype.itemsize
-            if isinstance(stage.body, Fold) and not is_product(stage.body):
+            if isinstance(stage.body, Fold) and not stage.body.is_product:
                 turns = prod(v.upper - v.lower + 1 for v in stage.body.ranges)
                 held += 2 * elements * turns * stage.buffers[0].dtype.itemsize
         return held
-
-    def _constants(self) -> list[Array]:
-        return [c.value for c in self.nest.constants if c.value is not None]
 
     # ------------------------------------------------------------ the programs
 
@@ -194,76 +163,26 @@ class Vectorized:
 
     @cached_property
     def _tile(self) -> tuple[str, Callable[..., Any]]:
-        return self._program([f"{b.name}_box" for b in self._staged])
+        return self._program([f"{stage.name}_box" for stage in self.nest.stages])
 
-    @property
-    def _staged(self) -> list[Buffer]:
-        """The first buffer of each stage."""
-        return [stage.buffers[0] for stage in self.nest.stages]
-
-    def _program(self, boxes: list[str]) -> tuple[str, Callable[..., Any]]:
+    def _program(self, boxes: Sequence[str]) -> tuple[str, Callable[..., Any]]:
+        """The source and its function; with `boxes`, which name the box of each stage, a tile."""
         nest = self.nest
-        text, names = Lines(), _reserved(nest)
-        functions = list(functions_of(nest))
-        called, known = named_functions(functions, names, _same)
-        known |= _HELPERS
-        for function in functions:
-            if function.body is not None:
-                function_text(text, called[id(function)], function.body, called, names)
-        parameters = [buffer.name for buffer in buffers_of(nest)] + boxes
-        with text.under(f"def {nest.name}({', '.join(parameters)}):"):
-            if boxes:
-                self._tile_stages(text, names, called, boxes)
-            else:
-                large: set[str] = set()
-                reads = _reads(nest)
-                single = {buffer for buffer in _products(nest) if reads[buffer] == 1}
-                unread = {b for stage in nest.stages for b in stage.buffers if not reads[b]}
-                for stage in nest.stages:
-                    writing = Writing(
-                        text,
-                        names,
-                        called,
-                        large=large,
-                        single=single,
-                        unread=unread - {nest.output},
-                    )
-                    write_stage(writing, stage)
-                text.forget(large - {nest.output.name})
+        taken = ["out", nest.name, *[buffer.name for buffer in nest.buffers]]
+        source = Source(functions_of(nest), taken, _HELPERS)
+        for function in source.composed():
+            define(source, source.name(function), function.body)
+        writing = Writing(source, _unread(nest))
+        parameters = [*[buffer.name for buffer in nest.given], *boxes]
+        with source.text.under(f"def {nest.name}({', '.join(parameters)}):"):
+            for stage, name in zip_longest(nest.stages, boxes):
+                write_stage(writing, stage, _box_of(writing, stage, name) if name else None)
+            source.text.delete(writing.large - {nest.output.name})
             if not nest.stages:
                 dims, kind = tuple_text(nest.output.dims), dtype_text(nest.output.dtype)
-                text.add(f"out = np.empty({dims}, {kind})")
-            text.add("return out")
-        source = str(text)
-        return source, executed(source, nest.name, known, f"<NumPy program of {nest.name}>")
-
-    def _tile_stages(
-        self, text: Lines, names: Names, called: dict[int, str], boxes: list[str]
-    ) -> None:
-        """Each stage for its box; arrays of stages begin where their box does."""
-        origins: Origins = {}
-        for stage, name in zip(self.nest.stages, boxes, strict=True):
-            stem = stage.buffers[0].name
-            ends = [
-                (
-                    Variable(names.new(f"{stem}_lo{k}"), 0, n - 1),
-                    Variable(names.new(f"{stem}_hi{k}"), 0, n),
-                )
-                for k, n in enumerate(stage.buffers[0].dims)
-            ]
-            if ends:
-                pairs = tuple_text([f"({low.name}, {high.name})" for low, high in ends])
-                text.add(f"{pairs[1:-1] if len(ends) > 1 else pairs} = {name}")
-            axes = tuple(
-                [
-                    Axis(d, low.as_expr(), high.as_expr())
-                    for d, (low, high) in zip(stage.dims, ends, strict=True)
-                    if d.lower < d.upper
-                ]
-            )
-            write_stage(Writing(text, names, called, origins), stage, Space(axes))
-            for buffer in stage.buffers:
-                origins[buffer] = tuple([low.as_expr() for low, _ in ends])
+                source.text.add(f"out = np.empty({dims}, {kind})")
+            source.text.add("return out")
+        return source.executed(nest.name, "NumPy program of")
 
     # ------------------------------------------------------------ what a box needs
 
@@ -279,20 +198,27 @@ class Vectorized:
         return found[::-1]
 
 
-def _reads(nest: LoopNest) -> Counter[Buffer]:
-    """How many elements of stages read an array."""
-    return Counter(
-        node.buffer for stage in nest.stages for node in everything(stage) if isinstance(node, Read)
-    )
+def _unread(nest: Nest) -> frozenset[Buffer]:
+    """The buffers of stages that no stage reads."""
+    nodes = [node for stage in nest.stages for node in stage.nodes()]
+    read = {node.buffer for node in nodes if isinstance(node, Read)}
+    return frozenset(nest.buffers) - read - {nest.output}
 
 
-def _products(nest: LoopNest) -> list[Buffer]:
-    """The arrays that are sums of products."""
-    return [
-        stage.buffers[0]
-        for stage in nest.stages
-        if isinstance(stage.body, Fold) and is_product(stage.body)
-    ]
+def _box_of(writing: Writing, stage: Stage, name: str) -> Space:
+    """The space of the box `name` of a stage; its arrays begin where the box does."""
+    source, ends = writing.source, []
+    for k, n in enumerate(stage.buffers[0].dims):
+        low = Variable(source.names.new(f"{stage.name}_lo{k}"), 0, n - 1)
+        ends.append((low, Variable(source.names.new(f"{stage.name}_hi{k}"), 0, n)))
+    if ends:
+        pairs = tuple_text([f"({low.name}, {high.name})" for low, high in ends])
+        source.text.add(f"{pairs[1:-1] if len(ends) > 1 else pairs} = {name}")
+    for buffer in stage.buffers:
+        writing.origins[buffer] = tuple([low.as_expr() for low, _ in ends])
+    bounds = zip(stage.dims, ends, strict=True)
+    axes = [Axis(d, a.as_expr(), b.as_expr()) for d, (a, b) in bounds if d.lower < d.upper]
+    return Space(tuple(axes))
 
 
 def _hull(boxes: Sequence[Box]) -> Box:
@@ -308,7 +234,7 @@ def _needs(stage: Stage, box: Box) -> Iterator[tuple[Buffer, Box]]:
         for d, (low, high) in zip(stage.dims, box, strict=True)
     }
     swap = Substitution(narrow)
-    for node in everything(stage):
+    for node in stage.nodes():
         if isinstance(node, Read) and node.buffer.origin == "stage":
             ends = []
             for e, size in zip(node.index, node.buffer.dims, strict=True):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from indexing.codegen.nest import Fold, Place, Read, Stage, everything
+from indexing.codegen.graph import Fold, IndexValue, Read, Stage
 from indexing.codegen.text import index_text
 from simplifier.atoms import Floor, Variable
 from simplifier.constraints import Constraint
@@ -71,11 +71,11 @@ def exprs_of(stage: Stage) -> list[Expr]:
     found: list[Expr] = []
     if isinstance(stage.body, Fold):
         found += [guard.expr for guard in stage.body.guards]
-    for node in everything(stage):
+    for node in stage.nodes():
         match node:
             case Read():
                 found += node.index
-            case Place():
+            case IndexValue():
                 found.append(node.expr)
     return found
 
@@ -181,30 +181,30 @@ def region_of(space: Space, guards: Sequence[Constraint]) -> Region | None:
 
 def _interval(v: Variable, wanted: Sequence[Constraint]) -> tuple[Expr, int, int] | None:
     """Begin, count and step where the guards are bounds of ``v + rest``, rest being one value."""
-    begin: Expr | None = None
-    end: Expr | None = None
-    low, high = as_expr(v.lower), as_expr(v.upper)
-    for guard in wanted:
-        coefficient = dict(guard.expr.terms).get(v)
-        rest = guard.expr - v.as_expr() * (coefficient or 0)
-        if coefficient not in (1, -1) or v in rest.variables():
-            return None
-        if coefficient == 1:
-            least, most = guard.lower - rest, guard.upper - rest
-        else:
-            least, most = rest - guard.upper, rest - guard.lower
-        if rest.is_constant and begin is None:
-            low = as_expr(max(low.constant, least.constant))
-            high = as_expr(min(high.constant, most.constant))
-            continue
-        if begin is not None or len(wanted) > 1:
-            return None
-        if least.bounds[0] < v.lower or most.bounds[1] > v.upper:
-            return None  # the box may end at the bounds of the variable
-        begin, end = least, most
-    begin, end = (low, high) if begin is None or end is None else (begin, end)
+    ends = [_ends(v, guard) for guard in wanted]
+    if any(pair is None for pair in ends):
+        return None
+    pairs = [pair for pair in ends if pair is not None]
+    if all(low.is_constant for low, _ in pairs):
+        begin = as_expr(max([v.lower, *[low.constant for low, _ in pairs]]))
+        end = as_expr(min([v.upper, *[high.constant for _, high in pairs]]))
+    elif len(pairs) == 1 and v.lower <= pairs[0][0].bounds[0] <= pairs[0][1].bounds[1] <= v.upper:
+        begin, end = pairs[0]
+    else:
+        return None  # the box may end at the bounds of the variable
     count = end - begin + 1
     return (begin, count.constant, 1) if count.is_constant and count.constant > 0 else None
+
+
+def _ends(v: Variable, guard: Constraint) -> tuple[Expr, Expr] | None:
+    """The bounds of `v`, if a guard bounds ``v + rest`` or ``rest − v``."""
+    coefficient = dict(guard.expr.terms).get(v, 0)
+    rest = guard.expr - v.as_expr() * coefficient
+    if v in rest.variables() or coefficient not in (1, -1):
+        return None
+    if coefficient == 1:
+        return guard.lower - rest, guard.upper - rest
+    return rest - guard.upper, rest - guard.lower
 
 
 # Guards that are no plain bounds are tried out on axes of at most this size.

@@ -1,14 +1,14 @@
-"""How what is computed becomes the array that a stage fills: with an axis for each dimension."""
+"""Stores computed elements in the array that a stage fills, with an axis for each dimension."""
 
 from __future__ import annotations
 
 from math import prod
 
-from indexing.codegen.nest import Buffer, Stage
+from indexing.codegen.graph import Buffer, Stage
 from indexing.codegen.numpy.access import Text, as_operand, expanded
 from indexing.codegen.numpy.block import LARGE, Writing
 from indexing.codegen.numpy.spaces import Space
-from indexing.codegen.text import index_text, tuple_text
+from indexing.codegen.text import tuple_text
 
 
 def store(
@@ -19,39 +19,31 @@ def store(
         return
     code = whole(stage, buffer, found, space, box)
     if code != buffer.name:
-        writing.text.add(f"{buffer.name} = {code}")
+        writing.source.text.add(f"{buffer.name} = {code}")
     if prod(buffer.dims) >= LARGE:
         writing.large.add(buffer.name)
 
 
 def whole(stage: Stage, buffer: Buffer, found: Text, space: Space, box: Space | None) -> str:
-    missing = [v for v in space.variables if v not in found.axes]
-    code = expanded(found, space.variables)
-    if box is not None:
-        sizes = [index_text(box.axis(d).size) if d in box.variables else "1" for d in stage.dims]
-        if missing or not found.axes:
-            axes = space.size_text(space.variables)
-            code = f"np.broadcast_to({code}, {tuple_text(axes)})"
-        if len(space.axes) < len(stage.dims):
-            code = f"{as_operand(code)}.reshape({', '.join(sizes)})"
-        return code
-    if missing or not found.axes:
-        if len(space.axes) == len([d for d in stage.dims if d.lower < d.upper]):
-            at = [":" if d in found.axes else "None" for d in stage.dims]
-            while at and at[0] == "None":
-                at.pop(0)
-            plain = not found.axes or all(piece == ":" for piece in at)
-            code = found.code if plain else f"{as_operand(found.code)}[{', '.join(at)}]"
-            return f"np.broadcast_to({code}, {tuple_text(buffer.dims)})"
-        axes = space.size_text(space.variables)
-        code = f"np.broadcast_to({code}, {tuple_text(axes)})"
-    if tuple(v.upper + 1 for v in space.variables) != buffer.dims:
-        code = f"{as_operand(code)}.reshape({tuple_text(buffer.dims)})"
-    return code
+    """Code with an axis for each dimension, of the full size."""
+    axes = space.variables
+    code, sizes = expanded(found, axes), space.size_text(axes)
+    if not found.axes or set(found.axes) != set(axes):
+        if box is None and set(axes) == {d for d in stage.dims if d.lower < d.upper}:
+            return f"np.broadcast_to({laid(stage, found)}, {tuple_text(buffer.dims)})"
+        code = f"np.broadcast_to({code}, {tuple_text(sizes)})"
+    if box is None:
+        is_complete = sizes == [str(n) for n in buffer.dims]
+        shape = tuple_text(buffer.dims)
+    else:
+        is_complete = len(axes) == len(stage.dims)
+        ones = dict(zip(axes, sizes, strict=True))
+        shape = ", ".join([ones.get(d, "1") for d in stage.dims])
+    return code if is_complete else f"{as_operand(code)}.reshape({shape})"
 
 
 def laid(stage: Stage, found: Text) -> str:
-    """With an axis for each dimension, from the first one that there is."""
+    """Code with an axis for each dimension from the first one that it has."""
     if not found.axes:
         return found.code
     at = [":" if d in found.axes else "None" for d in stage.dims]

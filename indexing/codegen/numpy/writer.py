@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from indexing.codegen.functions import dtype_text, scalar_text
-from indexing.codegen.nest import (
+from indexing.codegen.graph import (
     Choose,
-    Element,
     Fold,
-    Place,
+    IndexValue,
+    Node,
     Read,
     Runtime,
     Scalar,
@@ -20,7 +19,7 @@ from indexing.codegen.numpy.block import Block, Writing
 from indexing.codegen.numpy.folds import FoldWriter
 from indexing.codegen.numpy.spaces import Region, Space, region_of, split_space
 from indexing.codegen.numpy.storing import laid, store
-from indexing.codegen.text import tuple_text
+from indexing.codegen.text import dtype_text, scalar_text, tuple_text
 from simplifier.atoms import Variable
 
 
@@ -36,8 +35,7 @@ def write_stage(writing: Writing, stage: Stage, box: Space | None = None) -> Non
             return
     space = split_space(stage, stage.dims) if box is None else box
     block = Block(writing, space)
-    found = block.value(stage.body)
-    store(writing, stage, stage.buffers[0], block.text_of(found), space, box)
+    store(writing, stage, stage.buffers[0], block.text_of(stage.body), space, box)
 
 
 def _fills(writing: Writing, stage: Stage, body: Choose, space: Space) -> bool:
@@ -56,16 +54,16 @@ def _fills(writing: Writing, stage: Stage, body: Choose, space: Space) -> bool:
     block = Block(writing, space)
     for case in body.cases:
         for rt in case.runtime:
-            block.value(rt)
+            block.text_of(rt)
     if isinstance(body.otherwise, Scalar):
         value = scalar_text(body.otherwise.value)
-        writing.text.add(f"{buffer.name} = np.full({sizes}, {value}, {kind})")
+        writing.source.text.add(f"{buffer.name} = np.full({sizes}, {value}, {kind})")
     else:
-        writing.text.add(f"{buffer.name} = np.empty({sizes}, {kind})")
+        writing.source.text.add(f"{buffer.name} = np.empty({sizes}, {kind})")
         if rest is None:
             whole = Block(writing, space, block)
-            found = whole.text_of(whole.value(body.otherwise))
-            writing.text.add(f"{buffer.name}[...] = {laid(stage, found)}")
+            found = whole.text_of(body.otherwise)
+            writing.source.text.add(f"{buffer.name}[...] = {laid(stage, found)}")
         else:
             _fill(writing, stage, body.otherwise, space, rest, block)
     for case, region in reversed(list(zip(body.cases, regions, strict=True))):
@@ -74,15 +72,15 @@ def _fills(writing: Writing, stage: Stage, body: Choose, space: Space) -> bool:
 
 
 def _fill(
-    writing: Writing, stage: Stage, value: Element, space: Space, region: Region, around: Block
+    writing: Writing, stage: Stage, value: Node, space: Space, region: Region, around: Block
 ) -> None:
     """``buffer[region] = value``."""
     inner = Block(writing, region.space, around)
-    found = inner.text_of(inner.value(value))
+    found = inner.text_of(value)
     wanted = dict(zip(space.variables, region.slices, strict=True))
     pieces = [wanted.get(d, "0") for d in stage.dims]
     code = expanded(found, region.space.variables)
-    writing.text.add(f"{stage.buffers[0].name}[{', '.join(pieces) or '...'}] = {code}")
+    writing.source.text.add(f"{stage.buffers[0].name}[{', '.join(pieces) or '...'}] = {code}")
 
 
 def _axes_needed(rt: Runtime, space: Space) -> tuple[Variable, ...]:
@@ -91,6 +89,6 @@ def _axes_needed(rt: Runtime, space: Space) -> tuple[Variable, ...]:
         match node:
             case Read():
                 found += [v for e in node.index for v in space.swap(e).variables()]
-            case Place():
+            case IndexValue():
                 found += space.swap(node.expr).variables()
     return space.ordered(found)

@@ -1,0 +1,364 @@
+"""The element graph: what one element of an array is, and the stages that fill arrays with it.
+
+A nest is a row of *stages*.  A stage loops over the dimensions of the buffers that it fills; its
+body is the element at an index: a node over reads of other buffers, or a fold of nodes over range
+variables.  Nodes are shared: an element that is needed twice is the same object.  Lowering makes
+the graph, staging decides which arrays are buffers, and two printers write it: `loops` as Python
+loops, `numpy.program` as a NumPy program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from math import prod
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexing.ops.functions import ScalarFunction
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.interval import Interval
+from simplifier.linear import Expr
+
+Array: TypeAlias = NDArray[Any]
+Index: TypeAlias = tuple[Expr, ...]
+Guards: TypeAlias = tuple[Constraint, ...]
+Origin: TypeAlias = Literal["input", "constant", "stage"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buffer:
+    """An array that a nest reads or fills.
+
+    Attributes:
+        name: its name in sources.
+        dims: its sizes.
+        dtype: the type of its elements.
+        origin: an "input", a "constant" (with its `value`), or filled by a "stage".
+    """
+
+    name: str
+    dims: tuple[int, ...]
+    dtype: np.dtype[Any]
+    origin: Origin
+    value: Array | None = None
+
+
+# ---------------------------------------------------------------- nodes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Runtime:
+    """A variable whose value is an element of an array: ``rt0 = clamp(indices[d0])``."""
+
+    variable: Variable
+    value: Node
+    clamp: Interval
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Read:
+    """``buffer[index]``; `runtime` holds the runtime variables of the index."""
+
+    buffer: Buffer
+    index: Index
+    runtime: tuple[Runtime, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scalar:
+    """A constant number."""
+
+    value: Array
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexValue:
+    """An index as a value of type `dtype`: the element of an iota."""
+
+    expr: Expr
+    dtype: np.dtype[Any]
+    runtime: tuple[Runtime, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Apply:
+    """``function(arguments)``, of type `dtype`; `name` is that of the instruction."""
+
+    function: ScalarFunction
+    arguments: tuple[Node, ...]
+    name: str
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Case:
+    """The value of an element where the guards hold."""
+
+    guards: Guards
+    value: Node
+    runtime: tuple[Runtime, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choose:
+    """The value of the first case whose guards hold, or `otherwise`.
+
+    Attributes:
+        name: that of the instruction.
+        rest: guards that hold exactly where no case does; () if there are no such guards.
+    """
+
+    cases: tuple[Case, ...]
+    otherwise: Node
+    name: str
+    rest: Guards = ()
+
+
+Node: TypeAlias = Read | Scalar | IndexValue | Apply | Choose | Runtime
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scatter:
+    """The same fold by its values: each value selects the element that it is folded into.
+
+    Attributes:
+        dims: loops over all values; those that the runtime variables depend on come first.
+        values: values to fold, one for each total.
+        index: the element of the result that a value goes to.
+        guards: conditions for a value to be folded at all.
+    """
+
+    dims: tuple[Variable, ...]
+    values: tuple[Node, ...]
+    index: Index
+    guards: Guards
+    runtime: tuple[Runtime, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fold:
+    """``totals = function(totals, values)`` over the range variables, where the guards hold.
+
+    Attributes:
+        function: takes the totals, then the values; gives the totals.
+        inits: initial values of the totals.
+        ranges: outermost first.
+        finish: applied to each total in the end (rounding to the type of the result).
+        scatter: the same fold by its values, if most elements of the result get none.
+        is_product: the value is a product of two factors: the fold is a product of matrices.
+    """
+
+    function: ScalarFunction
+    inits: tuple[Node, ...]
+    values: tuple[Node, ...]
+    ranges: tuple[Variable, ...] = ()
+    guards: Guards = ()
+    runtime: tuple[Runtime, ...] = ()
+    finish: ScalarFunction | None = None
+    scatter: Scatter | None = None
+    is_product: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Body:
+    """A computation of scalars: its parameters, and its results (several for a tuple)."""
+
+    parameters: tuple[Buffer, ...]
+    results: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Composed(ScalarFunction):
+    """A computation of the module as a function of scalars."""
+
+    body: Body = field(kw_only=True)
+
+
+# ---------------------------------------------------------------- traversal
+
+
+def dtype_of(node: Node) -> np.dtype[Any]:
+    """The type of a node's value."""
+    match node:
+        case Read():
+            return node.buffer.dtype
+        case Scalar():
+            return node.value.dtype
+        case Choose():
+            return dtype_of(node.otherwise)
+        case Runtime():
+            return np.dtype(np.int64)
+        case IndexValue() | Apply():
+            return node.dtype
+
+
+def children(node: Node) -> tuple[Node, ...]:
+    """The nodes that a node needs wherever it is needed itself: not the values of cases."""
+    match node:
+        case Read() | IndexValue():
+            return node.runtime
+        case Apply():
+            return node.arguments
+        case Choose():
+            return tuple([rt for case in node.cases for rt in case.runtime])
+        case Runtime():
+            return (node.value,)
+        case Scalar():
+            return ()
+
+
+def with_cases(node: Node) -> tuple[Node, ...]:
+    """`children`, and the values of cases."""
+    if isinstance(node, Choose):
+        return (*children(node), *[case.value for case in node.cases], node.otherwise)
+    return children(node)
+
+
+def in_order(
+    roots: Iterable[Node], below: Callable[[Node], tuple[Node, ...]] = children
+) -> Iterator[Node]:
+    """`roots` and the nodes that they need, each once, after those that it needs itself."""
+    seen: set[Node] = set()
+    for root in roots:
+        waiting: list[tuple[Node, bool]] = [(root, False)]
+        while waiting:
+            node, is_ready = waiting.pop()
+            if is_ready:
+                yield node
+            elif node not in seen:
+                seen.add(node)
+                waiting.append((node, True))
+                waiting.extend((child, False) for child in reversed(below(node)))
+
+
+def roots_of(body: Node | Fold) -> tuple[Node, ...]:
+    """The nodes from which all others of a stage are reached."""
+    if not isinstance(body, Fold):
+        return (body,)
+    roots = (*body.inits, *body.runtime, *body.values)
+    scatter = body.scatter
+    return roots if scatter is None else (*roots, *scatter.runtime, *scatter.values)
+
+
+def rebuilt(node: Any, at: Callable[[Any], Any]) -> Any:
+    """The same node, case, fold or scatter with every node `n` that it consists of as ``at(n)``."""
+    match node:
+        case Read() | IndexValue():
+            return replace(node, runtime=_each(node.runtime, at)) if node.runtime else node
+        case Apply():
+            return replace(node, arguments=_each(node.arguments, at))
+        case Case():
+            return replace(node, value=at(node.value), runtime=_each(node.runtime, at))
+        case Choose():
+            cases = tuple([rebuilt(case, at) for case in node.cases])
+            return replace(node, cases=cases, otherwise=at(node.otherwise))
+        case Runtime():
+            return replace(node, value=at(node.value))
+        case Scatter():
+            runtime = _each(node.runtime, at)
+            return replace(node, values=_each(node.values, at), runtime=runtime)
+        case Fold():
+            inits, values = _each(node.inits, at), _each(node.values, at)
+            node = replace(node, inits=inits, values=values, runtime=_each(node.runtime, at))
+            return replace(node, scatter=rebuilt(node.scatter, at))
+        case _:
+            return node
+
+
+def _each(nodes: tuple[Node, ...], at: Callable[[Any], Any]) -> tuple[Any, ...]:
+    return tuple([at(node) for node in nodes])
+
+
+# ---------------------------------------------------------------- stages
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Fills `buffers`, all of the same sizes: each element is `body`.
+
+    Attributes:
+        dims: the loop over each dimension, outermost first.
+        body: an element, or a fold with a total for each buffer.
+    """
+
+    buffers: tuple[Buffer, ...]
+    dims: tuple[Variable, ...]
+    body: Node | Fold
+
+    @property
+    def name(self) -> str:
+        """The name of the (first) buffer."""
+        return self.buffers[0].name
+
+    def nodes(self) -> Iterator[Node]:
+        """Every node of the stage, each once, after those that it needs."""
+        return in_order(roots_of(self.body), with_cases)
+
+    @property
+    def iterations(self) -> int:
+        """How often its innermost loop runs."""
+        ranges = self.body.ranges if isinstance(self.body, Fold) else ()
+        return prod(v.upper - v.lower + 1 for v in (*self.dims, *ranges))
+
+
+@dataclass(frozen=True, eq=False)
+class Nest:
+    """Loops that compute an array.
+
+    Attributes:
+        name: of the instruction or computation.
+        inputs: the arrays that `run` takes: the leaves of the operands, in order.
+        constants: arrays of the program's text.
+        stages: in the order in which they run; the last one fills the result.
+        output: the buffer that is the result.
+    """
+
+    name: str
+    inputs: tuple[Buffer, ...]
+    constants: tuple[Buffer, ...]
+    stages: tuple[Stage, ...]
+    output: Buffer
+
+    @property
+    def given(self) -> tuple[Buffer, ...]:
+        """The parameters of a source: inputs, then constants."""
+        return (*self.inputs, *self.constants)
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Inputs, constants and the buffers of all stages."""
+        return (*self.given, *[buffer for stage in self.stages for buffer in stage.buffers])
+
+    @property
+    def iterations(self) -> int:
+        """How often the innermost loops run."""
+        return sum(stage.iterations for stage in self.stages)
+
+    def with_constants(self, arrays: tuple[Array, ...]) -> tuple[Any, ...]:
+        """`arrays`, which must be those that the nest takes, and the constants.
+
+        Raises:
+            ValueError: the number of arrays, a shape or a type differs from `inputs`.
+        """
+        if len(arrays) != len(self.inputs):
+            names = ", ".join(buffer.name for buffer in self.inputs)
+            raise ValueError(
+                f"`{self.name}` takes {len(self.inputs)} arrays ({names}); {len(arrays)} are given"
+            )
+        given = tuple([np.asarray(array) for array in arrays])
+        for buffer, array in zip(self.inputs, given, strict=True):
+            if array.shape != buffer.dims or array.dtype != buffer.dtype:
+                expected = _type_text(buffer.dtype, buffer.dims)
+                actual = _type_text(array.dtype, array.shape)
+                raise ValueError(
+                    f"input `{buffer.name}` of `{self.name}` is {expected}, not {actual}"
+                )
+        return (*given, *[constant.value for constant in self.constants])
+
+
+def _type_text(dtype: np.dtype[Any], dims: tuple[int, ...]) -> str:
+    return f"{dtype.name}[{','.join(map(str, dims))}]"

@@ -1,0 +1,360 @@
+"""Lowers an element of an array at an index to a node over reads of the operands' elements.
+
+The indices, and the guards under which they apply, come from the op's maps
+(`indexing.output_to_input`); the scalar part comes from the op's element
+(`indexing.ops.element`).  The result is over reads of other arrays of the program, hash-consed in
+their `Scope`; staging decides which of these stay reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+from typing import Final
+
+import numpy as np
+
+from hlo.modules.bind import check_instruction
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.literal import read_literal
+from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from hlo.text.source import HloError
+from indexing.codegen.demands import NoLoopNest, Scope
+from indexing.codegen.graph import (
+    Apply,
+    Array,
+    Case,
+    Choose,
+    Fold,
+    Guards,
+    Index,
+    IndexValue,
+    Node,
+    Read,
+    Runtime,
+    Scalar,
+    Scatter,
+    dtype_of,
+)
+from indexing.codegen.program_arrays import ProgramArray
+from indexing.dataflow.queries import input_to_output, output_to_input
+from indexing.maps.answers import Answer, Unknown
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.ops.element import (
+    Constant,
+    Copy,
+    Element,
+    Elementwise,
+    Iota,
+    Opaque,
+    Reduction,
+    element_of,
+)
+from indexing.ops.functions import ADD, MULTIPLY, ScalarFunction, cast
+from indexing.ops.numerics import is_integer
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.interval import contains
+from simplifier.linear import Expr, as_expr
+from simplifier.substitute import Substitution
+
+F32: Final = np.dtype(np.float32)
+TYPE_NAMES: Final = {dtype(name): name for name in ELEMENT_TYPES if name not in ("token", "opaque")}
+
+
+# ---------------------------------------------------------------- what an element is
+
+
+def rule_of(array: ProgramArray) -> Element:
+    """What an element of an array is.
+
+    Raises:
+        NoLoopNest: it is opaque.
+        HloError: the instruction breaks a rule of its op.
+    """
+    instruction = array.instruction
+    rule = element_of(instruction, array.leaf)
+    if isinstance(rule, Opaque):
+        reason = f"no loop nest for {instruction.opcode} `{instruction.name}`: {rule.reason}"
+        raise NoLoopNest(Unknown(reason, instruction))
+    error = check_instruction(instruction)
+    if error is not None:
+        raise error
+    return rule
+
+
+def literal(array: ProgramArray) -> Array:
+    """The value of a constant.
+
+    Raises:
+        NoLoopNest: its values are elided from the text.
+    """
+    instruction = array.instruction
+    assert instruction.literal is not None
+    try:
+        value = read_literal(instruction.literal.span, instruction.shape)
+    except HloError as error:
+        if error.code != "elided":
+            raise
+        reason = f"the values of constant `{instruction.name}` are not in the text"
+        raise NoLoopNest(Unknown(reason, instruction)) from error
+    for step in array.ref.path:
+        value = value[step]
+    return np.asarray(value)
+
+
+class Lowering:
+    """Lowers elements of one stage.
+
+    Args:
+        function: gives a computation of scalars as a function.
+    """
+
+    def __init__(self, scope: Scope, function: Callable[[Computation], ScalarFunction]) -> None:
+        self.scope, self.function = scope, function
+
+    def element(self, array: ProgramArray, rule: Element, index: Index) -> Node:
+        """The element of `array` at an index."""
+        match rule:
+            case Constant():
+                return Scalar(literal(array))
+            case Iota(dimension):
+                return self._index_value(index[dimension], array.dtype)
+            case Elementwise(reads_nothing=True):
+                return Scalar(np.zeros((), array.dtype))
+            case Elementwise():
+                return self._computed(array, rule, index)
+            case Copy():
+                return self._copied(array, rule, index)
+            case _:
+                raise AssertionError("a fold has a stage of its own")
+
+    def _index_value(self, expr: Expr, kind: np.dtype[np.generic]) -> IndexValue:
+        return IndexValue(expr, kind, self.scope.mentioned([expr]))
+
+    def _computed(self, array: ProgramArray, rule: Elementwise, index: Index) -> Node:
+        answer = _maps_of(array)
+        arguments = tuple([self._only(array, answer, k, index) for k in range(len(answer.maps))])
+        function = rule.function
+        if function is None:
+            function = self.function(array.instruction.called_computations[0])
+        return Apply(function, arguments, array.name, array.dtype)
+
+    def _only(self, array: ProgramArray, answer: Answer, number: int, index: Index) -> Read:
+        """The one element of an operand that an element reads."""
+        (found,) = answer.maps[number]
+        at, _, _ = self._access(array, found, index)
+        return self.scope.read(array.operand(number), at)
+
+    # ------------------------------------------------------------ copies
+
+    def _copied(self, array: ProgramArray, rule: Copy, index: Index) -> Node:
+        answer = _maps_of(array)
+        if rule.joins:
+            return self._joined(array, rule, answer, index)
+        maps = [(number, found) for number in rule.operands for found in answer.maps[number]]
+        cases, otherwise = self._cases(array, maps, index)
+        rest: Guards = ()
+        if otherwise is None and rule.has_padding:
+            otherwise = Scalar(np.zeros((), array.dtype))
+        elif otherwise is None:
+            check_partition(array, [found for _, found in maps])
+            last = cases.pop()
+            otherwise, rest = last.value, last.guards
+        node: Node = otherwise
+        if cases:
+            node = Choose(tuple(cases), otherwise, array.name, rest)
+        if rule.function is None:
+            return node
+        parts = (self._part_number(array, rule, index),) if rule.parts > 1 else ()
+        return Apply(rule.function, (node, *parts), array.name, array.dtype)
+
+    def _cases(
+        self, array: ProgramArray, maps: list[tuple[int, IndexingMap]], index: Index
+    ) -> tuple[list[Case], Node | None]:
+        """The elements that maps of operands lead to, and the one where no case holds."""
+        cases: list[Case] = []
+        otherwise: Node | None = None
+        for number, found in maps:
+            if found.ranges:
+                reason = f"an element of `{array.instruction.name}` is several elements"
+                raise NoLoopNest(Unknown(reason, array.instruction))
+            at, guards, runtime = self._access(array, found, index)
+            if any(guard.is_false for guard in guards):
+                continue
+            read = self.scope.read(array.operand(number), at)
+            if found.grade == "may":
+                otherwise = read
+            else:
+                cases.append(Case(guards, read, runtime))
+        certain = next((k for k, case in enumerate(cases) if not case.guards), None)
+        return (cases, otherwise) if certain is None else (cases[:certain], cases[certain].value)
+
+    def _joined(self, array: ProgramArray, rule: Copy, answer: Answer, index: Index) -> Node:
+        """An element of the bits of all elements along the range."""
+        (operand,) = rule.operands
+        (found,) = answer.maps[operand]
+        (s,) = found.ranges
+        at, guards, _ = self._access(array, found, index)
+        assert not guards
+        assert rule.function is not None
+        swaps = [Substitution({s: as_expr(number)}) for number in range(s.upper + 1)]
+        parts = tuple([self.scope.read(array.operand(operand), map(swap, at)) for swap in swaps])
+        return Apply(rule.function, parts, array.name, array.dtype)
+
+    def _part_number(self, array: ProgramArray, rule: Copy, index: Index) -> Node:
+        """Which part of a wide element an element is: by its position in memory."""
+        position = as_expr(0)
+        for k in array.shape.layout_or_default.minor_to_major[::-1]:
+            position = position * array.dims[k] + index[k]
+        return self._index_value(position % rule.parts, np.dtype(np.int64))
+
+    # ------------------------------------------------------------ accesses
+
+    def _access(
+        self,
+        array: ProgramArray,
+        found: IndexingMap,
+        index: Index,
+        *,
+        sizes: tuple[int, ...] | None = None,
+        is_folded: bool = False,
+    ) -> tuple[Index, Guards, tuple[Runtime, ...]]:
+        """A map from the elements of `array` (or of an array of these sizes) at an index.
+
+        Returns:
+            Where it leads, the guards under which it applies, and their runtime variables.
+        """
+        sizes = array.dims if sizes is None else sizes
+        bounds = [(0, size - 1) for size in sizes]
+        if found.is_identity and not is_folded and [v.bounds for v in found.dims] == bounds:
+            return index, (), ()
+        values = dict(zip(found.dims, index, strict=True))
+        conditions = self._bind_runtime(array, found, values)
+        uncertain = tuple([c for c in found.constraints if not c.is_true])
+        results, constraints = replace(found, constraints=uncertain).substituted(values)
+        for v, at, whole in zip(found.dims, index, bounds, strict=True):
+            if v.bounds != whole:
+                conditions.append(Constraint(at, *v.bounds))
+        guards = tuple([c for c in (*conditions, *constraints) if not c.is_true])
+        return tuple(results), guards, self.scope.mentioned([c.expr for c in guards])
+
+    def _bind_runtime(
+        self, array: ProgramArray, found: IndexingMap, values: dict[Variable, Expr]
+    ) -> list[Constraint]:
+        """Add the runtime variables of a map to `values`; the bounds that they have to meet."""
+        conditions = []
+        for rt in found.runtime:
+            if rt.is_fixed:
+                continue
+            variable = self._runtime(array, rt, values)
+            values[rt.variable] = variable.as_expr()
+            if not contains(rt.variable.bounds, variable.bounds):
+                conditions.append(Constraint(variable.as_expr(), *rt.variable.bounds))
+        return conditions
+
+    def _runtime(
+        self, array: ProgramArray, rt: RuntimeVariable, values: dict[Variable, Expr]
+    ) -> Variable:
+        assert rt.clamp is not None
+        assert isinstance(rt.source, Instruction)
+        number = array.instruction.operands.index(rt.source)
+        index = tuple(map(Substitution(values), rt.index))
+        return self.scope.variable(array.operand(number), index, rt.clamp)
+
+    # ------------------------------------------------------------ folds
+
+    def fold(self, array: ProgramArray, rule: Reduction, index: Index) -> Fold:
+        """The fold that an element of `array` at an index is."""
+        answer = _maps_of(array, exact=True)
+        inits: tuple[Node, ...] = tuple([self._only(array, answer, k, index) for k in rule.inits])
+        values: list[Node] = []
+        ranges: tuple[Variable, ...] = ()
+        guards: dict[Constraint, None] = {}
+        runtime: dict[Runtime, None] = {}
+        for number in rule.values:
+            if not answer.maps[number]:  # no element is folded
+                return self._typed(array, rule, Fold(ADD, inits, ()))
+            (found,) = answer.maps[number]
+            assert not ranges or ranges == found.ranges, "operands are folded in step"
+            ranges = found.ranges
+            at, conditions, used = self._access(array, found, index, is_folded=True)
+            values.append(self.scope.read(array.operand(number), at))
+            guards.update(dict.fromkeys(conditions))
+            runtime.update(dict.fromkeys(used))
+        scatter = self._scatter(array, rule) if rule.is_placed else None
+        fold = Fold(ADD, inits, tuple(values), ranges, tuple(guards), tuple(runtime))
+        return self._typed(array, rule, replace(fold, scatter=scatter))
+
+    def _typed(self, array: ProgramArray, rule: Reduction, fold: Fold) -> Fold:
+        """A fold with its function, and with totals of the type in which they are kept."""
+        if rule.applied:
+            function = self.function(array.instruction.called_computations[0])
+            fold = replace(fold, function=function)
+        wide = rule.wide or _wide_total(array, fold)
+        if wide is None:
+            return fold
+
+        def widened(node: Node) -> Node:
+            to_wide = cast(wide, TYPE_NAMES.get(wide, wide.name))
+            return node if dtype_of(node) == wide else Apply(to_wide, (node,), array.name, wide)
+
+        inits = [widened(init) for init in fold.inits] or [Scalar(np.zeros((), wide))]
+        values = [widened(value) for value in fold.values]
+        if rule.is_product and values:
+            values = [Apply(MULTIPLY, tuple(values), array.name, wide)]
+        finish = None if array.dtype == wide else cast(array.dtype, array.shape.element_type)
+        fold = replace(fold, inits=tuple(inits), values=tuple(values), finish=finish)
+        return replace(fold, is_product=rule.is_product and bool(values))
+
+    def _scatter(self, array: ProgramArray, rule: Reduction) -> Scatter:
+        """The fold by its values: the element each goes to, from `input_to_output`."""
+        answer = input_to_output(array.instruction, rule.values[0], simplify=False)
+        (found,) = answer.maps[array.leaf]
+        fresh = {v: v.renamed(v.name.replace("d", "u")) for v in found.dims}
+        index = tuple([fresh[v].as_expr() for v in found.dims])
+        values = [self.scope.read(array.operand(number), index) for number in rule.values]
+        sizes = array.operand(rule.values[0]).dims
+        at, guards, _ = self._access(array, found, index, sizes=sizes)
+        runtime = self.scope.mentioned([*at, *[guard.expr for guard in guards]])
+        deciding = {v for rt in found.runtime for e in rt.index for v in e.variables()}
+        order = sorted(found.dims, key=lambda v: v not in deciding)
+        return Scatter(tuple([fresh[v] for v in order]), tuple(values), at, guards, runtime)
+
+
+def _maps_of(array: ProgramArray, exact: bool = False) -> Answer:
+    """The maps to the operands, not simplified: their range variables are matched by name."""
+    return output_to_input(array.instruction, array.leaf, exact=exact, simplify=False)
+
+
+def _wide_total(array: ProgramArray, fold: Fold) -> np.dtype[np.generic] | None:
+    """The type of totals, if it is not the result's: floats below 32 bits are summed in f32."""
+    kind = array.dtype
+    if kind.kind in "biucO" or kind.itemsize >= 4 or is_integer(np.empty(0, kind)):
+        return None
+    return None if fold.scatter or fold.function.name not in ("+", "*") else F32
+
+
+def check_partition(array: ProgramArray, maps: list[IndexingMap]) -> None:
+    """Check that each element is read from one place: the domains are a partition into boxes.
+
+    Raises:
+        NoLoopNest: no map applies to any element.
+        ValueError: the maps overlap, or leave elements out.
+    """
+    name = array.instruction.name
+    if not maps:
+        reason = f"`{name}` has elements that nothing is read for"
+        raise NoLoopNest(Unknown(reason, array.instruction))
+    boxes = [[v.bounds for v in found.dims] for found in maps]
+    sizes = [prod(upper - lower + 1 for lower, upper in box) for box in boxes]
+    is_guarded = any(not c.is_true for found in maps for c in found.constraints)
+    overlaps = any(_overlap(a, b) for k, a in enumerate(boxes) for b in boxes[:k])
+    if is_guarded or overlaps or sum(sizes) != array.shape.size:
+        raise ValueError(f"the maps of `{name}` do not say for each element what it is")
+
+
+def _overlap(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> bool:
+    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(one, other, strict=True))

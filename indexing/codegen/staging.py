@@ -1,0 +1,195 @@
+"""Staging: the one pass that decides which arrays get a buffer, and inlines all others.
+
+A stage of its own, with a buffer, gets
+
+* what is folded (reductions, products, windows, scatters);
+* what is read at more than `MAX_COPIES` different indices;
+* arithmetic that several stages need, or that a fold reads again and again (the operands of
+  products and windows).
+
+All else, above all arithmetic that is read once, and copies, is computed where it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from hlo.modules.module import Computation
+from hlo.shapes.shape import Shape, dtype, leaves
+from indexing.codegen.demands import Demands, Scope
+from indexing.codegen.graph import (
+    Buffer,
+    Fold,
+    Index,
+    Node,
+    Origin,
+    Read,
+    Stage,
+    in_order,
+    rebuilt,
+    roots_of,
+    with_cases,
+)
+from indexing.codegen.lowering import Lowering, literal, rule_of
+from indexing.codegen.program_arrays import ProgramArray
+from indexing.codegen.text import Names
+from indexing.ops.element import Constant, Copy, Element, Iota, Reduction
+from indexing.ops.functions import ScalarFunction
+
+MAX_COPIES: Final = 4
+"""Limit on the indices at which an array is computed anew; beyond it, it gets a buffer."""
+
+
+class Staging:
+    """Decides, lowers and inlines what is demanded, from the last array of a program to the first.
+
+    Args:
+        inputs: arrays that are there.
+        function: gives a computation of scalars as a function.
+
+    Attributes:
+        inputs, constants: the buffers of arrays that no stage fills.
+        bodies: for each stage, what an element is; a node over reads of arrays.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[ProgramArray],
+        function: Callable[[Computation], ScalarFunction],
+    ) -> None:
+        self.function = function
+        self.names = Names(["out"])
+        self.inputs = {array: self._buffer(array) for array in inputs}
+        self.constants: dict[ProgramArray, Buffer] = {}
+        self.bodies: dict[Scope, Node | Fold] = {}
+        self._demands = Demands()
+        self._buffers: dict[Scope, dict[int, Buffer]] = {}  # by the leaf of the result
+        self._staged: dict[object, Scope] = {}  # by the group of the arrays
+        self._definitions: dict[Node, Node] = {}  # of reads
+        self._final: dict[Node, Node] = {}
+
+    def stages(self, result: ProgramArray, output: Buffer) -> tuple[Stage, ...]:
+        """The stages that compute an array; the last one fills `output`."""
+        rule = None if result in self.inputs else rule_of(result)
+        if isinstance(rule, Reduction):
+            self._stage(result, rule, output)
+        else:
+            scope = Scope(self._demands, result)
+            self._buffers[scope] = {result.leaf: output}
+            self.bodies[scope] = scope.read(result, _index(scope))
+        self._decide_all()
+        order = sorted(self.bodies, key=lambda scope: scope.array.number)
+        return tuple([self._finished(scope) for scope in order])
+
+    def scalars(self, results: Sequence[ProgramArray]) -> tuple[Node, ...]:
+        """Scalars of one computation, by its inputs; `bodies` stays empty if they need no stage."""
+        scope = Scope(self._demands, results[0])
+        roots = [scope.read(array, ()) for array in results]
+        self._decide_all()
+        return self._resolved(roots)
+
+    # ------------------------------------------------------------ decisions
+
+    def _decide_all(self) -> None:
+        for array in self._demands:
+            reads = self._demands.reads[array]
+            buffer = self._existing(array)
+            if buffer is None:
+                rule = rule_of(array)
+                buffer = self._new(array, rule, reads)
+            for read, scope in reads.items():
+                if buffer is not None:
+                    self._definitions[read] = Read(buffer, read.index, read.runtime)
+                else:
+                    lowering = Lowering(scope, self.function)
+                    self._definitions[read] = lowering.element(array, rule, read.index)
+
+    def _existing(self, array: ProgramArray) -> Buffer | None:
+        """The buffer of an input, or of a further leaf of a result that has a stage."""
+        if array.group not in self._staged:
+            return self.inputs.get(array)
+        buffers = self._buffers[self._staged[array.group]]
+        if array.leaf not in buffers:
+            buffers[array.leaf] = self._buffer(array, "stage")
+        return buffers[array.leaf]
+
+    def _new(
+        self, array: ProgramArray, rule: Element, reads: Mapping[Read, Scope]
+    ) -> Buffer | None:
+        """A new buffer for an array, if it gets one."""
+        if isinstance(rule, Constant) and array.dims:
+            value = literal(array)
+            name = self.names.new(array.name)
+            buffer = Buffer(name, array.dims, value.dtype, "constant", value)
+            self.constants[array] = buffer
+            return buffer
+        if not _needs_stage(rule, reads):
+            return None
+        buffer = self._buffer(array, "stage")
+        self._stage(array, rule, buffer)
+        return buffer
+
+    def _stage(self, array: ProgramArray, rule: Element, buffer: Buffer) -> None:
+        """A stage that fills a buffer."""
+        scope = Scope(self._demands, array)
+        self._staged[array.group] = scope
+        self._buffers[scope] = {array.leaf: buffer}
+        lowering = Lowering(scope, self.function)
+        if isinstance(rule, Reduction):
+            scope.is_windowed = rule.is_windowed or rule.is_product
+            self.bodies[scope] = lowering.fold(array, rule, _index(scope))
+        else:
+            self.bodies[scope] = lowering.element(array, rule, _index(scope))
+
+    def _buffer(self, array: ProgramArray, origin: Origin = "input") -> Buffer:
+        return Buffer(self.names.new(array.name), array.dims, array.dtype, origin)
+
+    # ------------------------------------------------------------ inlining
+
+    def _finished(self, scope: Scope) -> Stage:
+        """A stage with its reads replaced by what the arrays became."""
+        body, buffers = self.bodies[scope], self._buffers[scope]
+        self._resolved(roots_of(body))
+        if not isinstance(body, Fold):
+            return Stage(tuple(buffers.values()), scope.dims, self._final[body])
+        body = rebuilt(body, self._final.__getitem__)
+        totals = [buffers.get(k) or self._unread(scope.array, k) for k in range(len(body.inits))]
+        return Stage(tuple(totals), scope.dims, body)
+
+    def _resolved(self, roots: Iterable[Node]) -> tuple[Node, ...]:
+        """Nodes with every read of an array replaced: by a read of its buffer, or inlined."""
+        roots = tuple(roots)
+
+        def below(node: Node) -> tuple[Node, ...]:
+            definition = self._definitions.get(node)
+            return (definition,) if definition else with_cases(node)
+
+        final = self._final.__getitem__
+        for node in in_order(roots, below):
+            if node not in self._final:
+                definition = self._definitions.get(node)
+                self._final[node] = final(definition) if definition else rebuilt(node, final)
+        return tuple([self._final[root] for root in roots])
+
+    def _unread(self, array: ProgramArray, leaf: int) -> Buffer:
+        """The buffer of a total that no stage reads."""
+        _, shape = leaves(array.instruction.shape)[leaf]
+        assert isinstance(shape, Shape)
+        return Buffer(self.names.new(array.name), array.dims, dtype(shape.element_type), "stage")
+
+
+def _index(scope: Scope) -> Index:
+    return tuple([d.as_expr() for d in scope.dims])
+
+
+def _needs_stage(rule: Element, reads: Mapping[Read, Scope]) -> bool:
+    if isinstance(rule, Reduction):
+        return True
+    if isinstance(rule, Constant | Iota):
+        return False
+    if len(reads) > MAX_COPIES:
+        return True
+    scopes = set(reads.values())
+    is_cheap = isinstance(rule, Copy) and len(rule.operands) == 1
+    return not is_cheap and (len(scopes) > 1 or any(scope.is_windowed for scope in scopes))
