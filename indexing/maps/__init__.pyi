@@ -1,6 +1,7 @@
 # What the package gives, loaded on first use (`__init__.py`).
 from .answers import Answer as Answer
 from .answers import Unknown as Unknown
+from .certificate import CertificateError as CertificateError
 from .indexing_map import Constraint as Constraint
 from .indexing_map import Difference as Difference
 from .indexing_map import IndexingMap as IndexingMap
@@ -18,6 +19,5 @@ from .relation import image as image
 from .relation import inverse as inverse
 from .relation import preimage as preimage
 from .runtime_variable import RuntimeVariable as RuntimeVariable
-from .simplify import CertificateError as CertificateError
 from .text import parse_map as parse_map
 from .witnesses import Witness as Witness

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import indexing.methods as methods
 from indexing.maps.arrays import Path as Path
 from indexing.maps.indexing_map import IndexingMap
 
@@ -55,6 +56,4 @@ class Answer:
     unknown: tuple[Unknown | None, ...]
 
     def _repr_html_(self) -> str:
-        from indexing.views.display import answer_html
-
-        return answer_html(self)
+        return methods.answer_html(self)

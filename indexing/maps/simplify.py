@@ -7,7 +7,6 @@ exactly (`simplifier.sharpen`).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
@@ -30,37 +29,6 @@ from simplifier.substitute import Substitution
 _ROUNDS: Final = 4
 
 Step: TypeAlias = Callable[[IndexingMap], IndexingMap]
-
-
-class CertificateError(AssertionError):
-    """A simplified map is not proved equal to its original; the message has both and a witness."""
-
-
-def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
-    """`simple`, proved with ISL to be the same relation as `original`.
-
-    Raises:
-        CertificateError: with a witness where the two differ, or because of the budget.
-    """
-    from indexing.maps.relation import UndecidedError, difference
-
-    try:
-        found = difference(original, simple)
-    except UndecidedError as error:
-        raise CertificateError(f"{simple}\nis not proved equal to\n{original}\n{error}") from None
-    if found is not None:
-        raise CertificateError(f"{simple}\nis not equal to\n{original}\n{found}")
-    _proofs["needless" if simple == original else "proved"] += 1
-    return simple
-
-
-_proofs: Final = Counter[str]()
-
-
-def proofs() -> Counter[str]:
-    """How many simplified maps were ``proved`` equal in this process, and for how many that was
-    ``needless``, because they were simple already."""
-    return _proofs.copy()
 
 
 class Rewrite(NamedTuple):

@@ -10,55 +10,15 @@ Source: XLA ``docs/indexing.md``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from hlo.text.source import HloError, Source, Span
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.maps.symbolic import Bounds, symbolic_bounds
+from indexing.maps.symbolic import Bounds
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.reading import TextError, Token, Tokens, parse_expr
 from simplifier.substitute import Substitution
-
-KNOWN_EMPTY = "KNOWN EMPTY"
-
-
-def map_text(shown: IndexingMap) -> str:
-    """The map on one line."""
-    if shown.is_known_empty:
-        return KNOWN_EMPTY
-    domain = ", ".join(_domain_lines(shown))
-    return f"{_head(shown)}, domain: {domain}" if domain else _head(shown)
-
-
-def pretty_text(shown: IndexingMap) -> str:
-    """The map with one variable or constraint a line."""
-    if shown.is_known_empty:
-        return KNOWN_EMPTY
-    lines = list(_domain_lines(shown))
-    if not lines:
-        return _head(shown)
-    return "\n".join([f"{_head(shown)},", "  domain:", *[f"  {line}" for line in lines]])
-
-
-def _head(shown: IndexingMap) -> str:
-    text = f"({', '.join(v.name for v in shown.dims)})"
-    if shown.ranges:
-        text += f"[{', '.join(v.name for v in shown.ranges)}]"
-    if shown.runtime:
-        text += f"{{{', '.join(rt.name for rt in shown.runtime)}}}"
-    return f"{text} -> ({', '.join(map(str, shown.results))})"
-
-
-def _domain_lines(shown: IndexingMap) -> Iterator[str]:
-    symbolic = symbolic_bounds(shown)
-    for v in shown.variables:
-        lower, upper, _ = symbolic.get(v) or (None, None, ())
-        yield f"{v.name} in [{v.lower if lower is None else lower}, {upper or v.upper}]"
-    told = {number for bounds in symbolic.values() for number in bounds.said_by}
-    yield from [str(c) for number, c in enumerate(shown.constraints) if number not in told]
 
 
 def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
