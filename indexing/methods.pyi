@@ -1,6 +1,7 @@
 # What the methods of values use, and the module that has it (`methods.py`).
 from .maps.certificate import certified as certified
 from .maps.compose import composed as composed
+from .maps.equality import difference as difference
 from .maps.indexing_map import Difference as Difference
 from .maps.indexing_map import Extents as Extents
 from .maps.indexing_map import IndexingMap as IndexingMap
@@ -31,7 +32,6 @@ from .maps.properties import is_surjective_onto as is_surjective_onto
 from .maps.relation import Points as Points
 from .maps.relation import count_domain as count_domain
 from .maps.relation import count_image as count_image
-from .maps.relation import difference as difference
 from .maps.relation import image as image
 from .maps.relation import inverse as inverse
 from .maps.relation import is_empty as is_empty

@@ -27,6 +27,7 @@ from indexing.ops.collective_bases import Collective
 from indexing.ops.control import AsyncStart, Conditional, While, callees
 from indexing.ops.structured_ops import InlineOp, StructuredOp, Summaries
 from indexing.ops.transfers import Recv
+from simplifier.unknown import first_unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class Walk:
             _, body = callees(instruction, "condition", "body")
             parameter = ArrayRef(body.parameters[0], step.output_path)
             found = self.reads_summary(body, step.output_path)
-            if list(found) == [parameter] and not found[parameter].unknown:
+            if list(found) == [parameter] and found[parameter].unknown is None:
                 if list(found[parameter].maps) == self._identity(out):
                     return replace(step, maps=tuple(self._identity(out)))
         start, end = (out, operand) if backward else (operand, out)
@@ -136,7 +137,7 @@ class Walk:
     ) -> AccessEdge:
         """A step of a collective: from which devices, as its groups say."""
         exchange = op.exchange(instruction, step.output_path, step.operand)
-        if exchange is None or step.unknown:
+        if exchange is None or step.unknown is not None:
             return self._lifted(step)
         out = ArrayRef(instruction, step.output_path).shape
         operand = ArrayRef(instruction.operands[step.operand], step.operand_path).shape
@@ -215,7 +216,9 @@ class Walk:
         steps = partial(self.edges_back, folds=True)
 
         def join(here: MapSet, step: AccessEdge, to: ArrayRef, there: MapSet) -> None:
-            there.add_composed(here.maps, step.maps, step.unknown or here.unknown, self.options)
+            there.add_composed(
+                here.maps, step.maps, first_unknown(step.unknown, here.unknown), self.options
+            )
             self._widen(there, start, to)
 
         return graph.walk_back(start, MapSet(dict.fromkeys(self._identity(start))), steps, join)
@@ -228,7 +231,9 @@ class Walk:
             return self.edges_forward(instruction, every, outputs, folds=True)
 
         def join(here: MapSet, step: AccessEdge, start: ArrayRef, later: MapSet) -> None:
-            here.add_composed(step.maps, later.maps, step.unknown or later.unknown, self.options)
+            here.add_composed(
+                step.maps, later.maps, first_unknown(step.unknown, later.unknown), self.options
+            )
             self._widen(here, start, end)
 
         return graph.walk_forward(end, MapSet(dict.fromkeys(self._identity(end))), steps, join)

@@ -46,12 +46,13 @@ from indexing.dataflow.walk import (
 )
 from indexing.maps.answers import Answer, Path
 from indexing.maps.arrays import ArrayRef
-from indexing.maps.deduplicate import distinct
+from indexing.maps.deduplicate import deduplicate
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.ops.access_edge import identity
 from indexing.ops.structured_ops import InlineOp, in_caller
+from simplifier.unknown import first_unknown
 
 Groups = dict[Instruction, tuple[IndexingMap, ...]]
 
@@ -97,7 +98,7 @@ def epilogue(
         _followed(hero, paths[hero_output], ArrayRef(root, path), way, options)
         for path, _ in leaves(root.shape)
     ]
-    maps = [distinct(lead.maps) for lead in found]
+    maps = [deduplicate(lead.maps) for lead in found]
     return Answer(
         hero,
         "input-to-output",
@@ -132,7 +133,7 @@ def _followed(
         for step in known_starts(steps):
             later = found[ArrayRef(instruction, step.output_path)]
             source = ArrayRef(instruction.operands[step.operand], step.operand_path)
-            unknown = step.unknown or later.unknown
+            unknown = first_unknown(step.unknown, later.unknown)
             here = found.setdefault(source, MapSet())
             here.add_composed(step.maps, later.maps, unknown, options)
     return found.get(ArrayRef(hero, path), MapSet())
@@ -180,17 +181,19 @@ def grouped_through(
             here = found.pop(ArrayRef(instruction, path))
             for inner, maps in _inside(instruction, path, options):
                 group = groups.setdefault(inner, MapSet())
-                group.add_composed(here.maps, maps.maps, maps.unknown or here.unknown, options)
+                group.add_composed(
+                    here.maps, maps.maps, first_unknown(maps.unknown, here.unknown), options
+                )
             for step in known_starts(edges_back(instruction, path, options)):
                 source = ArrayRef(instruction.operands[step.operand], step.operand_path)
                 later = found.setdefault(source, MapSet())
-                unknown = step.unknown or here.unknown
+                unknown = first_unknown(step.unknown, here.unknown)
                 later.add_composed(here.maps, step.maps, unknown, options)
     for (outside, _, _), maps in found.items():
         group = groups.setdefault(outside, MapSet())
         for m in maps.maps:
             group.add(m)
-    return {each: distinct(maps.maps) for each, maps in groups.items() if maps.maps}
+    return {each: deduplicate(maps.maps) for each, maps in groups.items() if maps.maps}
 
 
 def _inside(

@@ -27,12 +27,13 @@ from indexing.dataflow.walk import (
 )
 from indexing.maps.answers import Answer, Direction, Path, Unknown
 from indexing.maps.arrays import ArrayRef
-from indexing.maps.deduplicate import distinct
+from indexing.maps.deduplicate import deduplicate
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.structured_ops import InlineOp
+from simplifier.unknown import first_unknown
 
 
 def output_to_input(
@@ -222,7 +223,7 @@ def answer_of(
     leads: dict[int, dict[Path, MapSet]] = {}
     for to, path, step in found:
         maps = leads.setdefault(to, {}).setdefault(path, MapSet())
-        maps.unknown = maps.unknown or step.unknown
+        maps.note(step.unknown)
         for each in step.maps:
             maps.add(options.finished(each))
     count = len(operands)
@@ -230,10 +231,10 @@ def answer_of(
     every_path: list[tuple[Path, ...]] = [()] * count
     unknown: list[Unknown | None] = [None] * count
     for to, lead in leads.items():
-        pairs = [(m, path) for path, maps in lead.items() for m in distinct(maps.maps)]
+        pairs = [(m, path) for path, maps in lead.items() for m in deduplicate(maps.maps)]
         every_map[to] = tuple([m for m, _ in pairs])
         every_path[to] = tuple([path for _, path in pairs])
-        unknown[to] = next((maps.unknown for maps in lead.values() if maps.unknown), None)
+        unknown[to] = first_unknown(*[maps.unknown for maps in lead.values()])
     return Answer(
         instruction,
         direction,

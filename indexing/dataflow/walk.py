@@ -25,6 +25,7 @@ from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import StructuredOp, Summaries
+from simplifier.unknown import first_unknown
 
 # ---------------------------------------------------------------- one instruction
 
@@ -230,7 +231,7 @@ def backward(start: ArrayRef, options: Options) -> dict[ArrayRef, MapSet]:
         return known_starts(edges_back(instruction, path, options))
 
     def join(here: MapSet, step: AccessEdge, to: ArrayRef, there: MapSet) -> None:
-        target, unknown = to.shape, step.unknown or here.unknown
+        target, unknown = to.shape, first_unknown(step.unknown, here.unknown)
         there.add_composed(here.maps, step.maps, unknown, options, target)
         there.widen(source, target, options)
 
@@ -274,7 +275,7 @@ def forward(end: ArrayRef, options: Options) -> dict[ArrayRef, MapSet]:
         return known_starts(edges_forward(instruction, every, outputs, options))
 
     def join(here: MapSet, step: AccessEdge, start: ArrayRef, later: MapSet) -> None:
-        unknown = step.unknown or later.unknown
+        unknown = first_unknown(step.unknown, later.unknown)
         here.add_composed(step.maps, later.maps, unknown, options, target)
         here.widen(start.shape, target, options)
 
@@ -361,7 +362,7 @@ def _one_step(
         operand = instruction.operands[step.operand]
         for parameter, later in known[operand][step.operand_path].items():
             maps = reached.setdefault(parameter, MapSet())
-            unknown = step.unknown or later.unknown
+            unknown = first_unknown(step.unknown, later.unknown)
             maps.add_composed(step.maps, later.maps, unknown, options, parameter.shape)
             maps.widen(source, parameter.shape, options)
     return reached

@@ -1,5 +1,6 @@
 # What the package gives, loaded on first use (`__init__.py`).
 from .answers import Answer as Answer
+from .answers import UndecidedError as UndecidedError
 from .answers import Unknown as Unknown
 from .certificate import CertificateError as CertificateError
 from .indexing_map import Constraint as Constraint
@@ -14,7 +15,6 @@ from .properties import is_bijection as is_bijection
 from .properties import is_injective as is_injective
 from .properties import is_single_valued as is_single_valued
 from .properties import is_surjective_onto as is_surjective_onto
-from .relation import UndecidedError as UndecidedError
 from .relation import image as image
 from .relation import inverse as inverse
 from .relation import preimage as preimage

@@ -8,27 +8,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import indexing.methods as methods
 from indexing.maps.arrays import Path as Path
 from indexing.maps.indexing_map import IndexingMap
+from simplifier.unknown import UndecidedError as UndecidedError
+from simplifier.unknown import Unknown as Unknown
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
 
 Direction: TypeAlias = Literal["output-to-input", "input-to-output"]
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """No map can be said, and why.
-
-    Attributes:
-        reason: a sentence that names the instruction.
-        instruction: which instruction it is; `None` in the answer of an op.
-    """
-
-    reason: str
-    instruction: Instruction | None = None
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from simplifier.bounds import Facts
 from simplifier.constraints import known_terms
 from simplifier.interval import contains, intersected
 from simplifier.linear import Expr
+from simplifier.unknown import first_unknown
 
 # So many different maps to one array: the program reads it all over.  One map that reads
 # everything, with the grade "may", takes their place.
@@ -58,6 +59,10 @@ class MapSet:
                 del self.maps[twin]
         self.maps[found] = None
 
+    def note(self, unknown: Unknown | None) -> None:
+        """Keep why there may be other maps; the first reason stays."""
+        self.unknown = first_unknown(self.unknown, unknown)
+
     def add_composed(
         self,
         firsts: Collection[IndexingMap],
@@ -70,11 +75,11 @@ class MapSet:
 
         They lead to an array of shape `target`, where that is said.
         """
-        self.unknown = self.unknown or unknown
+        self.note(unknown)
         count = len(firsts) * len(seconds)
         if count > MOST_COMPOSED:
             why = f"budget: {count} pairs of maps to compose are more than {MOST_COMPOSED}"
-            self.unknown = self.unknown or Unknown(why)
+            self.note(Unknown(why))
             return
         for first in firsts:
             for second in seconds:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import indexing.methods as methods
 from indexing.maps.map_methods import MapMethods
 from simplifier.interval import Interval
+from simplifier.unknown import Unknown
 
 
 class Notations(MapMethods):
@@ -24,7 +25,7 @@ class Notations(MapMethods):
     @classmethod
     def from_isl(
         cls, given: object, bounds: Mapping[str, Interval] | None = None
-    ) -> methods.IndexingMap:
+    ) -> methods.IndexingMap | Unknown:
         """A map, set or function of ``islpy``, or its text, if it is one map.
 
         `indexing.maps.interchange.from_isl` reads those that are several.

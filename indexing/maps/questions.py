@@ -1,12 +1,17 @@
-"""Exact questions about a map, answered by ISL: methods of `IndexingMap`."""
+"""Exact questions about a map, answered by ISL: methods of `IndexingMap`.
+
+Beyond ISL's budget the answer is `Unknown`, which is neither true nor false: test ``isinstance(
+answer, Unknown)`` first, or compare with ``is True``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import indexing.methods as methods
 from indexing.maps.map_methods import MapMethods
+from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -17,11 +22,11 @@ class Questions(MapMethods):
 
     __slots__ = ()
 
-    def is_empty(self) -> bool:
+    def is_empty(self) -> bool | Unknown:
         """No point is in the domain; decided exactly."""
         return methods.is_empty(self._itself())
 
-    def is_equal(self, other: methods.IndexingMap) -> bool | methods.Difference:
+    def is_equal(self, other: methods.IndexingMap) -> Literal[True] | methods.Difference | Unknown:
         """The same relation between dimensions, runtime variables and results; else a `Difference`.
 
         Range variables are no part of the relation: which of them reads an element is not compared.
@@ -30,7 +35,7 @@ class Questions(MapMethods):
         found = methods.difference(self._itself(), other)
         return True if found is None else found
 
-    def inverse(self) -> tuple[methods.IndexingMap, ...]:
+    def inverse(self) -> tuple[methods.IndexingMap, ...] | Unknown:
         """The relation from results to dimensions, in disjoint pieces.
 
         >>> from indexing import IndexingMap
@@ -40,7 +45,7 @@ class Questions(MapMethods):
         """
         return methods.inverse(self._itself())
 
-    def image(self) -> tuple[methods.IndexingMap, ...]:
+    def image(self) -> tuple[methods.IndexingMap, ...] | Unknown:
         """All results, as maps from nothing in disjoint pieces.
 
         >>> from indexing import IndexingMap
@@ -49,7 +54,7 @@ class Questions(MapMethods):
         """
         return methods.image(self._itself())
 
-    def preimage(self, elements: methods.Points) -> tuple[methods.IndexingMap, ...]:
+    def preimage(self, elements: methods.Points) -> tuple[methods.IndexingMap, ...] | Unknown:
         """All points that have one of `elements` as a result, as maps from nothing.
 
         >>> from indexing import IndexingMap
@@ -74,7 +79,7 @@ class Questions(MapMethods):
         """Each point has one result, and no other has it; see `indexing.is_bijection`."""
         return methods.is_bijection(self._itself(), onto)
 
-    def depends_on(self, dimension: int | str) -> bool | methods.Claim:
+    def depends_on(self, dimension: int | str) -> bool | methods.Claim | Unknown:
         """Whether the results change with a dimension; see `indexing.depends_on`.
 
         >>> from indexing import IndexingMap
@@ -83,7 +88,9 @@ class Questions(MapMethods):
         """
         return methods.depends_on(self._itself(), dimension)
 
-    def multiplicity(self, values: Mapping[str, ArrayLike] | None = None) -> methods.Multiplicity:
+    def multiplicity(
+        self, values: Mapping[str, ArrayLike] | None = None
+    ) -> methods.Multiplicity | Unknown:
         """How often each element is reached; see `indexing.maps.multiplicity.multiplicity`.
 
         >>> from indexing import IndexingMap
@@ -92,7 +99,7 @@ class Questions(MapMethods):
         """
         return methods.multiplicity(self._itself(), values)
 
-    def count_image(self) -> int:
+    def count_image(self) -> int | Unknown:
         """How many different results there are: an element that is read twice counts once.
 
         >>> from indexing import IndexingMap
@@ -101,7 +108,7 @@ class Questions(MapMethods):
         """
         return methods.count_image(self._itself())
 
-    def count_domain(self) -> int:
+    def count_domain(self) -> int | Unknown:
         """How many points the domain has: how often an element is read, counted each time.
 
         >>> from indexing import IndexingMap

@@ -48,7 +48,6 @@ def reads(
         One answer for each array of the operands: so for operand k, where all operands are arrays.
     Raises:
         HloError, IndexError: as `output_to_input`.
-        UndecidedError: it depends on values that are not given.
     """
     options = Options(keep_multiplicity=True)
     outputs = leaves(instruction.shape)
@@ -65,7 +64,12 @@ def reads(
     for step in known_starts(edges_back(instruction, path, options)):
         if (step.operand, step.operand_path) in found:
             maps = found[step.operand, step.operand_path]
-            maps.unknown = maps.unknown or step.unknown
+            maps.note(step.unknown)
             for m in step.maps:
                 maps.add(options.finished(m))
-    return tuple([maps.unknown or multiplicity(maps.maps, values) for maps in found.values()])
+    return tuple(
+        [
+            multiplicity(maps.maps, values) if maps.unknown is None else maps.unknown
+            for maps in found.values()
+        ]
+    )
