@@ -39,7 +39,7 @@ from .maps.relation import preimage as preimage
 from .maps.simplify import Rewrite as Rewrite
 from .maps.simplify import simplified as simplified
 from .maps.simplify import traced as traced
-from .maps.simplify import without_unused as without_unused
+from .maps.unused import without_unused as without_unused
 from .views.display import answer_html as answer_html
 
 HOMES: dict[str, str]

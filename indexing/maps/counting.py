@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -355,10 +355,7 @@ def _with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> _Known | Un
             fixed[rt.variable] = constant(value)
     results, constraints = m.substituted(fixed)
     swap = Substitution(fixed)
-    known = {
-        v: g._replace(rt=replace(g.rt, index=tuple(map(swap, g.rt.index))))
-        for v, g in given.items()
-    }
+    known = {v: g._replace(rt=g.rt.substituted(swap)) for v, g in given.items()}
     found = IndexingMap.of(
         m.dims,
         results,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
@@ -92,8 +91,7 @@ def _with_values(
         | {rt.variable: v.as_expr() for rt, v in zip(asked.runtime, values, strict=True)}
     )
     runtime = [
-        replace(rt, variable=variable, index=tuple(map(swap, rt.index)))
-        for rt, variable in zip(asked.runtime, values, strict=True)
+        rt.substituted(swap, variable) for rt, variable in zip(asked.runtime, values, strict=True)
     ]
     return IndexingMap.of(
         piece.inputs[:rank],
