@@ -166,12 +166,12 @@ def collapse(instruction: Instruction) -> Collapse | Unknown:
     reads = [read for row in rows for column in row for read in column]
     shapes = _shapes(instruction, results, operands, reads)
     sizes = {array: shape.dims for array, shape in shapes.items()}
-    joins = best_joins(sizes, [read for read in reads if not read.map.is_known_empty])
+    joins = best_joins(sizes, reads)
     sides = {array: Side(s, groups(s.dims, array, joins)) for array, s in shapes.items()}
     return Collapse(
         instruction,
-        tuple([sides[path] for path in results]),
-        tuple([sides[operand] for operand in operands]),
+        tuple(map(sides.__getitem__, results)),
+        tuple(map(sides.__getitem__, operands)),
         originals,
         tuple([_merged(row, sizes, joins) for row in rows]),
         sides,

@@ -25,7 +25,7 @@ def best_joins(sizes: Sizes, reads: Sequence[Read]) -> Joins:
     """
     seeds = [(array, k) for array, dims in sizes.items() for k in range(len(dims) - 1)]
     pending = [seed for seed in seeds if 0 not in sizes[seed[0]]]
-    drafts = _Drafts(sizes, reads)
+    drafts = _Drafts(sizes, [read for read in reads if not read.map.is_known_empty])
     made: Joins = frozenset()
     while True:
         before = made
