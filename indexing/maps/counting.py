@@ -12,18 +12,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from indexing.maps.given_values import Given, with_values
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.properties import is_injective
 from indexing.maps.relation import count_domain, inverse
-from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, constant
-from simplifier.substitute import Substitution
+from simplifier.linear import Expr
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -42,13 +41,6 @@ def beyond_budget(points: int, what: object) -> Unknown | None:
     return Unknown(f"{what} has {points} points to count, more than {BUDGET}")
 
 
-def depends_on_value(
-    name: str, element: object = "an element", needed: str = "its value"
-) -> Unknown:
-    """Why a count is not known: it depends on the value `name` of the program."""
-    return Unknown(f"how often {element} is read depends on `{name}`: give {needed}")
-
-
 def product_of(factors: Iterable[int | Unknown]) -> int | Unknown:
     """The product, unless a factor is unknown."""
     found = 1
@@ -60,18 +52,6 @@ def product_of(factors: Iterable[int | Unknown]) -> int | Unknown:
 
 
 # ---------------------------------------------------------------- one map
-
-
-class _Given(NamedTuple):
-    """The values that a runtime variable has: an array, and which element of it."""
-
-    rt: RuntimeVariable
-    array: NDArray[np.int64]
-
-    def at(self, index: Sequence[Any]) -> Any:
-        inside = [np.clip(i, 0, size - 1) for i, size in zip(index, self.array.shape, strict=True)]
-        found = self.array[tuple(inside)] if inside else self.array
-        return np.clip(found, *self.rt.clamp) if self.rt.clamp else found
 
 
 @dataclass(frozen=True)
@@ -92,7 +72,7 @@ class Counted:
     def of(cls, m: IndexingMap, values: Mapping[str, ArrayLike]) -> Counted | Unknown:
         if m.is_known_empty:
             return cls((), 0)
-        known = _with_values(m, values)
+        known = with_values(m, values)
         if isinstance(known, Unknown):
             return known
         if known.map.is_known_empty:
@@ -166,7 +146,7 @@ class _Part:
     """
 
     def __init__(
-        self, places: tuple[int, ...], m: IndexingMap, given: Mapping[Variable, _Given]
+        self, places: tuple[int, ...], m: IndexingMap, given: Mapping[Variable, Given]
     ) -> None:
         self.places, self.map, self.given = places, m, given
 
@@ -246,7 +226,7 @@ class _Part:
         return prod(v.upper - v.lower + 1 for v in self.map.dims) > BUDGET
 
 
-def _parts(m: IndexingMap, given: Mapping[Variable, _Given]) -> Iterator[_Part]:
+def _parts(m: IndexingMap, given: Mapping[Variable, Given]) -> Iterator[_Part]:
     """The parts of a map all of whose runtime variables are given."""
     results = [_needs(result, given) for result in m.results]
     constraints = [_needs(c.expr, given) for c in m.constraints]
@@ -294,8 +274,8 @@ def _part(
     group: set[Variable],
     places: Sequence[int],
     constraints: Sequence[Constraint],
-    own: Sequence[_Given],
-    given: Mapping[Variable, _Given],
+    own: Sequence[Given],
+    given: Mapping[Variable, Given],
 ) -> _Part:
     """The part with these results, constraints and runtime variables."""
     results = [m.results[k] for k in places]
@@ -310,91 +290,23 @@ def _part(
     return _Part(tuple(places), part, known)
 
 
-def _mentioned(exprs: Iterable[Expr], given: Mapping[Variable, _Given]) -> dict[Variable, _Given]:
+def _mentioned(exprs: Iterable[Expr], given: Mapping[Variable, Given]) -> dict[Variable, Given]:
     """The runtime variables in these expressions, and those that choose their elements."""
-    found: dict[Variable, _Given] = {}
+    found: dict[Variable, Given] = {}
     for v in [v for expr in exprs for v in expr.variables() if v in given]:
         found |= {v: given[v]} | _mentioned(given[v].rt.index, given)
     return found
 
 
-def _needs(expr: Expr, given: Mapping[Variable, _Given]) -> set[Variable]:
+def _needs(expr: Expr, given: Mapping[Variable, Given]) -> set[Variable]:
     """The variables that an expression depends on, those among them that choose values."""
     free = {v for v in expr.variables() if v not in given}
     chosen = [_needs_of_all(given[v].rt.index, given) for v in expr.variables() if v in given]
     return free.union(*chosen)
 
 
-def _needs_of_all(exprs: Iterable[Expr], given: Mapping[Variable, _Given]) -> set[Variable]:
+def _needs_of_all(exprs: Iterable[Expr], given: Mapping[Variable, Given]) -> set[Variable]:
     return set[Variable]().union(*[_needs(expr, given) for expr in exprs])
-
-
-class _Known(NamedTuple):
-    """A map, the values of its runtime variables, and the name of one that only moves it."""
-
-    map: IndexingMap
-    given: dict[Variable, _Given]
-    moves_with: str = ""
-
-
-def _with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> _Known | Unknown:
-    """Unknown where a value is not given that does more than move what is read."""
-    given = {rt.variable: g for rt in m.runtime if (g := _given(rt, values))}
-    fixed: dict[Variable, Expr] = {}
-    moves_with = ""
-    for rt in m.runtime:
-        if rt.variable not in given:
-            if not _only_moves(rt, m):
-                return depends_on_value(_name(rt), "an element", "its values")
-            fixed[rt.variable] = constant(rt.variable.lower)
-            moves_with = _name(rt)
-        elif all(i.is_constant for i in rt.index):
-            value = int(given.pop(rt.variable).at([i.constant for i in rt.index]))
-            if not rt.variable.lower <= value <= rt.variable.upper:
-                return _Known(IndexingMap.empty(m.dims, len(m.results)), {})
-            fixed[rt.variable] = constant(value)
-    results, constraints = m.substituted(fixed)
-    swap = Substitution(fixed)
-    known = {v: g._replace(rt=g.rt.substituted(swap)) for v, g in given.items()}
-    found = IndexingMap.of(
-        m.dims,
-        results,
-        ranges=m.ranges,
-        runtime=[g.rt for g in known.values()],
-        constraints=constraints,
-        grade=m.grade,
-    )
-    return _Known(found, known, moves_with)
-
-
-def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> _Given | None:
-    value = values.get(_name(rt), values.get(rt.name))
-    if value is None:
-        return None
-    array = np.asarray(value, np.int64)
-    if array.ndim != len(rt.index):
-        raise ValueError(
-            f"`{_name(rt)}` has {len(rt.index)} dimensions; the value given for it has {array.ndim}"
-        )
-    return _Given(rt, array)
-
-
-def _name(rt: RuntimeVariable) -> str:
-    return str(rt.source_name if rt.source is not None else rt.name)
-
-
-def _only_moves(rt: RuntimeVariable, m: IndexingMap) -> bool:
-    """The same elements are read as often, at another place, whatever the value is."""
-    mentions = [*[c.expr for c in m.constraints], *[i for other in m.runtime for i in other.index]]
-    return (
-        all(i.is_constant for i in rt.index)
-        and rt.clamp in (None, rt.variable.bounds)
-        and not any(rt.variable in expr.variables() for expr in mentions)
-        and all(
-            sum(v == rt.variable for v in result.variables()) == (rt.variable in dict(result.terms))
-            for result in m.results
-        )
-    )
 
 
 def _counted_rows(columns: Sequence[NDArray[np.int64]], count: int) -> _Table:

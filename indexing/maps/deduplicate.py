@@ -15,7 +15,7 @@ from simplifier.atoms import Floor
 from simplifier.interval import Interval
 
 # Every pair is compared; so many maps are left as they are.
-MOST_COMPARED = 32
+MAX_COMPARED = 32
 # Operations of ISL for one pair: some milliseconds.  Beyond, both stay.
 BUDGET = 20_000
 
@@ -31,7 +31,7 @@ def deduplicate(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
     ()[s0] -> (s0), domain: s0 in [0, 15]
     """
     given = tuple(maps)
-    if not 1 < len(given) <= MOST_COMPARED:
+    if not 1 < len(given) <= MAX_COMPARED:
         return given
     kept: list[IndexingMap] = []
     for found in given:

@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexing.maps.counting import Counted, beyond_budget, depends_on_value
+from indexing.maps.counting import Counted, beyond_budget
+from indexing.maps.given_values import depends_on_value
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
 from indexing.maps.relation import MapOrMaps, as_maps, same_spaces
 from simplifier.unknown import Unknown
