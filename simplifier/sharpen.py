@@ -29,9 +29,10 @@ from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.residues import residues_of
 from simplifier.substitute import Substitution
+from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
-    from simplifier.exact import Few, Survey, Undecided
+    from simplifier.exact import Few, Survey
 
 BUDGET: Final = 2_000
 """Operations of isl for one question: a millisecond; few questions have an answer later."""
@@ -83,16 +84,15 @@ def sharpened(
     groups = _open_groups(constraints, exprs)[:GROUPS]
     if not groups:
         return None
-    from simplifier import exact  # loads ISL
 
     narrow: dict[Variable, Variable] = {}
     needless: set[Constraint] = set()
     facts: list[Constraint] = []
     for group in groups:
         found = _survey(group._replace(asked=()), BUDGET)
-        if group.asked and not isinstance(found, exact.Undecided):  # else more is undecided, too
+        if group.asked and not isinstance(found, Unknown):  # else more is undecided, too
             found = _survey(group, BUDGET)
-        if isinstance(found, exact.Undecided):
+        if isinstance(found, Unknown):
             if _is_empty(*group[:2], BUDGET) is True:
                 return Domain(tuple(variables), (FALSE,))
             continue
@@ -123,7 +123,7 @@ class Learned(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 12)
-def _survey(group: Group, budget: int) -> Learned | Undecided | None:
+def _survey(group: Group, budget: int) -> Learned | Unknown | None:
     """`None` where the group has no points."""
     from simplifier import exact
 
@@ -139,14 +139,14 @@ def _survey(group: Group, budget: int) -> Learned | Undecided | None:
     if shown and shown.is_tight and not left:
         return Learned(variables, constraints, ())
     exprs = tuple([expr for expr, _ in left])
-    found: Survey | Undecided | None
+    found: Survey | Unknown | None
     if exact.may_be_surveyed(variables, constraints):
         found = exact.surveyed(variables, constraints, exprs)
     elif sum([c.expr.weight for c in constraints if c.expr.divides]) > ATOMS:
-        return exact.Undecided("too many divisions for the budget")
+        return Unknown("too many divisions for the budget")
     else:
         found = exact.survey(variables, constraints, exprs, budget=budget)
-    if found is None or isinstance(found, exact.Undecided):
+    if found is None or isinstance(found, Unknown):
         return found
     facts = [
         Constraint(expr, low, high)
@@ -160,7 +160,7 @@ def _survey(group: Group, budget: int) -> Learned | Undecided | None:
 @lru_cache(maxsize=1 << 12)
 def _is_empty(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...], budget: int
-) -> bool | Undecided:
+) -> bool | Unknown:
     from simplifier import exact
 
     if exact.shown(variables, constraints) is not None:

@@ -4,17 +4,20 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 from radon.complexity import cc_visit
+
+import indexing.methods
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("hlo", "simplifier", "indexing")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
 # The rooms of each package, lowest first: a room imports only rooms before it. What is in no room
-# (``__init__``, ``moved``) may be imported by all and imports none.
+# (``__init__``, ``methods``, ``moved``) may be imported by all and imports none.
 ROOMS = {
     "hlo": ("text", "shapes", "ops", "modules", "formats"),
     "simplifier": (),
@@ -160,6 +163,13 @@ def strongly_connected(graph: dict[str, list[str]]) -> Iterator[set[str]]:
     for name in graph:
         if name not in number:
             yield from visit(name)
+
+
+@pytest.mark.parametrize("name", indexing.methods.HOMES)
+def test_methods_have_implementations(name: str) -> None:
+    assert getattr(indexing.methods, name) is getattr(
+        import_module(indexing.methods.HOMES[name]), name
+    )
 
 
 @pytest.mark.parametrize("library", ONLY_IN)

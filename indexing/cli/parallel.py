@@ -92,7 +92,7 @@ def parts_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Iter
 
 def answered(part: Part) -> Record:
     """What there is to say about one part."""
-    from indexing.maps.simplify import proofs
+    from indexing.maps.certificate import proofs
 
     before = proofs()
     record, unseen = Record(coloured=part.coloured, debug=part.debug), Bar()

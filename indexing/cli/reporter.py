@@ -68,7 +68,7 @@ class Reporter:
         except OSError as error:
             self.error(f"error[io]: {place}: {error.strerror or error}")
         except Exception as error:
-            from indexing.maps.simplify import CertificateError
+            from indexing.maps.certificate import CertificateError
 
             if isinstance(error, CertificateError):
                 self.error(f"error[verify]: {place}: {error}")

@@ -10,9 +10,10 @@ from hlo.shapes.shape import leaves
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer, Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
-from indexing.maps.deduplicate import distinct
+from indexing.maps.deduplicate import deduplicate
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
+from simplifier.unknown import first_unknown
 
 
 def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
@@ -124,8 +125,9 @@ def _answer(
         if lead.path not in at:
             at[lead.path] = edges.maps(lead.start, lead.end)
         at[lead.path].extend(map(finished, lead.maps), lead.unknown)
-    maps = [[(m, path) for path, s in lead.items() for m in distinct(s.distinct)] for lead in leads]
-    unknown = [[s.unknown for s in lead.values() if s.unknown is not None] for lead in leads]
+    maps = [
+        [(m, path) for path, s in lead.items() for m in deduplicate(s.distinct)] for lead in leads
+    ]
     return Answer(
         instruction,
         direction,
@@ -133,5 +135,5 @@ def _answer(
         operands,
         tuple([tuple([m for m, _ in pairs]) for pairs in maps]),
         tuple([tuple([path for _, path in pairs]) for pairs in maps]),
-        tuple([reasons[0] if reasons else None for reasons in unknown]),
+        tuple([first_unknown(*[s.unknown for s in lead.values()]) for lead in leads]),
     )

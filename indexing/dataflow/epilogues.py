@@ -42,10 +42,11 @@ from indexing.dataflow.queries import Groups, walk_of
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
-from indexing.maps.deduplicate import distinct
+from indexing.maps.deduplicate import deduplicate
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import OptionChoices
 from indexing.ops.structured_ops import InlineOp, in_caller
+from simplifier.unknown import first_unknown
 
 
 def epilogue(
@@ -90,7 +91,7 @@ def epilogue(
     for path, _ in leaves(root.shape):
         reached = walk.forward(ArrayRef(root, path), way)
         found.append(reached.get(start, MapSet()))
-    maps = [distinct(lead.distinct) for lead in found]
+    maps = [deduplicate(lead.distinct) for lead in found]
     return Answer(
         hero,
         "input-to-output",
@@ -146,10 +147,10 @@ def grouped_through(
         here = reached[array]
         for inner, maps in _inside(walk, array, within):
             group = groups.setdefault(inner, walk.edges.maps(start, inner))
-            unknown = here.unknown if maps.unknown is None else maps.unknown
+            unknown = first_unknown(maps.unknown, here.unknown)
             group.add_composed(here.maps, maps.maps, unknown)
     return Groups(
-        {array: distinct(found.distinct) for array, found in groups.items() if found.maps}
+        {array: deduplicate(found.distinct) for array, found in groups.items() if found.maps}
     )
 
 

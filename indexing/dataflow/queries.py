@@ -21,7 +21,7 @@ from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
-from indexing.maps.deduplicate import distinct
+from indexing.maps.deduplicate import deduplicate
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.options import OptionChoices, Options
 from indexing.ops.structured_ops import InlineOp
@@ -136,5 +136,5 @@ def grouped(
     walk.prepare(answering.up_to(start.instruction), backward=True)
     reached = walk.backward(start)
     return Groups(
-        {array: distinct(found.distinct) for array, found in reached.items() if found.maps}
+        {array: deduplicate(found.distinct) for array, found in reached.items() if found.maps}
     )

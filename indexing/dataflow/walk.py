@@ -19,6 +19,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.map_set import MapSet
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.structured_ops import StructuredOp
+from simplifier.unknown import first_unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Walk:
                     if to not in found:
                         found[to] = self.edges.maps(start, to)
                         waiting.setdefault(to.instruction, []).append(to)
-                    unknown = here.unknown if edge.unknown is None else edge.unknown
+                    unknown = first_unknown(edge.unknown, here.unknown)
                     found[to].add_composed(here.maps, edge.maps, unknown)
         return found
 
@@ -100,7 +101,7 @@ class Walk:
                 waiting.add(start.instruction)
                 if start not in found:
                     found[start] = self.edges.maps(start, end)
-                unknown = later.unknown if edge.unknown is None else edge.unknown
+                unknown = first_unknown(edge.unknown, later.unknown)
                 found[start].add_composed(edge.maps, later.maps, unknown)
         return found
 
@@ -135,7 +136,7 @@ class Walk:
             for parameter, later in known[operand].items():
                 if parameter not in reached:
                     reached[parameter] = self.edges.maps(array, parameter)
-                unknown = later.unknown if edge.unknown is None else edge.unknown
+                unknown = first_unknown(edge.unknown, later.unknown)
                 reached[parameter].add_composed(edge.maps, later.maps, unknown)
         return reached
 

@@ -1,6 +1,7 @@
-"""Several devices: which elements of which devices an element of a device needs.
+"""Several devices: replica groups, and how collectives move elements between devices, as maps.
 
-`indexing.dataflow.device_queries` answers the questions; `Devices` says how many there are.
+Imports `maps`.  Promises maps whose first dimension is the device; `indexing.dataflow.
+device_queries` composes them through programs.
 """
 
 import lazy_loader

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from hlo.modules.module import Module
-from indexing.devices.groups import EVERYBODY, MOST_DEVICES, Group, ReplicaGroups
+from indexing.devices.groups import EVERYBODY, MAX_DEVICES, Group, ReplicaGroups
 from indexing.maps.indexing_map import Extents, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
@@ -58,7 +58,7 @@ class Devices:
     (device, d0) -> (device, -d0 + 5), domain: device in [0, 3], d0 in [0, 5]
 
     Raises:
-        ValueError: there is no device, or there are more than `MOST_DEVICES`.
+        ValueError: there is no device, or there are more than `MAX_DEVICES`.
     """
 
     num_replicas: int = 1
@@ -66,9 +66,9 @@ class Devices:
 
     def __post_init__(self) -> None:
         least = min(self.num_replicas, self.num_partitions)
-        if least < 1 or self.count > MOST_DEVICES:
+        if least < 1 or self.count > MAX_DEVICES:
             raise ValueError(
-                f"{self}: expected at least one of each, and at most {MOST_DEVICES} devices"
+                f"{self}: expected at least one of each, and at most {MAX_DEVICES} devices"
             )
 
     @classmethod

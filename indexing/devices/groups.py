@@ -29,7 +29,7 @@ from hlo.ops.attributes import Cursor, Kind, at_least, list_of
 
 Group: TypeAlias = tuple[int, ...]
 
-MOST_DEVICES: Final = 1 << 20
+MAX_DEVICES: Final = 1 << 20
 """More devices than that are refused: their groups are written out."""
 
 
@@ -161,8 +161,8 @@ def _device(cursor: Cursor) -> int:
 def _size(cursor: Cursor) -> int:
     start = cursor.position
     size = cursor.integer()
-    if not 0 < size <= MOST_DEVICES:
-        label = f"expected a size from 1 to {MOST_DEVICES}"
+    if not 0 < size <= MAX_DEVICES:
+        label = f"expected a size from 1 to {MAX_DEVICES}"
         raise cursor.fault(label, cursor.source.span(start, cursor.position))
     return size
 
@@ -194,8 +194,8 @@ def _iota(cursor: Cursor) -> IotaGroups:
     if prod(reshape) != prod(dims):
         label = f"these are {prod(reshape)} devices, the groups have {prod(dims)}"
         raise cursor.fault(label, cursor.source.span(start, cursor.position))
-    if prod(dims) > MOST_DEVICES:
-        label = f"more than {MOST_DEVICES} devices"
+    if prod(dims) > MAX_DEVICES:
+        label = f"more than {MAX_DEVICES} devices"
         raise cursor.fault(label, cursor.source.span(start, cursor.position))
     if not cursor.accepts("T"):
         return IotaGroups(dims, reshape)
@@ -220,8 +220,8 @@ def _mesh(cursor: Cursor) -> MeshGroups:
             raise cursor.fault(label, cursor.source.span(start, cursor.position))
         cursor.expect("=")
         axes.append((name, _size(cursor)))
-        if prod(size for _, size in axes) > MOST_DEVICES:
-            raise cursor.fault(f"more than {MOST_DEVICES} devices")
+        if prod(size for _, size in axes) > MAX_DEVICES:
+            raise cursor.fault(f"more than {MAX_DEVICES} devices")
     ids: tuple[int, ...] = ()
     if cursor.accepts(","):
         cursor.expect("device_ids")

@@ -45,7 +45,7 @@ class Position(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StridedGroup:
     """The devices of `rows` rows at the `width` places from `first` on.
 
     Attributes:
@@ -106,7 +106,7 @@ def _rotated(digit: Expr, by: int, size: int) -> Expr:
     return (digit + by) % size
 
 
-def recognised(rows: Sequence[Group], first: int = 0) -> Part | None:
+def recognised(rows: Sequence[Group], first: int = 0) -> StridedGroup | None:
     """The formula of rows of equal length; None where none is found.
 
     >>> recognised([(3, 0, 1, 2)]).digits
@@ -122,7 +122,7 @@ def recognised(rows: Sequence[Group], first: int = 0) -> Part | None:
             return None
         digits.append(digit)
         numbers = numbers[-digit.rotation % digit.size :: digit.size]
-    return Part(len(rows), len(rows[0]), first, numbers[0], tuple(digits))
+    return StridedGroup(len(rows), len(rows[0]), first, numbers[0], tuple(digits))
 
 
 def _fitting(numbers: Sequence[int]) -> Iterator[Digit]:
@@ -161,7 +161,7 @@ def _fits(digit: Digit, numbers: Sequence[int]) -> bool:
     return True
 
 
-def columns(rows: Sequence[Group], invertible: bool = False) -> list[Part]:
+def columns(rows: Sequence[Group], invertible: bool = False) -> list[StridedGroup]:
     """Formulas of rows of equal length, place after place; none where none are found.
 
     What is irregular within a row may be regular from row to row: places are cut where the step
@@ -194,8 +194,8 @@ def _cuts(row: Group) -> list[int]:
 class Link(NamedTuple):
     """Groups of one size: their devices at one end, and at the other one."""
 
-    start: Part
-    end: Part
+    start: StridedGroup
+    end: StridedGroup
     width: int
 
 

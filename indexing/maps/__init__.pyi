@@ -1,6 +1,8 @@
 # What the package gives, loaded on first use (`__init__.py`).
 from .answers import Answer as Answer
+from .answers import UndecidedError as UndecidedError
 from .answers import Unknown as Unknown
+from .certificate import CertificateError as CertificateError
 from .indexing_map import Constraint as Constraint
 from .indexing_map import Difference as Difference
 from .indexing_map import IndexingMap as IndexingMap
@@ -13,11 +15,9 @@ from .properties import is_bijection as is_bijection
 from .properties import is_injective as is_injective
 from .properties import is_single_valued as is_single_valued
 from .properties import is_surjective_onto as is_surjective_onto
-from .relation import UndecidedError as UndecidedError
 from .relation import image as image
 from .relation import inverse as inverse
 from .relation import preimage as preimage
 from .runtime_variable import RuntimeVariable as RuntimeVariable
-from .simplify import CertificateError as CertificateError
 from .text import parse_map as parse_map
 from .witnesses import Witness as Witness

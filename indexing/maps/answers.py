@@ -5,29 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+import indexing.methods as methods
 from indexing.maps.arrays import Path as Path
 from indexing.maps.indexing_map import IndexingMap
+from simplifier.unknown import UndecidedError as UndecidedError
+from simplifier.unknown import Unknown as Unknown
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction
 
 Direction: TypeAlias = Literal["output-to-input", "input-to-output"]
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """No map can be said, and why.
-
-    Attributes:
-        reason: a sentence that names the instruction.
-        instruction: which instruction it is; `None` in the answer of an op.
-    """
-
-    reason: str
-    instruction: Instruction | None = None
-
-    def __str__(self) -> str:
-        return self.reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +42,4 @@ class Answer:
     unknown: tuple[Unknown | None, ...]
 
     def _repr_html_(self) -> str:
-        from indexing.views.display import answer_html
-
-        return answer_html(self)
+        return methods.answer_html(self)

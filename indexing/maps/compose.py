@@ -37,34 +37,49 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     taken = {v.name for v in first.variables}
     ranges = [_fresh(v, "s", taken) for v in second.ranges]
     values.update(_changed(second.ranges, ranges))
-    runtime = [rt for rt in first.runtime if not rt.is_fixed]
-    merged: list[Constraint] = []  # a value lies in the bounds that both maps give it
-    for rt in _innermost_first(second.runtime):
-        if rt.is_fixed:
-            continue
-        index = tuple(map(Substitution(values), rt.index))
-        moved = _same_value(rt, index, runtime)
-        if moved is None:
-            moved = replace(rt, variable=_fresh(rt.variable, "rt", taken), index=index)
-            runtime.append(moved)
-        if moved.variable is not rt.variable:
-            values[rt.variable] = moved.expr
-            merged.append(Constraint(moved.expr, *rt.variable.bounds))
+    runtime, merged = _runtime(first, second, values, taken)
     results, constraints = second.substituted(values)
     inside = [
         Constraint(first.results[k], *second.dims[k].bounds) for k in outside(first, second.dims)
     ]
-    every = (*first.constraints, *inside, *merged, *constraints)
-    wanted = [c for c in every if not c.is_true]
     made = IndexingMap(
         first.dims,
         (*first.ranges, *ranges),
         tuple(runtime),
         tuple(results),
-        (FALSE,) if any(c.is_false for c in wanted) else tuple(dict.fromkeys(wanted)),
+        _needed((*first.constraints, *inside, *merged, *constraints)),
         "may" if "may" in (first.grade, second.grade) else "exact",
     )
     return note_end(made, second)
+
+
+def _runtime(
+    first: IndexingMap, second: IndexingMap, values: dict[Variable, Expr], taken: set[str]
+) -> tuple[list[RuntimeVariable], list[Constraint]]:
+    """The runtime variables of both maps, and the bounds that both maps give to one value.
+
+    `values` gets what the runtime variables of `second` are in the composition.
+    """
+    runtime = [rt for rt in first.runtime if not rt.is_fixed]
+    merged: list[Constraint] = []
+    for rt in _innermost_first(second.runtime):
+        if rt.is_fixed:
+            continue
+        moved = rt.substituted(Substitution(values))
+        same = _same_value(moved, runtime)
+        if same is None:
+            same = replace(moved, variable=_fresh(rt.variable, "rt", taken))
+            runtime.append(same)
+        if same.variable is not rt.variable:
+            values[rt.variable] = same.expr
+            merged.append(Constraint(same.expr, *rt.variable.bounds))
+    return runtime, merged
+
+
+def _needed(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    """Each constraint once, without those that always hold; one that never holds is enough."""
+    found = dict.fromkeys([c for c in constraints if not c.is_true])
+    return (FALSE,) if any(c.is_false for c in found) else tuple(found)
 
 
 def _fresh(variable: Variable, prefix: str, taken: set[str]) -> Variable:
@@ -94,9 +109,7 @@ def _changed(old: Iterable[Variable], new: Iterable[Variable]) -> dict[Variable,
     return {o: n.as_expr() for o, n in zip(old, new, strict=True) if o is not n}
 
 
-def _same_value(
-    rt: RuntimeVariable, index: tuple[Expr, ...], others: Iterable[RuntimeVariable]
-) -> RuntimeVariable | None:
+def _same_value(rt: RuntimeVariable, others: Iterable[RuntimeVariable]) -> RuntimeVariable | None:
     """The runtime variable among `others` that reads the same element and clamps it alike.
 
     A symbolic size is the same value wherever it has the same name.
@@ -106,6 +119,6 @@ def _same_value(
     if rt.array is None:
         return None
     for other in others:
-        if (other.array, other.index, other.clamp) == (rt.array, index, rt.clamp):
+        if (other.array, other.index, other.clamp) == (rt.array, rt.index, rt.clamp):
             return other
     return None

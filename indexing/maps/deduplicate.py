@@ -9,29 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from indexing.maps.equality import difference
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.relation import UndecidedError, difference
 from simplifier.atoms import Floor
 from simplifier.interval import Interval
 
 # Every pair is compared; so many maps are left as they are.
-MOST_COMPARED = 32
+MAX_COMPARED = 32
 # Operations of ISL for one pair: some milliseconds.  Beyond, both stay.
 BUDGET = 20_000
 
 
-def distinct(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
+def deduplicate(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
     """`maps` in order, with the simplest of those that are equal, in place of the first of them.
 
     Where ISL's budget does not suffice to compare two maps, both stay.
 
     >>> from indexing.maps.text import parse_map
     >>> shifted = parse_map("()[s0] -> (s0 - 16), domain: s0 in [16, 31]")
-    >>> print(*distinct([shifted, parse_map("()[s0] -> (s0), domain: s0 in [0, 15]")]))
+    >>> print(*deduplicate([shifted, parse_map("()[s0] -> (s0), domain: s0 in [0, 15]")]))
     ()[s0] -> (s0), domain: s0 in [0, 15]
     """
     given = tuple(maps)
-    if not 1 < len(given) <= MOST_COMPARED:
+    if not 1 < len(given) <= MAX_COMPARED:
         return given
     kept: list[IndexingMap] = []
     for found in given:
@@ -54,10 +54,7 @@ def _same(a: IndexingMap, b: IndexingMap) -> bool:
     """The same relation, as far as that is decided; bounds that differ settle it without ISL."""
     if len(a.runtime) != len(b.runtime) or _hull(a) != _hull(b):
         return False
-    try:
-        return difference(a, b, budget=BUDGET) is None
-    except UndecidedError:
-        return False
+    return difference(a, b, budget=BUDGET) is None
 
 
 def _hull(of: IndexingMap) -> list[Interval]:

@@ -14,31 +14,25 @@ one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from operator import index
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
+import indexing.methods as methods
+from hlo.shapes.shape import Shape
 from indexing.maps.notations import Notations
-from indexing.maps.result_bounds import reach_of
+from indexing.maps.questions import Questions
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.symbolic import bounded
 from simplifier.atoms import Variable
 from simplifier.constraints import FALSE
 from simplifier.constraints import Constraint as Constraint
-from simplifier.interval import Interval
+from simplifier.interval import Interval, intersected
 from simplifier.linear import Affine, Expr, as_expr, mentioned
 from simplifier.substitute import Substitution
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from hlo import Shape
-    from indexing.maps.multiplicity import Multiplicity
-    from indexing.maps.properties import Claim, Verdict
-    from indexing.maps.relation import Points
-    from indexing.maps.simplify import Rewrite
-    from simplifier.trace import Applied
+from simplifier.trace import Applied
 
 Grade: TypeAlias = Literal["exact", "may"]
 Extents: TypeAlias = "Sequence[int] | Shape"
@@ -79,7 +73,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IndexingMap(Notations):
+class IndexingMap(Notations, Questions):
     """A relation between points of a domain and tuples of results; see the module's notation.
 
     Attributes:
@@ -102,7 +96,8 @@ class IndexingMap(Notations):
     constraints: tuple[Constraint, ...] = ()
     grade: Grade = "exact"
     _hash: int = field(default=0, init=False, repr=False)
-    _ends_as: IndexingMap | None = field(default=None, init=False, repr=False)  # see `reach`
+    # the last map of the composition that made this one: both have the same results
+    _last: IndexingMap | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [v.name for v in self.variables]
@@ -181,8 +176,6 @@ class IndexingMap(Notations):
         >>> print(IndexingMap.over((3, 7), lambda d: [d[1], 6 - d[1]]))
         (d0, d1) -> (d1, -d1 + 6), domain: d0 in [0, 2], d1 in [0, 6]
         """
-        from indexing.maps.symbolic import bounded
-
         variables, constraints, symbols = bounded("d", _sizes(extents))
         sizes = [RuntimeVariable(symbol) for symbol in symbols]
         return cls.of(variables, results(variables), runtime=sizes, constraints=constraints)
@@ -205,17 +198,24 @@ class IndexingMap(Notations):
         return (*self.dims, *self.ranges, *[rt.variable for rt in self.runtime])
 
     @property
-    def reach(self) -> tuple[Interval, ...]:
-        """Intervals that hold the results on the domain.
+    def result_bounds(self) -> tuple[Interval, ...]:
+        """Intervals that contain the results on the domain.
 
-        Composition and `simplify` hand on what is known of where the results lie, which the
-        results' own intervals cannot always tell.
+        Composition and `simplify` keep bounds that the expressions of the results do not imply.
 
         >>> window = IndexingMap.over((10,), lambda d: [d[0] // 2 * 3 - d[0]])
-        >>> window.reach, window.then(IndexingMap.over((4,), lambda d: [3 - d[0]])).reach
+        >>> reverse = IndexingMap.over((4,), lambda d: [3 - d[0]])
+        >>> window.result_bounds, window.then(reverse).result_bounds
         (((-9, 12),), ((0, 3),))
         """
-        return reach_of(self)
+        own = tuple([result.bounds for result in self.results])
+        if self._last is None:
+            return own
+        return tuple(
+            [intersected(a, r.bounds) for a, r in zip(own, self._last.results, strict=True)]
+        )
+
+    reach = result_bounds  # alias
 
     @property
     def is_known_empty(self) -> bool:
@@ -245,15 +245,11 @@ class IndexingMap(Notations):
         return IndexingMap.of(others, runtime.index)
 
     def __str__(self) -> str:
-        from indexing.maps.text import map_text
-
-        return map_text(self)
+        return methods.map_text(self)
 
     def pretty(self) -> str:
         """The map with one variable a line, as XLA's documents print it."""
-        from indexing.maps.text import pretty_text
-
-        return pretty_text(self)
+        return methods.pretty_text(self)
 
     # ------------------------------------------------------------ evaluating
 
@@ -312,14 +308,12 @@ class IndexingMap(Notations):
         >>> print(IndexingMap.over((4,), lambda d: [d[0] * 2 + 1]).then(half))
         (d0) -> (d0), domain: d0 in [0, 3]
         """
-        from indexing.maps.compose import composed
-
-        return composed(self, second)
+        return methods.composed(self, second)
 
     def simplify(
         self,
         certify: bool = False,
-        trace: list[Rewrite | Applied] | None = None,
+        trace: list[methods.Rewrite | Applied] | None = None,
         keep_multiplicity: bool = False,
     ) -> IndexingMap:
         """The same relation in its simplest form.
@@ -338,12 +332,10 @@ class IndexingMap(Notations):
             CertificateError: it does not (with a witness point), or the proof was beyond its
             budget.
         """
-        from indexing.maps.simplify import certified, simplified, traced
-
         if trace is not None:
-            trace.extend(traced(self, keep_multiplicity))
-        simple = simplified(self, keep_multiplicity)
-        return certified(self, simple) if certify else simple
+            trace.extend(methods.traced(self, keep_multiplicity))
+        simple = methods.simplified(self, keep_multiplicity)
+        return methods.certified(self, simple) if certify else simple
 
     def with_grade(self, grade: Grade) -> IndexingMap:
         """The same relation with another grade."""
@@ -375,9 +367,7 @@ class IndexingMap(Notations):
         An empty domain stays empty: variables whose own constraints have no solution are not
         dropped silently, they make the whole map ``KNOWN EMPTY``.
         """
-        from indexing.maps.simplify import without_unused
-
-        return without_unused(self)
+        return methods.without_unused(self)
 
     def rescale(self) -> IndexingMap:
         """A range variable of which only every k-th value is allowed becomes ``k·s + r``.
@@ -389,117 +379,3 @@ class IndexingMap(Notations):
         ()[s0] -> (s0 * 4 + 1), domain: s0 in [0, 1]
         """
         return self.simplify()
-
-    # ------------------------------------------------------------ exact questions (ISL)
-
-    def is_empty(self) -> bool:
-        """No point is in the domain; decided exactly."""
-        from indexing.maps.relation import is_empty
-
-        return is_empty(self)
-
-    def is_equal(self, other: IndexingMap) -> bool | Difference:
-        """The same relation between dimensions, runtime variables and results; else a `Difference`.
-
-        Range variables are no part of the relation: which of them reads an element is not compared.
-        Runtime variables are matched by source and element, else by name.
-        """
-        from indexing.maps.relation import difference
-
-        found = difference(self, other)
-        return True if found is None else found
-
-    def inverse(self) -> tuple[IndexingMap, ...]:
-        """The relation from results to dimensions, in disjoint pieces.
-
-        >>> rows = IndexingMap.over((4, 8), lambda d: [d[0] * 8 + d[1]])
-        >>> print(*rows.inverse())
-        (d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]
-        """
-        from indexing.maps.relation import inverse
-
-        return inverse(self)
-
-    def image(self) -> tuple[IndexingMap, ...]:
-        """All results, as maps from nothing in disjoint pieces.
-
-        >>> print(*IndexingMap.over((4,), lambda d: [d[0] * 2]).image())
-        ()[s0] -> (s0 * 2), domain: s0 in [0, 3]
-        """
-        from indexing.maps.relation import image
-
-        return image(self)
-
-    def preimage(self, elements: Points) -> tuple[IndexingMap, ...]:
-        """All points that have one of `elements` as a result, as maps from nothing.
-
-        >>> print(*IndexingMap.over((8,), lambda d: [d[0] // 2]).preimage((3,)))
-        ()[s0] -> (s0), domain: s0 in [6, 7]
-        """
-        from indexing.maps.relation import preimage
-
-        return preimage(self, elements)
-
-    def is_injective(self) -> Verdict:
-        """No two points have a result in common; see `indexing.is_injective`."""
-        from indexing.maps.properties import is_injective
-
-        return is_injective(self)
-
-    def is_single_valued(self) -> Verdict:
-        """No point has two results; see `indexing.is_single_valued`."""
-        from indexing.maps.properties import is_single_valued
-
-        return is_single_valued(self)
-
-    def is_surjective_onto(self, onto: Extents) -> Verdict:
-        """Every index of an array is a result; see `indexing.is_surjective_onto`."""
-        from indexing.maps.properties import is_surjective_onto
-
-        return is_surjective_onto(self, onto)
-
-    def is_bijection(self, onto: Extents | None = None) -> Verdict:
-        """Each point has one result, and no other has it; see `indexing.is_bijection`."""
-        from indexing.maps.properties import is_bijection
-
-        return is_bijection(self, onto)
-
-    def depends_on(self, dimension: int | str) -> bool | Claim:
-        """Whether the results change with a dimension; see `indexing.depends_on`.
-
-        >>> bool(IndexingMap.over((4, 2), lambda d: [(d[0] * 2 + d[1]) // 2]).depends_on("d1"))
-        False
-        """
-        from indexing.maps.properties import depends_on
-
-        return depends_on(self, dimension)
-
-    def multiplicity(self, values: Mapping[str, ArrayLike] | None = None) -> Multiplicity:
-        """How often each element is reached; see `indexing.maps.multiplicity.multiplicity`.
-
-        >>> IndexingMap.over((3, 3), lambda d: [d[0] + d[1]]).multiplicity().histogram()
-        {1: 2, 2: 2, 3: 1}
-        """
-        from indexing.maps.multiplicity import multiplicity
-
-        return multiplicity(self, values)
-
-    def count_image(self) -> int:
-        """How many different results there are: an element that is read twice counts once.
-
-        >>> IndexingMap.over((1000, 1000), lambda d: [d[0] + d[1]]).count_image()
-        1999
-        """
-        from indexing.maps.relation import count_image
-
-        return count_image(self)
-
-    def count_domain(self) -> int:
-        """How many points the domain has: how often an element is read, counted each time.
-
-        >>> IndexingMap.over((1000, 1000), lambda d: [d[0] + d[1]]).count_domain()
-        1000000
-        """
-        from indexing.maps.relation import count_domain
-
-        return count_domain(self)

@@ -20,11 +20,11 @@ from __future__ import annotations
 from hlo.shapes.shape import Shape
 from hlo.shapes.tiling import index_with_guards, position_of
 from indexing.maps.indexing_map import Difference, IndexingMap, dims
-from indexing.maps.relation import UndecidedError
 from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import as_expr
+from simplifier.unknown import Unknown, about
 
 
 def physical_map(shape: Shape) -> IndexingMap:
@@ -88,7 +88,9 @@ def row_major_map(source: Shape, target: Shape) -> IndexingMap:
     return physical_map(plain[1]).then(logical_map(plain[0])).simplify()
 
 
-def is_bitcast(source: Shape, target: Shape, reads: IndexingMap | None = None) -> bool | Difference:
+def is_bitcast(
+    source: Shape, target: Shape, reads: IndexingMap | None = None
+) -> bool | Difference | Unknown:
     """Whether `target` is `source` in the same memory: every element stays where it is.
 
     Args:
@@ -116,7 +118,7 @@ def is_bitcast(source: Shape, target: Shape, reads: IndexingMap | None = None) -
     return physical_map(target).is_equal(reads.then(physical_map(source)).simplify())
 
 
-def is_contiguous(reads: IndexingMap, shape: Shape) -> bool:
+def is_contiguous(reads: IndexingMap, shape: Shape) -> bool | Unknown:
     """Whether the elements of `shape` that are read are one block of memory, without a gap.
 
     Padding between them is a gap. What is empty is contiguous.
@@ -127,7 +129,6 @@ def is_contiguous(reads: IndexingMap, shape: Shape) -> bool:
 
     Raises:
         ValueError: the map has runtime variables.
-        UndecidedError: that is beyond the budget to decide.
 
     >>> rows = IndexingMap.over((2, 8), lambda d: [d[0] + 1, d[1]])
     >>> from hlo import parse_shape
@@ -141,8 +142,8 @@ def is_contiguous(reads: IndexingMap, shape: Shape) -> bool:
         raise ValueError("which elements are read depends on values that only the program knows")
     (place,) = places.results
     found = exact.bounds(places.variables, places.constraints, place)
-    if isinstance(found, exact.Undecided):
-        raise UndecidedError(f"which positions does {places} read? {found}")
+    if isinstance(found, Unknown):
+        return about(found, "which positions are read by", places)
     if found is None:
         return True
     position = Variable("position", *found)
@@ -152,4 +153,5 @@ def is_contiguous(reads: IndexingMap, shape: Shape) -> bool:
         ranges=places.variables,
         constraints=(*places.constraints, Constraint(place - position, 0, 0)),
     )
-    return bool(touched.is_equal(IndexingMap.of((position,), ())))
+    answer = touched.is_equal(IndexingMap.of((position,), ()))
+    return answer if isinstance(answer, Unknown) else bool(answer)

@@ -19,6 +19,7 @@ from simplifier.bounds import Facts
 from simplifier.constraints import known_terms
 from simplifier.interval import contains, intersected
 from simplifier.linear import Expr
+from simplifier.unknown import first_unknown
 
 MAX_MAPS = 256
 """Limit on distinct maps between two arrays; beyond it, one `may` map of everything."""
@@ -81,14 +82,17 @@ class MapSet:
         """The maps without those that add nothing to a `may` map of everything."""
         return tuple(self.maps) if self._whole is None else (self._whole,)
 
+    def note(self, unknown: Unknown | None) -> None:
+        """Keep why there may be other maps; the first reason stays."""
+        self.unknown = first_unknown(self.unknown, unknown)
+
     def add(self, found: IndexingMap) -> None:
         """Add a map."""
         self.extend((found,))
 
     def extend(self, maps: Iterable[IndexingMap], unknown: Unknown | None = None) -> None:
         """Add maps, and why there may be others."""
-        if self.unknown is None:
-            self.unknown = unknown
+        self.note(unknown)
         for found in maps:
             if self._whole is None:
                 self._add(found)
@@ -108,7 +112,7 @@ class MapSet:
         count = len(firsts) * len(seconds)
         if count > MAX_COMPOSED:
             why = f"budget: {count} pairs of maps to compose are more than {MAX_COMPOSED}"
-            self.extend((), unknown if unknown is not None else Unknown(why))
+            self.note(first_unknown(unknown, Unknown(why)))
             return
         if self._whole is not None:  # only an exact map adds something
             firsts, seconds = ([m for m in x if m.grade == "exact"] for x in (firsts, seconds))

@@ -25,9 +25,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from indexing.maps.counting import Counted, within_budget
+from indexing.maps.counting import Counted, beyond_budget
+from indexing.maps.given_values import depends_on_value
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
-from indexing.maps.relation import MapOrMaps, UndecidedError, as_maps, same_spaces
+from indexing.maps.relation import MapOrMaps, as_maps, same_spaces
+from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -43,110 +45,116 @@ class Multiplicity:
         grade: "may" if one of the maps is.
     """
 
-    def __init__(self, maps: tuple[IndexingMap, ...], values: Mapping[str, ArrayLike]) -> None:
+    def __init__(self, maps: tuple[IndexingMap, ...], counted: Sequence[Counted]) -> None:
         self.maps = maps
         self.grade: Grade = "may" if any(m.grade == "may" for m in maps) else "exact"
-        self._counted = [Counted.of(m, values) for m in maps]
+        self._counted = counted
 
     @property
-    def total(self) -> int:
+    def total(self) -> int | Unknown:
         """How many reads there are in all."""
-        return sum(counted.total for counted in self._counted)
+        return _sum([counted.total for counted in self._counted])
 
     @property
-    def distinct(self) -> int:
+    def distinct(self) -> int | Unknown:
         """How many elements are read."""
-        return sum(self.histogram().values())
+        found = self.histogram()
+        return found if isinstance(found, Unknown) else sum(found.values())
 
     @property
-    def maximum(self) -> int:
+    def maximum(self) -> int | Unknown:
         """How often the element is read that is read most often; 0 if none is."""
-        return max(self.histogram(), default=0)
+        found = self.histogram()
+        return found if isinstance(found, Unknown) else max(found, default=0)
 
-    def at(self, element: Sequence[int]) -> int:
-        """How often this element is read.
-
-        Raises:
-            UndecidedError: that depends on a value that the program knows.
-        """
+    def at(self, element: Sequence[int]) -> int | Unknown:
+        """How often this element is read; unknown if that depends on a value of the program."""
         for counted in self._counted:
             if counted.moves_with:
-                raise UndecidedError(
-                    f"how often {tuple(element)} is read depends on `{counted.moves_with}`: "
-                    "give its value"
-                )
-        return sum(counted.at(element) for counted in self._counted)
+                return depends_on_value(counted.moves_with, tuple(element))
+        return _sum([counted.at(element) for counted in self._counted])
 
-    def histogram(self) -> dict[int, int]:
-        """For each number of times how many elements are read so often, for those that are read.
-
-        Raises:
-            UndecidedError: that is beyond the budget.
-        """
-        alive = [counted for counted in self._counted if counted.total]
+    def histogram(self) -> dict[int, int] | Unknown:
+        """For each number of times how many elements are read so often, for those that are read."""
+        alive: list[Counted] = []
+        for counted in self._counted:
+            total = counted.total
+            if isinstance(total, Unknown):
+                return total
+            if total:
+                alive.append(counted)
         if not alive:
             return {}
-        if len(alive) == 1:
-            found = alive[0].histogram()
-        else:
-            found = Counter(self._together(alive))
+        found = alive[0].histogram() if len(alive) == 1 else self._together(alive)
+        if isinstance(found, Unknown):
+            return found
         return dict(sorted((times, count) for times, count in found.items() if times))
 
-    def counts(self, extents: Extents) -> NDArray[Any]:
+    def counts(self, extents: Extents) -> NDArray[Any] | Unknown:
         """How often each element of an array of these sizes is read.
 
-        An array of 64-bit integers, or of Python's where counts may not fit into these.
+        An array of 64-bit integers, or of Python's where counts may not fit into these. Unknown if
+        the array is too large to be enumerated, or where `at` is.
 
         Raises:
             ValueError: the maps do not lead to elements of such an array.
-            UndecidedError: the array is too large to be enumerated, or see `at`.
         """
         box = dims(extents)
         same_spaces(self.maps, len(self.maps[0].dims) if self.maps else None, len(box))
         sizes = tuple([v.upper + 1 for v in box])
-        within_budget(prod(sizes), f"an array of {sizes}")
-        found: NDArray[Any] = np.zeros(sizes, self._dtype)
-        for counted in self._counted:
-            if counted.moves_with:
-                self.at((0,) * len(sizes))
-            counted.add_to(found, [0] * len(sizes))
-        return found
+        beyond = beyond_budget(prod(sizes), f"an array of {sizes}")
+        return self._added(self._counted, sizes, [0] * len(sizes)) if beyond is None else beyond
 
-    @property
-    def _dtype(self) -> type:
-        return np.int64 if self.total < 1 << 62 else object
-
-    def _together(self, alive: Sequence[Counted]) -> list[int]:
+    def _together(self, alive: Sequence[Counted]) -> Counter[int] | Unknown:
         """The counts of several maps, added up element by element."""
-        for counted in alive:
-            if counted.moves_with:
-                raise UndecidedError(
-                    f"how often an element is read depends on `{counted.moves_with}`: "
-                    "give its value"
-                )
         bounds = [counted.bounds() for counted in alive]
         lower = [min(b[k][0] for b in bounds) for k in range(len(bounds[0]))]
         upper = [max(b[k][1] for b in bounds) for k in range(len(bounds[0]))]
-        sizes = [high - low + 1 for low, high in zip(lower, upper, strict=True)]
-        within_budget(prod(sizes), f"a box of {tuple(sizes)} that several maps read from")
-        found: NDArray[Any] = np.zeros(sizes, self._dtype)
-        for counted in alive:
-            counted.add_to(found, lower)
-        times: list[int] = found[found > 0].ravel().tolist()
-        return times
+        sizes = tuple([high - low + 1 for low, high in zip(lower, upper, strict=True)])
+        beyond = beyond_budget(prod(sizes), f"a box of {sizes} that several maps read from")
+        found = self._added(alive, sizes, lower) if beyond is None else beyond
+        return found if isinstance(found, Unknown) else Counter(found[found > 0].ravel().tolist())
+
+    def _added(
+        self, every: Sequence[Counted], sizes: Sequence[int], origin: Sequence[int]
+    ) -> NDArray[Any] | Unknown:
+        """The counts of the elements of a box, whose first one is `origin`."""
+        total = self.total
+        if isinstance(total, Unknown):
+            return total
+        found: NDArray[Any] = np.zeros(sizes, np.int64 if total < 1 << 62 else object)
+        for counted in every:
+            if counted.moves_with:
+                return depends_on_value(counted.moves_with)
+            failure = counted.add_to(found, origin)
+            if failure is not None:
+                return failure
+        return found
 
 
-def multiplicity(asked: MapOrMaps, values: Mapping[str, ArrayLike] | None = None) -> Multiplicity:
+def _sum(terms: Sequence[int | Unknown]) -> int | Unknown:
+    found = 0
+    for term in terms:
+        if isinstance(term, Unknown):
+            return term
+        found += term
+    return found
+
+
+def multiplicity(
+    asked: MapOrMaps, values: Mapping[str, ArrayLike] | None = None
+) -> Multiplicity | Unknown:
     """How often one map, or several, lead to each element.
 
     Args:
         values: what runtime variables are: arrays by the name of their source, or numbers by the
             name of the variable. They are clamped as the operation does.
+    Returns:
+        The counts; unknown where they depend on values that are not given. A start that only moves
+        what is read need not be given.
     Raises:
         ValueError: the maps have different numbers of dimensions or results, or a value has another
             rank than its source.
-        UndecidedError: it depends on values that are not given. A start that only moves what is
-            read need not be given.
 
     >>> from indexing.maps.text import parse_map
     >>> pairs = parse_map("(d0, d1) -> (d0 + d1), domain: d0 in [0, 2], d1 in [0, 2]")
@@ -155,4 +163,10 @@ def multiplicity(asked: MapOrMaps, values: Mapping[str, ArrayLike] | None = None
     """
     maps = as_maps(asked)
     same_spaces(maps)
-    return Multiplicity(maps, values or {})
+    counted: list[Counted] = []
+    for m in maps:
+        found = Counted.of(m, values or {})
+        if isinstance(found, Unknown):
+            return found
+        counted.append(found)
+    return Multiplicity(maps, counted)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
+import indexing.methods as methods
+from indexing.maps.map_methods import MapMethods
 from simplifier.interval import Interval
-
-if TYPE_CHECKING:
-    from indexing.maps.indexing_map import IndexingMap
-    from indexing.maps.interchange.affine_text import Extent
-    from indexing.maps.interchange.mlir import MlirKind
-    from indexing.maps.interchange.sympy import Limits, SympyMap
+from simplifier.unknown import Unknown
 
 
-class Notations:
+class Notations(MapMethods):
     """Methods that maps inherit; `indexing.maps.interchange` has them as functions, and says more.
 
     What a notation needs is loaded when it is used.
@@ -22,20 +18,14 @@ class Notations:
 
     __slots__ = ()
 
-    def _itself(self) -> IndexingMap:
-        from indexing.maps.indexing_map import IndexingMap
-
-        assert isinstance(self, IndexingMap), "only maps have these methods"
-        return self
-
     def to_isl(self) -> object:
         """The relation as an ``islpy.Map`` from dimensions; runtime variables are parameters."""
-        from indexing.maps.interchange import to_isl
-
-        return to_isl(self._itself())
+        return methods.to_isl(self._itself())
 
     @classmethod
-    def from_isl(cls, given: object, bounds: Mapping[str, Interval] | None = None) -> IndexingMap:
+    def from_isl(
+        cls, given: object, bounds: Mapping[str, Interval] | None = None
+    ) -> methods.IndexingMap | Unknown:
         """A map, set or function of ``islpy``, or its text, if it is one map.
 
         `indexing.maps.interchange.from_isl` reads those that are several.
@@ -44,25 +34,21 @@ class Notations:
         >>> print(IndexingMap.from_isl("[n] -> { [i] -> [i + n] : 0 <= i, n < 4 }"))
         (i){n} -> (i + n), domain: i in [0, 3], n in [0, 3]
         """
-        from indexing.maps.interchange.isl import one_from_isl
+        return methods.one_from_isl(given, bounds)
 
-        return one_from_isl(given, bounds)
-
-    def to_mlir(self, kind: MlirKind = "indexing_map") -> str:
+    def to_mlir(self, kind: methods.MlirKind = "indexing_map") -> str:
         """The map as ``#xla.indexing_map<"…">``, its results as "affine_map", or "affine_set"."""
-        from indexing.maps.interchange import to_mlir
-
-        return to_mlir(self._itself(), kind)
+        return methods.to_mlir(self._itself(), kind)
 
     @classmethod
     def from_mlir(
         cls,
         given: object,
         *,
-        dims: Sequence[Extent] | None = None,
-        symbols: Sequence[Extent] | None = None,
-        runtime: Sequence[Extent] = (),
-    ) -> IndexingMap:
+        dims: Sequence[methods.Extent] | None = None,
+        symbols: Sequence[methods.Extent] | None = None,
+        runtime: Sequence[methods.Extent] = (),
+    ) -> methods.IndexingMap:
         """An ``affine_map``, ``affine_set`` or ``#xla.indexing_map`` as text or object of jaxlib.
 
         The first of these is given bounds, as sizes or pairs.
@@ -71,48 +57,40 @@ class Notations:
         >>> print(IndexingMap.from_mlir("affine_map<(d0)[s0] -> (d0 - s0)>", dims=[4], symbols=[3]))
         (d0)[s0] -> (d0 - s0), domain: d0 in [0, 3], s0 in [0, 2]
         """
-        from indexing.maps.interchange import from_mlir
-
-        return from_mlir(given, dims=dims, symbols=symbols, runtime=runtime)
+        return methods.from_mlir(given, dims=dims, symbols=symbols, runtime=runtime)
 
     def to_json(self) -> str:
         """The map as a JSON object, which `from_json` reads."""
-        from indexing.maps.interchange import to_json
-
-        return to_json(self._itself())
+        return methods.to_json(self._itself())
 
     @classmethod
-    def from_json(cls, text: str | bytes) -> IndexingMap:
+    def from_json(cls, text: str | bytes) -> methods.IndexingMap:
         """The map that `to_json` wrote; sources of runtime variables are names.
 
         Raises:
             ValueError: `text` is no such object; the message begins with the place.
         """
-        from indexing.maps.interchange import from_json
+        return methods.from_json(text)
 
-        return from_json(text)
-
-    def to_sympy(self) -> SympyMap:
+    def to_sympy(self) -> methods.SympyMap:
         """The results as a tuple of SymPy's expressions, with limits and constraints beside them.
 
         >>> from indexing import IndexingMap
         >>> IndexingMap.over((8,), lambda d: [d[0] // 4]).to_sympy()
         (floor(d0/4),)
         """
-        from indexing.maps.interchange import to_sympy
-
-        return to_sympy(self._itself())
+        return methods.to_sympy(self._itself())
 
     @classmethod
     def from_sympy(
         cls,
         results: object,
         *,
-        dims: Limits = (),
-        ranges: Limits = (),
-        runtime: Limits = (),
+        dims: methods.Limits = (),
+        ranges: methods.Limits = (),
+        runtime: methods.Limits = (),
         constraints: object = (),
-    ) -> IndexingMap:
+    ) -> methods.IndexingMap:
         """SymPy's expressions of symbols with limits.
 
         >>> import sympy
@@ -121,17 +99,13 @@ class Notations:
         >>> print(IndexingMap.from_sympy([sympy.floor(i / 4)], dims=[(i, 0, 9)]))
         (i) -> (i floordiv 4), domain: i in [0, 9]
         """
-        from indexing.maps.interchange import from_sympy
-
-        return from_sympy(
+        return methods.from_sympy(
             results, dims=dims, ranges=ranges, runtime=runtime, constraints=constraints
         )
 
     def to_latex(self) -> str:
         """The map as LaTeX, for mathematics mode."""
-        from indexing.maps.interchange import to_latex
-
-        return to_latex(self._itself())
+        return methods.to_latex(self._itself())
 
     def _repr_latex_(self) -> str:
         return f"$\\displaystyle {self.to_latex()}$"

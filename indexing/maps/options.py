@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
+from indexing.maps.certificate import certified
 from indexing.maps.explanation import composition, is_explaining, simplification
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.simplify import certified, composed_and_simplified
+from indexing.maps.simplify import composed_and_simplified
 
 
 class OptionChoices(TypedDict, total=False):

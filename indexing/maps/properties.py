@@ -1,7 +1,8 @@
 """Claims about maps, decided exactly: injective, surjective, a bijection, dependent on a dimension.
 
 Each is asked of one map or of several: a tuple of maps is the union of what they relate.  The
-answer is `True`, or a `Claim`: a value that is true or false, with a witness and a grade.
+answer is `True`; or a `Claim`, which is true or false, with a witness and a grade; or `Unknown`,
+where ISL's budget does not suffice or the answer depends on values in a way that is not decided.
 
 * Runtime variables are values that only the program knows.  A claim holds whatever they are: two
   points that read the same element of a source have the same value, different elements may have any
@@ -31,6 +32,7 @@ from indexing.maps.witnesses import (
     shares_result,
 )
 from simplifier.atoms import Variable
+from simplifier.unknown import Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ class Claim:
         return self.holds
 
 
-Verdict: TypeAlias = Literal[True] | Claim
+Verdict: TypeAlias = Literal[True] | Claim | Unknown
 
 
 def is_injective(asked: MapOrMaps) -> Verdict:
@@ -62,7 +64,6 @@ def is_injective(asked: MapOrMaps) -> Verdict:
 
     Raises:
         ValueError: the maps have different numbers of dimensions or results.
-        UndecidedError: that is beyond the budget.
 
     >>> rows = IndexingMap.over((4, 8), lambda d: [d[0] * 8 + d[1]])
     >>> is_injective(rows)
@@ -79,7 +80,6 @@ def is_single_valued(asked: MapOrMaps) -> Verdict:
 
     Raises:
         ValueError: the maps have different numbers of dimensions or results.
-        UndecidedError: that is beyond the budget.
 
     >>> from indexing.maps.indexing_map import ranges
     >>> is_single_valued(IndexingMap.of(dims((3,)), ranges(2), ranges=ranges(2))).witness
@@ -95,8 +95,6 @@ def is_surjective_onto(asked: MapOrMaps, onto: Extents) -> Verdict:
         onto: a shape, or sizes: one for each result.
     Raises:
         ValueError: there is not one size for each result.
-        UndecidedError: that is beyond the budget, or depends on values in a way that is not
-            decided.
 
     >>> evens = IndexingMap.over((5,), lambda d: [d[0] * 2])
     >>> is_surjective_onto(evens, (10,)).witness.results
@@ -106,11 +104,16 @@ def is_surjective_onto(asked: MapOrMaps, onto: Extents) -> Verdict:
     target = tuple([v.renamed(f"e{k}") for k, v in enumerate(dims(onto))])
     same_spaces(maps, results=len(target))
     found = missed(maps, target)
+    if isinstance(found, Unknown):
+        return found
     if found is not None:
         return Claim(False, "an element is no result", found)
     sure = [m for m in maps if m.grade == "exact"]
-    if len(sure) == len(maps) or missed(sure, target) is None:
+    found = None if len(sure) == len(maps) else missed(sure, target)
+    if found is None:
         return True
+    if isinstance(found, Unknown):
+        return found
     says = "every element is a result of the maps, some only of a map with the grade may"
     return Claim(True, says, grade="may")
 
@@ -121,7 +124,7 @@ def is_bijection(asked: MapOrMaps, onto: Extents | None = None) -> Verdict:
     Args:
         onto: the array whose every index is to be a result; without it, the results are.
     Raises:
-        ValueError, UndecidedError: as `is_injective` and `is_surjective_onto`.
+        ValueError: as `is_injective` and `is_surjective_onto`.
 
     >>> transpose = IndexingMap.over((3, 5), lambda d: [d[1], d[0]])
     >>> is_bijection(transpose, onto=(5, 3))
@@ -134,13 +137,13 @@ def is_bijection(asked: MapOrMaps, onto: Extents | None = None) -> Verdict:
     doubtful: Verdict = True
     for question in questions:
         found = question()
-        if not found:
+        if isinstance(found, Unknown) or not found:
             return found
         doubtful = doubtful if found is True else found
     return doubtful
 
 
-def depends_on(asked: MapOrMaps, dimension: int | str) -> bool | Claim:
+def depends_on(asked: MapOrMaps, dimension: int | str) -> bool | Claim | Unknown:
     """Whether the results change with a dimension: two points that differ in it alone show it.
 
     Both points lie within the bounds of the dimension; one that has no result is different from one
@@ -152,8 +155,6 @@ def depends_on(asked: MapOrMaps, dimension: int | str) -> bool | Claim:
         `False`; or a `Claim` whose witness is two points, and a result that only the first has.
     Raises:
         IndexError, ValueError: there is no such dimension.
-        UndecidedError: that is beyond the budget, or depends on values in a way that is not
-            decided.
 
     >>> found = depends_on(IndexingMap.over((4, 8), lambda d: [(d[0] * 8 + d[1]) // 4]), 1)
     >>> bool(found), found.says
@@ -167,6 +168,8 @@ def depends_on(asked: MapOrMaps, dimension: int | str) -> bool | Claim:
         return False
     k = _number(maps[0].dims, dimension)
     found = change(maps, k) if _mentions(maps, k) else None
+    if isinstance(found, Unknown):
+        return found
     grade: Grade = "may" if _doubtful(maps) else "exact"
     if found is not None:
         return Claim(True, "two points that differ in it have different results", found, grade)
@@ -182,6 +185,8 @@ def _no_pair(asked: MapOrMaps, bad: Bad, says: str) -> Verdict:
     pairs = combinations_with_replacement(maps, 2)
     for pair in sorted(pairs, key=_doubtful):
         witness = pair_of_points(*pair, bad, says)
+        if isinstance(witness, Unknown):
+            return witness
         if witness is not None:
             return Claim(False, says, witness, "may" if _doubtful(pair) else "exact")
     return True

@@ -1,4 +1,4 @@
-"""Where the results of a map lie, as far as intervals and what is noted of the map can tell.
+"""Bounds of the results of a map that its own expressions do not imply.
 
 The results of ``first.then(second)`` lie where those of `second` do, whatever their text becomes.
 So composition notes `second`, and the next composition need not ask.  A note is a fact of the
@@ -9,28 +9,15 @@ makes has none.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import Variable
-from simplifier.interval import Interval, contains, intersected
-
-if TYPE_CHECKING:
-    from indexing.maps.indexing_map import IndexingMap
-
-
-def reach_of(found: IndexingMap) -> tuple[Interval, ...]:
-    """Intervals that hold the results of `found` on its domain."""
-    own = _bounds(found)
-    return own if found._ends_as is None else tuple(map(intersected, own, _bounds(found._ends_as)))
-
-
-def _bounds(found: IndexingMap) -> tuple[Interval, ...]:
-    return tuple([result.bounds for result in found.results])
+from simplifier.interval import contains, intersected
 
 
 def outside(found: IndexingMap, box: Sequence[Variable]) -> list[int]:
     """The places of the results that may lie outside of the intervals of `box`, in order."""
-    noted = None if found._ends_as is None else _bounds(found._ends_as)
+    noted = [r.bounds for r in found._last.results] if found._last else None
     places: list[int] = []
     for k, (variable, result) in enumerate(zip(box, found.results, strict=True)):
         if noted and contains(variable.bounds, noted[k]):
@@ -46,14 +33,14 @@ def note_end(made: IndexingMap, last: IndexingMap) -> IndexingMap:
 
     Not one with runtime variables: `made` may be remembered, and they lead to a whole module.
     """
-    last = last._ends_as or last
+    last = last._last or last
     if not last.runtime:
-        object.__setattr__(made, "_ends_as", last)
+        object.__setattr__(made, "_last", last)
     return made
 
 
 def copy_note(source: IndexingMap, made: IndexingMap) -> IndexingMap:
     """`made`, whose results have the values of those of `source`, with what is noted there."""
-    if made is not source and source._ends_as is not None:
-        note_end(made, source._ends_as)
+    if made is not source and source._last is not None:
+        note_end(made, source._last)
     return made

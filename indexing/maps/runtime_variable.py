@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from hlo.modules.module import Instruction
@@ -117,6 +117,13 @@ class RuntimeVariable:
     def expr(self) -> Expr:
         """The value, for use in the results of a map."""
         return self.variable.as_expr()
+
+    def substituted(
+        self, swap: Callable[[Expr], Expr], variable: Variable | None = None
+    ) -> RuntimeVariable:
+        """The same value in a map with other variables, and under the name of `variable`."""
+        index = tuple(map(swap, self.index))
+        return RuntimeVariable(variable or self.variable, self.array, index, self.clamp)
 
 
 def _name(instruction: Instruction | str | int) -> str | int:

@@ -7,60 +7,26 @@ exactly (`simplifier.sharpen`).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from indexing.maps.compose import composed
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.numbering import numbered
 from indexing.maps.result_bounds import copy_note
-from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.unused import without_idle, without_unused
 from simplifier import trace
-from simplifier.atoms import Variable
-from simplifier.constraints import Constraint, merged
 from simplifier.domain import Domain, tightened
-from simplifier.linear import Expr
-from simplifier.sharpen import has_points, sharpened
-from simplifier.solve import Change, change, projected
+from simplifier.sharpen import sharpened
+from simplifier.solve import Change, change
 from simplifier.substitute import Substitution
 
 # One without constraints; with them as long as one changes something, which is seldom for long.
 _ROUNDS: Final = 4
 
 Step: TypeAlias = Callable[[IndexingMap], IndexingMap]
-
-
-class CertificateError(AssertionError):
-    """A simplified map is not proved equal to its original; the message has both and a witness."""
-
-
-def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
-    """`simple`, proved with ISL to be the same relation as `original`.
-
-    Raises:
-        CertificateError: with a witness where the two differ, or because of the budget.
-    """
-    from indexing.maps.relation import UndecidedError, difference
-
-    try:
-        found = difference(original, simple)
-    except UndecidedError as error:
-        raise CertificateError(f"{simple}\nis not proved equal to\n{original}\n{error}") from None
-    if found is not None:
-        raise CertificateError(f"{simple}\nis not equal to\n{original}\n{found}")
-    _proofs["needless" if simple == original else "proved"] += 1
-    return simple
-
-
-_proofs: Final = Counter[str]()
-
-
-def proofs() -> Counter[str]:
-    """How many simplified maps were ``proved`` equal in this process, and for how many that was
-    ``needless``, because they were simple already."""
-    return _proofs.copy()
 
 
 class Rewrite(NamedTuple):
@@ -185,98 +151,11 @@ def _on_domain(original: IndexingMap, domain: Domain) -> IndexingMap:
     return IndexingMap(
         tuple([now[v] for v in original.dims]),
         tuple([now[v] for v in original.ranges]),
-        tuple(
-            [
-                replace(rt, variable=now[rt.variable], index=tuple(map(rebuild, rt.index)))
-                for rt in original.runtime
-            ]
-        ),
+        tuple([rt.substituted(rebuild, now[rt.variable]) for rt in original.runtime]),
         tuple([rebuild(result) for result in original.results]),
         domain.constraints,
         original.grade,
     )
-
-
-def without_unused(current: IndexingMap) -> IndexingMap:
-    """Drops the ranges and runtime variables on which no result depends.
-
-    Variables that share a constraint stand or fall together.  A group that no result, dimension or
-    kept variable depends on is dropped if its constraints have a solution; without one the whole
-    map is empty, and where that is undecided the group stays.  A range that one constraint
-    mentions, and nothing else, goes where the constraint can say without it when it has a value.
-    """
-    return _projected(_without_all_but(current, ()))
-
-
-def _projected(current: IndexingMap) -> IndexingMap:
-    if not current.ranges:
-        return current
-    indexed = [expr for rt in current.runtime for expr in rt.index]
-    used = {v for expr in (*current.results, *indexed) for v in expr.variables()}
-    for old in [v for v in current.ranges if v not in used]:
-        tied = [c for c in current.constraints if old in c.expr.variables()]
-        without = projected(tied[0], old) if len(tied) == 1 else None
-        if without is None:
-            continue
-        left = [without if c is tied[0] else c for c in current.constraints]
-        ranges = tuple([v for v in current.ranges if v is not old])
-        return _projected(replace(current, ranges=ranges, constraints=merged(left)))
-    return current
-
-
-def _without_idle(current: IndexingMap) -> IndexingMap:
-    """`without_unused`, but ranges stay that say how often something is reached."""
-    return _without_all_but(current, [v for v in current.ranges if v.lower != v.upper])
-
-
-def _without_all_but(current: IndexingMap, needed: Iterable[Variable]) -> IndexingMap:
-    free = [*current.ranges, *[rt.variable for rt in current.runtime]]
-    if not free:
-        return current
-    if current.is_known_empty:
-        return IndexingMap.empty(current.dims, len(current.results))
-    used = _used(current, needed)
-    if all(v in used for v in free):
-        return current
-    loose = [c for c in current.constraints if not any(v in used for v in c.expr.variables())]
-    some = has_points(loose)
-    if some is False:
-        return IndexingMap.empty(current.dims, len(current.results))
-    if some is None:  # they may say that the domain is empty
-        used |= {v for c in loose for v in c.expr.variables()}
-        loose = []
-    return replace(
-        current,
-        ranges=tuple([v for v in current.ranges if v in used]),
-        runtime=tuple([rt for rt in current.runtime if rt.variable in used]),
-        constraints=tuple([c for c in current.constraints if c not in loose]),
-    )
-
-
-def _used(current: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
-    """The variables that the relation depends on, and those that depend on the `needed`.
-
-    A runtime variable has one value, it does not range over its bounds: what is read depends on it
-    also where only a constraint, or a bound that is narrower than its clamp, mentions it.  One that
-    is fixed is listed by the op that takes it, and left out by composition.  A size stays: it is
-    the same in other maps, and what constraints said of it may be in its bounds.
-    """
-    index_of = {rt.variable: rt.index for rt in current.runtime}
-    tied = [set(c.expr.variables()) for c in current.constraints]
-    used = {v for result in current.results for v in result.variables()}
-    used |= {*current.dims, *needed}
-    used |= {v for group in tied for v in group if v in index_of}
-    used |= {rt.variable for rt in current.runtime if rt.clamp not in (None, rt.variable.bounds)}
-    used |= {rt.variable for rt in current.runtime if rt.is_fixed or rt.is_size}
-    while True:
-        size = len(used)
-        for group in tied:
-            if not used.isdisjoint(group):
-                used |= group
-        for variable in [v for v in used if v in index_of]:
-            used.update(v for expr in index_of[variable] for v in expr.variables())
-        if len(used) == size:
-            return used
 
 
 def solved(current: IndexingMap) -> IndexingMap:
@@ -301,71 +180,10 @@ def _changed(current: IndexingMap, by: Change) -> IndexingMap:
     return replace(
         current,
         ranges=tuple([v for v in ranges if v is not None]),
-        runtime=tuple([_renamed(rt, rt.variable, swap) for rt in current.runtime]),
+        runtime=tuple([rt.substituted(swap) for rt in current.runtime]),
         results=tuple(results),
         constraints=(*constraints, *by.constraints),
     )
-
-
-def _numbered(current: IndexingMap) -> IndexingMap:
-    """Ranges renamed in the order of their first use, runtime variables in the order they have."""
-    if not current.ranges and not current.runtime:
-        return current
-    place = {v: k for k, v in enumerate(_order(current))}
-    ranges = sorted(current.ranges, key=place.__getitem__)
-    runtime = current.runtime
-    names = {v: f"s{k}" for k, v in enumerate(ranges)}
-    named = [rt for rt in runtime if not rt.is_size]
-    if all(rt.source is not None for rt in named):  # else the name is all that tells what it is
-        names |= {rt.variable: f"rt{k}" for k, rt in enumerate(named)}
-    if any(v.name in names.values() for v in current.variables if v not in names):
-        return current
-    renamed = {
-        v: v.renamed(names.get(v, v.name)) for v in (*ranges, *[rt.variable for rt in runtime])
-    }
-    if tuple(ranges) == current.ranges and all(v is new for v, new in renamed.items()):
-        return current
-    swap = Substitution({v: new.as_expr() for v, new in renamed.items() if v is not new})
-    return IndexingMap(
-        current.dims,
-        tuple([renamed[v] for v in ranges]),
-        tuple([_renamed(rt, renamed[rt.variable], swap) for rt in runtime]),
-        tuple([swap(result) for result in current.results]),
-        _sorted(Constraint(swap(c.expr), c.lower, c.upper) for c in current.constraints),
-        current.grade,
-    )
-
-
-def _renamed(rt: RuntimeVariable, variable: Variable, swap: Substitution) -> RuntimeVariable:
-    return replace(rt, variable=variable, index=tuple(map(swap, rt.index)))
-
-
-def _sorted(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    return tuple(sorted(constraints, key=lambda c: c.expr.key))
-
-
-def _order(current: IndexingMap) -> Iterator[Variable]:
-    """Each free variable once: as the results use them, then their indices, then the rest."""
-    seen: dict[Variable, None] = {}
-    for result in current.results:
-        _add_in_order(result, seen)
-    for rt in current.runtime:
-        for expr in rt.index:
-            _add_in_order(expr, seen)
-    for constraint in current.constraints:
-        _add_in_order(constraint.expr, seen)
-    seen.update(dict.fromkeys(current.variables))
-    return iter(seen)
-
-
-def _add_in_order(expr: Expr, seen: dict[Variable, None]) -> None:
-    """Largest coefficient first, so that the names given before do not matter."""
-    for atom, _ in sorted(expr.terms, key=lambda term: -abs(term[1])):
-        if isinstance(atom, Variable):
-            seen.setdefault(atom)
-        else:
-            for operand in atom.operands:
-                _add_in_order(operand, seen)
 
 
 TIGHTENED: Final = (
@@ -378,13 +196,13 @@ STEPS: Final = (
     ("ranges solved for, rescaled, or two made one", solved),
     ("variables dropped on which nothing depends", without_unused),
     ("what ISL knows of the domain", _sharpened),
-    ("variables numbered", _numbered),
+    ("variables numbered", numbered),
 )
 """What `simplified` does then, in order."""
 
 COUNTING_STEPS: Final = tuple(
     [
-        ("variables dropped that reach nothing, once", _without_idle)
+        ("variables dropped that reach nothing, once", without_idle)
         if step is without_unused
         else (law, step)
         for law, step in STEPS

@@ -21,15 +21,12 @@ domain: d0 in [0, n * 2 - 1], d1 in [0, 63], n in [1, 1024]
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, normalised
 from simplifier.interval import Interval, scaled
 from simplifier.linear import Affine, Expr, added, as_expr, mentioned
-
-if TYPE_CHECKING:
-    from indexing.maps.indexing_map import IndexingMap
 
 
 def bounded(
@@ -86,25 +83,7 @@ class Bounds(NamedTuple):
         )
 
 
-def symbolic_bounds(shown: IndexingMap) -> dict[Variable, Bounds]:
-    """Dimensions and ranges of `shown` that are bounded by expressions of its symbols.
-
-    Only what reads back as the same constraints is given.
-    """
-    symbols = {rt.variable for rt in shown.runtime if rt.is_size}
-    found: dict[Variable, Bounds] = {}
-    for number, constraint in enumerate(shown.constraints if symbols else ()):
-        inside = mentioned([constraint.expr])
-        own = inside - symbols
-        if len(own) == 1 and len(inside) > 1:
-            (variable,) = own
-            bounds = _one_sided(variable, constraint, number)
-            if bounds is not None and variable in (*shown.dims, *shown.ranges):
-                found[variable] = _both(found.get(variable), bounds)
-    return {v: bounds for v, bounds in found.items() if _is_told(shown, v, bounds)}
-
-
-def _one_sided(variable: Variable, constraint: Constraint, number: int) -> Bounds | None:
+def one_sided(variable: Variable, constraint: Constraint, number: int) -> Bounds | None:
     """The bound that `constraint` is, if it is one: ``variable <= e`` or ``variable >= e``."""
     sign = constraint.expr.parts.get(variable, 0)
     if abs(sign) != 1:
@@ -119,7 +98,7 @@ def _one_sided(variable: Variable, constraint: Constraint, number: int) -> Bound
     return None
 
 
-def _both(first: Bounds | None, second: Bounds) -> Bounds:
+def both_sides(first: Bounds | None, second: Bounds) -> Bounds:
     """A lower and an upper bound; the first where both are of one kind."""
     if first is None:
         return second
@@ -127,10 +106,3 @@ def _both(first: Bounds | None, second: Bounds) -> Bounds:
         return first
     lower, upper = (first, second) if first.upper is None else (second, first)
     return Bounds(lower.lower, upper.upper, (*lower.said_by, *upper.said_by))
-
-
-def _is_told(shown: IndexingMap, variable: Variable, bounds: Bounds) -> bool:
-    """Reading the bounds gives the variable and the constraints for which they stand."""
-    if bounds.interval(*variable.bounds) != variable.bounds:
-        return False
-    return bounds.constraints(variable) == [shown.constraints[k] for k in bounds.said_by]

@@ -10,55 +10,17 @@ Source: XLA ``docs/indexing.md``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterable
 
 from hlo.text.source import HloError, Source, Span
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.maps.symbolic import Bounds, symbolic_bounds
+from indexing.maps.symbolic import Bounds
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.reading import TextError, Token, Tokens, parse_expr
 from simplifier.substitute import Substitution
-
-KNOWN_EMPTY = "KNOWN EMPTY"
-
-
-def map_text(shown: IndexingMap) -> str:
-    """The map on one line."""
-    if shown.is_known_empty:
-        return KNOWN_EMPTY
-    domain = ", ".join(_domain_lines(shown))
-    return f"{_head(shown)}, domain: {domain}" if domain else _head(shown)
-
-
-def pretty_text(shown: IndexingMap) -> str:
-    """The map with one variable or constraint a line."""
-    if shown.is_known_empty:
-        return KNOWN_EMPTY
-    lines = list(_domain_lines(shown))
-    if not lines:
-        return _head(shown)
-    return "\n".join([f"{_head(shown)},", "  domain:", *[f"  {line}" for line in lines]])
-
-
-def _head(shown: IndexingMap) -> str:
-    text = f"({', '.join(v.name for v in shown.dims)})"
-    if shown.ranges:
-        text += f"[{', '.join(v.name for v in shown.ranges)}]"
-    if shown.runtime:
-        text += f"{{{', '.join(rt.name for rt in shown.runtime)}}}"
-    return f"{text} -> ({', '.join(map(str, shown.results))})"
-
-
-def _domain_lines(shown: IndexingMap) -> Iterator[str]:
-    symbolic = symbolic_bounds(shown)
-    for v in shown.variables:
-        lower, upper, _ = symbolic.get(v) or (None, None, ())
-        yield f"{v.name} in [{v.lower if lower is None else lower}, {upper or v.upper}]"
-    told = {number for bounds in symbolic.values() for number in bounds.said_by}
-    yield from [str(c) for number, c in enumerate(shown.constraints) if number not in told]
 
 
 def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
@@ -88,40 +50,23 @@ def _map(tokens: Tokens) -> IndexingMap:
     dims = variable_names(tokens, "(", ")", required=True)
     ranges = variable_names(tokens, "[", "]")
     runtime = variable_names(tokens, "{", "}")
-    declared: dict[str, Token] = {}
-    for token in (*dims, *ranges, *runtime):
-        if token.text in declared:
-            tokens.fail(f"'{token.text}' is declared twice", token)
-        declared[token.text] = token
+    declared = by_name(tokens, (*dims, *ranges, *runtime))
     # Results stand before the bounds of their variables: read them over variables without bounds,
     # then put the bounded ones in, which applies the laws.
     free = {name: Variable(name, -_FAR, _FAR) for name in declared}
     tokens.expect("->", "after the variables")
     results = result_list(tokens, free)
     tokens.took(",")
-    bounds: dict[str, tuple[Expr, Expr]] = {}
-    constraints: list[Constraint] = []
-    sizes = {token.text: free[token.text] for token in runtime}
-    if tokens.took("domain"):
-        tokens.expect(":", "after 'domain'")
-        while tokens.next.kind != "end":
-            _domain_entry(tokens, free, sizes, bounds, constraints)
-            tokens.took(",")  # `pretty_text` ends the line instead
-    for name, token in declared.items():
-        if name not in bounds:
-            tokens.fail(
-                f"'{name}' has no bounds",
-                token,
-                f"write the domain of every variable, for example 'domain: {name} in [0, 9]'",
-            )
+    bounds, constraints = _domain(tokens, free, {t.text: free[t.text] for t in runtime})
+    _expect_bounds(tokens, declared, bounds)
     bounded, symbolic = _bounded(bounds)
     for name in symbolic.keys() & {t.text for t in runtime}:
         tokens.fail(f"the bounds of '{name}' are no numbers", declared[name])
     swap = Substitution({free[name]: v.as_expr() for name, v in bounded.items()})
     stated = [Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]
+    implied = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
     if symbolic:
-        known = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
-        stated = sorted([*known, *stated], key=lambda c: c.expr.key)
+        stated = sorted([*implied, *stated], key=lambda c: c.expr.key)
     return IndexingMap.of(
         [bounded[t.text] for t in dims],
         [swap(result) for result in results],
@@ -129,6 +74,40 @@ def _map(tokens: Tokens) -> IndexingMap:
         runtime=[RuntimeVariable(bounded[t.text]) for t in runtime],
         constraints=stated,
     )
+
+
+def by_name(tokens: Tokens, names: Iterable[Token]) -> dict[str, Token]:
+    """The tokens by their text, which no two of them have in common."""
+    declared: dict[str, Token] = {}
+    for token in names:
+        if token.text in declared:
+            tokens.fail(f"'{token.text}' is declared twice", token)
+        declared[token.text] = token
+    return declared
+
+
+def _expect_bounds(tokens: Tokens, declared: dict[str, Token], bounds: Container[str]) -> None:
+    for name, token in declared.items():
+        if name not in bounds:
+            tokens.fail(
+                f"'{name}' has no bounds",
+                token,
+                f"write the domain of every variable, for example 'domain: {name} in [0, 9]'",
+            )
+
+
+def _domain(
+    tokens: Tokens, free: dict[str, Variable], sizes: dict[str, Variable]
+) -> tuple[dict[str, tuple[Expr, Expr]], list[Constraint]]:
+    """The bounds of variables and the constraints after ``domain:``, if that is there."""
+    bounds: dict[str, tuple[Expr, Expr]] = {}
+    constraints: list[Constraint] = []
+    if tokens.took("domain"):
+        tokens.expect(":", "after 'domain'")
+        while tokens.next.kind != "end":
+            _domain_entry(tokens, free, sizes, bounds, constraints)
+            tokens.took(",")  # `pretty_text` ends the line instead
+    return bounds, constraints
 
 
 def _bounded(

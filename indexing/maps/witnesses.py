@@ -13,7 +13,7 @@ from math import inf
 from typing import TypeAlias
 
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.relation import UndecidedError, decided
+from indexing.maps.relation import Listed
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
 from simplifier.atoms import Variable
@@ -23,6 +23,7 @@ from simplifier.exact.unions import Clause
 from simplifier.interval import Interval
 from simplifier.linear import Affine, Expr, as_expr
 from simplifier.substitute import Substitution
+from simplifier.unknown import Unknown, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +84,13 @@ def _less(a: Affine, b: Affine) -> list[Constraint]:
     return [Constraint(gap, 1, max(1, gap.bounds[1]))]
 
 
-def _values(reads: Sequence[_Read], at: dict[Variable, int]) -> tuple[tuple[str, int], ...]:
+def _values(
+    reads: Sequence[_Read], at: dict[Variable, int]
+) -> tuple[tuple[str, int], ...] | Unknown:
     """The values at a point, by element.
 
-    Raises:
-        UndecidedError: two variables are the same element, clamped to different bounds, and no one
-            value of it is clamped to both of theirs.
+    Unknown where two variables are the same element, clamped to different bounds, and no one value
+    of it is clamped to both of theirs.
     """
     found: dict[tuple[object, tuple[int, ...]], tuple[float, float]] = {}
     named: dict[str, int] = {}
@@ -99,7 +101,7 @@ def _values(reads: Sequence[_Read], at: dict[Variable, int]) -> tuple[tuple[str,
         before = found.get((read.array, index), (-inf, inf))
         found[read.array, index] = low, high = max(low, before[0]), min(high, before[1])
         if low > high:
-            raise UndecidedError(
+            return Unknown(
                 f"`{read.of.source_name}` is read twice at {index} and clamped to different bounds"
             )
         name = read.of.source_name if read.of.source is not None else read.of.name
@@ -170,7 +172,9 @@ def has_two_results(a: _Copy, b: _Copy, twice: bool) -> tuple[list[Constraint], 
     return [Constraint(i - j.as_expr(), 0, 0) for i, j in zip(a.dims, b.dims, strict=True)], ways
 
 
-def pair_of_points(first: IndexingMap, second: IndexingMap, bad: Bad, what: str) -> Witness | None:
+def pair_of_points(
+    first: IndexingMap, second: IndexingMap, bad: Bad, what: str
+) -> Witness | Unknown | None:
     """A point of each map so that the two are `bad`, for some values of the program."""
     a, b = _Copy.of(first, "a."), _Copy.of(second, "b.")
     constraints, ways = bad(a, b, first is second)
@@ -180,48 +184,65 @@ def pair_of_points(first: IndexingMap, second: IndexingMap, bad: Bad, what: str)
     reads = (*a.reads, *b.reads)
     variables = (*a.variables, *b.variables)
     every = [*constraints, *a.constraints, *b.constraints]
-    found = unions.point(variables, every, [ways, *_consistent(reads)])
-    point = decided(found, f"whether {what}, of\n  {first}\n  {second}")
+    point = unions.point(variables, every, [ways, *_consistent(reads)])
+    if isinstance(point, Unknown):
+        return about(point, f"whether {what}, of\n  {first}\n  {second}")
     if point is None:
         return None
     at = dict(zip(variables, point, strict=True))
     points = {tuple([at[d] for d in copy.dims]) for copy in (a, b)}
     results = {tuple([r.value(at) for r in copy.results]) for copy in (a, b)}
-    return Witness(tuple(sorted(points)), tuple(sorted(results)), _values(reads, at))
+    return _witness(sorted(points), sorted(results), _values(reads, at))
+
+
+def _witness(
+    points: Iterable[tuple[int, ...]],
+    results: Iterable[tuple[int, ...]],
+    values: tuple[tuple[str, int], ...] | Unknown,
+) -> Witness | Unknown:
+    return values if isinstance(values, Unknown) else Witness(tuple(points), tuple(results), values)
 
 
 # ---------------------------------------------------------------- what is missed
 
 
-def missed(maps: Sequence[IndexingMap], target: tuple[Variable, ...]) -> Witness | None:
+def missed(maps: Sequence[IndexingMap], target: tuple[Variable, ...]) -> Witness | Unknown | None:
     """An element of the box `target` that no map gives, for some values of the program.
 
     First, each runtime variable has one value everywhere, which a program may well have.  If
     nothing is missed then, values that differ from point to point are an opponent's choice; if
     nothing is missed even so, nothing ever is.
     """
-    box = exact.Relation(target, (), (), ())
-    if not maps:
-        point = decided(unions.uncovered([], box), "an element")
-        return None if point is None else Witness(results=(point,))
     copies = [_Copy.of(m, f"m{k}.") for k, m in enumerate(maps)]
     reads = _distinct_reads(copies)
-    what = "which elements are no results of " + "; ".join(map(str, maps))
-    values = tuple([_free(read, f"v{k}") for k, read in enumerate(reads)])
-    constant = [_with_constants(copy, reads, values) for copy in copies]
-    wanted = exact.Relation((*target, *values), (), (), ())
-    point = decided(unions.uncovered(constant, wanted), what)
-    if point is not None:
-        if len({read.array for read in reads}) < len(reads):
-            raise UndecidedError(f"{what}: two runtime variables may be one element")
-        named = [(str(read.of.source_name or read.of.name), v) for read, v in _paired(reads, point)]
-        return Witness(results=(point[: len(target)],), runtime=tuple(named))
+    question = "which elements are no results of", Listed(maps)
+    found = _missed_by_constants(copies, reads, target)
+    if found is not None:
+        return about(found, *question)
     if all(not i.variables() for read in reads for i in read.index):
         return None
     cases = [_against_opponent(copy, target) for copy in copies]
-    if decided(unions.never_uncovered(cases, box), what):
+    covered = unions.never_uncovered(cases, exact.Relation(target, (), (), ()))
+    if covered is True:
         return None
-    raise UndecidedError(f"{what}: that depends on values which differ from point to point")
+    if isinstance(covered, Unknown):
+        return about(covered, *question)
+    return about(Unknown("that depends on values which differ from point to point"), *question)
+
+
+def _missed_by_constants(
+    copies: Sequence[_Copy], reads: Sequence[_Read], target: tuple[Variable, ...]
+) -> Witness | Unknown | None:
+    """An element of `target` that no map gives where each of `reads` has one value everywhere."""
+    values = tuple([_free(read, f"v{k}") for k, read in enumerate(reads)])
+    constant = [_with_constants(copy, reads, values) for copy in copies]
+    point = unions.uncovered(constant, exact.Relation((*target, *values), (), (), ()))
+    if point is None or isinstance(point, Unknown):
+        return point
+    if len({read.array for read in reads}) < len(reads):
+        return Unknown("two runtime variables may be one element")
+    named = [(str(read.of.source_name or read.of.name), v) for read, v in _paired(reads, point)]
+    return Witness(results=(point[: len(target)],), runtime=tuple(named))
 
 
 def _paired(reads: Sequence[_Read], point: tuple[int, ...]) -> Iterable[tuple[_Read, int]]:
@@ -288,38 +309,36 @@ def _against_opponent(
 # ---------------------------------------------------------------- what changes
 
 
-def change(maps: Sequence[IndexingMap], k: int) -> Witness | None:
+def change(maps: Sequence[IndexingMap], k: int) -> Witness | Unknown | None:
     """Two points that differ in dimension k alone, and a result that only the first one has."""
     hull = [(min(b), max(b)) for b in _bounds_by_dimension(maps)]
     first = [Variable(f"x{n}", *bounds) for n, bounds in enumerate(hull)]
-    other = Variable("y", *hull[k])
-    second = [other if n == k else x for n, x in enumerate(first)]
-    what = f"whether a result changes with dimension {k}, of " + "; ".join(map(str, maps))
-    if any(_reads_by_range(m) for m in maps):
-        if _unchanged_with_elements(maps, first, second, what):
-            return None
-        raise UndecidedError(f"{what}: a range variable selects the values that it depends on")
+    second = [Variable("y", *hull[k]) if n == k else x for n, x in enumerate(first)]
+    by_range = any(_reads_by_range(m) for m in maps)
+    found = (_change_of_elements if by_range else _change_of_results)(maps, first, second)
+    return about(found, f"whether a result changes with dimension {k}, of", Listed(maps))
+
+
+def _change_of_results(
+    maps: Sequence[IndexingMap], first: Sequence[Variable], second: Sequence[Variable]
+) -> Witness | Unknown | None:
+    """A result at the point `first` that is none at the point `second`."""
     here = [_Copy.of(m, f"m{n}.") for n, m in enumerate(maps)]
     there = [_Copy.of(m, f"n{n}.") for n, m in enumerate(maps)]
-    reads = [
-        *[read for copy in here for read in _moved(copy, first)],
-        *[read for copy in there for read in _moved(copy, second)],
-    ]
-    values = [read.variable for copy in (*here, *there) for read in copy.reads]
-    inputs = (*first, other, *values)
-    point = decided(
-        unions.only_first(
-            [_at(copy, first, inputs) for copy in here],
-            [_at(copy, second, inputs) for copy in there],
-            list(_consistent(reads)),
-        ),
-        what,
+    sides = [*[(copy, first) for copy in here], *[(copy, second) for copy in there]]
+    reads = [read for copy, side in sides for read in _moved(copy, side)]
+    values = [read.variable for copy, _ in sides for read in copy.reads]
+    inputs = tuple(dict.fromkeys((*first, *second, *values)))
+    point = unions.only_first(
+        [_at(copy, first, inputs) for copy in here],
+        [_at(copy, second, inputs) for copy in there],
+        list(_consistent(reads)),
     )
-    if point is None:
-        return None
+    if point is None or isinstance(point, Unknown):
+        return point
     at = dict(zip(inputs, point, strict=False))
-    points = tuple([tuple([at[v] for v in side]) for side in (first, second)])
-    return Witness(points, (point[len(inputs) :],), _values(reads, at))
+    points = [tuple([at[v] for v in side]) for side in (first, second)]
+    return _witness(points, [point[len(inputs) :]], _values(reads, at))
 
 
 def _bounds_by_dimension(maps: Sequence[IndexingMap]) -> Iterator[list[int]]:
@@ -348,10 +367,10 @@ def _moved(copy: _Copy, point: Sequence[Variable]) -> Iterator[_Read]:
         yield _Read(read.of, tuple(map(swap, read.index)), read.variable)
 
 
-def _unchanged_with_elements(
-    maps: Sequence[IndexingMap], first: Sequence[Variable], second: Sequence[Variable], what: str
-) -> bool:
-    """The same results, read through the same elements with the same values, at both points.
+def _change_of_elements(
+    maps: Sequence[IndexingMap], first: Sequence[Variable], second: Sequence[Variable]
+) -> Witness | Unknown | None:
+    """`None` where both points read the same results through the same elements of sources.
 
     Maps are compared one by one, as runtime variables of different maps have different elements.
     """
@@ -361,6 +380,9 @@ def _unchanged_with_elements(
         elements = [e for read in copy.reads for e in (read.value, *read.index)]
         full = _Copy(copy.variables, copy.dims, (*copy.results, *elements), copy.constraints, ())
         here, there = (_at(full, side, inputs) for side in (first, second))
-        if decided(unions.only_first([here], [there]), what) is not None:
-            return False
-    return True
+        point = unions.only_first([here], [there])
+        if isinstance(point, Unknown):
+            return point
+        if point is not None:
+            return Unknown("a range variable selects the values that it depends on")
+    return None

@@ -50,7 +50,6 @@ def reads(
         One answer for each array of the operands: so for operand k, where all operands are arrays.
     Raises:
         HloError, IndexError: as `output_to_input`.
-        UndecidedError: it depends on values that are not given.
     """
     walk = Walk(LocalEdges(Options(keep_multiplicity=True)))
     start = output_of(instruction, output_id)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
-from indexing.maps.relation import UndecidedError, inverse
+from indexing.maps.relation import inverse
 from simplifier.atoms import Floor, Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
@@ -36,10 +36,7 @@ def inverses(
     solved = [solve(m, operand) for m in maps]
     if all(solved):
         return tuple([m for m in solved if m and not any(d.is_empty for d in m.dims)])
-    try:
-        return inverse(maps)
-    except UndecidedError as error:
-        return Unknown(str(error))
+    return inverse(maps)
 
 
 def solve(read: IndexingMap, operand: Shape) -> IndexingMap | None:

@@ -141,7 +141,7 @@ class Scan(StructuredOp):
         leaf = _Leaf(self, instruction, output, summaries)
         for number in range(len(instruction.operands)):
             found = leaf.maps(number)
-            if found.maps or found.unknown:
+            if found.maps or found.unknown is not None:
                 yield AccessEdge(number, (), output, tuple(found.maps), found.unknown)
 
     def _misfit(self, instruction: Instruction, body: Computation) -> str:
@@ -208,7 +208,7 @@ class _Leaf:
         is_same = all(map(_is_identity, [*chain, *before]))
         found, now = MapSet(), direct.get(number)
         for part in (*chain, *before, *([now] if now else [])):
-            found.unknown = found.unknown or part.unknown
+            found.note(part.unknown)
         if is_carry:
             if now or before:
                 found.add(self._lifted(self._slices(number, is_same, carried), number, "now"))

@@ -33,32 +33,24 @@ domain: d0 in [0, 3], d1 in [0, 1], d2 in [0, 2], d3 in [0, 1], d4 in [0, 5]
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import Shape, leaves
+from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.dataflow.queries import output_to_input
 from indexing.maps.answers import Path, Unknown
+from indexing.maps.arrays import ArrayRef, leaf_at
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
-from indexing.tiling.merging import Read, Sizes, best_joins, groups, merged_map
+from indexing.tiling.drafts import Array, Joins, Read, Sizes, groups
+from indexing.tiling.merging import best_joins, merged_map
 from simplifier.substitute import Substitution
 
 Maps: TypeAlias = tuple[IndexingMap, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Array:
-    """One array of the program: a leaf of an instruction's value, seen through these calls."""
-
-    instruction: Instruction
-    path: Path = ()
-    calls: tuple[Instruction | str, ...] = ()
-    is_result: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +107,7 @@ class Collapse:
     operands: tuple[Side, ...]
     originals: tuple[tuple[Maps, ...], ...]
     maps: tuple[tuple[Maps, ...], ...]
-    _sides: Mapping[_Array, Side]
+    _sides: Mapping[Array, Side]
 
     def restored(self, output: int, operand: int) -> Maps:
         """The collapsed maps between the arrays as they are: equal to the original ones.
@@ -159,49 +151,68 @@ def collapse(instruction: Instruction) -> Collapse | Unknown:
     >>> print(found.operands[0].collapsed, *found.maps[0][0])
     f32[2,12] (d0, d1) -> (d1, d0), domain: d0 in [0, 11], d1 in [0, 1]
     """
-    outputs = _array_leaves(instruction)
+    outputs = list(_array_leaves(instruction))
     places = [(k, path) for k, o in enumerate(instruction.operands) for _, path in _array_leaves(o)]
-    originals: list[tuple[Maps, ...]] = []
-    for number, _ in outputs:
-        maps = _maps(instruction, number, places)
-        if isinstance(maps, Unknown):
-            return maps
-        originals.append(maps)
-    results = [_Array(instruction, path, is_result=True) for _, path in outputs]
-    operands = [_Array(instruction.operands[k], path) for k, path in places]
-    pairs = [[(result, operand) for operand in operands] for result in results]
+    originals = _originals(instruction, [number for number, _ in outputs], places)
+    if isinstance(originals, Unknown):
+        return originals
+    results = [path for _, path in outputs]
+    operands = [ArrayRef(instruction.operands[k], path) for k, path in places]
     alone = isinstance(instruction.op, MappedOp)
-    reads = [
-        [tuple([_read(m, *pair, alone) for m in maps]) for pair, maps in zip(*rows, strict=True)]
-        for rows in zip(pairs, originals, strict=True)
+    rows = [
+        list(_reads(path, operands, row, alone))
+        for path, row in zip(results, originals, strict=True)
     ]
-    every = [read for row in reads for column in row for read in column]
-    runtime = [rt for row in originals for maps in row for m in maps for rt in m.runtime]
-    sources = [source for rt in runtime if (source := _source(rt))]
-    arrays = [*results, *operands, *sources]
-    shapes = {array: _shape(array) for array in arrays}
-    sizes: Sizes = {array: shape.dims for array, shape in shapes.items()}
-    joins = best_joins(sizes, [read for read in every if not read.map.is_known_empty])
+    reads = [read for row in rows for column in row for read in column]
+    shapes = _shapes(instruction, results, operands, reads)
+    sizes = {array: shape.dims for array, shape in shapes.items()}
+    joins = best_joins(sizes, reads)
     sides = {array: Side(s, groups(s.dims, array, joins)) for array, s in shapes.items()}
     return Collapse(
         instruction,
-        tuple([sides[result] for result in results]),
-        tuple([sides[operand] for operand in operands]),
-        tuple(originals),
-        tuple(
-            [
-                tuple([tuple([merged_map(r, sizes, joins) for r in column]) for column in row])
-                for row in reads
-            ]
-        ),
+        tuple(map(sides.__getitem__, results)),
+        tuple(map(sides.__getitem__, operands)),
+        originals,
+        tuple([_merged(row, sizes, joins) for row in rows]),
         sides,
     )
 
 
-def _array_leaves(instruction: Instruction) -> list[tuple[int, Path]]:
+def _shapes(
+    instruction: Instruction,
+    results: Iterable[Path],
+    operands: Iterable[ArrayRef],
+    reads: Iterable[Read],
+) -> dict[Array, Shape]:
+    """The shape of each array: of results by their paths, of operands and sources."""
+    shapes: dict[Array, AnyShape] = {path: leaf_at(instruction.shape, path) for path in results}
+    sources = [source for read in reads for source in read.sources]
+    shapes |= {a: a.shape for a in (*operands, *sources) if isinstance(a, ArrayRef)}
+    return {array: shape for array, shape in shapes.items() if isinstance(shape, Shape)}
+
+
+def _merged(row: Iterable[Iterable[Read]], sizes: Sizes, joins: Joins) -> tuple[Maps, ...]:
+    return tuple([tuple([merged_map(read, sizes, joins) for read in column]) for column in row])
+
+
+def _array_leaves(instruction: Instruction) -> Iterator[tuple[int, Path]]:
     """Number and path of each array in an instruction's value."""
-    every = enumerate(leaves(instruction.shape))
-    return [(n, path) for n, (path, leaf) in every if isinstance(leaf, Shape)]
+    for number, (path, leaf) in enumerate(leaves(instruction.shape)):
+        if isinstance(leaf, Shape):
+            yield number, path
+
+
+def _originals(
+    instruction: Instruction, outputs: Iterable[int], places: Sequence[tuple[int, Path]]
+) -> tuple[tuple[Maps, ...], ...] | Unknown:
+    """What each output reads of each place in the operands."""
+    rows: list[tuple[Maps, ...]] = []
+    for number in outputs:
+        row = _maps(instruction, number, places)
+        if isinstance(row, Unknown):
+            return row
+        rows.append(row)
+    return tuple(rows)
 
 
 def _maps(
@@ -228,18 +239,16 @@ def _maps(
     return tuple(found.values())
 
 
-def _read(m: IndexingMap, result: _Array, operand: _Array, alone: bool) -> Read:
-    return Read(result, operand, m, tuple(map(_source, m.runtime)), result if alone else None)
+def _reads(
+    output: Path, operands: Sequence[ArrayRef], row: Sequence[Maps], alone: bool
+) -> Iterator[list[Read]]:
+    """The maps of one output, with the arrays that they are about."""
+    for operand, maps in zip(operands, row, strict=True):
+        loop = output if alone else None
+        yield [Read(output, operand, m, tuple(map(_source, m.runtime)), loop) for m in maps]
 
 
-def _source(rt: RuntimeVariable) -> _Array | None:
-    """The array that a runtime variable is an element of, if its instruction is known."""
-    if isinstance(rt.source, Instruction) and isinstance(rt.source.shape, Shape):
-        return _Array(rt.source, (), rt.calls)
-    return None
-
-
-def _shape(array: _Array) -> Shape:
-    shape = dict(leaves(array.instruction.shape))[array.path]
-    assert isinstance(shape, Shape)
-    return shape
+def _source(rt: RuntimeVariable) -> ArrayRef | None:
+    """The array that a runtime variable is an element of, if it is an array of the program."""
+    array = rt.array
+    return array if isinstance(array, ArrayRef) and array.array_shape is not None else None

@@ -7,7 +7,8 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from hlo.shapes.shape import leaves
-from indexing.views.report import leaf_of, runtime_text, shape_text
+from indexing.maps.arrays import leaf_at
+from indexing.views.report import runtime_text, shape_text
 
 if TYPE_CHECKING:
     from indexing.maps.answers import Answer
@@ -33,7 +34,7 @@ def _rows(answer: Answer) -> Iterator[tuple[str, ...]]:
         whole = leaves(operand.shape)[number][1] if forward else operand.shape
         unknown, maps = answer.unknown[number], answer.maps[number]
         for found, path in zip(maps, answer.paths[number], strict=True):
-            shape = whole if forward else leaf_of(whole, path)
+            shape = whole if forward else leaf_at(whole, path)
             yield *place, escape(shape_text(shape)), map_html(found), found.grade
         if unknown is not None:
             yield *place, escape(shape_text(whole)), escape(unknown.reason), "unknown"

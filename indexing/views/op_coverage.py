@@ -104,15 +104,21 @@ def kind_of(found: IndexingMap) -> str:
     exprs = [*found.results, *[c.expr for c in found.constraints]]
     if not all(isinstance(atom, Variable) for expr in exprs for atom, _ in expr.terms):
         return "quasi-affine"
-    places = [result.as_variable for result in found.results]
-    if not found.constraints and None not in places and len(set(places)) == len(places):
-        if tuple(places) == found.dims and not found.ranges:
-            return "identity"
-        if set(places) == set(found.dims) and not found.ranges:
-            return "permutation"
-        if places and set(places) == set(found.ranges):
-            return "everything"
+    if (kind := _kind_of_copy(found)) is not None:
+        return kind
     return "window" if any(_slides(result, found) for result in found.results) else "affine"
+
+
+def _kind_of_copy(found: IndexingMap) -> str | None:
+    """The kind of a map each of whose results is a variable of its own."""
+    places = [result.as_variable for result in found.results]
+    if found.constraints or None in places or len(set(places)) < len(places):
+        return None
+    if not found.ranges and tuple(places) == found.dims:
+        return "identity"
+    if not found.ranges and set(places) == set(found.dims):
+        return "permutation"
+    return "everything" if places and set(places) == set(found.ranges) else None
 
 
 def _slides(result: Expr, found: IndexingMap) -> bool:

@@ -12,7 +12,7 @@ samples of the ops (`indexing.views.op_coverage`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
@@ -87,21 +87,31 @@ def op_lines(notation: str, wanted: Sequence[str] = ()) -> Iterator[str]:
             for name, cls in ops.items():
                 yield json.dumps({"opcode": name, **_summary(cls), **_maps(cls), **describe(cls)})
         case "markdown":
-            kinds = "\n".join(f"* *{kind}*: {meaning};" for kind, meaning in KINDS.items())
-            yield _HEAD.format(
-                count=len(ops),
-                kinds=kinds.removesuffix(";") + ".",
-                maps="\n".join(_markdown_row(name, *_both(cls)) for name, cls in ops.items()),
-                ops="\n".join(_row(name, cls) for name, cls in ops.items()),
-            )
+            yield _page(ops)
         case _:
-            rows = [("OPCODE", *DIRECTIONS)] + [(n, *map(str, _both(c))) for n, c in ops.items()]
-            widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-            for (*cells, last), name in zip(rows, ["", *ops], strict=True):
-                padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
-                yield "  ".join([*padded, last])
+            for name, line in zip(["", *ops], _table(ops), strict=True):
+                yield line
                 if wanted and name:
                     yield from _text(ops[name])
+
+
+def _page(ops: Mapping[str, type[Op]]) -> str:
+    kinds = "\n".join(f"* *{kind}*: {meaning};" for kind, meaning in KINDS.items())
+    return _HEAD.format(
+        count=len(ops),
+        kinds=kinds.removesuffix(";") + ".",
+        maps="\n".join(_markdown_row(name, *_both(cls)) for name, cls in ops.items()),
+        ops="\n".join(_row(name, cls) for name, cls in ops.items()),
+    )
+
+
+def _table(ops: Mapping[str, type[Op]]) -> Iterator[str]:
+    """A line with the titles of the columns, and one for each op."""
+    rows = [("OPCODE", *DIRECTIONS)] + [(n, *map(str, _both(c))) for n, c in ops.items()]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for *cells, last in rows:
+        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
+        yield "  ".join([*padded, last])
 
 
 def _both(cls: type[Op]) -> tuple[Coverage, ...]:

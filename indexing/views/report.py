@@ -12,16 +12,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
+from indexing.maps.arrays import leaf_at
+from indexing.maps.runtime_variable import RuntimeVariable
+
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Instruction
-    from hlo.shapes.shape import AnyShape
     from indexing.maps.answers import Answer, Direction, Path
     from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.runtime_variable import RuntimeVariable
 
 Paint = Callable[[str, str], str]  # (text, style) -> text, with or without colour
 
@@ -58,8 +60,6 @@ class Query:
 
     def beyond(self, instruction: Instruction) -> str | None:
         """The operand or output that is asked about and that `instruction` does not have."""
-        from hlo.shapes.shape import leaves
-
         computation = instruction.computation
         operands = computation.parameters if self.to_parameters else instruction.operands
         if self.operand is not None and self.operand >= len(operands):
@@ -99,8 +99,6 @@ class Block:
 
 def answer(instruction: Instruction, query: Query, file: str) -> Iterator[Block]:
     """One block for each direction and output of `instruction` that `query` asks about."""
-    from hlo.shapes.shape import leaves
-
     shapes = [leaf for _, leaf in leaves(instruction.shape)]
     asked = [n for n in range(len(shapes)) if query.output in (None, n)]
     for direction in query.directions:
@@ -117,7 +115,6 @@ def answers_to_parameters(
 
     Parameters that are not read are left out: there may be hundreds in each answer.
     """
-    from hlo.shapes.shape import leaves
     from indexing.dataflow import all_to_parameters
 
     last, shapes = None, []
@@ -221,7 +218,6 @@ def _rows(number: int, operand: Instruction, found: Answer, place: int) -> list[
     maps, unknown = found.maps[place], found.unknown[place]
     if not maps and unknown is None:
         return []
-    from hlo.shapes.shape import TupleShape
     from indexing.maps.explanation import steps_of
 
     name, whole = operand.name, operand.shape
@@ -230,27 +226,12 @@ def _rows(number: int, operand: Instruction, found: Answer, place: int) -> list[
     else:
         pairs = zip(maps, found.paths[place], strict=True)
         rows = [
-            Row(number, name, leaf_of(whole, path), path, each, steps=steps_of(each))
+            Row(number, name, leaf_at(whole, path), path, each, steps=steps_of(each))
             for each, path in pairs
         ]
     if unknown is not None:
         rows.append(Row(number, name, whole, unknown=unknown.reason))
     return rows
-
-
-def leaf_of(shape: AnyShape, path: Path) -> AnyShape:
-    """The part of `shape` that `path` leads to through nested tuples.
-
-    >>> import hlo
-    >>> str(leaf_of(hlo.parse_shape("(f32[2], (s32[], pred[3]))"), (1, 1)))
-    'pred[3]'
-    """
-    from hlo.shapes.shape import TupleShape
-
-    for step in path:
-        assert isinstance(shape, TupleShape)
-        shape = shape.elements[step]
-    return shape
 
 
 @lru_cache(maxsize=1 << 14)
@@ -261,10 +242,6 @@ def shape_text(shape: AnyShape) -> str:
     >>> shape_text(hlo.parse_shape("(f32[2,3]{1,0:T(8,128)}, token[])"))
     '(f32[2,3], token[])'
     """
-    from dataclasses import replace
-
-    from hlo.shapes.shape import Shape, TupleShape
-
     match shape:
         case TupleShape():
             return f"({', '.join(map(shape_text, shape.elements))})"

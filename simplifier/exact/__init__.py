@@ -1,9 +1,9 @@
 """Exact answers about domains and relations, from ISL; the only package that imports islpy.
 
-Every call has a budget of isl's own operations.  Beyond it the answer is `Undecided`, a value: the
-caller keeps what it had.  What simplifying asks of a small box needs no isl: there is an answer.
+Every call has a budget of isl's own operations.  Beyond it the answer is `Unknown`.  What
+simplifying asks of a small box needs no isl: there is an answer.
 
-* `context`: budgets, what `Undecided` means, a count of what was asked;
+* `context`: budgets, a count of what was asked;
 * `encode`: expressions and relations as isl's sets and maps; `decode`: the way back;
 * `foreign`: what others made with isl, as relations;
 * `questions`: emptiness, bounds, differences, counts, inverse, image; `surveying`: what simplifying
@@ -22,7 +22,7 @@ True
 (0, 10)
 """
 
-from simplifier.exact.context import BUDGET, Undecided, asked
+from simplifier.exact.context import BUDGET, asked
 from simplifier.exact.encode import Relation, relation_text, to_isl
 from simplifier.exact.foreign import Foreign, relations
 from simplifier.exact.points import Few, Shown, has_no_points, may_be_surveyed, shown, surveyed
@@ -44,7 +44,6 @@ __all__ = [
     "Relation",
     "Shown",
     "Survey",
-    "Undecided",
     "Witness",
     "asked",
     "bounds",

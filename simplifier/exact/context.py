@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import islpy as isl
+
+from simplifier.unknown import Unknown
 
 Answer = TypeVar("Answer")
 
 BUDGET: Final = 2_000_000
 """Operations of isl for one question: a fraction of a second."""
-
-
-@dataclass(frozen=True, slots=True)
-class Undecided:
-    """A question that was not answered, and why."""
-
-    reason: str
-
-    def __str__(self) -> str:
-        return self.reason
-
-    def __bool__(self) -> bool:
-        raise TypeError(f"neither yes nor no: {self.reason}; compare with `is True`")
 
 
 _asked: Final = Counter[str]()
@@ -60,7 +48,7 @@ def number(value: isl.Val) -> int:
         raise NothingLeftError from None
 
 
-def ask(question: Callable[[Any], Answer], budget: int, kind: str = "other") -> Answer | Undecided:
+def ask(question: Callable[[Any], Answer], budget: int, kind: str = "other") -> Answer | Unknown:
     """The answer to `question` in a context of its own, within `budget` operations of isl.
 
     A text that isl has no budget left to read is a syntax error, says isl.
@@ -71,10 +59,10 @@ def ask(question: Callable[[Any], Answer], budget: int, kind: str = "other") -> 
     try:
         return question(ctx)
     except NotAffineError as error:
-        return Undecided(str(error))
+        return Unknown(str(error))
     except NothingLeftError:
-        return Undecided(f"beyond the budget of {budget} isl operations")
+        return Unknown(f"beyond the budget of {budget} isl operations")
     except isl.Error as error:
         if not any(word in str(error) for word in ("operations", "quota", "syntax error")):
             raise
-        return Undecided(f"beyond the budget of {budget} isl operations")
+        return Unknown(f"beyond the budget of {budget} isl operations")

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import islpy as isl
 
-from simplifier.exact.context import BUDGET, Undecided, ask
+from simplifier.exact.context import BUDGET, ask
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation
 from simplifier.interval import Interval
+from simplifier.unknown import Unknown
 
 _IN: Final = isl.dim_type.in_
 _OUT: Final = isl.dim_type.out
@@ -41,7 +42,7 @@ class Foreign:
 
 def relations(
     given: object, bounds: Mapping[str, Interval], budget: int = BUDGET
-) -> Foreign | Undecided:
+) -> Foreign | Unknown:
     """A set, map or function of isl, or its text, as relations; a set relates to nothing.
 
     Raises:

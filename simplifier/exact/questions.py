@@ -10,13 +10,14 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import BUDGET, Undecided, ask, number
+from simplifier.exact.context import BUDGET, ask, number
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_domain, as_map
 from simplifier.exact.points import first_difference, may_be_enumerated, pairs
 from simplifier.exact.written import Written
 from simplifier.interval import Interval
 from simplifier.linear import Expr
+from simplifier.unknown import Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ class Witness:
 
 def is_empty(
     variables: Sequence[Variable], constraints: Iterable[Constraint], budget: int = BUDGET
-) -> bool | Undecided:
+) -> bool | Unknown:
     """No point of the box of `variables` satisfies all `constraints`."""
     domain = Relation(tuple(variables), (), (), tuple(constraints))
     if may_be_enumerated(domain):
@@ -45,7 +46,7 @@ def bounds(
     constraints: Iterable[Constraint],
     expr: Expr,
     budget: int = BUDGET,
-) -> Interval | Undecided | None:
+) -> Interval | Unknown | None:
     """The least and the greatest value of `expr` on the domain; `None` if it has no points."""
     valued = Relation(tuple(variables), (), (expr,), tuple(constraints))
 
@@ -63,7 +64,7 @@ def bounds(
 
 def difference(
     first: Relation | Written, second: Relation, budget: int = BUDGET
-) -> Witness | Undecided | None:
+) -> Witness | Unknown | None:
     """A point that only one of the relations has; `None` if they are equal.
 
     Inputs are matched by position; both relations have as many inputs and as many results.
@@ -89,7 +90,7 @@ def difference(
     return ask(question, budget)
 
 
-def count(relation: Relation, budget: int = BUDGET) -> int | Undecided:
+def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
     """How many different results the relation has.
 
     >>> d0 = Variable("d0", 0, 999_999)
@@ -101,12 +102,12 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Undecided:
     return ask(lambda ctx: number(as_map(ctx, relation).range().count_val()), budget)
 
 
-def inverse(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Undecided:
+def inverse(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
     """``results -> inputs`` in disjoint pieces; the inputs are called ``d0, d1, …``."""
     return ask(lambda ctx: pieces(as_map(ctx, relation).reverse()), budget)
 
 
-def image(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Undecided:
+def image(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
     """All results, as relations from nothing, in disjoint pieces."""
 
     def question(ctx: Any) -> tuple[Relation, ...]:

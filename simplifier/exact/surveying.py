@@ -10,10 +10,11 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import Undecided, ask, number
+from simplifier.exact.context import ask, number
 from simplifier.exact.encode import as_domain, as_functions
 from simplifier.interval import Interval
 from simplifier.linear import Expr
+from simplifier.unknown import Unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,7 @@ def survey(
     constraints: tuple[Constraint, ...],
     exprs: tuple[Expr, ...],
     budget: int,
-) -> Survey | Undecided | None:
+) -> Survey | Unknown | None:
     """Exact bounds of `variables` and `exprs` where `constraints` hold; `None` if nowhere.
 
     Of constraints that imply each other, those with the most atoms go first.

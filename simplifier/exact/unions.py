@@ -19,9 +19,10 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import BUDGET, Undecided, ask
+from simplifier.exact.context import BUDGET, ask
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_map, as_set
+from simplifier.unknown import Unknown
 
 Clause: TypeAlias = Sequence[Sequence[Constraint]]
 """Alternatives: at least one of these lists of constraints holds."""
@@ -34,7 +35,7 @@ def point(
     constraints: Iterable[Constraint],
     clauses: Iterable[Clause] = (),
     budget: int = BUDGET,
-) -> Point | Undecided | None:
+) -> Point | Unknown | None:
     """A point of the box that satisfies all constraints and all clauses; `None` if there is none.
 
     >>> d0, d1 = Variable("d0", 0, 3), Variable("d1", 0, 3)
@@ -51,7 +52,7 @@ def only_first(
     second: Sequence[Relation],
     clauses: Iterable[Clause] = (),
     budget: int = BUDGET,
-) -> Point | Undecided | None:
+) -> Point | Unknown | None:
     """Inputs and results that the first union relates and the second does not.
 
     Inputs that break one of the `clauses`, which are about the inputs of ``first[0]``, do not
@@ -71,7 +72,7 @@ def only_first(
 
 def uncovered(
     relations: Sequence[Relation], target: Relation, budget: int = BUDGET
-) -> Point | Undecided | None:
+) -> Point | Unknown | None:
     """A point of `target` that is no result; `None` if every one is."""
 
     def question(ctx: Any) -> Point | None:
@@ -83,7 +84,7 @@ def uncovered(
 
 def never_uncovered(
     cases: Sequence[tuple[Relation, Relation, int]], target: Relation, budget: int = BUDGET
-) -> bool | Undecided:
+) -> bool | Unknown:
     """Every point of `target` is a result, whatever values an opponent gives some inputs.
 
     Each case is ``(relation, box, count)``: the last `count` inputs of the relation are the
@@ -108,7 +109,7 @@ def never_uncovered(
 
 def union_inverse(
     relations: Sequence[Relation], without: Sequence[Relation] = (), budget: int = BUDGET
-) -> tuple[Relation, ...] | Undecided:
+) -> tuple[Relation, ...] | Unknown:
     """``results -> inputs`` of the union, in disjoint pieces; but not where `without` relates."""
 
     def question(ctx: Any) -> tuple[Relation, ...]:
@@ -124,7 +125,7 @@ def union_image(
     relations: Sequence[Relation],
     points: Sequence[Relation] | None = None,
     budget: int = BUDGET,
-) -> tuple[Relation, ...] | Undecided:
+) -> tuple[Relation, ...] | Unknown:
     """All results, or those of some points (the results of relations from nothing), as pieces."""
 
     def question(ctx: Any) -> tuple[Relation, ...]:
@@ -138,7 +139,7 @@ def union_image(
 
 def union_preimage(
     relations: Sequence[Relation], elements: Sequence[Relation], budget: int = BUDGET
-) -> tuple[Relation, ...] | Undecided:
+) -> tuple[Relation, ...] | Unknown:
     """All inputs that have one of `elements` (results of relations from nothing) as a result."""
 
     def question(ctx: Any) -> tuple[Relation, ...]:

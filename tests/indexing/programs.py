@@ -80,21 +80,24 @@ class Run:
         pairs: set[Pair] = set()
         free, count = (*found.dims, *found.ranges), len(found.dims)
         for at in product(*[range(v.lower, v.upper + 1) for v in free]):
-            point = {v.name: x for v, x in zip(free, at, strict=True)}
-            waiting, exists = list(found.runtime), True
-            while waiting:
-                ready = [rt for rt in waiting if _names(rt) <= point.keys()]
-                assert ready, "a runtime variable stands where it says itself"
-                for rt in ready:
-                    number = self.value(rt, point)
-                    exists, point[rt.name] = exists and number is not None, number or 0
-                waiting = [rt for rt in waiting if rt not in ready]
-            runtime = [point[rt.name] for rt in found.runtime]
+            values = self.values_at(found, {v.name: x for v, x in zip(free, at, strict=True)})
+            runtime = [value or 0 for value in values]
             results = found.evaluate(at[:count], at[count:], runtime)
             if results is not None:
-                assert exists, "a point of the domain needs an element that does not exist"
+                assert None not in values, "a point needs an element that does not exist"
                 pairs.add((at[:count], results))
         return pairs
+
+    def values_at(self, found: IndexingMap, point: dict[str, int]) -> list[int | None]:
+        """What the runtime variables are at a point; `None` for an element that does not exist."""
+        values: dict[str, int | None] = {}
+        while len(values) < len(found.runtime):
+            known = {**point, **{name: value or 0 for name, value in values.items()}}
+            waiting = [rt for rt in found.runtime if rt.name not in values]
+            ready = [rt for rt in waiting if _names(rt) <= known.keys()]
+            assert ready, "the element of a runtime variable depends on its own value"
+            values |= {rt.name: self.value(rt, known) for rt in ready}
+        return [values[rt.name] for rt in found.runtime]
 
     def read(self, maps: Sequence[IndexingMap]) -> set[Pair]:
         """The pairs that any of the maps relates in this run."""

@@ -98,7 +98,7 @@ def test_where_results_lie_is_handed_on(
     together = first.then(second)
     together = together.simplify() if simple else together
     box = []
-    for k, (low, high) in enumerate(together.reach):
+    for k, (low, high) in enumerate(together.result_bounds):
         least = low + data.draw(st.sampled_from([0, 0, -1, 1]))
         most = high + data.draw(st.sampled_from([0, 0, -1, 1]))
         box.append(Variable(f"x{k}", least, min(most, least + 12)))
@@ -110,7 +110,9 @@ def test_where_results_lie_is_handed_on(
     assert relation(final) == pairs
     for made in (together, whole, final):
         for _, results in relation(made):
-            assert all(low <= r <= high for r, (low, high) in zip(results, made.reach, strict=True))
+            assert all(
+                low <= r <= high for r, (low, high) in zip(results, made.result_bounds, strict=True)
+            )
 
 
 def reshaped(before: tuple[int, ...], after: tuple[int, ...]) -> IndexingMap:
@@ -141,9 +143,13 @@ def test_what_a_chain_keeps_inside_is_no_constraint() -> None:
 def test_a_map_that_is_changed_forgets_where_its_results_lie() -> None:
     window = parse_map("(d0) -> (d0 floordiv 2 * 3 - d0), domain: d0 in [0, 9]")
     inside = window.then(IndexingMap.identity((4,))).then(IndexingMap.identity((4,)))
-    assert inside.reach == ((0, 3),)
+    assert inside.result_bounds == ((0, 3),)
     assert inside.constraints
-    assert replace(inside, constraints=()).reach == window.reach != inside.reach
+    assert (
+        replace(inside, constraints=()).result_bounds
+        == window.result_bounds
+        != inside.result_bounds
+    )
 
 
 def test_spaces_must_fit() -> None:

@@ -185,6 +185,28 @@ def test_elements_are_moved_where_the_game_says() -> None:
     assert prod(play.permute(held, [(0, 1)])[1].shape) == 3
 
 
+def moved(data: st.DataObject, held: list[play.Held]) -> tuple[str, str, dict[int, play.Held]]:
+    """An opcode, its attributes, and what the devices hold after it."""
+    opcode = data.draw(
+        st.sampled_from(["reverse", "all-reduce", "all-to-all", "collective-permute"])
+    )
+    ids = data.draw(st.permutations(range(6)))
+    width = data.draw(st.sampled_from([1, 2, 3, 6]))
+    groups = [list(ids[n : n + width]) for n in range(0, 6, width)]
+    across = f"replica_groups={text_of(groups)}, channel_id=1, "
+    match opcode:
+        case "reverse":
+            return opcode, "dimensions={0}", {n: h[::-1] for n, h in enumerate(held)}
+        case "all-reduce":
+            attributes = across + "use_global_device_ids=true, to_apply=add"
+            return opcode, attributes, play.all_reduce(held, groups)
+        case "all-to-all":
+            return opcode, across + "dimensions={0}", play.all_to_all(held, groups, 0)
+    pairs = [(source, target) for target, source in enumerate(ids) if target < 4]
+    attributes = f"channel_id=1, source_target_pairs={text_of([list(p) for p in pairs])}"
+    return opcode, attributes, play.permute(held, pairs)
+
+
 @fuzz(60)
 @given(st.data())
 def test_a_chain_of_collectives_and_local_instructions(data: st.DataObject) -> None:
@@ -192,28 +214,9 @@ def test_a_chain_of_collectives_and_local_instructions(data: st.DataObject) -> N
     held = play.fresh(6, (6,))
     lines = ["p0 = f32[6] parameter(0)"]
     for k in range(data.draw(st.integers(1, 4))):
-        opcode = data.draw(
-            st.sampled_from(["reverse", "all-reduce", "all-to-all", "collective-permute"])
-        )
-        ids = data.draw(st.permutations(range(6)))
-        width = data.draw(st.sampled_from([1, 2, 3, 6]))
-        groups = [list(ids[n : n + width]) for n in range(0, 6, width)]
-        more, results = f", replica_groups={text_of(groups)}, channel_id=1", dict(enumerate(held))
-        match opcode:
-            case "reverse":
-                more, results = ", dimensions={0}", {n: h[::-1] for n, h in results.items()}
-            case "all-reduce":
-                more += ", use_global_device_ids=true, to_apply=add"
-                results = play.all_reduce(held, groups)
-            case "all-to-all":
-                more += ", dimensions={0}"
-                results = play.all_to_all(held, groups, 0)
-            case "collective-permute":
-                pairs = [(source, target) for target, source in enumerate(ids) if target < 4]
-                more = f", channel_id=1, source_target_pairs={text_of([list(p) for p in pairs])}"
-                results = play.permute(held, pairs)
+        opcode, attributes, results = moved(data, held)
         held = [results.get(n, play.nothing((6,))) for n in range(6)]
-        lines.append(f"p{k + 1} = f32[6] {opcode}(p{k}){more}")
+        lines.append(f"p{k + 1} = f32[6] {opcode}(p{k}), {attributes}")
     lines[-1] = f"ROOT {lines[-1]}"
     body = f"{{ {' '.join(lines)} }}"
     if data.draw(st.booleans()):

@@ -14,13 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing import IndexingMap, parse_map
-from indexing.maps.interchange import from_isl
-from indexing.maps.relation import UndecidedError
+from indexing.maps import interchange
 from simplifier import exact
+from simplifier.unknown import Unknown, known
 from tests.indexing.any_maps import any_maps, meaning, relations
 from tests.oracles import Pair, fuzz, relation
 
 SPACE = range(-3, 12)
+
+
+def from_isl(found: object, **bounds: Any) -> tuple[IndexingMap, ...]:
+    return known(interchange.from_isl(found, **bounds))
 
 
 def isl_pairs(found: isl.Map, inputs: int, results: int) -> set[Pair]:
@@ -119,18 +123,22 @@ def test_several_maps_are_not_read_as_one() -> None:
         IndexingMap.from_isl(two)
 
 
+def known_map(found: object) -> IndexingMap:
+    return known(IndexingMap.from_isl(found))
+
+
 def test_names_that_isl_has_twice_are_made_different() -> None:
     twice = isl.Map("[n] -> { [i, j, k] -> [i - k] : 0 <= i < 3 and 0 <= j < 2 and 0 <= k, n < 5 }")
     for position, name in ((1, "i"), (2, "n")):
         twice = twice.set_dim_name(isl.dim_type.in_, position, name)
-    found = IndexingMap.from_isl(twice)
+    found = known_map(twice)
     assert [v.name for v in found.variables] == ["i", "d1", "d2", "n"]
     assert [v.upper for v in found.variables] == [2, 1, 4, 4]
     assert str(found.results[0]) in ("-d2 + i", "i - d2")
 
 
 def test_nothing_is_one_empty_map_of_its_space() -> None:
-    found = IndexingMap.from_isl("{ [i, j] -> [i, j, i] : false }")
+    found = known_map("{ [i, j] -> [i, j, i] : false }")
     assert (len(found.dims), len(found.results), found.is_empty()) == (2, 3, True)
 
 
@@ -139,8 +147,9 @@ def test_what_is_beyond_the_budget_is_said(budget: int, monkeypatch: pytest.Monk
     """Also where the budget ends while isl reads the text, which isl calls a syntax error then."""
     text = "{ [i, j] -> [k, l] : 0 <= i, j, k, l < 20 and (3i + 5j) mod 7 != floor(i/3) and (k + l) mod 5 != j mod 3 }"
     monkeypatch.setattr(exact, "relations", partial(exact.relations, budget=budget))
-    with pytest.raises(UndecidedError, match=f"beyond the budget of {budget} isl operations"):
-        from_isl(text)
+    found = interchange.from_isl(text)
+    assert isinstance(found, Unknown)
+    assert f"beyond the budget of {budget} isl operations" in found.reason
 
 
 @given(any_maps())

@@ -21,7 +21,7 @@ from indexing.dataflow import (
 )
 from indexing.devices import Devices
 from indexing.maps.arrays import ArrayRef
-from indexing.maps.deduplicate import distinct
+from indexing.maps.deduplicate import deduplicate
 from tests.indexing.programs import entry
 from tests.oracles import union
 
@@ -142,7 +142,7 @@ def test_one_device_reads_what_the_program_reads(name: str) -> None:
 def same(found: Maps, wanted: Maps) -> bool:
     """The same maps, perhaps written in another way: put together they are no more."""
     return found.keys() == wanted.keys() and all(
-        len(distinct([*maps, *wanted[array]])) == len(maps) == len(wanted[array])
+        len(deduplicate([*maps, *wanted[array]])) == len(maps) == len(wanted[array])
         for array, maps in found.items()
     )
 

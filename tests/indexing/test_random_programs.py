@@ -89,6 +89,32 @@ def programs(draw: st.DrawFn) -> Program:
     return program
 
 
+def cut(size: int, draw: st.DrawFn) -> Slice:
+    start = draw(st.integers(0, size - 1))
+    return Slice(start, draw(st.integers(start + 1, size)), draw(st.integers(1, 3)))
+
+
+def widened(program: Program, x: Value, draw: st.DrawFn) -> None:
+    """A broadcast to one more dimension, at any place."""
+    dims = sizes_of(x)
+    at, size = draw(st.integers(0, len(dims))), draw(st.integers(1, 3))
+    places = tuple(k + (k >= at) for k in range(len(dims)))
+    program.add("broadcast", x, shape=shape((*dims[:at], size, *dims[at:])), dimensions=places)
+
+
+def padded(program: Program, x: Value, draw: st.DrawFn) -> None:
+    """A pad; a sum if that would have no elements."""
+    ends, dims = st.integers(-1, 2), sizes_of(x)
+    pads = [Padding(draw(ends), draw(ends), draw(st.integers(0, 2))) for _ in dims]
+    sizes = [
+        n + (n - 1) * pad.interior + pad.low + pad.high for n, pad in zip(dims, pads, strict=True)
+    ]
+    if min(sizes) < 1:
+        program.add("add", x, x)
+    else:
+        program.add("pad", x, program.zero(), padding=tuple(pads))
+
+
 def extended(program: Program, draw: st.DrawFn) -> None:
     """One more instruction; one that would grow too large is a sum instead."""
     x = draw(st.sampled_from(program.values[-3:]))
@@ -104,12 +130,7 @@ def extended(program: Program, draw: st.DrawFn) -> None:
         case "transpose":
             program.add("transpose", x, dimensions=tuple(draw(st.permutations(range(rank)))))
         case "slice":
-            cuts = []
-            for size in dims:
-                start = draw(st.integers(0, size - 1))
-                limit = draw(st.integers(start + 1, size))
-                cuts.append(Slice(start, limit, draw(st.integers(1, 3))))
-            program.add("slice", x, slice=tuple(cuts))
+            program.add("slice", x, slice=tuple([cut(size, draw) for size in dims]))
         case "reshape":
             other = draw(st.sampled_from(factorisations(prod(dims))))
             program.add("reshape", x, shape=shape(other))
@@ -117,21 +138,9 @@ def extended(program: Program, draw: st.DrawFn) -> None:
             some = draw(st.lists(st.sampled_from(range(rank)), unique=True, min_size=1))
             program.add("reduce", x, program.zero(), dimensions=tuple(some), to_apply=program.total)
         case "broadcast" if rank < 4 and prod(dims) <= MOST_ELEMENTS // 3:
-            at, size = draw(st.integers(0, rank)), draw(st.integers(1, 3))
-            places = tuple(k + (k >= at) for k in range(rank))
-            wide = (*dims[:at], size, *dims[at:])
-            program.add("broadcast", x, shape=shape(wide), dimensions=places)
+            widened(program, x, draw)
         case "pad" if rank and prod(dims) <= MOST_ELEMENTS // 8:
-            ends = st.integers(-1, 2)
-            pads = [Padding(draw(ends), draw(ends), draw(st.integers(0, 2))) for _ in dims]
-            sizes = [
-                n + (n - 1) * pad.interior + pad.low + pad.high
-                for n, pad in zip(dims, pads, strict=True)
-            ]
-            if min(sizes) < 1:
-                program.add("add", x, x)
-            else:
-                program.add("pad", x, program.zero(), padding=tuple(pads))
+            padded(program, x, draw)
         case "concatenate" if rank and prod(dims) <= MOST_ELEMENTS // 2:
             at = draw(st.integers(0, rank - 1))
             program.add("concatenate", x, draw(st.sampled_from(alike)), dimensions=(at,))

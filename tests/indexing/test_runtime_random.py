@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-from hlo import Computation
+from hlo import Computation, Instruction
 from indexing.dataflow.runtime import value
 from indexing.maps.arrays import ArrayRef
 from tests.indexing.programs import Run, entry
@@ -80,6 +80,16 @@ def arithmetic(draw: st.DrawFn) -> Computation:
     )
 
 
+def check_folded(instruction: Instruction, run: Run) -> None:
+    """The formulas of an instruction's elements, if it has some, give what its kernel does."""
+    pieces = value(ArrayRef(instruction))
+    if pieces is not None:
+        result = np.asarray(run.values[(), instruction])
+        told = [(at, number) for piece in pieces for at, (number,) in piece.points()]
+        assert len({at for at, _ in told}) == len(told) == result.size
+        assert all(result[at] == number for at, number in told)
+
+
 @given(arithmetic(), st.integers(0, 1 << 30))
 @fuzz(250)
 def test_a_folded_value_is_what_the_kernels_compute(main: Computation, seed: int) -> None:
@@ -89,12 +99,7 @@ def test_a_folded_value_is_what_the_kernels_compute(main: Computation, seed: int
     numbers = random.integers(0 if kind == "u8" else -9, 12, 6).astype(DTYPES[kind])
     run = Run(main, np.arange(SIZE, dtype=np.float32), numbers)
     for instruction in main.instructions:
-        pieces = value(ArrayRef(instruction))
-        if pieces is not None:
-            result = np.asarray(run.values[(), instruction])
-            said = [(at, number) for piece in pieces for at, (number,) in piece.points()]
-            assert len({at for at, _ in said}) == len(said) == result.size
-            assert all(result[at] == number for at, number in said)
+        check_folded(instruction, run)
     lookup = main["g"].operands[1]
     event("folds" if value(ArrayRef(lookup)) else "stays")
     answer = indexing.to_parameters(main.root)

@@ -14,7 +14,7 @@ from hlo.ops.op import OPS
 from indexing.dataflow.edges import LocalEdges
 from indexing.maps import map_set
 from indexing.maps.answers import Answer
-from indexing.maps.deduplicate import distinct
+from indexing.maps.deduplicate import deduplicate
 from tests.indexing.programs import entry
 from tests.oracles import relation, union
 
@@ -27,9 +27,9 @@ def same_answer(swept: Answer, walked: Answer) -> bool:
     for k, parameter in enumerate(walked.operands):
         at = place.get(parameter)
         if at is None:
-            if walked.maps[k] or walked.unknown[k]:
+            if walked.maps[k] or walked.unknown[k] is not None:
                 return False
-        elif bool(walked.unknown[k]) != bool(swept.unknown[at]) or not all(
+        elif (walked.unknown[k] is None) != (swept.unknown[at] is None) or not all(
             _alike(path, swept.maps[at], swept.paths[at], walked.maps[k], walked.paths[k])
             for path in {*swept.paths[at], *walked.paths[k]}
         ):
@@ -41,7 +41,7 @@ def _alike(path: object, a: object, a_paths: object, b: object, b_paths: object)
     """The maps of one leaf: put together they are no more different maps than either has."""
     left = [m for m, at in zip(a, a_paths, strict=True) if at == path]  # type: ignore[call-overload]
     right = [m for m, at in zip(b, b_paths, strict=True) if at == path]  # type: ignore[call-overload]
-    return len(distinct([*left, *right])) == len(left) == len(right)
+    return len(deduplicate([*left, *right])) == len(left) == len(right)
 
 
 def check(computation: Computation) -> int:

@@ -10,6 +10,7 @@ from simplifier.constraints import Constraint
 from simplifier.exact import points
 from simplifier.linear import Expr
 from simplifier.sharpen import has_points, sharpened
+from simplifier.unknown import Unknown
 from tests.oracles import boxes, constraint_lists, fuzz, tree_expr, trees
 
 ENOUGH = 2_000_000
@@ -141,7 +142,7 @@ def test_a_large_box_is_isl_s(
     near += [Constraint(b % 9, 0, 7)] if divided else []
     assert sum(constraint.expr.weight for constraint in near) == atoms
     assert exact.may_be_surveyed((a, b), near) is few
-    refused = exact.Undecided("isl is not asked here")
+    refused = Unknown("isl is not asked here")
     monkeypatch.setattr(exact, "survey", lambda *_, budget: refused)
     found = sharpened((a, b), near, [])
     assert (found is not None) is few

@@ -143,8 +143,8 @@ def answer_here(
     reporter: Reporter, files: Sequence[str], request: Request, bar: Bar
 ) -> Counter[str]:
     """Print the answers for `files`, found in this process; what was proved on the way."""
+    from indexing.maps.certificate import proofs
     from indexing.maps.explanation import explained
-    from indexing.maps.simplify import proofs
 
     before = proofs()
     bar.at("reading", 0)

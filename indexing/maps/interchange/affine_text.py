@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.maps.text import result_list, variable_names
+from indexing.maps.text import by_name, result_list, variable_names
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged
 from simplifier.interval import Interval, intersected
@@ -34,11 +34,7 @@ class Heads(NamedTuple):
         heads = cls(
             variable_names(tokens, "(", ")", required=True), variable_names(tokens, "[", "]")
         )
-        seen: set[str] = set()
-        for token in (*heads.dims, *heads.symbols):
-            if token.text in seen:
-                tokens.fail(f"'{token.text}' is declared twice", token)
-            seen.add(token.text)
+        by_name(tokens, (*heads.dims, *heads.symbols))
         return heads
 
 

@@ -16,6 +16,7 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.constraints import merged
 from simplifier.interval import Interval
+from simplifier.unknown import Unknown, about
 
 if TYPE_CHECKING:  # isl is loaded where it is used: other notations do without
     from simplifier.exact import Foreign
@@ -37,7 +38,7 @@ def to_isl(shown: IndexingMap) -> object:
 
 def from_isl(
     given: object, bounds: Mapping[str, Interval] | None = None
-) -> tuple[IndexingMap, ...]:
+) -> tuple[IndexingMap, ...] | Unknown:
     """What `given` relates, as maps that have no point in common; none where it is empty.
 
     Inputs become dimensions and keep their names where isl has some, parameters become runtime
@@ -51,7 +52,6 @@ def from_isl(
         bounds: inclusive bounds by name, for inputs and parameters that `given` does not bound.
     Raises:
         ValueError: `given` is none of these, or holds several spaces, or a dimension is unbounded.
-        UndecidedError: taking it apart is beyond the budget of isl's operations.
 
     >>> print(*from_isl("{ [i] -> [2i] : 0 <= i < 4; [i] -> [i] : 10 <= i < 12 }"), sep="\\n")
     (i) -> (i * 2), domain: i in [0, 3]
@@ -59,16 +59,21 @@ def from_isl(
     >>> print(*from_isl("[n] -> { [i] -> [i + n] : 0 <= i < 4 }", bounds={"n": (1, 8)}))
     (i){n} -> (i + n), domain: i in [0, 3], n in [1, 8]
     """
-    return _pieces(_foreign(given, bounds))
+    found = _foreign(given, bounds)
+    return found if isinstance(found, Unknown) else _pieces(found)
 
 
-def one_from_isl(given: object, bounds: Mapping[str, Interval] | None = None) -> IndexingMap:
+def one_from_isl(
+    given: object, bounds: Mapping[str, Interval] | None = None
+) -> IndexingMap | Unknown:
     """The same as one map, where one is enough.
 
     Raises:
         ValueError: also if there are several pieces.
     """
     found = _foreign(given, bounds)
+    if isinstance(found, Unknown):
+        return found
     maps = _pieces(found)
     if len(maps) > 1:
         raise ValueError(
@@ -79,14 +84,10 @@ def one_from_isl(given: object, bounds: Mapping[str, Interval] | None = None) ->
     return maps[0] if maps else IndexingMap.empty(nothing, found.rank)
 
 
-def _foreign(given: object, bounds: Mapping[str, Interval] | None) -> Foreign:
-    from indexing.maps.relation import UndecidedError
+def _foreign(given: object, bounds: Mapping[str, Interval] | None) -> Foreign | Unknown:
     from simplifier import exact
 
-    found = exact.relations(given, bounds or {})
-    if isinstance(found, exact.Undecided):
-        raise UndecidedError(f"{given} as maps: {found}")
-    return found
+    return about(exact.relations(given, bounds or {}), given, "as maps")
 
 
 def _pieces(found: Foreign) -> tuple[IndexingMap, ...]:

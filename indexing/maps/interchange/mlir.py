@@ -18,8 +18,9 @@ from typing import Final, Literal, NoReturn, TypeAlias, assert_never
 from hlo.text.source import HloError, Source
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.interchange.affine_text import Extent, Given, Heads, affine_map, affine_set
+from indexing.maps.printing import map_text
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.maps.text import map_text, parse_map
+from indexing.maps.text import parse_map
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, alone

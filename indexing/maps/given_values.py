@@ -1,0 +1,105 @@
+"""Values that are given for runtime variables, and a map with these values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.runtime_variable import RuntimeVariable
+from simplifier.atoms import Variable
+from simplifier.linear import Expr, constant
+from simplifier.substitute import Substitution
+from simplifier.unknown import Unknown
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+
+def depends_on_value(
+    name: str, element: object = "an element", needed: str = "its value"
+) -> Unknown:
+    """Why a count is not known: it depends on the value `name` of the program."""
+    return Unknown(f"how often {element} is read depends on `{name}`: give {needed}")
+
+
+class Given(NamedTuple):
+    """The values that a runtime variable has: an array, and which element of it."""
+
+    rt: RuntimeVariable
+    array: NDArray[np.int64]
+
+    def at(self, index: Sequence[Any]) -> Any:
+        inside = [np.clip(i, 0, size - 1) for i, size in zip(index, self.array.shape, strict=True)]
+        found = self.array[tuple(inside)] if inside else self.array
+        return np.clip(found, *self.rt.clamp) if self.rt.clamp else found
+
+
+class Known(NamedTuple):
+    """A map, the values of its runtime variables, and the name of one that only moves it."""
+
+    map: IndexingMap
+    given: dict[Variable, Given]
+    moves_with: str = ""
+
+
+def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> Known | Unknown:
+    """`m` with the values; unknown if one is missing that does more than move what is read."""
+    given = {rt.variable: g for rt in m.runtime if (g := _given(rt, values))}
+    fixed: dict[Variable, Expr] = {}
+    moves_with = ""
+    for rt in m.runtime:
+        if rt.variable not in given:
+            if not _only_moves(rt, m):
+                return depends_on_value(_name(rt), "an element", "its values")
+            fixed[rt.variable] = constant(rt.variable.lower)
+            moves_with = _name(rt)
+        elif all(i.is_constant for i in rt.index):
+            value = int(given.pop(rt.variable).at([i.constant for i in rt.index]))
+            if not rt.variable.lower <= value <= rt.variable.upper:
+                return Known(IndexingMap.empty(m.dims, len(m.results)), {})
+            fixed[rt.variable] = constant(value)
+    results, constraints = m.substituted(fixed)
+    swap = Substitution(fixed)
+    known = {v: g._replace(rt=g.rt.substituted(swap)) for v, g in given.items()}
+    found = IndexingMap.of(
+        m.dims,
+        results,
+        ranges=m.ranges,
+        runtime=[g.rt for g in known.values()],
+        constraints=constraints,
+        grade=m.grade,
+    )
+    return Known(found, known, moves_with)
+
+
+def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> Given | None:
+    value = values.get(_name(rt), values.get(rt.name))
+    if value is None:
+        return None
+    array = np.asarray(value, np.int64)
+    if array.ndim != len(rt.index):
+        raise ValueError(
+            f"`{_name(rt)}` has {len(rt.index)} dimensions; the value given for it has {array.ndim}"
+        )
+    return Given(rt, array)
+
+
+def _name(rt: RuntimeVariable) -> str:
+    return str(rt.source_name if rt.source is not None else rt.name)
+
+
+def _only_moves(rt: RuntimeVariable, m: IndexingMap) -> bool:
+    """The same elements are read as often, at another place, whatever the value is."""
+    mentions = [*[c.expr for c in m.constraints], *[i for other in m.runtime for i in other.index]]
+    return (
+        all(i.is_constant for i in rt.index)
+        and rt.clamp in (None, rt.variable.bounds)
+        and not any(rt.variable in expr.variables() for expr in mentions)
+        and all(
+            sum(v == rt.variable for v in result.variables()) == (rt.variable in dict(result.terms))
+            for result in m.results
+        )
+    )

@@ -1,0 +1,15 @@
+"""`MapMethods`: the base of classes with methods that `IndexingMap` inherits."""
+
+from __future__ import annotations
+
+import indexing.methods as methods
+
+
+class MapMethods:
+    """A part of `IndexingMap`; its methods call implementations in `indexing.methods`."""
+
+    __slots__ = ()
+
+    def _itself(self) -> methods.IndexingMap:
+        assert isinstance(self, methods.IndexingMap), "only maps have these methods"
+        return self

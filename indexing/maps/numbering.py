@@ -1,0 +1,74 @@
+"""Names of variables by the order of their use, so that equal relations have equal texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from indexing.maps.indexing_map import IndexingMap
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr
+from simplifier.substitute import Substitution
+
+
+def numbered(current: IndexingMap) -> IndexingMap:
+    """Ranges renamed in the order of their first use, runtime variables in the order they have."""
+    if not current.ranges and not current.runtime:
+        return current
+    place = {v: k for k, v in enumerate(_order(current))}
+    ranges = sorted(current.ranges, key=place.__getitem__)
+    names = _new_names(current, ranges)
+    if names is None:
+        return current
+    free = [*ranges, *[rt.variable for rt in current.runtime]]
+    renamed = {v: v.renamed(names.get(v, v.name)) for v in free}
+    changed = {v: new.as_expr() for v, new in renamed.items() if v is not new}
+    if tuple(ranges) == current.ranges and not changed:
+        return current
+    swap = Substitution(changed)
+    return IndexingMap(
+        current.dims,
+        tuple([renamed[v] for v in ranges]),
+        tuple([rt.substituted(swap, renamed[rt.variable]) for rt in current.runtime]),
+        tuple([swap(result) for result in current.results]),
+        _sorted(Constraint(swap(c.expr), c.lower, c.upper) for c in current.constraints),
+        current.grade,
+    )
+
+
+def _new_names(current: IndexingMap, ranges: Sequence[Variable]) -> dict[Variable, str] | None:
+    """Names for variables by their place; `None` where another variable has one of the names."""
+    names = {v: f"s{k}" for k, v in enumerate(ranges)}
+    runtime = [rt for rt in current.runtime if not rt.is_size]
+    if all(rt.source is not None for rt in runtime):  # else the name identifies the value
+        names |= {rt.variable: f"rt{k}" for k, rt in enumerate(runtime)}
+    taken = {v.name for v in current.variables if v not in names}
+    return names if taken.isdisjoint(names.values()) else None
+
+
+def _sorted(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
+    return tuple(sorted(constraints, key=lambda c: c.expr.key))
+
+
+def _order(current: IndexingMap) -> Iterator[Variable]:
+    """Each free variable once: as the results use them, then their indices, then the rest."""
+    seen: dict[Variable, None] = {}
+    for result in current.results:
+        _add_in_order(result, seen)
+    for rt in current.runtime:
+        for expr in rt.index:
+            _add_in_order(expr, seen)
+    for constraint in current.constraints:
+        _add_in_order(constraint.expr, seen)
+    seen.update(dict.fromkeys(current.variables))
+    return iter(seen)
+
+
+def _add_in_order(expr: Expr, seen: dict[Variable, None]) -> None:
+    """Largest coefficient first, so that the names given before do not matter."""
+    for atom, _ in sorted(expr.terms, key=lambda term: -abs(term[1])):
+        if isinstance(atom, Variable):
+            seen.setdefault(atom)
+        else:
+            for operand in atom.operands:
+                _add_in_order(operand, seen)

@@ -1,0 +1,45 @@
+# What the methods of values use, and the module that has it (`methods.py`).
+from .maps.certificate import certified as certified
+from .maps.compose import composed as composed
+from .maps.equality import difference as difference
+from .maps.indexing_map import Difference as Difference
+from .maps.indexing_map import Extents as Extents
+from .maps.indexing_map import IndexingMap as IndexingMap
+from .maps.interchange.affine_text import Extent as Extent
+from .maps.interchange.isl import one_from_isl as one_from_isl
+from .maps.interchange.isl import to_isl as to_isl
+from .maps.interchange.json import from_json as from_json
+from .maps.interchange.json import to_json as to_json
+from .maps.interchange.latex import to_latex as to_latex
+from .maps.interchange.mlir import MlirKind as MlirKind
+from .maps.interchange.mlir import from_mlir as from_mlir
+from .maps.interchange.mlir import to_mlir as to_mlir
+from .maps.interchange.sympy import Limits as Limits
+from .maps.interchange.sympy import SympyMap as SympyMap
+from .maps.interchange.sympy import from_sympy as from_sympy
+from .maps.interchange.sympy import to_sympy as to_sympy
+from .maps.multiplicity import Multiplicity as Multiplicity
+from .maps.multiplicity import multiplicity as multiplicity
+from .maps.printing import map_text as map_text
+from .maps.printing import pretty_text as pretty_text
+from .maps.properties import Claim as Claim
+from .maps.properties import Verdict as Verdict
+from .maps.properties import depends_on as depends_on
+from .maps.properties import is_bijection as is_bijection
+from .maps.properties import is_injective as is_injective
+from .maps.properties import is_single_valued as is_single_valued
+from .maps.properties import is_surjective_onto as is_surjective_onto
+from .maps.relation import Points as Points
+from .maps.relation import count_domain as count_domain
+from .maps.relation import count_image as count_image
+from .maps.relation import image as image
+from .maps.relation import inverse as inverse
+from .maps.relation import is_empty as is_empty
+from .maps.relation import preimage as preimage
+from .maps.simplify import Rewrite as Rewrite
+from .maps.simplify import simplified as simplified
+from .maps.simplify import traced as traced
+from .maps.unused import without_unused as without_unused
+from .views.display import answer_html as answer_html
+
+HOMES: dict[str, str]
