@@ -8,15 +8,11 @@ None
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hlo.modules.bind import agrees, infer_known, shape_error
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.ops.unify import Conflict, Known, Unranked, merge
+from hlo.shapes.shape import AnyShape
 from hlo.text.source import HloError
-
-if TYPE_CHECKING:
-    from hlo.shapes.shape import AnyShape
 
 
 def infer_shapes(module: Module) -> Module:
@@ -77,7 +73,7 @@ def _known(instruction: Instruction, known: dict[Instruction, Known]) -> Known:
 
 def _with_shapes(module: Module, known: dict[Instruction, Known]) -> Module:
     """A copy of a module whose instructions are declared to be what is known."""
-    result = Module(module.name, module.source)
+    result = Module(module.name, module.source, module.semantics)
     result.attributes, result.tables = module.attributes, module.tables
     computations: dict[str, Computation] = {}
     for name, computation in module.computations.items():

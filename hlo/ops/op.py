@@ -36,7 +36,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     Final,
@@ -58,9 +57,6 @@ from hlo.ops.rules import (
 )
 from hlo.ops.unify import Known, Unranked
 from hlo.shapes.shape import AnyShape, Shape, TupleShape
-
-if TYPE_CHECKING:
-    from hlo.modules.module import Instruction
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -264,10 +260,11 @@ class Op(ABC):
         return Unranked()
 
     @classmethod
-    def left_out(cls, instruction: Instruction) -> AnyShape | None:
+    def left_out(cls, instruction: Any) -> AnyShape | None:
         """The shape that `declared` is where the text of an instruction leaves it out.
 
-        None where nothing else says it, such as what an instruction calls.
+        None where nothing else says it, such as what an instruction calls.  Untyped here, because
+        an op is a value below instructions; an override takes an `hlo.modules.module.Instruction`.
         """
         return None
 
