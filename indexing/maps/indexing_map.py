@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from indexing.maps.notations import Notations
 from indexing.maps.result_bounds import reach_of
 from indexing.maps.runtime_variable import RuntimeVariable
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import FALSE
 from simplifier.constraints import Constraint as Constraint
 from simplifier.interval import Interval
-from simplifier.linear import Affine, Expr, as_expr, mentioned
+from simplifier.linear import Affine, Expr, as_expr
 from simplifier.substitute import Substitution
 
 if TYPE_CHECKING:
