@@ -48,101 +48,6 @@ class Laws:
 LAWS: Final = Laws()
 
 
-@weakly_held
-class Variable(Atom):
-    """An integer variable with inclusive bounds; the same name and bounds give the same object.
-
-    Attributes:
-        name, lower, upper: what it is made of.
-        expr: it as an expression; the constant, where its bounds are one point.
-    """
-
-    __slots__ = ("expr", "lower", "name", "upper")
-
-    weight = 1
-    is_affine = True
-    operands = ()
-    name: str
-    lower: int
-    upper: int
-    expr: Expr
-
-    def __new__(cls, name: str, lower: int, upper: int) -> Variable:
-        """The variable `name` in ``[lower, upper]``; with ``lower > upper`` no point exists."""
-        made_of = name, lower, upper
-        held = _VARIABLES.get(made_of)
-        known = None if held is None else held()
-        if known is not None:
-            return known
-        self = new_object(cls)
-        self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
-        self._key = None
-        point = lower == upper
-        self.expr = Expr({}, lower) if point else Expr({self: 1}, 0)
-        return _VARIABLES.add(made_of, self)
-
-    def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
-        return Variable, (self.name, self.lower, self.upper)
-
-    def __repr__(self) -> str:
-        return f"Variable({self.name!r}, {self.lower}, {self.upper})"
-
-    def _made_key(self) -> SortKey:
-        prefix, number = _SPLIT_NAME.fullmatch(self.name).groups()  # type: ignore[union-attr]
-        return (0, prefix, len(number), number, self.lower, self.upper)  # d2 before d10
-
-    @property
-    def is_empty(self) -> bool:
-        """No value is possible."""
-        return self.lower > self.upper
-
-    def as_expr(self) -> Expr:
-        """This variable, or the constant that it is, as an expression."""
-        return self.expr
-
-    # Its operators are those of its expression.
-
-    def __add__(self, other: Affine) -> Expr:
-        return self.expr + other
-
-    def __radd__(self, other: int) -> Expr:
-        return self.expr + other
-
-    def __sub__(self, other: Affine) -> Expr:
-        return self.expr - other
-
-    def __rsub__(self, other: int) -> Expr:
-        return other - self.expr
-
-    def __neg__(self) -> Expr:
-        return -self.expr
-
-    def __mul__(self, factor: Affine) -> Expr:
-        if factor.__class__ is int and factor and self.lower != self.upper:  # nearly always
-            return Expr({self: factor}, 0)
-        return self.expr * factor
-
-    def __rmul__(self, factor: int) -> Expr:
-        return self.expr * factor
-
-    def __floordiv__(self, divisor: Affine) -> Expr:
-        return self.expr // divisor
-
-    def __mod__(self, modulus: Affine) -> Expr:
-        return self.expr % modulus
-
-    def renamed(self, name: str) -> Variable:
-        """The same bounds under another name."""
-        return Variable(name, self.lower, self.upper)
-
-    def value(self, point: Mapping[Variable, Any]) -> Any:
-        return point[self]
-
-
-_VARIABLES: Final = UniqueTable[Variable]()
-_SPLIT_NAME: Final = re.compile(r"(.*?)(\d*)", re.DOTALL)  # matches every name
-
-
 class Expr:
     """``constant + Σ coefficient · atom``: coefficients are not 0, atoms are distinct.
 
@@ -332,6 +237,101 @@ class Expr:
         for atom, coefficient in self.parts.items():
             total = total + coefficient * atom.value(point)
         return total
+
+
+@weakly_held
+class Variable(Atom):
+    """An integer variable with inclusive bounds; the same name and bounds give the same object.
+
+    Attributes:
+        name, lower, upper: what it is made of.
+        expr: it as an expression; the constant, where its bounds are one point.
+    """
+
+    __slots__ = ("expr", "lower", "name", "upper")
+
+    weight = 1
+    is_affine = True
+    operands = ()
+    name: str
+    lower: int
+    upper: int
+    expr: Expr
+
+    def __new__(cls, name: str, lower: int, upper: int) -> Variable:
+        """The variable `name` in ``[lower, upper]``; with ``lower > upper`` no point exists."""
+        made_of = name, lower, upper
+        held = _VARIABLES.get(made_of)
+        known = None if held is None else held()
+        if known is not None:
+            return known
+        self = new_object(cls)
+        self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
+        self._key = None
+        point = lower == upper
+        self.expr = Expr({}, lower) if point else Expr({self: 1}, 0)
+        return _VARIABLES.add(made_of, self)
+
+    def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
+        return Variable, (self.name, self.lower, self.upper)
+
+    def __repr__(self) -> str:
+        return f"Variable({self.name!r}, {self.lower}, {self.upper})"
+
+    def _made_key(self) -> SortKey:
+        prefix, number = _SPLIT_NAME.fullmatch(self.name).groups()  # type: ignore[union-attr]
+        return (0, prefix, len(number), number, self.lower, self.upper)  # d2 before d10
+
+    @property
+    def is_empty(self) -> bool:
+        """No value is possible."""
+        return self.lower > self.upper
+
+    def as_expr(self) -> Expr:
+        """This variable, or the constant that it is, as an expression."""
+        return self.expr
+
+    # Its operators are those of its expression.
+
+    def __add__(self, other: Affine) -> Expr:
+        return self.expr + other
+
+    def __radd__(self, other: int) -> Expr:
+        return self.expr + other
+
+    def __sub__(self, other: Affine) -> Expr:
+        return self.expr - other
+
+    def __rsub__(self, other: int) -> Expr:
+        return other - self.expr
+
+    def __neg__(self) -> Expr:
+        return -self.expr
+
+    def __mul__(self, factor: Affine) -> Expr:
+        if factor.__class__ is int and factor and self.lower != self.upper:  # nearly always
+            return Expr({self: factor}, 0)
+        return self.expr * factor
+
+    def __rmul__(self, factor: int) -> Expr:
+        return self.expr * factor
+
+    def __floordiv__(self, divisor: Affine) -> Expr:
+        return self.expr // divisor
+
+    def __mod__(self, modulus: Affine) -> Expr:
+        return self.expr % modulus
+
+    def renamed(self, name: str) -> Variable:
+        """The same bounds under another name."""
+        return Variable(name, self.lower, self.upper)
+
+    def value(self, point: Mapping[Variable, Any]) -> Any:
+        return point[self]
+
+
+_VARIABLES: Final = UniqueTable[Variable]()
+_SPLIT_NAME: Final = re.compile(r"(.*?)(\d*)", re.DOTALL)  # matches every name
 
 
 def _term_key(term: Term) -> SortKey:
