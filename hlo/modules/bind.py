@@ -13,7 +13,14 @@ from typing import Final
 from hlo.modules.module import Instruction, Module, Semantics
 from hlo.modules.read_op import bind_op, default_shape, op_class, read_op, unknown_attributes
 from hlo.ops.op import Constraint, Fault, Op
-from hlo.ops.unify import Conflict, Known, Unranked, is_partial, same_but_precision, same_dims
+from hlo.ops.unify import (
+    Conflict,
+    PartialShape,
+    Unranked,
+    is_partial,
+    same_but_precision,
+    same_dims,
+)
 from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from hlo.text.source import HloError, Span
 
@@ -49,8 +56,8 @@ REGISTERED: Final = Semantics(bind_op, infer)
 
 
 def infer_known(
-    instruction: Instruction, operands: tuple[Known, ...], called: Known | None
-) -> Known:
+    instruction: Instruction, operands: tuple[PartialShape, ...], called: PartialShape | None
+) -> PartialShape:
     """What follows about an instruction's value from what is known of its operands.
 
     Args:
@@ -139,11 +146,11 @@ class _Verdict:
     Neither, where an operand has a dimension of unknown size: that breaks no rule.
     """
 
-    inferred: Known | None = None
+    inferred: PartialShape | None = None
     broken: tuple[Constraint, Fault] | None = None
 
 
-def _judged(instruction: Instruction, op: Op) -> tuple[Known | None, HloError | None]:
+def _judged(instruction: Instruction, op: Op) -> tuple[PartialShape | None, HloError | None]:
     """The inferred shape, or the error; neither where sizes are unknown."""
     shapes = tuple([operand.shape for operand in instruction.operands])
     if error := _operands_error(instruction, op, shapes):
@@ -156,7 +163,7 @@ def _judged(instruction: Instruction, op: Op) -> tuple[Known | None, HloError | 
     return verdict.inferred, None
 
 
-def _remembered(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
+def _remembered(op: Op, shapes: tuple[PartialShape, ...]) -> _Verdict:
     key = op.opcode, op, shapes
     verdict = _CHECKED.get(key)
     if verdict is None:
@@ -166,7 +173,7 @@ def _remembered(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
     return verdict
 
 
-def _verdict(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
+def _verdict(op: Op, shapes: tuple[PartialShape, ...]) -> _Verdict:
     if any(map(is_partial, shapes)):
         if not op.takes_partial:
             return _Verdict()
@@ -184,7 +191,9 @@ def _verdict(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
 _AGREE: Final = Constraint("C0", "what is known of the operands agrees", "unified")
 
 
-def _operands_error(instruction: Instruction, op: Op, shapes: tuple[Known, ...]) -> HloError | None:
+def _operands_error(
+    instruction: Instruction, op: Op, shapes: tuple[PartialShape, ...]
+) -> HloError | None:
     """Too many or too few operands, or one that is no array where arrays are needed."""
     count, opcode = len(instruction.operands), instruction.opcode
     if count < op.least or (op.most is not None and count > op.most):
@@ -268,7 +277,7 @@ def _called(
     return instruction.called_computations[0].root.shape, None
 
 
-def _call_error(instruction: Instruction, shapes: tuple[Known, ...]) -> HloError | None:
+def _call_error(instruction: Instruction, shapes: tuple[PartialShape, ...]) -> HloError | None:
     """What is wrong with the operands as the parameters of the one called computation."""
     called = instruction.called_computations
     if len(called) != 1:

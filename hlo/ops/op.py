@@ -57,7 +57,7 @@ from hlo.ops.rules import (
     dimensions_fault,
     permutation_fault,
 )
-from hlo.ops.unify import Known, Unranked
+from hlo.ops.unify import PartialShape, Unranked
 from hlo.shapes.shape import AnyShape, Shape, TupleShape
 
 O = TypeVar("O", bound="Op")  # noqa: E741 - an op
@@ -152,7 +152,7 @@ class Op(ABC):
     types: ClassVar[tuple[str, ...]] = ()
     takes_partial: ClassVar[bool] = False
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         """The operands, each refined by the others (`hlo.ops.unify`) and by the op.
 
         Raises:
@@ -160,7 +160,7 @@ class Op(ABC):
         """
         return operands
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         """What is known of the result where the rank of an operand is still unknown."""
         return Unranked()
 

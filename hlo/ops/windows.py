@@ -125,34 +125,28 @@ def _slice(cursor: Cursor) -> Slice:
 
 
 def _padding(cursor: Cursor) -> Padding:
-    edges = _edges(cursor)
-    return Padding(edges.low, edges.high, cursor.integer() if cursor.take(_UNDERSCORE) else 0)
+    low, high = _edges(cursor)
+    return Padding(low, high, cursor.integer() if cursor.take(_UNDERSCORE) else 0)
 
 
 def _flag(cursor: Cursor) -> bool:
     return cursor.integer() != 0
 
 
-def _edges(cursor: Cursor) -> Padding:
+def _edges(cursor: Cursor) -> tuple[int, int]:
     low = cursor.integer()
     cursor.need(_UNDERSCORE, "`_`")
-    return Padding(low, cursor.integer())
+    return low, cursor.integer()
 
 
-_WINDOW_FIELDS: Final[dict[str, Callable[[Cursor], object]]] = {
-    "size": Cursor.integer,
-    "stride": Cursor.integer,
-    "pad": _edges,
-    "lhs_dilate": Cursor.integer,
-    "rhs_dilate": Cursor.integer,
-    "rhs_reversal": _flag,
-}
-_PARAMETERS: Final = {
-    "size": "size",
-    "stride": "stride",
-    "lhs_dilate": "base_dilation",
-    "rhs_dilate": "window_dilation",
-    "rhs_reversal": "is_reversed",
+# name in text -> how a dimension's value is read, the fields it gives, and the text left out
+_FIELDS: Final[dict[str, tuple[Callable[[Cursor], object], tuple[str, ...], str]]] = {
+    "size": (Cursor.integer, ("size",), ""),
+    "stride": (Cursor.integer, ("stride",), "1"),
+    "pad": (_edges, ("low", "high"), "0_0"),
+    "lhs_dilate": (Cursor.integer, ("base_dilation",), "1"),
+    "rhs_dilate": (Cursor.integer, ("window_dilation",), "1"),
+    "rhs_reversal": (_flag, ("is_reversed",), "0"),
 }
 
 
@@ -164,47 +158,37 @@ def _window(cursor: Cursor) -> tuple[WindowDimension, ...]:
     while not cursor.accepts("}"):
         word = cursor.need(WORD, "a window field such as size=3x3")
         span, name = cursor.source.span(*word.span()), word[0]
-        if name not in _WINDOW_FIELDS:
-            near = get_close_matches(name, _WINDOW_FIELDS, 1) or list(_WINDOW_FIELDS)
+        if name not in _FIELDS:
+            near = get_close_matches(name, _FIELDS, 1) or list(_FIELDS)
             raise cursor.fault("unknown window field", span, help=f"did you mean `{near[0]}`?")
         if name in seen:
             raise cursor.fault("given twice", span)
         seen.add(name)
         cursor.expect("=")
-        values = _crossed(cursor, _WINDOW_FIELDS[name])
-        if not dimensions:
-            dimensions = [{} for _ in values]
+        read, fields, _ = _FIELDS[name]
+        values = _crossed(cursor, read)
+        dimensions = dimensions or [{} for _ in values]
         if len(values) != len(dimensions):
             label = f"{len(values)} values, but the window has {len(dimensions)} dimensions"
             raise cursor.fault(label, cursor.source.span(span.start, cursor.position))
         for dimension, value in zip(dimensions, values, strict=True):
-            if isinstance(value, Padding):
-                dimension |= {"low": value.low, "high": value.high}
-            else:
-                dimension[_PARAMETERS[name]] = value
+            numbers = value if isinstance(value, tuple) else (value,)
+            dimension |= zip(fields, numbers, strict=True)
     if dimensions and "size" not in seen:
         raise cursor.fault("the size is missing", cursor.source.span(start, cursor.position - 1))
     return tuple(
-        WindowDimension(**fields)  # type: ignore[arg-type]  # _WINDOW_FIELDS keeps types right
+        WindowDimension(**fields)  # type: ignore[arg-type]  # _FIELDS keeps types right
         for fields in dimensions
     )
 
 
 def _window_text(window: tuple[WindowDimension, ...]) -> str:
-    def field(name: str, values: list[object], omitted: object) -> str:
-        if all(value == omitted for value in values):
-            return ""
-        return f"{name}={'x'.join(map(str, values))}"
-
-    fields = [
-        field("size", [w.size for w in window], None),
-        field("stride", [w.stride for w in window], 1),
-        field("pad", [f"{w.low}_{w.high}" for w in window], "0_0"),
-        field("lhs_dilate", [w.base_dilation for w in window], 1),
-        field("rhs_dilate", [w.window_dilation for w in window], 1),
-        field("rhs_reversal", [int(w.is_reversed) for w in window], 0),
-    ]
-    return f"{{{' '.join(filter(None, fields))}}}"
+    texts = []
+    for name, (_, fields, omitted) in _FIELDS.items():
+        values = ["_".join([str(int(getattr(w, f))) for f in fields]) for w in window]
+        if any(value != omitted for value in values):
+            texts.append(f"{name}={'x'.join(values)}")
+    return f"{{{' '.join(texts)}}}"
 
 
 slices: Final = list_of(
