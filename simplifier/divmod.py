@@ -93,17 +93,14 @@ def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
     floors = [atom for atom in parts if isinstance(atom, Floor)]
     holds_mods = bool(floors) and may_hold_mods(floors, parts)
     if holds_mods:
-        for mods, rest in _splits(expr, divisor):
-            pieces = _atoms(rest.parts, facts) | {_mod(m, facts): m.coefficient for m in mods}
-            division = Division(pieces, rest.constant, divisor, facts, False)
-            found = division.by_intervals()
-            if found is not None:
-                return division.law, found
+        found = _with_whole_mods(expr, divisor, facts)
+        if found is not None:
+            return found
     is_plain = not holds_mods and not facts.known
     division = Division(_atoms(parts, facts), expr.constant, divisor, facts, is_plain)
-    found = division.by_intervals()
-    if found is not None:
-        return division.law, found
+    decided = division.by_intervals()
+    if decided is not None:
+        return division.law, decided
     law, remainder = None, expr
     if division.quotient or division.whole:
         law, remainder = Law.MULTIPLES, division.sum(division.remainder, division.offset)
@@ -112,12 +109,18 @@ def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
     merged = _merged(remainder, divisor, facts) if floors else None
     if merged is not None:
         return Law.MERGED, division.quotient_and(merged)
-    least, most = division.bounds if is_plain else remainder.bounds  # they hold everywhere
-    floor = Floor(remainder, divisor, (least // divisor, most // divisor))
-    if is_plain and floor not in division.quotient:
-        division.quotient[floor] = 1
-        return law, Expr(division.quotient, division.whole)  # type: ignore[arg-type]
-    return law, division.quotient_and(alone(floor))
+    return law, division.with_new_floor(remainder)
+
+
+def _with_whole_mods(expr: Expr, divisor: int, facts: Facts) -> tuple[Law, Expr] | None:
+    """Laws 1 to 3 with the mods in `expr` kept whole; `None` where intervals do not decide."""
+    for mods, rest in _splits(expr, divisor):
+        pieces = _atoms(rest.parts, facts) | {_mod(m, facts): m.coefficient for m in mods}
+        division = Division(pieces, rest.constant, divisor, facts, False)
+        decided = division.by_intervals()
+        if decided is not None:
+            return division.law, decided
+    return None
 
 
 def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
@@ -193,35 +196,57 @@ class Division:
 
     def by_intervals(self) -> Expr | None:
         """Laws 2 and 3, or `None` where intervals do not decide."""
-        divisor, remainder = self.divisor, self.remainder
+        inside = self._inside_one_multiple()
+        return self._without_factor() if inside is None else inside
+
+    def _inside_one_multiple(self) -> Expr | None:
+        """Law 2 with one of three remainders that differ in multiples of the divisor."""
+        divisor = self.divisor
         least, most = self.bounds
-        if least // divisor == most // divisor:  # law 2
+        if least // divisor == most // divisor:
             return self.sum(self.quotient, self.whole + least // divisor)
+        found = None
         if self.facts.known:
-            found = self._whole_number(remainder, {})
-            if found is not None:
-                return found
-        fits = most - least < divisor or bool(self.facts.known)
-        if self.halves and fits:  # law 2 with the halves turned round, which is as wide
-            turned = {piece: -c if c << 1 == divisor else c for piece, c in remainder.items()}
-            more = {piece: 1 for piece, c in remainder.items() if c << 1 == divisor}
-            found = self._whole_number(turned, more)
-            if found is not None:
-                return found
-        if self.negative:  # law 2 with non-negative residues
-            positive = {piece: c % divisor for piece, c in remainder.items()}
-            found = self._whole_number(positive, {p: -1 for p, c in remainder.items() if c < 0})
-            if found is not None:
-                return found
-        for factor in self._factors():  # law 3
-            lacking = {piece: c for piece, c in remainder.items() if c % factor}
+            found = self._whole_number(self.remainder, {})
+        if found is None and self.halves and (most - least < divisor or self.facts.known):
+            found = self._with_halves_turned()  # which is as wide
+        if found is None and self.negative:
+            found = self._with_residues()
+        return found
+
+    def _with_halves_turned(self) -> Expr | None:
+        """Law 2 with ``−divisor / 2`` for each coefficient ``divisor / 2``."""
+        divisor, remainder = self.divisor, self.remainder
+        turned = {piece: -c if c << 1 == divisor else c for piece, c in remainder.items()}
+        return self._whole_number(turned, {p: 1 for p, c in remainder.items() if c << 1 == divisor})
+
+    def _with_residues(self) -> Expr | None:
+        """Law 2 with the non-negative residues of all coefficients."""
+        divisor, remainder = self.divisor, self.remainder
+        residues = {piece: c % divisor for piece, c in remainder.items()}
+        return self._whole_number(residues, {p: -1 for p, c in remainder.items() if c < 0})
+
+    def _without_factor(self) -> Expr | None:
+        """Law 3 with the largest factor that has a constant left over."""
+        for factor in self._factors():
+            lacking = {piece: c for piece, c in self.remainder.items() if c % factor}
             multiple = self._only_multiple(lacking, factor)
             if multiple is not None:
-                having = {p: c // factor for p, c in remainder.items() if p not in lacking}
+                having = {p: c // factor for p, c in self.remainder.items() if p not in lacking}
                 rest = self.sum(having, multiple)
                 self.law = Law.FACTOR
-                return self.quotient_and(floor_div(rest, divisor // factor, self.facts))
+                return self.quotient_and(floor_div(rest, self.divisor // factor, self.facts))
         return None
+
+    def with_new_floor(self, remainder: Expr) -> Expr:
+        """``whole + Σ quotient + floor(remainder / divisor)``, where the floor is a new atom."""
+        divisor, quotient = self.divisor, self.quotient
+        least, most = self.bounds if self.is_plain else remainder.bounds  # they hold everywhere
+        floor = Floor(remainder, divisor, (least // divisor, most // divisor))
+        if self.is_plain and floor not in quotient:
+            quotient[floor] = 1
+            return Expr(quotient, self.whole)  # type: ignore[arg-type]  # all of them are atoms
+        return self.quotient_and(alone(floor))
 
     def quotient_and(self, rest: Expr) -> Expr:
         """``whole + Σ quotient + rest``."""

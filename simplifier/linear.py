@@ -18,18 +18,34 @@ Expr('d0 + d1')
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from operator import index
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from typing import Any, Final, TypeAlias, overload
 
-from simplifier.atoms import Atom, Floor, SortKey, Variable
 from simplifier.interval import Interval
-
-if TYPE_CHECKING:
-    from simplifier.mods import Split
+from simplifier.unique import Atom, SortKey, UniqueTable, new_object, weakly_held
 
 Affine: TypeAlias = "Expr | Variable | int"
 Term: TypeAlias = tuple[Atom, int]
+
+
+class Laws:
+    """Operations on expressions that are written on top of this module, and installed here.
+
+    Sums and multiples need no law. `simplifier` installs the others when it is imported.
+    """
+
+    bounds: Callable[[Expr], Interval]
+    floor_div: Callable[[Expr, int], Expr]
+    floor_mod: Callable[[Expr, int], Expr]
+    product: Callable[[Expr, Expr], Expr]
+    quotient: Callable[[Expr, Expr], Expr]
+    remainder: Callable[[Expr, Expr], Expr]
+    text: Callable[[Expr], str]
+
+
+LAWS: Final = Laws()
 
 
 class Expr:
@@ -50,7 +66,7 @@ class Expr:
     parts: dict[Atom, int]
     constant: int
     bounds_memo: Interval | None
-    split_memo: Split | None
+    split_memo: Any
 
     def __init__(self, parts: dict[Atom, int], constant: int) -> None:
         self.parts, self.constant = parts, constant
@@ -83,9 +99,7 @@ class Expr:
         return f"Expr({str(self)!r})"
 
     def __str__(self) -> str:
-        from simplifier.text import expr_text  # text prints what this module defines
-
-        return expr_text(self)
+        return LAWS.text(self)
 
     def as_expr(self) -> Expr:
         """It is one."""
@@ -122,7 +136,7 @@ class Expr:
 
     def __mul__(self, factor: Affine) -> Expr:
         if factor.__class__ is not int:
-            return semiaffine.product(self, as_expr(factor))
+            return LAWS.product(self, as_expr(factor))
         if factor == 1:
             return self
         multiple: dict[Atom, int] = {}
@@ -136,13 +150,13 @@ class Expr:
 
     def __floordiv__(self, divisor: Affine) -> Expr:
         if divisor.__class__ is int:
-            return laws.floor_div(self, divisor)
-        return semiaffine.quotient(self, as_expr(divisor))
+            return LAWS.floor_div(self, divisor)
+        return LAWS.quotient(self, as_expr(divisor))
 
     def __mod__(self, modulus: Affine) -> Expr:
         if modulus.__class__ is int:
-            return laws.floor_mod(self, modulus)
-        return semiaffine.remainder(self, as_expr(modulus))
+            return LAWS.floor_mod(self, modulus)
+        return LAWS.remainder(self, as_expr(modulus))
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -162,7 +176,7 @@ class Expr:
     @property
     def bounds(self) -> Interval:
         """An interval that holds every value, from the variables' own bounds."""
-        return self.bounds_memo or facts.NOTHING_KNOWN.bounds(self)
+        return self.bounds_memo or LAWS.bounds(self)
 
     @property
     def is_constant(self) -> bool:
@@ -172,15 +186,12 @@ class Expr:
     @property
     def divides(self) -> bool:
         """One of its atoms is a floor."""
-        return any(isinstance(atom, Floor) for atom in self.parts)
+        return any(atom.divides for atom in self.parts)
 
     @property
     def is_affine(self) -> bool:
         """It has no product, quotient, minimum or maximum of variables anywhere inside."""
-        return all(
-            isinstance(atom, Variable) or (isinstance(atom, Floor) and atom.numerator.is_affine)
-            for atom in self.parts
-        )
+        return all(atom.is_affine for atom in self.parts)
 
     @property
     def weight(self) -> int:
@@ -228,16 +239,99 @@ class Expr:
         return total
 
 
-def mentioned(exprs: Iterable[Expr]) -> set[Variable]:
-    """Every variable in `exprs`."""
-    found: set[Atom] = set()
-    pending = list(exprs)
-    while pending:
-        for atom in pending.pop().parts:
-            if atom not in found:
-                found.add(atom)
-                pending.extend(atom.operands)
-    return {atom for atom in found if isinstance(atom, Variable)}
+@weakly_held
+class Variable(Atom):
+    """An integer variable with inclusive bounds; the same name and bounds give the same object.
+
+    Attributes:
+        name, lower, upper: what it is made of.
+        expr: it as an expression; the constant, where its bounds are one point.
+    """
+
+    __slots__ = ("expr", "lower", "name", "upper")
+
+    weight = 1
+    is_affine = True
+    operands = ()
+    name: str
+    lower: int
+    upper: int
+    expr: Expr
+
+    def __new__(cls, name: str, lower: int, upper: int) -> Variable:
+        """The variable `name` in ``[lower, upper]``; with ``lower > upper`` no point exists."""
+        made_of = name, lower, upper
+        held = _VARIABLES.get(made_of)
+        known = None if held is None else held()
+        if known is not None:
+            return known
+        self = new_object(cls)
+        self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
+        self._key = None
+        point = lower == upper
+        self.expr = Expr({}, lower) if point else Expr({self: 1}, 0)
+        return _VARIABLES.add(made_of, self)
+
+    def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
+        return Variable, (self.name, self.lower, self.upper)
+
+    def __repr__(self) -> str:
+        return f"Variable({self.name!r}, {self.lower}, {self.upper})"
+
+    def _made_key(self) -> SortKey:
+        prefix, number = _SPLIT_NAME.fullmatch(self.name).groups()  # type: ignore[union-attr]
+        return (0, prefix, len(number), number, self.lower, self.upper)  # d2 before d10
+
+    @property
+    def is_empty(self) -> bool:
+        """No value is possible."""
+        return self.lower > self.upper
+
+    def as_expr(self) -> Expr:
+        """This variable, or the constant that it is, as an expression."""
+        return self.expr
+
+    # Its operators are those of its expression.
+
+    def __add__(self, other: Affine) -> Expr:
+        return self.expr + other
+
+    def __radd__(self, other: int) -> Expr:
+        return self.expr + other
+
+    def __sub__(self, other: Affine) -> Expr:
+        return self.expr - other
+
+    def __rsub__(self, other: int) -> Expr:
+        return other - self.expr
+
+    def __neg__(self) -> Expr:
+        return -self.expr
+
+    def __mul__(self, factor: Affine) -> Expr:
+        if factor.__class__ is int and factor and self.lower != self.upper:  # nearly always
+            return Expr({self: factor}, 0)
+        return self.expr * factor
+
+    def __rmul__(self, factor: int) -> Expr:
+        return self.expr * factor
+
+    def __floordiv__(self, divisor: Affine) -> Expr:
+        return self.expr // divisor
+
+    def __mod__(self, modulus: Affine) -> Expr:
+        return self.expr % modulus
+
+    def renamed(self, name: str) -> Variable:
+        """The same bounds under another name."""
+        return Variable(name, self.lower, self.upper)
+
+    def value(self, point: Mapping[Variable, Any]) -> Any:
+        return point[self]
+
+
+_VARIABLES: Final = UniqueTable[Variable]()
+_SPLIT_NAME: Final = re.compile(r"(.*?)(\d*)", re.DOTALL)  # matches every name
 
 
 def _term_key(term: Term) -> SortKey:
@@ -302,9 +396,3 @@ def combined(pieces: Iterable[tuple[int, Expr]], constant: int = 0) -> Expr:
         for atom, coefficient in piece.parts.items():
             total[atom] = total.get(atom, 0) + factor * coefficient
     return gather(total, constant)
-
-
-# The operators above use what is written on top of this module.
-import simplifier.bounds as facts  # noqa: E402
-import simplifier.divmod as laws  # noqa: E402
-import simplifier.semiaffine as semiaffine  # noqa: E402

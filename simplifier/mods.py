@@ -44,9 +44,10 @@ def split(expr: Expr, divisor: int = 0) -> Split:
     """
     if divisor:
         return _split(expr, divisor)
-    if expr.split_memo is None:
-        expr.split_memo = _split(expr, 0)
-    return expr.split_memo
+    found: Split | None = expr.split_memo
+    if found is None:
+        found = expr.split_memo = _split(expr, 0)
+    return found
 
 
 def split_finest(expr: Expr) -> Split:

@@ -22,10 +22,19 @@ from itertools import product as pairs
 from math import prod
 from typing import Any, Final, Literal, TypeAlias
 
-from simplifier.atoms import Atom, Atoms, SortKey, Variable
 from simplifier.divmod import floor_div
 from simplifier.interval import Interval
-from simplifier.linear import Affine, Expr, added, alone, as_expr, constant, gather
+from simplifier.linear import (
+    Affine,
+    Expr,
+    Variable,
+    added,
+    alone,
+    as_expr,
+    constant,
+    gather,
+)
+from simplifier.unique import Atom, SortKey, UniqueTable
 
 Operator: TypeAlias = Literal["*", "floordiv", "min", "max"]
 
@@ -40,6 +49,7 @@ class SemiAffine(Atom):
     __slots__ = ("operands", "operator", "weight")
 
     operator: Operator
+    operands: tuple[Expr, ...]
 
     def __new__(cls, operator: Operator, operands: tuple[Expr, ...]) -> SemiAffine:
         """The atom for `operator` on `operands`."""
@@ -79,7 +89,7 @@ class SemiAffine(Atom):
                 return maximum(*operands)
 
 
-_KNOWN: Final = Atoms[SemiAffine]()
+_KNOWN: Final = UniqueTable[SemiAffine]()
 
 
 def _product_bounds(*operands: Interval) -> Interval:

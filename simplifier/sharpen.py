@@ -82,35 +82,31 @@ def sharpened(
     Expr('0')
     """
     groups = _open_groups(constraints, exprs)[:GROUPS]
-    if not groups:
-        return None
-
     narrow: dict[Variable, Variable] = {}
     needless: set[Constraint] = set()
     facts: list[Constraint] = []
     for group in groups:
-        found = _survey(group._replace(asked=()), BUDGET)
-        if group.asked and not isinstance(found, Unknown):  # else more is undecided, too
-            found = _survey(group, BUDGET)
-        if isinstance(found, Unknown):
-            if _is_empty(*group[:2], BUDGET) is True:
-                return Domain(tuple(variables), (FALSE,))
-            continue
-        if found is None:
+        learned = _learned(group)
+        if learned is None:
             return Domain(tuple(variables), (FALSE,))
-        narrow.update(zip(group.variables, found.variables, strict=True))
-        needless.update(set(group.constraints).difference(found.constraints))
-        facts += found.facts
-    facts = [fact for fact in facts if not fact.is_true]
+        narrow.update(zip(group.variables, learned.variables, strict=True))
+        needless.update(set(group.constraints).difference(learned.constraints))
+        facts += [fact for fact in learned.facts if not fact.is_true]
     if not facts and not needless and all(old is new for old, new in narrow.items()):
         return None
     swap = Substitution({old: new.as_expr() for old, new in narrow.items()})
     left = [replace(c, expr=swap(c.expr)) for c in constraints if c not in needless]
     domain = tightened([narrow.get(v, v) for v in variables], left)
-    final = zip(variables, domain.variables, strict=True)
-    rename = Substitution({old: new.as_expr() for old, new in final if old is not new})
-    implied = tuple([replace(fact, expr=rename(fact.expr)) for fact in facts])
-    return replace(domain, implied=implied)
+    return replace(domain, implied=_renamed(facts, variables, domain.variables))
+
+
+def _renamed(
+    facts: Iterable[Constraint], variables: Iterable[Variable], now: Iterable[Variable]
+) -> tuple[Constraint, ...]:
+    """The facts in the variables as they are `now`."""
+    pairs = zip(variables, now, strict=True)
+    rename = Substitution({old: new.as_expr() for old, new in pairs if old is not new})
+    return tuple([replace(fact, expr=rename(fact.expr)) for fact in facts])
 
 
 class Learned(NamedTuple):
@@ -122,6 +118,20 @@ class Learned(NamedTuple):
     facts: tuple[Constraint, ...]
 
 
+def _learned(group: Group) -> Learned | None:
+    """What the budget suffices to learn of a group; `None` where it has no points."""
+
+    found = _survey(group._replace(asked=()), BUDGET)
+    if group.asked and not isinstance(found, Unknown):  # else more is undecided, too
+        found = _survey(group, BUDGET)
+    if not isinstance(found, Unknown):
+        return found
+    variables, constraints, _ = group
+    if _is_empty(variables, constraints, BUDGET) is True:
+        return None
+    return Learned(variables, constraints, ())
+
+
 @lru_cache(maxsize=1 << 12)
 def _survey(group: Group, budget: int) -> Learned | Unknown | None:
     """`None` where the group has no points."""
@@ -130,22 +140,12 @@ def _survey(group: Group, budget: int) -> Learned | Unknown | None:
     variables, constraints, asked = group
     shown = exact.shown(variables, constraints)
     said = known_terms(constraints)
-    left = [
-        each
-        for each in asked
-        if not (shown and shown.tells_apart(*each))
-        and not each.has_one_value(said.get(each.expr.identity[0]))
-    ]
-    if shown and shown.is_tight and not left:
-        return Learned(variables, constraints, ())
-    exprs = tuple([expr for expr, _ in left])
-    found: Survey | Unknown | None
-    if exact.may_be_surveyed(variables, constraints):
-        found = exact.surveyed(variables, constraints, exprs)
-    elif sum([c.expr.weight for c in constraints if c.expr.divides]) > ATOMS:
-        return Unknown("too many divisions for the budget")
-    else:
-        found = exact.survey(variables, constraints, exprs, budget=budget)
+    left = [each for each in asked if not each.has_one_value(said.get(each.expr.identity[0]))]
+    if shown:
+        left = [each for each in left if not shown.tells_apart(*each)]
+        if shown.is_tight and not left:
+            return Learned(variables, constraints, ())
+    found = _exact_survey(variables, constraints, tuple([expr for expr, _ in left]), budget)
     if found is None or isinstance(found, Unknown):
         return found
     facts = [
@@ -155,6 +155,22 @@ def _survey(group: Group, budget: int) -> Learned | Unknown | None:
     ]
     narrow = [Variable(v.name, *b) for v, b in zip(variables, found.variables, strict=True)]
     return Learned(tuple(narrow), found.constraints, tuple(facts))
+
+
+def _exact_survey(
+    variables: tuple[Variable, ...],
+    constraints: tuple[Constraint, ...],
+    exprs: tuple[Expr, ...],
+    budget: int,
+) -> Survey | Unknown | None:
+    """From all points of a small box, else from ISL."""
+    from simplifier import exact
+
+    if exact.may_be_surveyed(variables, constraints):
+        return exact.surveyed(variables, constraints, exprs)
+    if sum([c.expr.weight for c in constraints if c.expr.divides]) > ATOMS:
+        return Unknown("too many divisions for the budget")
+    return exact.survey(variables, constraints, exprs, budget=budget)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -173,15 +189,8 @@ def _is_empty(
 def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> list[Group]:
     """The groups about which intervals leave something open."""
     floors = [(floor, set(floor.numerator.variables())) for floor in _floors(exprs)]
-    groups: list[Tied] = []
-    for constraint in constraints:
-        _join(groups, set(constraint.expr.variables()), [constraint])
-    tied = {v for inside, _ in groups for v in inside}
-    for _, inside in floors:
-        if len(inside & tied) > 1:
-            _join(groups, inside, [])
     found: list[Group] = []
-    for group, own in groups:
+    for group, own in _tied(constraints, [inside for _, inside in floors]):
         ours = [floor for floor, inside in floors if inside <= group]
         settled = is_settled(own)
         if settled and all(_is_followed(floor, own[0]) for floor in ours):
@@ -217,6 +226,21 @@ def _asked(
 
 def _sorted(variables: Iterable[Variable]) -> tuple[Variable, ...]:
     return tuple(sorted(variables, key=lambda variable: variable.key))
+
+
+def _tied(constraints: Iterable[Constraint], together: Iterable[set[Variable]] = ()) -> list[Tied]:
+    """The constraints in groups that share no variable.
+
+    Groups of which a set in `together` has variables are one.
+    """
+    groups: list[Tied] = []
+    for constraint in constraints:
+        _join(groups, set(constraint.expr.variables()), [constraint])
+    tied = {v for inside, _ in groups for v in inside}
+    for inside in together:
+        if len(inside & tied) > 1:
+            _join(groups, inside, [])
+    return groups
 
 
 def _join(groups: list[Tied], inside: set[Variable], own: list[Constraint]) -> None:
@@ -276,10 +300,8 @@ def _is_followed(floor: Floor, constraint: Constraint) -> bool:
 
 def has_points(constraints: Iterable[Constraint]) -> bool | None:
     """Some point satisfies them; `None` where that is beyond the budget to decide."""
-    groups: list[Tied] = []
-    for constraint in constraints:
-        _join(groups, set(constraint.expr.variables()), [constraint])
-    left = [(_sorted(inside), tuple(own)) for inside, own in groups if not is_settled(own)]
+    left = [(_sorted(inside), tuple(own)) for inside, own in _tied(constraints)]
+    left = [group for group in left if not is_settled(group[1])]
     answers = [_is_empty(*group, BUDGET) for group in left[:GROUPS]]
     if any(answer is True for answer in answers):
         return False

@@ -46,15 +46,10 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
             others.append((coefficient, _semiaffine_text(atom)))
         if not isinstance(atom, Floor):
             continue
-        numerator, divisor = atom.numerator, atom.divisor
-        for inner, count in numerator.terms:
-            if isinstance(inner, Variable) and outside.get(inner) == -coefficient:
-                if count * 2 == divisor:  # as far from the other side: (d0 - s0) floordiv 2
-                    del outside[inner]
-                    numerator = numerator - inner * divisor
+        numerator = _from_other_side(atom, coefficient, outside)
         if numerator.constant and constant == -coefficient:
-            numerator, constant = numerator - divisor, 0
-        others.append((coefficient, f"{_operand(numerator)} floordiv {divisor}"))
+            numerator, constant = numerator - atom.divisor, 0
+        others.append((coefficient, f"{_operand(numerator)} floordiv {atom.divisor}"))
     for coefficient, dividend, modulus, _ in mods:
         nearer = dividend.constant * 2 > modulus
         dividend = dividend - modulus if nearer else dividend
@@ -62,6 +57,21 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
     variables = [(c, variable.name) for variable, c in outside.items()]
     pieces = enumerate([*variables, *others])
     return "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces]), constant
+
+
+def _from_other_side(floor: Floor, coefficient: int, outside: dict[Variable, int]) -> Expr:
+    """The numerator of a floor that takes variables in from `outside`, where it may.
+
+    ``(d0 + s0) floordiv 2 - s0`` is ``(d0 - s0) floordiv 2``: the variable is as far from the other
+    side.
+    """
+    numerator, divisor = floor.numerator, floor.divisor
+    for inner, count in numerator.terms:
+        if isinstance(inner, Variable) and outside.get(inner) == -coefficient:
+            if count * 2 == divisor:
+                del outside[inner]
+                numerator = numerator - inner * divisor
+    return numerator
 
 
 def _semiaffine_text(atom: SemiAffine) -> str:

@@ -17,10 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from simplifier.linear import Expr
+from typing import NamedTuple
 
 
 class Law(StrEnum):
@@ -62,7 +59,7 @@ def recorded() -> Iterator[list[Applied]]:
         records.remove(applied)
 
 
-def note(law: Law, before: str, after: Expr | str) -> None:
+def note(law: Law, before: str, after: object) -> None:
     """`law` turned `before` into `after`."""
     applied = Applied(law, before, str(after))
     for record in records:
@@ -70,6 +67,6 @@ def note(law: Law, before: str, after: Expr | str) -> None:
             record.append(applied)
 
 
-def note_division(law: Law, dividend: Expr, divisor: int, after: Expr) -> None:
+def note_division(law: Law, dividend: object, divisor: int, after: object) -> None:
     """`law` turned ``dividend floordiv divisor`` into `after`."""
     note(law, f"({dividend}) floordiv {divisor}", after)

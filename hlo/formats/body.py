@@ -10,10 +10,10 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hlo.modules.asynchronous import SUFFIXES, Parts, resolved
-from hlo.modules.faults import (
+from hlo.formats.asynchronous import SUFFIXES, Parts, resolved
+from hlo.formats.draft import Draft, free_name
+from hlo.formats.faults import (
     duplicate,
-    free_name,
     no_instruction,
     no_instructions,
     no_opcode,
@@ -24,7 +24,7 @@ from hlo.modules.faults import (
     undefined_operand,
     wrong_operand_shape,
 )
-from hlo.modules.module import Computation, Instruction, Module
+from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, find_shape
 from hlo.text.lexer import (
     COMMENT,
@@ -37,26 +37,10 @@ from hlo.text.lexer import (
     expected,
     word,
 )
-from hlo.text.source import HloError, Source, Span
-from hlo.text.syntax import AttributeText, read_value
+from hlo.text.source import HloError, Source
+from hlo.text.syntax import CALLING, AttributeText, read_value
 
 MAX_DEPTH = 40  # instructions in bodies or operands of instructions: the one place where we recurse
-
-# the attributes whose values are names or bodies of computations, whatever the op
-CALLING = frozenset(
-    {
-        "body",
-        "branch_computations",
-        "called_computations",
-        "calls",
-        "condition",
-        "false_computation",
-        "scatter",
-        "select",
-        "to_apply",
-        "true_computation",
-    }
-)
 
 _HEAD = word(rf"(?:(\}})|(ROOT\b{SPACE})?+(?:%?({NAME}){SPACE}={SPACE})?+)")
 _OPCODE = word(rf"({NAME}){SPACE}\(")
@@ -75,7 +59,7 @@ _NEXT_CALLEE = word(r"([,}])")
 _NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
 
 
-class BodyReader:
+class BodyReader(Draft):
     """Reads computations, of which each may call those read before it.
 
     `names` holds the instructions of one computation so far, by name; those that the text gives no
@@ -83,22 +67,11 @@ class BodyReader:
     """
 
     def __init__(self, source: Source) -> None:
-        self.source = source
-        self.text = source.text
-        self.computations: dict[str, Computation] = {}
+        super().__init__(source)
         self.words: dict[str, str] = {}  # one object for equal attribute names, values and opcodes
-        self.result = Module("", source)
         self.depth = 0
-        self.numbers: dict[str, tuple[int, bool]] = {}  # for fresh names, see there
-        self.started: dict[str, Span] = {}  # where each computation is started, by its name
         # among these names, undefined operands are parameters
         self.open_names: dict[str, Instruction] | None = None
-
-    def new_computation(self, name: str, start: int) -> Computation:
-        if first := self.computations.get(name):
-            span = self.source.span(start, start + len(name))
-            raise duplicate("computation", span, first.span)
-        return Computation(name, self.result, start)
 
     # ------------------------------------------------------------ instructions
 
@@ -194,30 +167,48 @@ class BodyReader:
         while True:
             found = _OPERAND.match(self.text, position)
             assert found is not None  # it matches the empty text too
-            shape = None
-            if not found[1] and not found[2]:
-                shape, position = find_shape(self.source, position)
-                found = _OPERAND.match(self.text, position)
-                assert found is not None
             name, mark = found.groups()
             operand = names.get(name)
-            if not mark and name:
-                operand, position = self.nested(computation, names, shape, found.start(1))
-                found = _OPERAND.match(self.text, position)
-                assert found is not None
-                mark = "" if found[1] else found[2]
-            elif mark == ")" and not (name or operands or shape):
+            if mark and operand is not None:  # nearly always
+                position = found.end()
+            elif mark == ")" and not (name or operands):
                 return (), found.end()
-            elif mark and operand is None:
-                operand = self.missing(computation, names, name, shape, found)
-            if not mark or operand is None:
-                raise no_operand(self.source, position, operand is not None)
-            if shape is not None and shape is not operand.declared_shape:
-                self.check_operand(operand, shape, found)
+            else:
+                operand, mark, position = self.operand(computation, names, found)
             operands.append(operand)
-            position = found.end()
             if mark != ",":
                 return tuple(operands), position
+
+    def operand(
+        self, computation: Computation, names: dict[str, Instruction], found: re.Match[str]
+    ) -> tuple[Instruction, str, int]:
+        """An operand that is more than a known name, and the mark after it.
+
+        It has a shape, is an instruction of its own, or is not defined.
+        """
+        shape, position = None, found.start()
+        if not found[1] and not found[2]:
+            shape, position = find_shape(self.source, position)
+            found = self.operand_name(position)
+        name, mark = found.groups()
+        operand = names.get(name)
+        if not mark and name:
+            operand, position = self.nested(computation, names, shape, found.start(1))
+            found = self.operand_name(position)
+            mark = "" if found[1] else found[2]
+        elif mark and operand is None:
+            operand = self.missing(computation, names, name, shape, found)
+        if not mark or operand is None:
+            raise no_operand(self.source, position, operand is not None)
+        if shape is not None and shape is not operand.declared_shape:
+            self.check_operand(operand, shape, found)
+        return operand, mark, found.end()
+
+    def operand_name(self, position: int) -> re.Match[str]:
+        """The name at `position`, if one stands there, and the mark after it."""
+        found = _OPERAND.match(self.text, position)
+        assert found is not None  # it matches the empty text too
+        return found
 
     def nested(
         self,
@@ -336,17 +327,6 @@ class BodyReader:
             message = f"instructions are nested more than {MAX_DEPTH} deep"
             raise HloError(message, self.source.span(position), "nesting", "one too many")
 
-    def fresh_name(self, name: str) -> str:
-        """`name`, or the first of ``name.1``, .. that stands nowhere in the text.
-
-        The text is searched for each name only if `name` itself is a part of it.
-        """
-        number, is_in_text = self.numbers.get(name) or (0, name in self.text)
-        while is_in_text and _numbered(name, number) in self.text:
-            number += 1
-        self.numbers[name] = number + 1, is_in_text
-        return _numbered(name, number)
-
     def check_names(self, value: AttributeText, names: Mapping[str, Instruction]) -> None:
         for found in _NAMES.finditer(self.text, value.start, value.end):
             if found[1] and found[1] not in names:
@@ -356,10 +336,6 @@ class BodyReader:
         declared = operand.declared_shape
         if declared is not None and not declared.compatible(shape):
             raise wrong_operand_shape(operand, shape, self.source.span(*found.span(1)))
-
-
-def _numbered(name: str, number: int) -> str:
-    return f"{name}.{number}" if number else name
 
 
 def _no_name(names: Mapping[str, Instruction]) -> str:

@@ -30,18 +30,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hlo.formats.draft import free_name
+from hlo.formats.faults import nearest
 from hlo.formats.parser import parse
 from hlo.modules.bind import check_instruction
-from hlo.modules.faults import free_name, nearest
-from hlo.ops.attributes import string
+from hlo.modules.module import Module
+from hlo.modules.read_op import CALL_ATTRIBUTES, COMMON_ATTRIBUTES
+from hlo.ops.attributes import Kind, string
 from hlo.ops.op import OPS, Field, Op, find_op
 from hlo.shapes.shape import AnyShape, parse_shape
-
-if TYPE_CHECKING:
-    from hlo.modules.module import Module
-    from hlo.ops.attributes import Kind
 
 FILENAME = "<builder>"
 _TARGET = "custom_call_target"
@@ -145,16 +144,7 @@ class Builder:
             if value.owner is not self:
                 where = f"computation `{value.owner.name}`, not to `{self.name}`"
                 raise ValueError(f"`{value.name}` belongs to {where}")
-        texts, config = list[str](), list[str]()
-        for key, given in attributes.items():
-            field = _field(cls, opcode, key)
-            text = _attribute(string if key == _TARGET else field.kind if field else None, given)
-            if field and field.role == "config":
-                config.append(f"{field.name} = {text}")
-            else:
-                texts.append(f"{field.name if field else key.replace('__', '-')}={text}")
-        if config:
-            texts.append(f"backend_config={{{', '.join(config)}}}")
+        texts = _attributes(cls, opcode, attributes)
         called = [b for given in attributes.values() for b in _builders(given)]
         inside = ", ".join(f"%{value.name}" for value in operands)
         declared = "" if shape is None else f"{_text(shape)} "
@@ -259,10 +249,21 @@ def _unknown(opcode: str) -> str:
     return f"op {opcode!r} is not declared; {hint or 'with `shape=` any opcode may be used'}"
 
 
+def _attributes(cls: type[Op] | None, opcode: str, attributes: Mapping[str, Any]) -> list[str]:
+    """Each attribute as ``name=value``; those of the configuration make one."""
+    texts, config = list[str](), list[str]()
+    for key, given in attributes.items():
+        field = _field(cls, opcode, key)
+        text = _attribute(string if key == _TARGET else field.kind if field else None, given)
+        if field and field.role == "config":
+            config.append(f"{field.name} = {text}")
+        else:
+            texts.append(f"{field.name if field else key.replace('__', '-')}={text}")
+    return [*texts, f"backend_config={{{', '.join(config)}}}"] if config else texts
+
+
 def _field(cls: type[Op] | None, opcode: str, key: str) -> Field | None:
     """The field of an attribute, by its own name or its name in text; None for a common one."""
-    from hlo.modules.bind import CALL_ATTRIBUTES, COMMON_ATTRIBUTES
-
     if cls is None:
         return None
     known = {name: f for name, f in cls.fields.items() if f.role in ("attribute", "config")}

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 
 from hlo.formats.body import BodyReader
-from hlo.modules.faults import (
+from hlo.formats.faults import (
     no_computation,
     no_module_name,
     no_text,

@@ -1,84 +1,31 @@
-"""From instructions to typed ops: attributes are read, rules are checked, shapes are inferred.
+"""Instructions against the rules of their ops: operands are checked, shapes are inferred.
 
-The parser knows no op; everything here goes through the registry `hlo.ops.op.OPS`. An opcode that
-nobody registered binds to None and is never an error.
-
-A module holds few different ops: equal attribute texts are read once, and an op is checked once for
-operands of equal shapes.
+An opcode that is not registered is never an error. A module holds few different ops: each is
+checked once for operands of equal shapes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from hlo.ops.config import find_entry, read_entry
-from hlo.ops.op import CUSTOM_CALL, Constraint, Fault, Field, Op, find_op
-from hlo.ops.unify import Conflict, Known, Unranked, is_partial, same_but_precision, same_dims
+from hlo.modules.module import Instruction, Module, Semantics
+from hlo.modules.read_op import bind_op, default_shape, op_class, read_op, unknown_attributes
+from hlo.ops.op import Constraint, Fault, Op
+from hlo.ops.unify import (
+    Conflict,
+    PartialShape,
+    Unranked,
+    is_partial,
+    same_but_precision,
+    same_dims,
+)
 from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from hlo.text.source import HloError, Span
 
-if TYPE_CHECKING:
-    from hlo.modules.module import Instruction, Module
-
-COMMON_ATTRIBUTES: Final = frozenset(
-    {
-        "backend_config",
-        "control-predecessors",
-        "frontend_attributes",
-        "metadata",
-        "origin",
-        "result_accuracy",
-        "sharding",
-        "statistics",
-    }
-)
-"""What any instruction may carry, and no op interprets."""
-
-CALL_ATTRIBUTES: Final = frozenset(
-    {
-        "api_version",
-        "batch_group_count",
-        "called_computations",
-        "custom_call_has_side_effect",
-        "custom_call_target",
-        "dim_labels",
-        "feature_group_count",
-        "literal",
-        "operand_layout_constraints",
-        "operand_precision",
-        "output_to_operand_aliasing",
-        "padding_type",
-        "schedule",
-        "to_apply",
-        "window",
-    }
-)
-"""What a custom call of any target may carry besides."""
-
-_CONFIG: Final = "backend_config"
 _LIMIT: Final = 1 << 16
-_BOUND: Final[dict[Hashable, Op]] = {}
 _CHECKED: Final[dict[Hashable, _Verdict]] = {}
-
-
-def bind_op(instruction: Instruction) -> Op | None:
-    """The typed op of an instruction; None when nobody has registered its opcode.
-
-    Raises:
-        HloError: an attribute is missing or its text is wrong.
-    """
-    return _bound(instruction, instruction.shape)
-
-
-def op_class(instruction: Instruction) -> type[Op] | None:
-    """The class of an instruction's op, which for a custom call may be that of its target."""
-    if instruction.opcode != CUSTOM_CALL:
-        return find_op(instruction.opcode)
-    target = instruction.attributes.get("custom_call_target")
-    return find_op(CUSTOM_CALL, target.text.strip('"') if target else "")
 
 
 def infer(instruction: Instruction) -> AnyShape:
@@ -87,7 +34,7 @@ def infer(instruction: Instruction) -> AnyShape:
     Raises:
         HloError: it does not follow from the operands, or they are wrong.
     """
-    op = _bound(instruction, _left_out(instruction))
+    op = read_op(instruction, default_shape(instruction))
     if op is None:
         raise HloError(
             f"the shape of `{instruction.name}` is missing, and {instruction.opcode} is unknown",
@@ -104,14 +51,13 @@ def infer(instruction: Instruction) -> AnyShape:
     return inferred
 
 
-def _left_out(instruction: Instruction) -> AnyShape | None:
-    cls = op_class(instruction)
-    return cls.left_out(instruction) if cls else None
+REGISTERED: Final = Semantics(bind_op, infer)
+"""Instructions interpreted by the registered ops (`hlo.ops.op.OPS`)."""
 
 
 def infer_known(
-    instruction: Instruction, operands: tuple[Known, ...], called: Known | None
-) -> Known:
+    instruction: Instruction, operands: tuple[PartialShape, ...], called: PartialShape | None
+) -> PartialShape:
     """What follows about an instruction's value from what is known of its operands.
 
     Args:
@@ -123,7 +69,7 @@ def infer_known(
     if op_class(instruction) is None:
         return Unranked()
     try:
-        op = _bound(instruction, instruction.declared_shape or _left_out(instruction))
+        op = read_op(instruction, instruction.declared_shape or default_shape(instruction))
     except HloError:
         if instruction.declared_shape is not None:
             raise
@@ -145,7 +91,7 @@ def infer_known(
 def check_instruction(instruction: Instruction) -> HloError | None:
     """What is wrong with an instruction: its attributes, its operands, or its declared shape."""
     try:
-        op = bind_op(instruction)
+        op = instruction.op
         inferred, wrong = _judged(instruction, op) if op else (None, None)
     except HloError as error:
         is_here = instruction.start <= error.span.start < instruction.end
@@ -170,7 +116,7 @@ def verify(module: Module) -> list[HloError]:
 def _errors(instruction: Instruction) -> Iterator[HloError]:
     if error := check_instruction(instruction):
         yield error
-    yield from _unknown_attributes(instruction)
+    yield from unknown_attributes(instruction)
 
 
 def agrees(declared: AnyShape, inferred: AnyShape) -> bool:
@@ -190,105 +136,6 @@ def agrees(declared: AnyShape, inferred: AnyShape) -> bool:
             return declared.compatible(inferred)
 
 
-# ---------------------------------------------------------------- reading the fields
-
-
-def _bound(instruction: Instruction, shape: AnyShape | None) -> Op | None:
-    cls = op_class(instruction)
-    if cls is None:
-        return None
-    texts: list[Hashable] = [cls]
-    for field in cls.fields.values():
-        if field.role in ("attribute", "config"):
-            name = _CONFIG if field.role == "config" else field.name
-            text = instruction.attributes.get(name)
-            texts.append(None if text is None else text.text)
-        elif field.kind is None:
-            texts.append(shape)
-        else:  # contents are seldom equal, and may be long
-            return _read(instruction, cls, shape)
-    key = tuple(texts)
-    known = _BOUND.get(key)
-    if known is None:
-        if len(_BOUND) >= _LIMIT:
-            _BOUND.clear()
-        known = _BOUND[key] = _read(instruction, cls, shape)
-    return known
-
-
-def _read(instruction: Instruction, cls: type[Op], shape: AnyShape | None) -> Op:
-    values = {
-        name: _value(instruction, field, shape)
-        for name, field in cls.fields.items()
-        if field.is_required or _is_given(instruction, field, shape)
-    }
-    return cls(**values)
-
-
-def _is_given(instruction: Instruction, field: Field, shape: AnyShape | None) -> bool:
-    match field.role:
-        case "attribute":
-            return field.name in instruction.attributes
-        case "config":
-            config = instruction.attributes.get(_CONFIG)
-            return config is not None and find_entry(config.span, field.name) is not None
-        case "contents":
-            return instruction.literal is not None
-        case _:
-            return shape is not None
-
-
-def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> Any:
-    opcode = instruction.opcode
-    if field.kind is None:
-        if isinstance(shape, Shape) or (shape is not None and field.role == "shape"):
-            return shape
-        if shape is not None:
-            message = f"{opcode} gives an array, but `{instruction.name}` is declared {shape}"
-            raise HloError(message, instruction.span, "shape")
-        message = f"the shape of `{instruction.name}` does not follow from its operands"
-        help = f"write the result shape before {opcode}"  # noqa: A001 - the word of `HloError`
-        raise HloError(message, instruction.span, "shape", help=help)
-    if field.role == "config":
-        return _entry(instruction, field)
-    is_attribute = field.role == "attribute"
-    text = instruction.attributes.get(field.name) if is_attribute else instruction.literal
-    owner = f"`{field.name}` of {opcode}" if is_attribute else f"what is in {opcode}(..)"
-    if text is None:
-        example = f"{field.name}={field.kind.example}" if is_attribute else field.kind.example
-        message = f"{owner} is missing: {field.kind.name}"
-        help = f"add it, for example {example}"  # noqa: A001
-        raise HloError(message, instruction.span, "attribute", help=help)
-    return field.kind.parse(text.span, owner)
-
-
-def _entry(instruction: Instruction, field: Field) -> Any:
-    """The value of an entry of ``backend_config``."""
-    assert field.kind is not None
-    config = instruction.attributes.get(_CONFIG)
-    owner = f"`{field.name}` in {_CONFIG} of {instruction.opcode}"
-    if config is None or find_entry(config.span, field.name) is None:
-        span = instruction.span if config is None else config.span
-        help = f"add it, for example {_CONFIG}={{{field.name} = {field.kind.example}}}"  # noqa: A001
-        raise HloError(f"{owner} is missing: {field.kind.name}", span, "attribute", help=help)
-    return read_entry(config.span, field.name, field.kind, owner)
-
-
-def _unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
-    cls = op_class(instruction)
-    if cls is None:
-        return
-    known = [*(CALL_ATTRIBUTES if cls.target else [])]
-    known += [field.name for field in cls.fields.values() if field.role == "attribute"]
-    for name, text in instruction.attributes.items():
-        if name in known or name in COMMON_ATTRIBUTES:
-            continue
-        near = get_close_matches(name, [*known, *COMMON_ATTRIBUTES], 1)
-        message = f"{instruction.opcode} has no attribute `{name}`"
-        help = f"did you mean `{near[0]}`?" if near else ""  # noqa: A001
-        yield HloError(message, text.span, "attribute", help=help)
-
-
 # ---------------------------------------------------------------- checking
 
 
@@ -299,11 +146,11 @@ class _Verdict:
     Neither, where an operand has a dimension of unknown size: that breaks no rule.
     """
 
-    inferred: Known | None = None
+    inferred: PartialShape | None = None
     broken: tuple[Constraint, Fault] | None = None
 
 
-def _judged(instruction: Instruction, op: Op) -> tuple[Known | None, HloError | None]:
+def _judged(instruction: Instruction, op: Op) -> tuple[PartialShape | None, HloError | None]:
     """The inferred shape, or the error; neither where sizes are unknown."""
     shapes = tuple([operand.shape for operand in instruction.operands])
     if error := _operands_error(instruction, op, shapes):
@@ -316,7 +163,7 @@ def _judged(instruction: Instruction, op: Op) -> tuple[Known | None, HloError | 
     return verdict.inferred, None
 
 
-def _remembered(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
+def _remembered(op: Op, shapes: tuple[PartialShape, ...]) -> _Verdict:
     key = op.opcode, op, shapes
     verdict = _CHECKED.get(key)
     if verdict is None:
@@ -326,7 +173,7 @@ def _remembered(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
     return verdict
 
 
-def _verdict(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
+def _verdict(op: Op, shapes: tuple[PartialShape, ...]) -> _Verdict:
     if any(map(is_partial, shapes)):
         if not op.takes_partial:
             return _Verdict()
@@ -344,7 +191,9 @@ def _verdict(op: Op, shapes: tuple[Known, ...]) -> _Verdict:
 _AGREE: Final = Constraint("C0", "what is known of the operands agrees", "unified")
 
 
-def _operands_error(instruction: Instruction, op: Op, shapes: tuple[Known, ...]) -> HloError | None:
+def _operands_error(
+    instruction: Instruction, op: Op, shapes: tuple[PartialShape, ...]
+) -> HloError | None:
     """Too many or too few operands, or one that is no array where arrays are needed."""
     count, opcode = len(instruction.operands), instruction.opcode
     if count < op.least or (op.most is not None and count > op.most):
@@ -428,7 +277,7 @@ def _called(
     return instruction.called_computations[0].root.shape, None
 
 
-def _call_error(instruction: Instruction, shapes: tuple[Known, ...]) -> HloError | None:
+def _call_error(instruction: Instruction, shapes: tuple[PartialShape, ...]) -> HloError | None:
     """What is wrong with the operands as the parameters of the one called computation."""
     called = instruction.called_computations
     if len(called) != 1:

@@ -15,15 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
 
-from hlo.formats.body import CALLING
 from hlo.modules.bind import agrees
+from hlo.modules.module import Computation, Instruction
 from hlo.ops.op import Op, Signature
 from hlo.text.source import HloError, Span
-
-if TYPE_CHECKING:
-    from hlo.modules.module import Computation, Instruction
+from hlo.text.syntax import CALLING
 
 
 def called_by(instruction: Instruction) -> dict[str, tuple[Computation, ...]]:

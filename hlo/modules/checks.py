@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hlo.modules import bind
 from hlo.modules.calls import signature_errors
+from hlo.modules.module import Computation, Instruction, Module
 from hlo.ops.attributes import Cursor, Kind, enum, integer, number
 from hlo.shapes.literal import read_literal
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from hlo.shapes.tiling import tile_fault
 from hlo.text.source import HloError
-
-if TYPE_CHECKING:
-    from hlo.modules.module import Computation, Instruction, Module
 
 
 def verify(module: Module) -> list[HloError]:

@@ -19,12 +19,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
-from hlo.formats.body import CALLING
 from hlo.modules.header import EntryLayout
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import AnyShape, BufferShape, Shape, TupleShape
 from hlo.text.lexer import NAME
-from hlo.text.syntax import AttributeText
+from hlo.text.syntax import CALLING, AttributeText
 
 Facet: TypeAlias = Literal[
     "backend_config", "control-predecessors", "layouts", "literals", "metadata", "names", "order"

@@ -8,15 +8,11 @@ None
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from hlo.modules.bind import agrees, infer_known, shape_error
 from hlo.modules.module import Computation, Instruction, Module
-from hlo.ops.unify import Conflict, Known, Unranked, merge
+from hlo.ops.unify import Conflict, PartialShape, Unranked, merge
+from hlo.shapes.shape import AnyShape
 from hlo.text.source import HloError
-
-if TYPE_CHECKING:
-    from hlo.shapes.shape import AnyShape
 
 
 def infer_shapes(module: Module) -> Module:
@@ -34,9 +30,9 @@ def infer_shapes(module: Module) -> Module:
     return _with_shapes(module, known_shapes(module))
 
 
-def known_shapes(module: Module) -> dict[Instruction, Known]:
+def known_shapes(module: Module) -> dict[Instruction, PartialShape]:
     """What is known of each instruction's value, `Unranked` included; raises as `infer_shapes`."""
-    known: dict[Instruction, Known] = {}
+    known: dict[Instruction, PartialShape] = {}
     errors: list[HloError] = []
     for instruction in module.instructions:  # operands come before users, callees before callers
         try:
@@ -58,7 +54,7 @@ def _all(errors: list[HloError]) -> HloError:
     )
 
 
-def _known(instruction: Instruction, known: dict[Instruction, Known]) -> Known:
+def _known(instruction: Instruction, known: dict[Instruction, PartialShape]) -> PartialShape:
     operands = tuple([known[operand] for operand in instruction.operands])
     called = instruction.called_computations
     inferred = infer_known(instruction, operands, known[called[0].root] if called else None)
@@ -75,9 +71,9 @@ def _known(instruction: Instruction, known: dict[Instruction, Known]) -> Known:
         return declared
 
 
-def _with_shapes(module: Module, known: dict[Instruction, Known]) -> Module:
+def _with_shapes(module: Module, known: dict[Instruction, PartialShape]) -> Module:
     """A copy of a module whose instructions are declared to be what is known."""
-    result = Module(module.name, module.source)
+    result = Module(module.name, module.source, module.semantics)
     result.attributes, result.tables = module.attributes, module.tables
     computations: dict[str, Computation] = {}
     for name, computation in module.computations.items():
@@ -91,7 +87,7 @@ def _copied(
     computation: Computation,
     module: Module,
     computations: dict[str, Computation],
-    known: dict[Instruction, Known],
+    known: dict[Instruction, PartialShape],
 ) -> Computation:
     result = Computation(computation.name, module, computation.start)
     result.end, result.attributes = computation.end, computation.attributes
@@ -115,5 +111,5 @@ def _copied(
     return result
 
 
-def _ranked(shape: Known) -> AnyShape | None:
+def _ranked(shape: PartialShape) -> AnyShape | None:
     return None if isinstance(shape, Unranked) else shape

@@ -2,26 +2,39 @@
 
 These are what the parser makes and everything else reads. Instructions are compared by identity,
 modules by structure. They are not changed after they are made; what takes work (users, ops,
-inferred shapes) is found when first asked for.
+inferred shapes) is found when first asked for. What an opcode means is not known here: whoever
+makes a module passes in how instructions are interpreted (`Semantics`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from hlo.modules.header import value_of
+from hlo.ops.op import Op
+from hlo.shapes.shape import AnyShape
 from hlo.text.source import HloError, Source, Span
-
-if TYPE_CHECKING:
-    from hlo.ops.op import Op
-    from hlo.shapes.shape import AnyShape
-    from hlo.text.syntax import AttributeText
+from hlo.text.syntax import AttributeText, attributes_text
 
 Result = TypeVar("Result")
 
 _UNKNOWN: Any = object()  # not asked for yet
 _NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
+
+
+class Semantics(NamedTuple):
+    """How instructions are interpreted (`hlo.modules.bind.REGISTERED`).
+
+    Attributes:
+        bind: the op of an instruction; None when its opcode is not registered.
+        infer: the shape of an instruction that declares none, whose operands have one.
+    """
+
+    bind: Callable[[Instruction], Op | None]
+    infer: Callable[[Instruction], AnyShape]
 
 
 class Instruction:
@@ -102,8 +115,7 @@ class Instruction:
 
     def _infer_shape(self) -> None:
         """Infer this shape after those it follows from, deepest first: a chain may be long."""
-        from hlo.modules.bind import infer
-
+        infer = self.module.semantics.infer
         waiting, seen = [self], {self}
         while waiting:
             last = waiting[-1]
@@ -136,9 +148,7 @@ class Instruction:
             HloError: an attribute of a registered op is wrong or missing.
         """
         if self._op is None:  # not asked for yet, or by nobody registered until now
-            from hlo.modules.bind import bind_op
-
-            self._op = bind_op(self)
+            self._op = self.module.semantics.bind(self)
         return self._op
 
     @property
@@ -157,9 +167,12 @@ class Instruction:
         return Span(self.module.source, self.start, self.end)
 
     def __str__(self) -> str:
-        from hlo.modules.printer import instruction_text
-
-        return instruction_text(self)
+        shape = "" if self.declared_shape is None else f"{_shape_text(self.declared_shape)} "
+        if self.literal is not None:
+            inside = self.literal.printed
+        else:
+            inside = ", ".join([f"%{operand.name}" for operand in self.operands])
+        return f"%{self.name} = {shape}{self.opcode}({inside}){attributes_text(self.attributes)}"
 
     def __repr__(self) -> str:
         return f"<{self.opcode} {self.name!r} of {self.computation.name!r}>"
@@ -238,9 +251,9 @@ class Computation:
             instruction._users = tuple(found)
 
     def __str__(self) -> str:
-        from hlo.modules.printer import computation_text
-
-        return computation_text(self)
+        lines = [f"  {'ROOT ' if i is self.root else ''}{i}" for i in self.instructions]
+        first = f"{'ENTRY ' if self.is_entry else ''}%{self.name} {{"
+        return "\n".join([first, *lines, f"}}{attributes_text(self.attributes)}"])
 
     def __repr__(self) -> str:
         return f"<computation {self.name!r}, {len(self.instructions)} instructions>"
@@ -257,6 +270,8 @@ def _parameter_number(instruction: Instruction) -> int:
 class Module:
     """A whole program: computations, of which `entry` is where it starts.
 
+    Its text parses back to an equal module.
+
     Attributes:
         name: what the header calls it.
         attributes: the rest of the header, as text by name.
@@ -265,6 +280,7 @@ class Module:
         computations: by name, in text order: those that are called come before those that call.
         entry: the computation that runs.
         source: the text that it was read from.
+        semantics: how its instructions are interpreted.
         memo: results that others remember for as long as the module lives.
     """
 
@@ -275,13 +291,15 @@ class Module:
         "entry",
         "memo",
         "name",
+        "semantics",
         "source",
         "tables",
     )
 
-    def __init__(self, name: str, source: Source) -> None:
+    def __init__(self, name: str, source: Source, semantics: Semantics) -> None:
         self.name = name
         self.source = source
+        self.semantics = semantics
         self.attributes: Mapping[str, AttributeText] = _NOTHING
         self.tables: Mapping[str, Mapping[int, AttributeText]] = MappingProxyType({})
         self.computations: Mapping[str, Computation] = MappingProxyType({})
@@ -309,8 +327,6 @@ class Module:
         ... )
         True
         """
-        from hlo.modules.header import value_of
-
         text = self.attributes.get(name)
         return default if text is None else value_of(name, text)
 
@@ -342,14 +358,20 @@ class Module:
     __hash__ = object.__hash__
 
     def __str__(self) -> str:
-        from hlo.modules.printer import module_text
-
-        return module_text(self)
+        header = f"HloModule {self.name}{attributes_text(self.attributes)}"
+        tables = [
+            "\n".join([name, *(f"{number} {text.printed}" for number, text in lines.items())])
+            for name, lines in self.tables.items()
+        ]
+        return "\n\n".join([header, *tables, *map(str, self.computations.values())]) + "\n"
 
     def __repr__(self) -> str:
         count = sum(map(len, self.computations.values()))
         computations = len(self.computations)
         return f"<module {self.name!r}, {computations} computations, {count} instructions>"
+
+
+_shape_text = lru_cache(maxsize=1 << 12)(str)  # a module has few different shapes
 
 
 def _same_computation(first: Computation, second: Computation) -> bool:

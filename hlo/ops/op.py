@@ -36,46 +36,33 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import (
-    TYPE_CHECKING,
     Any,
     ClassVar,
     Final,
     TypeVar,
     cast,
     dataclass_transform,
-    overload,
 )
 
-from hlo.ops.attributes import Kind
+from hlo.ops.fields import REQUIRED, Field, attribute, configured, contents, declared
 from hlo.ops.operand_types import types_fault, types_sentence
 from hlo.ops.rules import (
     HOLDS,
+    MARK,
+    Constraint,
     Fault,
     alike_fault,
+    constraint,
     count_fault,
     dimensions_fault,
     permutation_fault,
 )
-from hlo.ops.unify import Known, Unranked
+from hlo.ops.unify import PartialShape, Unranked
 from hlo.shapes.shape import AnyShape, Shape, TupleShape
 
-if TYPE_CHECKING:
-    from hlo.modules.module import Instruction
-
-T = TypeVar("T")
-D = TypeVar("D")
 O = TypeVar("O", bound="Op")  # noqa: E741 - an op
 Method = TypeVar("Method", bound=Callable[..., Any])
 
-
-class Required:
-    """The default of an attribute that has none."""
-
-    def __repr__(self) -> str:
-        return "REQUIRED"
-
-
-REQUIRED: Final = Required()
 
 OPS: Final[dict[str, type[Op]]] = {}
 """Every registered op by its opcode."""
@@ -89,73 +76,7 @@ DECLARING: Final = ["indexing.ops"]
 """Modules that declare ops: imported at the first question if the package that holds them is."""
 
 
-# ---------------------------------------------------------------- fields
-
-
-@dataclass(frozen=True, slots=True)
-class Field:
-    """Where in an instruction's text the value of an op's field stands.
-
-    Attributes:
-        role: ``attribute`` (``name=value``), ``config`` (an entry of ``backend_config={..}``),
-            ``contents`` (what is in the parentheses of a constant or a parameter), ``array`` (the
-            declared result shape, an array) or ``shape`` (any).
-        kind: reads and prints the value; None for the declared shape, which is read already.
-        name: the attribute's name in text.
-        default: the value where the text has none, or `REQUIRED`.
-    """
-
-    role: str
-    kind: Kind[Any] | None
-    name: str
-    default: Any
-
-    @property
-    def is_required(self) -> bool:
-        """Whether the text has to say it."""
-        return isinstance(self.default, Required)
-
-
-@overload
-def attribute(kind: Kind[T], *, name: str = ...) -> T: ...
-@overload
-def attribute(kind: Kind[T], default: D, name: str = ...) -> T | D: ...
-def attribute(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
-    """A field read from the attribute `name`, by default the field's own name."""
-    return _field("attribute", kind, default, name)
-
-
-@overload
-def configured(kind: Kind[T], *, name: str = ...) -> T: ...
-@overload
-def configured(kind: Kind[T], default: D, name: str = ...) -> T | D: ...
-def configured(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
-    """A field read from the entry `name` of ``backend_config``: an attribute of a custom call.
-
-    The text may be JSON, ``{"axis": 1}``, or an MLIR dictionary, ``{axis = 1 : i64}``.
-    """
-    return _field("config", kind, default, name)
-
-
-def contents(kind: Kind[T]) -> T:
-    """A field read from the parentheses: the number of a parameter, the value of a constant."""
-    return cast(T, _field("contents", kind, REQUIRED, ""))
-
-
-def declared(default: Any = REQUIRED, any_shape: bool = False) -> Any:
-    """A field that is the declared result shape; `default` where the text has none.
-
-    It is an array's, unless `any_shape` says that it may be a tuple's or a token's too.
-    """
-    return _field("shape" if any_shape else "array", None, default, "")
-
-
-def _field(role: str, kind: Kind[Any] | None, default: Any, name: str) -> Any:
-    given = dataclasses.MISSING if isinstance(default, Required) else default
-    return dataclasses.field(default=given, metadata={"hlo": Field(role, kind, name, default)})
-
-
-# ---------------------------------------------------------------- constraints
+# ---------------------------------------------------------------- called computations
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,26 +115,6 @@ def signature(*attributes: str) -> Callable[[Method], Method]:
     return mark
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """A labelled rule of an op, and the method that checks it."""
-
-    label: str
-    sentence: str
-    method: str
-
-
-def constraint(label: str, sentence: str) -> Callable[[Method], Method]:
-    """Marks a method ``(self, *operand shapes) -> Fault`` as the check of a rule."""
-
-    def mark(method: Method) -> Method:
-        setattr(method, _MARK, Constraint(label, sentence, method.__name__))
-        return method
-
-    return mark
-
-
-_MARK: Final = "__constraint__"
 _CALLS: Final = "__calls__"
 _LEGAL: Final = Constraint("C0", "the result has a legal shape", "infer_shape")
 
@@ -251,7 +152,7 @@ class Op(ABC):
     types: ClassVar[tuple[str, ...]] = ()
     takes_partial: ClassVar[bool] = False
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         """The operands, each refined by the others (`hlo.ops.unify`) and by the op.
 
         Raises:
@@ -259,15 +160,16 @@ class Op(ABC):
         """
         return operands
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         """What is known of the result where the rank of an operand is still unknown."""
         return Unranked()
 
     @classmethod
-    def left_out(cls, instruction: Instruction) -> AnyShape | None:
+    def left_out(cls, instruction: Any) -> AnyShape | None:
         """The shape that `declared` is where the text of an instruction leaves it out.
 
-        None where nothing else says it, such as what an instruction calls.
+        None where nothing else says it, such as what an instruction calls.  Untyped here, because
+        an op is a value below instructions; an override takes an `hlo.modules.module.Instruction`.
         """
         return None
 
@@ -407,7 +309,7 @@ def _constraints(cls: type[Op]) -> tuple[Constraint, ...]:
     found: dict[str, Constraint] = {}
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
-            rule = getattr(member, _MARK, None)
+            rule = getattr(member, MARK, None)
             if rule is not None:
                 found[name] = rule
             else:

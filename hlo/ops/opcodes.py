@@ -1,7 +1,7 @@
 """The opcodes of HLO, by their names in text.
 
 The parser asks for them only where an opcode is written as a part of another word: ``negate-start``
-is a ``negate`` that runs beside other work (`hlo.modules.asynchronous`); ``my-start`` is an op
+is a ``negate`` that runs beside other work (`hlo.formats.asynchronous`); ``my-start`` is an op
 of a user.
 
 Source: XLA ``xla/hlo/ir/hlo_opcode.h``.

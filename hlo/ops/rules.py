@@ -1,4 +1,4 @@
-"""How the rules of ops fail: a `Fault`, and those that many ops report.
+"""The rules of ops and how they fail: a `Constraint`, its `Fault`, and faults of many ops.
 
 >>> bool(HOLDS), bool(Fault("0 appears twice", at="dimensions"))
 (False, True)
@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, TypeVar
 
-if TYPE_CHECKING:
-    from hlo.shapes.shape import Shape
+from hlo.shapes.shape import Shape
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+MARK: Final = "__constraint__"
+"""The attribute of a method that holds the rule it checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,25 @@ class Fault:
 
 
 HOLDS: Final = Fault("")
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """A labelled rule of an op, and the method that checks it."""
+
+    label: str
+    sentence: str
+    method: str
+
+
+def constraint(label: str, sentence: str) -> Callable[[Method], Method]:
+    """Marks a method ``(self, *operand shapes) -> Fault`` as the check of a rule."""
+
+    def mark(method: Method) -> Method:
+        setattr(method, MARK, Constraint(label, sentence, method.__name__))
+        return method
+
+    return mark
 
 
 def permutation_fault(values: Sequence[int], size: int, at: str = "dimensions") -> Fault:

@@ -64,11 +64,14 @@ class Unranked:
         return f"{self.element_type or '?'}[..]"
 
 
-Known: TypeAlias = AnyShape | Unranked
+PartialShape: TypeAlias = AnyShape | Unranked
 """What is known of an instruction's value."""
 
+Known: TypeAlias = PartialShape
+"""The old name of `PartialShape`."""
 
-def is_partial(shape: Known) -> bool:
+
+def is_partial(shape: PartialShape) -> bool:
     """Says that something about a shape is not known.
 
     >>> is_partial(Shape("f32", (2, UNBOUNDED))), is_partial(Shape("f32", (2,), dynamic=(True,)))
@@ -163,7 +166,7 @@ def may_divide(part: int, whole: int) -> bool:
 # ---------------------------------------------------------------- what must be so
 
 
-def with_rank(shape: Known, rank: int) -> Known:
+def with_rank(shape: PartialShape, rank: int) -> PartialShape:
     """An array of so many dimensions, all unknown if `shape` has no rank.
 
     Something of which not even the element type is known stays so.
@@ -178,7 +181,7 @@ def with_rank(shape: Known, rank: int) -> Known:
     raise Conflict(f"{shape} is no array of {rank} dimension{'s' * (rank != 1)}")
 
 
-def same_rank(*shapes: Known) -> list[Known]:
+def same_rank(*shapes: PartialShape) -> list[PartialShape]:
     """The shapes, those without a rank with that of the first one that has one.
 
     >>> print(*same_rank(Shape("f32", (2, 3)), Unranked("s8")))
@@ -192,7 +195,9 @@ def same_rank(*shapes: Known) -> list[Known]:
     ]
 
 
-def same_sizes(operands: Iterable[Known], *groups: Iterable[tuple[int, int]]) -> list[Known]:
+def same_sizes(
+    operands: Iterable[PartialShape], *groups: Iterable[tuple[int, int]]
+) -> list[PartialShape]:
     """Operands of which the dimensions in a group, pairs (operand, dimension), have one size.
 
     >>> print(*same_sizes([Shape("f32", (UNBOUNDED, 2)), Shape("s8", (3,))], [(0, 0), (1, -1)]))
@@ -228,7 +233,7 @@ def _different(one: tuple[int, int], size: Dim, other: tuple[int, int], its: Dim
     return Conflict(", ".join(texts), (one[0], other[0]))
 
 
-def _with_size(shape: Known, dimension: int, size: Dim) -> Known:
+def _with_size(shape: PartialShape, dimension: int, size: Dim) -> PartialShape:
     if not isinstance(shape, Shape):
         return shape
     sizes = list(dims_of(shape))
@@ -246,7 +251,7 @@ def _both(one: Dim, other: Dim) -> Dim | None:
     return low if high.dynamic else None
 
 
-def merge(one: Known, other: Known) -> Known:
+def merge(one: PartialShape, other: PartialShape) -> PartialShape:
     """What is known when both are true: the element type of the first, every size either knows.
 
     A bound ``<=n`` goes with any size up to n. The layout is the first one's.
@@ -291,7 +296,7 @@ def _merged(one: Shape, other: Shape) -> Shape:
     return merged if one.layout is None else merged.with_layout(one.layout)
 
 
-def same_shape(*shapes: Known) -> tuple[Known, ...]:
+def same_shape(*shapes: PartialShape) -> tuple[PartialShape, ...]:
     """Operands that have the same dimensions, each with what the others tell about them.
 
     >>> print(*same_shape(Shape("f32", (2, UNBOUNDED)), Unranked("s32"), Shape("u8", (-1, 3))))
@@ -300,7 +305,7 @@ def same_shape(*shapes: Known) -> tuple[Known, ...]:
     Raises:
         Conflict: two of them have different ones; it holds their numbers.
     """
-    total: Known = Unranked()
+    total: PartialShape = Unranked()
     for number, shape in enumerate(shapes):
         bare = shape.with_element_type("pred") if isinstance(shape, Shape) else Unranked()
         try:
@@ -314,13 +319,13 @@ def same_shape(*shapes: Known) -> tuple[Known, ...]:
     return tuple([_like(total, shape) for shape in shapes])
 
 
-def _like(total: Shape, shape: Known) -> Known:
+def _like(total: Shape, shape: PartialShape) -> PartialShape:
     """The array `total` with the elements of `shape`, if they are known."""
     known = isinstance(shape, Shape | Unranked) and shape.element_type
     return total.with_element_type(known) if known else shape
 
 
-def _differ(one: Known, other: Known) -> bool:
+def _differ(one: PartialShape, other: PartialShape) -> bool:
     if not (isinstance(one, Shape) and isinstance(other, Shape)):
         return False
     return one.rank != other.rank or not all(map(may_be, one.dims, other.dims))
@@ -331,5 +336,5 @@ def same_but_precision(one: str, other: str) -> bool:
     return one == other or ELEMENT_TYPES[one].kind == ELEMENT_TYPES[other].kind == "floating"
 
 
-def _text(shape: Known) -> str:
+def _text(shape: PartialShape) -> str:
     return str(shape.with_layout(None) if isinstance(shape, Shape) else shape)

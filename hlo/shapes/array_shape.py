@@ -17,8 +17,6 @@ from hlo.shapes.layout import Layout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hlo.shapes.shape import AnyShape
-
 UNBOUNDED = -1  # a dimension `?`: of any size
 MAX_ELEMENTS = 2**63 - 1  # XLA counts elements in a signed 64-bit number
 
@@ -119,7 +117,7 @@ class Shape:
         """The same array lying in memory in another way."""
         return Shape(self.element_type, self.dims, layout, self.dynamic)
 
-    def compatible(self, other: AnyShape) -> bool:
+    def compatible(self, other: object) -> bool:
         """Says that both may hold the same elements: types and dimensions agree.
 
         Layouts need not agree, nor which dimensions are dynamic, and ``?`` goes with any size; as

@@ -132,15 +132,22 @@ def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
             places.append(pieces.span())
             values.append(_read_value(pieces, element))
         else:
-            is_level = word == "{" or len(counts) <= depth
-            what = "a value" if word == "{" or not is_level else "`{`"
-            label = f"{shape} has {depth} level{'s' * (depth != 1)} of braces" if is_level else ""
-            raise HloError(f"expected {what} in a literal", pieces.span(), "literal", label)
+            raise _misplaced(pieces, shape, depth, len(counts) - 1)
         counts[-1] += 1
         if len(counts) == 1:
             return _filled(values, places, shape)
         if pieces.word == ",":
             pieces.step()
+
+
+def _misplaced(pieces: _Pieces, shape: Shape, depth: int, opened: int) -> HloError:
+    """The error for a word that cannot stand within so many braces, of `depth` around a value."""
+    is_brace = pieces.word == "{"
+    label = ""
+    if is_brace or opened < depth:
+        label = f"{shape} has {depth} level{'s' * (depth != 1)} of braces"
+    what = "`{`" if opened < depth and not is_brace else "a value"
+    return HloError(f"expected {what} in a literal", pieces.span(), "literal", label)
 
 
 def _elided(pieces: _Pieces) -> HloError:

@@ -142,15 +142,15 @@ def parse_shape(text: str) -> AnyShape:
 
 def find_shape(source: Source, position: int) -> tuple[AnyShape | None, int]:
     """What `read_shape` gives, or None and `position` when no shape begins there."""
-    if found := _ARRAY.match(source.text, position):
-        return _known(source, found), found.end()
-    if _OPEN.match(source.text, position):
-        return read_shape(source, position)
+    if array := _ARRAY.match(source.text, position):
+        return _known(source, array), array.end()
+    if opened := _OPEN.match(source.text, position):
+        return _read_elements(source, opened, 1)
     return None, position
 
 
-def read_shape(source: Source, position: int) -> tuple[AnyShape, int]:
-    """The shape at `position` and the position after it.
+def read_shape(source: Source, position: int, depth: int = 0) -> tuple[AnyShape, int]:
+    """Read the shape at `position`, within `depth` others; return it and the position after it.
 
     Equal texts of arrays give one object, so that a file costs no more than the different shapes in
     it.
@@ -158,39 +158,32 @@ def read_shape(source: Source, position: int) -> tuple[AnyShape, int]:
     Raises:
         HloError: there is no shape, or an impossible one.
     """
-    text = source.text
-    opened: list[tuple[str, list[AnyShape]]] = []  # `b` or nothing, and the elements so far
+    if array := _ARRAY.match(source.text, position):
+        return _known(source, array), array.end()
+    if opened := _OPEN.match(source.text, position):
+        return _read_elements(source, opened, depth + 1)
+    raise no_shape("a shape such as f32[2,3]", source, position)
+
+
+def _read_elements(source: Source, opened: re.Match[str], depth: int) -> tuple[AnyShape, int]:
+    """The tuple or the buffer that `opened` begins."""
+    position, is_buffer = opened.end(), bool(opened[1])
+    if depth > MAX_NESTING:
+        raise too_deep(source, position - 1)
+    mark = _NEXT.match(source.text, position)
+    if mark and mark[1] == ")" and not is_buffer:
+        return TupleShape(()), mark.end()
+    elements: list[AnyShape] = []
     while True:
-        if found := _OPEN.match(text, position):
-            opened.append((found[1], []))
-            position = found.end()
-            if len(opened) > MAX_NESTING:
-                raise too_deep(source, position - 1)
-            close = _NEXT.match(text, position)
-            if found[1] or not close or close[1] == ",":
-                continue
-            shape: AnyShape = TupleShape(())
-            opened.pop()
-            position = close.end()
-        else:
-            array = _ARRAY.match(text, position)
-            if not array:
-                raise no_shape("a shape such as f32[2,3]", source, position)
-            shape, position = _known(source, array), array.end()
-        while opened:  # `shape` is an element of what is open, and may be its last
-            kind, elements = opened[-1]
-            elements.append(shape)
-            following = _NEXT.match(text, position)
-            if not following or (kind and following[1] == ","):
-                wanted = "`)` after the shape of a buffer" if kind else "`,` or `)` in a tuple"
-                raise expected(wanted, source, position)
-            position = following.end()
-            if following[1] == ",":
-                break
-            shape = BufferShape(shape) if kind else TupleShape(tuple(elements))
-            opened.pop()
-        else:
-            return shape, position
+        element, position = read_shape(source, position, depth)
+        elements.append(element)
+        mark = _NEXT.match(source.text, position)
+        if not mark or (is_buffer and mark[1] == ","):
+            wanted = "`)` after the shape of a buffer" if is_buffer else "`,` or `)` in a tuple"
+            raise expected(wanted, source, position)
+        position = mark.end()
+        if mark[1] == ")":
+            return BufferShape(element) if is_buffer else TupleShape(tuple(elements)), position
 
 
 def no_shape(what: str, source: Source, position: int) -> HloError:

@@ -8,11 +8,30 @@ is wrong.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Final
 
 from hlo.text.lexer import COMMENT, PLAIN, SPACE, STRING, balanced, expected
 from hlo.text.source import Source, Span
 
+CALLING: Final = frozenset(
+    {
+        "body",
+        "branch_computations",
+        "called_computations",
+        "calls",
+        "condition",
+        "false_computation",
+        "scatter",
+        "select",
+        "to_apply",
+        "true_computation",
+    }
+)
+"""The attributes whose values are names or bodies of computations, whatever the op."""
+
 _LOOSE = re.compile(r"[/%\s]")  # without these, text is in normal form already
+_SPREAD = re.compile(r"/[/*]|\n")  # comments and line breaks are not printed back
 _BLANK = re.compile(rf"({STRING})|(?:{COMMENT}|\s)++", re.DOTALL)
 _NEEDLESS = re.compile(
     rf"({STRING})|%(?=[A-Za-z_])|(?<=[\[\](){{}},:=]) | (?=[\[\](){{}},:=])", re.DOTALL
@@ -58,6 +77,11 @@ class AttributeText:
         return _BLANK.sub(lambda found: found[1] or " ", self.text).strip()
 
     @property
+    def printed(self) -> str:
+        """The text as it was read, or on one line if it has comments or several lines."""
+        return self.line if _SPREAD.search(self.text) else self.text
+
+    @property
     def normal(self) -> str:
         """The text without comments, ``%`` before names, and white space that separates nothing."""
         if not _LOOSE.search(self.text):
@@ -77,6 +101,15 @@ class AttributeText:
 
     def __str__(self) -> str:
         return self.text
+
+
+def attributes_text(attributes: Mapping[str, AttributeText]) -> str:
+    """Attributes as they follow an instruction, the name of a module, or a computation.
+
+    >>> attributes_text({"kind": AttributeText.of("kLoop"), "calls": AttributeText.of("add")})
+    ', kind=kLoop, calls=add'
+    """
+    return "".join([f", {name}={value.printed}" for name, value in attributes.items()])
 
 
 # what may stand apart: a mesh and its axes, ``mesh['x'=8] {'x'}``; a shape and its literal

@@ -26,11 +26,11 @@ from indexing.maps.notations import Notations
 from indexing.maps.questions import Questions
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.symbolic import bounded
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import FALSE
 from simplifier.constraints import Constraint as Constraint
 from simplifier.interval import Interval, intersected
-from simplifier.linear import Affine, Expr, as_expr, mentioned
+from simplifier.linear import Affine, Expr, as_expr
 from simplifier.substitute import Substitution
 from simplifier.trace import Applied
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.symbolic import Bounds, both_sides, one_sided
-from simplifier.atoms import Variable
-from simplifier.linear import mentioned
+from simplifier.atoms import Variable, mentioned
 
 KNOWN_EMPTY = "KNOWN EMPTY"
 

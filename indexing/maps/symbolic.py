@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import Constraint, normalised
 from simplifier.interval import Interval, scaled
-from simplifier.linear import Affine, Expr, added, as_expr, mentioned
+from simplifier.linear import Affine, Expr, added, as_expr
 
 
 def bounded(

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import merged
-from simplifier.linear import mentioned
 from simplifier.sharpen import has_points
 from simplifier.solve import projected
 

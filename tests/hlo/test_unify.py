@@ -8,10 +8,10 @@ import pytest
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops
 from hlo.modules.infer import known_shapes
-from hlo.ops.unify import Conflict, Dim, Known, Unranked, merge, same_shape, with_rank
+from hlo.ops.unify import Conflict, Dim, PartialShape, Unranked, merge, same_shape, with_rank
 
 
-def known(text: str) -> Known:
+def known(text: str) -> PartialShape:
     return (
         Unranked(text.removesuffix("[..]").strip("?"))
         if text.endswith("[..]")

@@ -5,32 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from difflib import get_close_matches
-from itertools import count
-from typing import TYPE_CHECKING
 
-from hlo.shapes.shape import no_shape
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import AnyShape, no_shape
 from hlo.text.lexer import COMMA, NAME, expected, word
 from hlo.text.source import HloError, Source, Span
-
-if TYPE_CHECKING:
-    from hlo.modules.module import Computation, Instruction
-    from hlo.shapes.shape import AnyShape
 
 _NAMELESS = word(r"[,)]")
 _ELIDED = word(r"\.\.\.")
 _HEADER = word(r"HloModule\b")
 _OPERAND_NAME = word(rf"%?{NAME}(?!\s*[\[({{])")
-
-
-def free_name(name: str, taken: Collection[str]) -> str:
-    """`name`, or the first of ``name.1``, ``name.2`` .. that is not taken.
-
-    >>> free_name("add", {"add", "add.1"})
-    'add.2'
-    """
-    if name not in taken:
-        return name
-    return next(free for i in count(1) if (free := f"{name}.{i}") not in taken)
 
 
 def nearest(name: str, known: Collection[str]) -> str:

@@ -25,16 +25,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from hlo.formats.draft import Draft
 from hlo.modules.module import Computation, Instruction
 from hlo.ops.opcodes import ASYNCHRONOUS, OPCODES
 from hlo.shapes.shape import AnyShape, TupleShape
 from hlo.text.source import HloError, Span
 from hlo.text.syntax import AttributeText
-
-if TYPE_CHECKING:
-    from hlo.formats.body import BodyReader
 
 SUFFIXES: Final = ("-start", "-update", "-done")
 THREAD: Final = "async_execution_thread"
@@ -59,7 +57,7 @@ class Parts:
     called: tuple[Computation, ...]
 
 
-def resolved(parts: Parts, reader: BodyReader) -> Parts:
+def resolved(parts: Parts, draft: Draft) -> Parts:
     """The parts without the short form, checked against the start that they belong to.
 
     Raises:
@@ -75,8 +73,8 @@ def resolved(parts: Parts, reader: BodyReader) -> Parts:
     if step == "start":
         _check_start(parts)
         if op:
-            parts = _with_computation(parts, op, reader)
-        return _called_once(parts, reader)
+            parts = _with_computation(parts, op, draft)
+        return _called_once(parts, draft)
     _check_step(parts, op, step)
     return replace(parts, opcode=f"async-{step}")
 
@@ -98,10 +96,10 @@ def _check_start(parts: Parts) -> None:
     raise HloError(message, parts.span, "async", label, help=hint)
 
 
-def _with_computation(parts: Parts, op: str, reader: BodyReader) -> Parts:
+def _with_computation(parts: Parts, op: str, draft: Draft) -> Parts:
     """An ``async-start`` of a new computation that holds the op `op`."""
     assert isinstance(parts.shape, TupleShape)
-    computation = _computation(parts, op, reader)
+    computation = _computation(parts, op, draft)
     attributes = {"calls": AttributeText.of(computation.name)}
     for name, value in parts.attributes.items():
         if name in _OF_THE_START or name in (_OF_BOTH, THREAD):
@@ -109,12 +107,12 @@ def _with_computation(parts: Parts, op: str, reader: BodyReader) -> Parts:
     return replace(parts, opcode="async-start", attributes=attributes, called=(computation,))
 
 
-def _computation(parts: Parts, op: str, reader: BodyReader) -> Computation:
+def _computation(parts: Parts, op: str, draft: Draft) -> Computation:
     """A computation of the op alone, with a parameter for each operand."""
     assert isinstance(parts.shape, TupleShape)
     inputs, result = parts.shape.elements[:2]
     assert isinstance(inputs, TupleShape)
-    computation = Computation(reader.fresh_name("async_wrapped"), reader.result, parts.span.start)
+    computation = Computation(draft.fresh_name("async_wrapped"), draft.result, parts.span.start)
     start, end = parts.span.start, parts.span.end
     made = [
         Instruction(
@@ -152,14 +150,14 @@ def _computation(parts: Parts, op: str, reader: BodyReader) -> Computation:
     computation.end = end
     if THREAD in parts.attributes:
         computation.attributes = {"execution_thread": parts.attributes[THREAD]}
-    reader.computations[computation.name] = computation
+    draft.computations[computation.name] = computation
     return computation
 
 
-def _called_once(parts: Parts, reader: BodyReader) -> Parts:
+def _called_once(parts: Parts, draft: Draft) -> Parts:
     """`parts`, unless another start calls the same computation."""
     for computation in parts.called:
-        first = reader.started.setdefault(computation.name, parts.span)
+        first = draft.started.setdefault(computation.name, parts.span)
         if first is not parts.span:
             message = f"the computation `{computation.name}` is started twice"
             note = f"the first start is at {first.place()}"
@@ -178,28 +176,34 @@ def _check_step(parts: Parts, op: str, step: str) -> None:
         label = f"`{wrong.name}` is {wrong.opcode}" if wrong else "there is no operand"
         message = f"the operand of {parts.opcode} is one async-start or async-update"
         raise HloError(message, parts.span, "async", label)
-    before = parts.operands[0]
     place = f"`{start.name}` is at {start.span.place()}"
-    wrapped = start.called_computations[0] if start.called_computations else None
-    if op and wrapped and wrapped.root.opcode != op:
-        wanted = wrapped.root.opcode
-        message = f"{parts.opcode} belongs to a start of {op}, but `{start.name}` starts {wanted}"
-        hint = f"write {wanted}-{step}"
-        raise HloError(message, parts.span, "async", f"{wanted} is started", [place], hint)
-    if parts.called and wrapped and parts.called != (wrapped,):
-        message = f"`{start.name}` has started `{wrapped.name}`, not `{parts.called[0].name}`"
-        span = parts.attributes["calls"].span if "calls" in parts.attributes else parts.span
-        raise HloError(message, span, "async", "another computation", [place])
+    _check_wrapped(parts, op, step, start, place)
     thread = _thread(start)
     said = parts.attributes.get(THREAD)
     if said is not None and said.text.strip('"') != thread:
         message = f"`{start.name}` runs on the thread {thread}, not on {said.text}"
         raise HloError(message, said.span, "async", "another thread", [place])
-    if step == "update" and before.declared_shape and parts.shape:
-        if not parts.shape.compatible(before.declared_shape):
-            message = f"{parts.opcode} has the shape of its operand"
-            hint = f"write {before.declared_shape}"
-            raise HloError(message, parts.span, "async", f"it is {parts.shape}", [place], hint)
+    before = parts.operands[0].declared_shape
+    if step == "update" and before and parts.shape and not parts.shape.compatible(before):
+        message = f"{parts.opcode} has the shape of its operand"
+        label = f"it is {parts.shape}"
+        raise HloError(message, parts.span, "async", label, [place], f"write {before}")
+
+
+def _check_wrapped(parts: Parts, op: str, step: str, start: Instruction, place: str) -> None:
+    """The op and the computation that a step names are those that its start wraps."""
+    wrapped = start.called_computations[0] if start.called_computations else None
+    if wrapped is None:
+        return
+    wanted = wrapped.root.opcode
+    if op and wanted != op:
+        message = f"{parts.opcode} belongs to a start of {op}, but `{start.name}` starts {wanted}"
+        hint = f"write {wanted}-{step}"
+        raise HloError(message, parts.span, "async", f"{wanted} is started", [place], hint)
+    if parts.called and parts.called != (wrapped,):
+        message = f"`{start.name}` has started `{wrapped.name}`, not `{parts.called[0].name}`"
+        span = parts.attributes["calls"].span if "calls" in parts.attributes else parts.span
+        raise HloError(message, span, "async", "another computation", [place])
 
 
 def _start_of(operands: tuple[Instruction, ...]) -> Instruction | None:

@@ -1,0 +1,180 @@
+"""From the text of an instruction to a typed op: its attributes, contents and declared shape.
+
+The parser knows no op; everything here goes through the registry `hlo.ops.op.OPS`. An opcode that
+nobody registered is read as None. Equal texts are read once: a module holds few different ops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from difflib import get_close_matches
+from typing import Any, Final
+
+from hlo.modules.module import Instruction
+from hlo.ops.config import find_entry, read_entry
+from hlo.ops.op import CUSTOM_CALL, Field, Op, find_op
+from hlo.shapes.shape import AnyShape, Shape
+from hlo.text.source import HloError
+
+COMMON_ATTRIBUTES: Final = frozenset(
+    {
+        "backend_config",
+        "control-predecessors",
+        "frontend_attributes",
+        "metadata",
+        "origin",
+        "result_accuracy",
+        "sharding",
+        "statistics",
+    }
+)
+"""What any instruction may carry, and no op interprets."""
+
+CALL_ATTRIBUTES: Final = frozenset(
+    {
+        "api_version",
+        "batch_group_count",
+        "called_computations",
+        "custom_call_has_side_effect",
+        "custom_call_target",
+        "dim_labels",
+        "feature_group_count",
+        "literal",
+        "operand_layout_constraints",
+        "operand_precision",
+        "output_to_operand_aliasing",
+        "padding_type",
+        "schedule",
+        "to_apply",
+        "window",
+    }
+)
+"""What a custom call of any target may carry besides."""
+
+_CONFIG: Final = "backend_config"
+_MAX_READ: Final = 1 << 16
+_READ: Final[dict[Hashable, Op]] = {}
+
+
+def bind_op(instruction: Instruction) -> Op | None:
+    """The typed op of an instruction; None when nobody has registered its opcode.
+
+    Raises:
+        HloError: an attribute is missing or its text is wrong.
+    """
+    return read_op(instruction, instruction.shape)
+
+
+def op_class(instruction: Instruction) -> type[Op] | None:
+    """The class of an instruction's op, which for a custom call may be that of its target."""
+    if instruction.opcode != CUSTOM_CALL:
+        return find_op(instruction.opcode)
+    target = instruction.attributes.get("custom_call_target")
+    return find_op(CUSTOM_CALL, target.text.strip('"') if target else "")
+
+
+def default_shape(instruction: Instruction) -> AnyShape | None:
+    """The shape that an op takes as declared where the text leaves it out; None if it has none."""
+    cls = op_class(instruction)
+    return cls.left_out(instruction) if cls else None
+
+
+def read_op(instruction: Instruction, shape: AnyShape | None) -> Op | None:
+    """The op of an instruction that is declared to have this shape, or none; see `bind_op`."""
+    cls = op_class(instruction)
+    if cls is None:
+        return None
+    texts: list[Hashable] = [cls]
+    for field in cls.fields.values():
+        if field.role in ("attribute", "config"):
+            name = _CONFIG if field.role == "config" else field.name
+            text = instruction.attributes.get(name)
+            texts.append(None if text is None else text.text)
+        elif field.kind is None:
+            texts.append(shape)
+        else:  # contents are seldom equal, and may be long
+            return _read(instruction, cls, shape)
+    key = tuple(texts)
+    known = _READ.get(key)
+    if known is None:
+        if len(_READ) >= _MAX_READ:
+            _READ.clear()
+        known = _READ[key] = _read(instruction, cls, shape)
+    return known
+
+
+# ---------------------------------------------------------------- one field
+
+
+def _read(instruction: Instruction, cls: type[Op], shape: AnyShape | None) -> Op:
+    values = {
+        name: _value(instruction, field, shape)
+        for name, field in cls.fields.items()
+        if field.is_required or _is_given(instruction, field, shape)
+    }
+    return cls(**values)
+
+
+def _is_given(instruction: Instruction, field: Field, shape: AnyShape | None) -> bool:
+    match field.role:
+        case "attribute":
+            return field.name in instruction.attributes
+        case "config":
+            config = instruction.attributes.get(_CONFIG)
+            return config is not None and find_entry(config.span, field.name) is not None
+        case "contents":
+            return instruction.literal is not None
+        case _:
+            return shape is not None
+
+
+def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> Any:
+    opcode = instruction.opcode
+    if field.kind is None:
+        if isinstance(shape, Shape) or (shape is not None and field.role == "shape"):
+            return shape
+        if shape is not None:
+            message = f"{opcode} gives an array, but `{instruction.name}` is declared {shape}"
+            raise HloError(message, instruction.span, "shape")
+        message = f"the shape of `{instruction.name}` does not follow from its operands"
+        help = f"write the result shape before {opcode}"  # noqa: A001 - the word of `HloError`
+        raise HloError(message, instruction.span, "shape", help=help)
+    if field.role == "config":
+        return _entry(instruction, field)
+    is_attribute = field.role == "attribute"
+    text = instruction.attributes.get(field.name) if is_attribute else instruction.literal
+    owner = f"`{field.name}` of {opcode}" if is_attribute else f"what is in {opcode}(..)"
+    if text is None:
+        example = f"{field.name}={field.kind.example}" if is_attribute else field.kind.example
+        message = f"{owner} is missing: {field.kind.name}"
+        help = f"add it, for example {example}"  # noqa: A001
+        raise HloError(message, instruction.span, "attribute", help=help)
+    return field.kind.parse(text.span, owner)
+
+
+def _entry(instruction: Instruction, field: Field) -> Any:
+    """The value of an entry of ``backend_config``."""
+    assert field.kind is not None
+    config = instruction.attributes.get(_CONFIG)
+    owner = f"`{field.name}` in {_CONFIG} of {instruction.opcode}"
+    if config is None or find_entry(config.span, field.name) is None:
+        span = instruction.span if config is None else config.span
+        help = f"add it, for example {_CONFIG}={{{field.name} = {field.kind.example}}}"  # noqa: A001
+        raise HloError(f"{owner} is missing: {field.kind.name}", span, "attribute", help=help)
+    return read_entry(config.span, field.name, field.kind, owner)
+
+
+def unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
+    """An error for each attribute that neither the op nor any instruction has."""
+    cls = op_class(instruction)
+    if cls is None:
+        return
+    known = [*(CALL_ATTRIBUTES if cls.target else [])]
+    known += [field.name for field in cls.fields.values() if field.role == "attribute"]
+    for name, text in instruction.attributes.items():
+        if name in known or name in COMMON_ATTRIBUTES:
+            continue
+        near = get_close_matches(name, [*known, *COMMON_ATTRIBUTES], 1)
+        message = f"{instruction.opcode} has no attribute `{name}`"
+        help = f"did you mean `{near[0]}`?" if near else ""  # noqa: A001
+        yield HloError(message, text.span, "attribute", help=help)

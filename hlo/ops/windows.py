@@ -1,0 +1,203 @@
+"""Values of several numbers: slices, paddings, and windows that slide over an array.
+
+>>> rows, columns = window.parse("{size=3x2 stride=2x1 pad=1_0x0_0}")
+>>> rows.size, rows.positions(6), columns.positions(6)
+(3, 3, 5)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, TypeVar
+
+from hlo.ops.kinds import WORD, Cursor, Kind, list_of
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """``[start:limit:stride]``: elements start, start + stride, .. below limit."""
+
+    start: int
+    limit: int
+    stride: int = 1
+
+    @property
+    def count(self) -> int:
+        """How many elements are taken.
+
+        >>> Slice(1, 10, 3).count
+        3
+        """
+        return len(range(self.start, self.limit, self.stride))
+
+    def __str__(self) -> str:
+        stride = f":{self.stride}" if self.stride != 1 else ""
+        return f"[{self.start}:{self.limit}{stride}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """``low_high_interior``: elements added before, after and between; fewer than none removes."""
+
+    low: int = 0
+    high: int = 0
+    interior: int = 0
+
+    @property
+    def step(self) -> int:
+        """Distance in the result of elements that are neighbours in the operand."""
+        return self.interior + 1
+
+    def padded(self, size: int) -> int:
+        """The size of a dimension that had `size` elements; negative if too many are removed.
+
+        >>> Padding(-1, 3, 2).padded(5)
+        15
+        """
+        return self.low + dilated(size, self.step) + self.high
+
+    def __str__(self) -> str:
+        return f"{self.low}_{self.high}" + (f"_{self.interior}" if self.interior else "")
+
+
+@dataclass(frozen=True, slots=True)
+class WindowDimension:
+    """One dimension of a window that slides over an array.
+
+    Attributes:
+        size: elements that the window takes.
+        stride: distance of two neighbouring positions of the window.
+        low, high: padding before and after the (dilated) array; negative ones remove elements.
+        base_dilation: distance of neighbouring array elements; ``lhs_dilate`` in text.
+        window_dilation: distance of neighbouring window elements; ``rhs_dilate`` in text.
+        is_reversed: the window's elements are taken in reverse order.
+    """
+
+    size: int
+    stride: int = 1
+    low: int = 0
+    high: int = 0
+    base_dilation: int = 1
+    window_dilation: int = 1
+    is_reversed: bool = False
+
+    def positions(self, base: int) -> int:
+        """How many positions the window has over `base` elements.
+
+        >>> WindowDimension(size=3, stride=2, low=1, high=2, base_dilation=2).positions(6)
+        6
+        """
+        padded = self.low + dilated(base, self.base_dilation) + self.high
+        window = dilated(self.size, self.window_dilation)
+        return 0 if window > padded or padded <= 0 else (padded - window) // self.stride + 1
+
+
+def dilated(size: int, step: int) -> int:
+    """Extent of `size` elements that lie `step` apart: ``(size − 1)·step + 1``, or 0 for none."""
+    return (size - 1) * step + 1 if size > 0 else 0
+
+
+_X: Final = re.compile("x")
+_UNDERSCORE: Final = re.compile("_")
+
+
+def _crossed(cursor: Cursor, read: Callable[[Cursor], T]) -> tuple[T, ...]:
+    """Items separated by ``x``."""
+    items = [read(cursor)]
+    while cursor.take(_X):
+        items.append(read(cursor))
+    return tuple(items)
+
+
+def _slice(cursor: Cursor) -> Slice:
+    cursor.expect("[")
+    start = cursor.integer()
+    cursor.expect(":")
+    limit = cursor.integer()
+    stride = cursor.integer() if cursor.accepts(":") else 1
+    cursor.expect("]")
+    return Slice(start, limit, stride)
+
+
+def _padding(cursor: Cursor) -> Padding:
+    low, high = _edges(cursor)
+    return Padding(low, high, cursor.integer() if cursor.take(_UNDERSCORE) else 0)
+
+
+def _flag(cursor: Cursor) -> bool:
+    return cursor.integer() != 0
+
+
+def _edges(cursor: Cursor) -> tuple[int, int]:
+    low = cursor.integer()
+    cursor.need(_UNDERSCORE, "`_`")
+    return low, cursor.integer()
+
+
+# name in text -> how a dimension's value is read, the fields it gives, and the text left out
+_FIELDS: Final[dict[str, tuple[Callable[[Cursor], object], tuple[str, ...], str]]] = {
+    "size": (Cursor.integer, ("size",), ""),
+    "stride": (Cursor.integer, ("stride",), "1"),
+    "pad": (_edges, ("low", "high"), "0_0"),
+    "lhs_dilate": (Cursor.integer, ("base_dilation",), "1"),
+    "rhs_dilate": (Cursor.integer, ("window_dilation",), "1"),
+    "rhs_reversal": (_flag, ("is_reversed",), "0"),
+}
+
+
+def _window(cursor: Cursor) -> tuple[WindowDimension, ...]:
+    cursor.expect("{")
+    start = cursor.position
+    dimensions: list[dict[str, object]] = []
+    seen: set[str] = set()
+    while not cursor.accepts("}"):
+        word = cursor.need(WORD, "a window field such as size=3x3")
+        span, name = cursor.source.span(*word.span()), word[0]
+        if name not in _FIELDS:
+            near = get_close_matches(name, _FIELDS, 1) or list(_FIELDS)
+            raise cursor.fault("unknown window field", span, help=f"did you mean `{near[0]}`?")
+        if name in seen:
+            raise cursor.fault("given twice", span)
+        seen.add(name)
+        cursor.expect("=")
+        read, fields, _ = _FIELDS[name]
+        values = _crossed(cursor, read)
+        dimensions = dimensions or [{} for _ in values]
+        if len(values) != len(dimensions):
+            label = f"{len(values)} values, but the window has {len(dimensions)} dimensions"
+            raise cursor.fault(label, cursor.source.span(span.start, cursor.position))
+        for dimension, value in zip(dimensions, values, strict=True):
+            numbers = value if isinstance(value, tuple) else (value,)
+            dimension |= zip(fields, numbers, strict=True)
+    if dimensions and "size" not in seen:
+        raise cursor.fault("the size is missing", cursor.source.span(start, cursor.position - 1))
+    return tuple(
+        WindowDimension(**fields)  # type: ignore[arg-type]  # _FIELDS keeps types right
+        for fields in dimensions
+    )
+
+
+def _window_text(window: tuple[WindowDimension, ...]) -> str:
+    texts = []
+    for name, (_, fields, omitted) in _FIELDS.items():
+        values = ["_".join([str(int(getattr(w, f))) for f in fields]) for w in window]
+        if any(value != omitted for value in values):
+            texts.append(f"{name}={'x'.join(values)}")
+    return f"{{{' '.join(texts)}}}"
+
+
+slices: Final = list_of(
+    Kind("a slice", "[0:8:2]", _slice, str), "a list of slices", "{[0:8:2]}", ", "
+)
+padding_config: Final = Kind(
+    "a padding low_high_interior for each dimension",
+    "1_4_1x-2_8",
+    lambda cursor: () if cursor.at_end else _crossed(cursor, _padding),
+    lambda value: "x".join(map(str, value)),
+)
+window: Final = Kind("a window", "{size=1x3 stride=2x1 pad=0_0x-1_2}", _window, _window_text)
