@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import product
 from typing import TypeAlias
 
@@ -120,6 +121,7 @@ def tree_text(tree: Tree, names: Sequence[str]) -> str:
     raise AssertionError(tree)
 
 
+@cache  # Hypothesis validates each new strategy, which costs more than a draw from it.
 def trees(variables: int, leaves: int = 8) -> st.SearchStrategy[Tree]:
     """Affine trees over variables 0 to `variables` − 1."""
     variable = st.integers(0, variables - 1).map(lambda k: ("v", k, 0))
@@ -137,6 +139,7 @@ def trees(variables: int, leaves: int = 8) -> st.SearchStrategy[Tree]:
     return st.recursive(leaf, grown, max_leaves=leaves)
 
 
+@cache
 def sums(variables: int) -> st.SearchStrategy[Tree]:
     """``c + Σ k·x``, without divisions."""
     term = st.tuples(st.integers(-9, 9), st.integers(0, variables - 1))
