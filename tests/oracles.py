@@ -11,10 +11,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
-from itertools import product
-from typing import TypeAlias
+from itertools import product, repeat
+from math import prod
+from typing import Any, TypeAlias
 
+import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -26,6 +29,9 @@ from simplifier.linear import Expr, as_expr
 Point: TypeAlias = dict[Variable, int]
 Pair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Tree: TypeAlias = "int | tuple[str, Tree, Tree]"
+
+ONE_BY_ONE = 500
+"""Points up to which `IndexingMap.points` is the oracle; larger boxes take arrays."""
 
 _MORE = int(os.environ.get("FUZZ", "0"))
 
@@ -184,7 +190,41 @@ def constraint_lists(
 
 def relation(asked: IndexingMap, runtime: Sequence[int] = ()) -> set[Pair]:
     """Every related pair ``(dims, results)``, with these values of the runtime variables."""
+    variables = (*asked.dims, *asked.ranges)
+    if prod([v.upper - v.lower + 1 for v in variables]) > ONE_BY_ONE:
+        with suppress(ZeroDivisionError, ValueError):  # at some points; extrema take no arrays
+            return _relation_at_once(asked, variables, runtime)
     return set(asked.points(runtime))
+
+
+def _relation_at_once(
+    asked: IndexingMap, variables: Sequence[Variable], runtime: Sequence[int]
+) -> set[Pair]:
+    """`relation` of a non-empty box, by arrays of Python's integers, which do not overflow."""
+    axes = [np.arange(v.lower, v.upper + 1).astype(object) for v in variables]
+    grids = [grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")]
+    point: dict[Variable, Any] = dict(zip(variables, grids, strict=True))
+    for rt, value in zip(asked.runtime, runtime, strict=True):
+        if not rt.variable.lower <= value <= rt.variable.upper:
+            return set()
+        point[rt.variable] = value
+    for constraint in asked.constraints:
+        value = constraint.expr.value(point)
+        inside = np.logical_and(constraint.lower <= value, value <= constraint.upper)
+        inside = np.broadcast_to(inside.astype(bool), grids[0].shape)
+        grids = [grid[inside] for grid in grids]
+        point.update(zip(variables, grids, strict=True))
+    columns = [np.broadcast_to(result.value(point), grids[0].shape) for result in asked.results]
+    count = len(asked.dims)
+    dims = zip(*[grid.tolist() for grid in grids[:count]], strict=True)
+    results = zip(*[column.tolist() for column in columns], strict=True)
+    return set(
+        zip(
+            dims if count else repeat((), grids[0].size),
+            results if columns else repeat((), grids[0].size),
+            strict=True,
+        )
+    )
 
 
 def runtime_relations(asked: IndexingMap) -> dict[tuple[int, ...], set[Pair]]:
