@@ -3,8 +3,9 @@
 Nothing here uses a law of the simplifier: a tree is evaluated with Python's own ``//`` and ``%``,
 and a map is the set of the pairs that `IndexingMap.evaluate` gives.
 
-Random tests are the same in every run.  ``FUZZ=20 pytest tests/simplifier`` tries twenty times as
-many examples, new ones each time; a failure prints the example that it shrank to.
+Random tests draw the same examples in every run.  ``FUZZ=20 pytest tests/simplifier`` draws twenty
+times as many, new ones each time.  A failure prints the example that it shrank to, and the line
+that makes it again.
 """
 
 from __future__ import annotations
@@ -36,16 +37,20 @@ ONE_BY_ONE = 500
 _MORE = int(os.environ.get("FUZZ", "0"))
 
 
+settings.register_profile(
+    "tests",
+    derandomize=not _MORE,
+    deadline=None,  # and no health check that reads the clock: a loaded machine is no failure
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("tests")
+
+
 def fuzz(examples: int) -> settings:
     """Settings of a random test: `examples` fixed ones, or ``FUZZ`` times as many new ones."""
-    return settings(
-        max_examples=examples * max(1, _MORE),
-        derandomize=not _MORE,
-        deadline=None,
-        database=None,
-        print_blob=bool(_MORE),
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    return settings(max_examples=examples * max(1, _MORE))
 
 
 # ---------------------------------------------------------------- points
