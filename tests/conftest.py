@@ -1,9 +1,12 @@
 """What every test may use: the project's root and its examples."""
 
+import gc
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+
+import tests.oracles  # noqa: F401 - loads the one profile of Hypothesis, before any test module
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.hlo"))
@@ -20,3 +23,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "example" in metafunc.fixturenames:
         paths: Sequence[Path] = EXAMPLES
         metafunc.parametrize("example", paths, ids=[path.name for path in paths])
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: the collector need not look at it again and again."""
+    gc.collect()
+    gc.freeze()

@@ -3,17 +3,22 @@
 Nothing here uses a law of the simplifier: a tree is evaluated with Python's own ``//`` and ``%``,
 and a map is the set of the pairs that `IndexingMap.evaluate` gives.
 
-Random tests are the same in every run.  ``FUZZ=20 pytest tests/simplifier`` tries twenty times as
-many examples, new ones each time; a failure prints the example that it shrank to.
+Random tests draw the same examples in every run.  ``FUZZ=20 pytest tests/simplifier`` draws twenty
+times as many, new ones each time.  A failure prints the example that it shrank to, and the line
+that makes it again.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
-from typing import TypeAlias
+from contextlib import suppress
+from functools import cache
+from itertools import product, repeat
+from math import prod
+from typing import Any, TypeAlias
 
+import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
@@ -26,19 +31,26 @@ Point: TypeAlias = dict[Variable, int]
 Pair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Tree: TypeAlias = "int | tuple[str, Tree, Tree]"
 
+ONE_BY_ONE = 500
+"""Points up to which `IndexingMap.points` is the oracle; larger boxes take arrays."""
+
 _MORE = int(os.environ.get("FUZZ", "0"))
+
+
+settings.register_profile(
+    "tests",
+    derandomize=not _MORE,
+    deadline=None,  # and no health check that reads the clock: a loaded machine is no failure
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("tests")
 
 
 def fuzz(examples: int) -> settings:
     """Settings of a random test: `examples` fixed ones, or ``FUZZ`` times as many new ones."""
-    return settings(
-        max_examples=examples * max(1, _MORE),
-        derandomize=not _MORE,
-        deadline=None,
-        database=None,
-        print_blob=bool(_MORE),
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    return settings(max_examples=examples * max(1, _MORE))
 
 
 # ---------------------------------------------------------------- points
@@ -120,6 +132,7 @@ def tree_text(tree: Tree, names: Sequence[str]) -> str:
     raise AssertionError(tree)
 
 
+@cache  # Hypothesis validates each new strategy, which costs more than a draw from it.
 def trees(variables: int, leaves: int = 8) -> st.SearchStrategy[Tree]:
     """Affine trees over variables 0 to `variables` − 1."""
     variable = st.integers(0, variables - 1).map(lambda k: ("v", k, 0))
@@ -137,6 +150,7 @@ def trees(variables: int, leaves: int = 8) -> st.SearchStrategy[Tree]:
     return st.recursive(leaf, grown, max_leaves=leaves)
 
 
+@cache
 def sums(variables: int) -> st.SearchStrategy[Tree]:
     """``c + Σ k·x``, without divisions."""
     term = st.tuples(st.integers(-9, 9), st.integers(0, variables - 1))
@@ -181,7 +195,41 @@ def constraint_lists(
 
 def relation(asked: IndexingMap, runtime: Sequence[int] = ()) -> set[Pair]:
     """Every related pair ``(dims, results)``, with these values of the runtime variables."""
+    variables = (*asked.dims, *asked.ranges)
+    if prod([v.upper - v.lower + 1 for v in variables]) > ONE_BY_ONE:
+        with suppress(ZeroDivisionError, ValueError):  # at some points; extrema take no arrays
+            return _relation_at_once(asked, variables, runtime)
     return set(asked.points(runtime))
+
+
+def _relation_at_once(
+    asked: IndexingMap, variables: Sequence[Variable], runtime: Sequence[int]
+) -> set[Pair]:
+    """`relation` of a non-empty box, by arrays of Python's integers, which do not overflow."""
+    axes = [np.arange(v.lower, v.upper + 1).astype(object) for v in variables]
+    grids = [grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")]
+    point: dict[Variable, Any] = dict(zip(variables, grids, strict=True))
+    for rt, value in zip(asked.runtime, runtime, strict=True):
+        if not rt.variable.lower <= value <= rt.variable.upper:
+            return set()
+        point[rt.variable] = value
+    for constraint in asked.constraints:
+        value = constraint.expr.value(point)
+        inside = np.logical_and(constraint.lower <= value, value <= constraint.upper)
+        inside = np.broadcast_to(inside.astype(bool), grids[0].shape)
+        grids = [grid[inside] for grid in grids]
+        point.update(zip(variables, grids, strict=True))
+    columns = [np.broadcast_to(result.value(point), grids[0].shape) for result in asked.results]
+    count = len(asked.dims)
+    dims = zip(*[grid.tolist() for grid in grids[:count]], strict=True)
+    results = zip(*[column.tolist() for column in columns], strict=True)
+    return set(
+        zip(
+            dims if count else repeat((), grids[0].size),
+            results if columns else repeat((), grids[0].size),
+            strict=True,
+        )
+    )
 
 
 def runtime_relations(asked: IndexingMap) -> dict[tuple[int, ...], set[Pair]]:

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import hlo
 from tests.hlo.fuzz import EXAMPLES, cases, outcome, texts
+from tests.oracles import fuzz
 
 SMALL = """HloModule m, is_scheduled=true, entry_computation_layout={(f32[4]{0})->f32[4]{0}}
 
@@ -70,7 +71,7 @@ CHARACTERS = '{}[]()"\\/*,=:%.-0189<>?#~+\n\t \x00é'
 PIECES = st.sampled_from([*CHARACTERS, "/*", "*/", "//", "f32[]", "ROOT ", "ENTRY "])
 
 
-@settings(max_examples=400, deadline=None)
+@fuzz(400)
 @given(st.data())
 def test_changed_text_gives_a_module_or_an_error(data: st.DataObject) -> None:
     text = SMALL
@@ -81,7 +82,7 @@ def test_changed_text_gives_a_module_or_an_error(data: st.DataObject) -> None:
     check(text)
 
 
-@settings(max_examples=200, deadline=None)
+@fuzz(200)
 @given(st.text(st.sampled_from('abpf32s[](){},=:%"/* \n01-<?'), max_size=60))
 def test_any_text_gives_a_module_or_an_error(text: str) -> None:
     check(text)

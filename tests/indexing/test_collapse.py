@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hlo
 import indexing
 from indexing.tiling.collapsing import Collapse, Side, collapse
-from tests.ops.samples import ALL, parse_sample
+from tests.ops.samples import ALL, Faces, Sample, parse_sample
 from tests.oracles import fuzz, relation
 
 COMPUTATIONS = """
@@ -237,9 +237,12 @@ def test_fusions_collapse(
 # ---------------------------------------------------------------- all ops
 
 
-@pytest.mark.parametrize("text", ALL)
-def test_collapsed_maps_are_those_of_the_op(text: str) -> None:
-    instruction = parse_sample(text).instruction
+FACES = Faces()
+
+
+@FACES.of(ALL)
+def collapsed_maps_are_those_of_the_op(sample: Sample) -> None:
+    instruction = sample.instruction
     found = collapse(instruction)
     if isinstance(found, indexing.Unknown):
         assert found in {
@@ -249,6 +252,11 @@ def test_collapsed_maps_are_those_of_the_op(text: str) -> None:
         }
         return
     check(found)
+
+
+@pytest.mark.parametrize("opcode", FACES.opcodes)
+def test_every_op_collapses_as_its_maps_say(opcode: str) -> None:
+    FACES.check(opcode)
 
 
 def ints(values: Iterable[int]) -> str:

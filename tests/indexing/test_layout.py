@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from hlo.shapes.array_shape import Shape
@@ -23,6 +23,7 @@ from indexing.maps.layouts import (
     row_major_map,
 )
 from indexing.maps.text import parse_map
+from tests.oracles import fuzz
 
 
 def shape_of(text: str) -> Shape:
@@ -117,14 +118,14 @@ def test_maps_say_what_the_numbers_say(shape: Shape) -> None:
         assert (logical.evaluate((position,)) is None) == shape.is_padding(position)
 
 
-@settings(max_examples=30, deadline=None)
+@fuzz(30)
 @given(laid_out())
 def test_one_map_undoes_the_other(shape: Shape) -> None:
     there_and_back = physical_map(shape).then(logical_map(shape))
     assert there_and_back.is_equal(IndexingMap.identity(shape))
 
 
-@settings(max_examples=30, deadline=None)
+@fuzz(30)
 @given(st.data())
 def test_a_layout_change_moves_what_lies_in_memory(data: st.DataObject) -> None:
     source = data.draw(laid_out())
@@ -169,7 +170,7 @@ def test_a_read_is_contiguous_if_it_leaves_no_gap(array: str, reads: str, one_bl
     assert is_contiguous(parse_map(reads), shape_of(array)) is one_block
 
 
-@settings(max_examples=30, deadline=None)
+@fuzz(30)
 @given(laid_out(most_tiles=1))
 def test_contiguity_is_counted_alike(shape: Shape) -> None:
     read = sorted(int(shape.linear_index(i)) for i in product(*map(range, shape.dims)))

@@ -22,7 +22,7 @@ from indexing.maps.multiplicity import Multiplicity, multiplicity
 from indexing.memory.read_counts import reads
 from simplifier.atoms import Variable
 from simplifier.unknown import Unknown, known
-from tests.ops.samples import MAPPED, parse_sample
+from tests.ops.samples import MAPPED, Faces, Sample
 from tests.oracles import boxes, constraint_lists, fuzz, sums, tree_expr, trees
 
 Element = tuple[int, ...]
@@ -102,10 +102,13 @@ def test_counts_of_an_array_are_those_of_the_points(
 # ---------------------------------------------------------------- ops
 
 
-@pytest.mark.parametrize("text", MAPPED)
-def test_reads_of_ops_are_counted_point_by_point(text: str) -> None:
+FACES = Faces()
+
+
+@FACES.of(MAPPED)
+def reads_are_counted_point_by_point(sample: Sample) -> None:
     """Against the op's own maps, which no simplification has touched."""
-    instruction = parse_sample(text).instruction
+    instruction = sample.instruction
     random = np.random.default_rng(5)
     values = {
         o.name: random.integers(-1, 4, o.shape.dims)
@@ -125,6 +128,11 @@ def test_reads_of_ops_are_counted_point_by_point(text: str) -> None:
             wanted = counted(list(step.maps), values)
             assert answer.total == wanted.total()
             assert answer.histogram() == dict(sorted(Counter(wanted.values()).items()))
+
+
+@pytest.mark.parametrize("opcode", FACES.opcodes)
+def test_reads_of_an_op_are_counted(opcode: str) -> None:
+    FACES.check(opcode)
 
 
 FUSION = """

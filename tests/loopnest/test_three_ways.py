@@ -14,9 +14,9 @@ import indexing
 from hlo.ops.op import OPS
 from indexing import Unknown
 from indexing.codegen.nest import LoopNest
-from indexing.ops.base import MappedOp, NullaryOp
+from indexing.ops.base import MappedOp
 from tests.loopnest.comparison import agree, kernel_results
-from tests.ops.samples import MAPPED, Array, Sample, parse_sample
+from tests.ops.samples import MAPPED, Array, Faces, Sample, parse_sample
 from tests.ops.test_random_ops import STRATEGIES
 from tests.oracles import fuzz
 
@@ -39,12 +39,8 @@ NOT_SAID = {
     "topk": "depends on the values",
     "triangular-solve": "not a fold",
 }
-VALUES = [
-    text
-    for cls in OPS.values()
-    if issubclass(cls, NullaryOp) and cls.opcode in ("constant", "iota")
-    for text in cls.samples
-]
+VALUES = ["constant", "iota"]
+FACES = Faces()
 ROUTED = ["f32[2,3]{0,1} copy(f32[2,3] p)", "pred[] copy(pred[] p)", "s8[0] copy(s8[0] p)"]
 
 
@@ -65,9 +61,9 @@ def check(sample: Sample, inputs: list[Array], tile: int) -> None:
         agree(tiled, wanted, program.tile_source)
 
 
-@pytest.mark.parametrize("text", [*MAPPED, *VALUES, *ROUTED])
-def test_loops_numpy_and_kernels_agree(text: str) -> None:
-    sample, random = parse_sample(text), np.random.default_rng(5)
+@FACES.of([*MAPPED, *VALUES])
+def loops_numpy_and_kernels_agree(sample: Sample) -> None:
+    random = np.random.default_rng(5)
     for tile in (1, 2, 5):
         check(sample, sample.inputs(random), tile)
 
@@ -85,9 +81,13 @@ def test_loops_numpy_and_kernels_agree_on_random_instructions(name: str) -> None
     check_one()
 
 
-@pytest.mark.parametrize("text", MAPPED)
-def test_an_op_is_a_nest_or_says_why_not(text: str) -> None:
-    sample = parse_sample(text)
+@pytest.mark.parametrize("text", ROUTED)
+def test_copies_are_loops_and_numpy(text: str) -> None:
+    loops_numpy_and_kernels_agree(parse_sample(text))
+
+
+@FACES.of(MAPPED)
+def an_op_is_a_nest_or_says_why_not(sample: Sample) -> None:
     for nest in nests(sample):
         opcode = sample.instruction.opcode
         if isinstance(nest, Unknown):
@@ -96,6 +96,11 @@ def test_an_op_is_a_nest_or_says_why_not(text: str) -> None:
             assert NOT_SAID.get(opcode, "bits are made of elements") in nest.reason
         elif nest.stages:  # else there is nothing to be said
             assert opcode not in NOT_SAID
+
+
+@pytest.mark.parametrize("opcode", FACES.opcodes)
+def test_nests_of_an_op_compute_what_its_kernel_does(opcode: str) -> None:
+    FACES.check(opcode)
 
 
 def test_what_has_no_nest_is_a_registered_op() -> None:

@@ -6,8 +6,9 @@ that move are those that need it. `related` is the same relation as a map tells 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -23,6 +24,7 @@ from hlo.shapes.shape import AnyShape, Shape, dtype, leaves
 from indexing import IndexingMap
 from indexing.ops.base import MappedOp, NullaryOp
 from indexing.ops.samples import instruction_of, operands_end
+from tests.checks import checks
 
 Array: TypeAlias = NDArray[Any]
 Index: TypeAlias = tuple[int, ...]
@@ -142,18 +144,53 @@ def parse_sample(text: str) -> Sample:
     return Sample(text, instruction_of(text))
 
 
-ALL = [text for cls in OPS.values() for text in cls.samples]
-MAPPED = [
-    text
-    for cls in OPS.values()
-    if issubclass(cls, MappedOp) and not issubclass(cls, NullaryOp)
-    for text in cls.samples
-]
+# ---------------------------------------------------------------- one test case an op
 
 
-def samples_of(*opcodes: str) -> list[str]:
-    """All samples of these ops."""
-    return [text for opcode in opcodes for text in OPS[opcode].samples]
+@cache
+def samples_of(opcode: str) -> tuple[Sample, ...]:
+    """All samples of an op, parsed once for all tests."""
+    return tuple([parse_sample(text) for text in OPS[opcode].samples])
+
+
+ALL = [opcode for opcode, cls in OPS.items() if cls.samples]
+MAPPED = [opcode for opcode in ALL if issubclass(OPS[opcode], MappedOp)]
+MAPPED = [opcode for opcode in MAPPED if not issubclass(OPS[opcode], NullaryOp)]
+
+Face: TypeAlias = Callable[[Sample], None]
+
+
+class Faces:
+    """Checks of single samples, run by one test case an op.
+
+    A failure names the samples and the functions that failed.
+    """
+
+    def __init__(self) -> None:
+        self._faces: list[tuple[Collection[str], Face]] = []
+
+    def of(self, opcodes: Collection[str]) -> Callable[[Face], Face]:
+        """A decorator: the function checks each sample of these ops."""
+
+        def add(face: Face) -> Face:
+            self._faces.append((opcodes, face))
+            return face
+
+        return add
+
+    @property
+    def opcodes(self) -> list[str]:
+        """The ops that any face checks."""
+        return list(dict.fromkeys(opcode for opcodes, _ in self._faces for opcode in opcodes))
+
+    def check(self, opcode: str) -> None:
+        """Run every face on every sample of an op."""
+        with checks() as check:
+            for sample in samples_of(opcode):
+                for opcodes, face in self._faces:
+                    if opcode in opcodes:
+                        with check(f"{face.__name__}: {sample.text}"):
+                            face(sample)
 
 
 # ---------------------------------------------------------------- relations

@@ -178,18 +178,33 @@ def lookups(draw: Draw) -> Lookup:
     batch = [*places["b"], *[None] * draw(st.integers(0, 1))]
     batch = draw(st.permutations(batch))
     batch_sizes = [sizes[k] if k is not None else draw(st.integers(0, 3)) for k in batch]
+    indices, vector, pairs = draw(index_arrays(batch, batch_sizes, len(starts)))
+    kept = [taken[k] for k in places["w"]]
+    result, windowed = draw(lookup_results(batch_sizes, kept))
+    return Lookup(sizes, taken, indices, result, windowed, places["d"], starts, pairs, vector)
+
+
+@st.composite
+def index_arrays(
+    draw: Draw, batch: list[int | None], sizes: list[int], length: int
+) -> tuple[list[int], int, list[tuple[int, int]]]:
+    """Sizes of the indices, where their vector of `length` is, and pairs of batching dimensions."""
     vector = draw(st.integers(0, len(batch)))
-    indices = list(batch_sizes)
-    if len(starts) != 1 or vector < len(batch) or draw(st.booleans()):
-        indices.insert(vector, len(starts))
-    shift = [k + (len(indices) > len(batch) and k >= vector) for k in range(len(batch))]
-    pairs = [(k, shift[place]) for place, k in enumerate(batch) if k is not None]
-    rank = len(batch) + len(places["w"])
-    windowed = sorted(draw(st.permutations(range(rank)))[: len(places["w"])])
-    free, held = iter(batch_sizes), iter([taken[k] for k in places["w"]])
-    result = [next(held) if k in windowed else next(free) for k in range(rank)]
-    dropped = places["d"]
-    return Lookup(sizes, taken, indices, result, windowed, dropped, starts, pairs, vector)
+    indices = list(sizes)
+    if length != 1 or vector < len(batch) or draw(st.booleans()):
+        indices.insert(vector, length)
+    is_explicit = len(indices) > len(batch)
+    shift = [k + (is_explicit and k >= vector) for k in range(len(batch))]
+    return indices, vector, [(k, shift[n]) for n, k in enumerate(batch) if k is not None]
+
+
+@st.composite
+def lookup_results(draw: Draw, batch: list[int], window: list[int]) -> tuple[list[int], list[int]]:
+    """Sizes of the result, and which of its dimensions are those of the window."""
+    rank = len(batch) + len(window)
+    windowed = sorted(draw(st.permutations(range(rank)))[: len(window)])
+    free, held = iter(batch), iter(window)
+    return [next(held) if k in windowed else next(free) for k in range(rank)], windowed
 
 
 @st.composite

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,15 @@ from tests.ops.samples import (
     ALL,
     MAPPED,
     Array,
+    Faces,
     Pair,
     Sample,
     parse_sample,
     poked,
     related,
-    samples_of,
 )
 
+FACES = Faces()
 SEED = 20240229
 PATIENCE = 2000  # changes to try until everything that is read has shown itself
 CHOICES = 4  # of start indices
@@ -40,11 +40,6 @@ power remainder shift-left shift-right-arithmetic shift-right-logical stochastic
 subtract xor select clamp
 """
 PARTITIONS = ("concatenate", "dynamic-update-slice", "pad")  # each output element is one input's
-
-
-@cache
-def sample_of(text: str) -> Sample:
-    return parse_sample(text)
 
 
 def seeded() -> np.random.Generator:
@@ -76,29 +71,26 @@ def union(found: tuple[IndexingMap, ...], inputs: list[Array]) -> set[Pair]:
 # ---------------------------------------------------------------- text and shapes
 
 
-@pytest.mark.parametrize("text", ALL)
-def test_a_sample_breaks_no_rule(text: str) -> None:
-    assert hlo.verify(sample_of(text).instruction.module) == []
+@FACES.of(ALL)
+def a_sample_breaks_no_rule(sample: Sample) -> None:
+    assert hlo.verify(sample.instruction.module) == []
 
 
-@pytest.mark.parametrize("text", ALL)
-def test_attributes_print_as_they_are_read(text: str) -> None:
-    sample = sample_of(text)
+@FACES.of(ALL)
+def attributes_print_as_they_are_read(sample: Sample) -> None:
     attributes = sample.op.attribute_text()
     again = parse_sample(f"{sample.head}{', ' if attributes else ''}{attributes}")
     assert again.op == sample.op
 
 
-@pytest.mark.parametrize("text", ALL)
-def test_the_inferred_shape_is_the_declared_one(text: str) -> None:
-    sample = sample_of(text)
+@FACES.of(ALL)
+def the_inferred_shape_is_the_declared_one(sample: Sample) -> None:
     if not isinstance(sample.op, StructuredOp):
         assert sample.op.infer_shape(*sample.shapes).compatible(sample.instruction.shape)
 
 
-@pytest.mark.parametrize("text", MAPPED)
-def test_the_kernel_has_the_inferred_shape(text: str) -> None:
-    sample = sample_of(text)
+@FACES.of(MAPPED)
+def the_kernel_has_the_inferred_shape(sample: Sample) -> None:
     results = sample.run(sample.inputs(seeded()))
     wanted = [(shape.dims, dtype(shape.element_type)) for shape in sample.outputs]
     assert [(r.shape, r.dtype) for r in results] == wanted
@@ -107,14 +99,14 @@ def test_the_kernel_has_the_inferred_shape(text: str) -> None:
 # ---------------------------------------------------------------- maps
 
 
-@pytest.mark.parametrize("text", MAPPED)
-def test_maps_say_what_the_kernel_reads(text: str) -> None:
+@FACES.of(MAPPED)
+def maps_say_what_the_kernel_reads(sample: Sample) -> None:
     """An exact map has just the elements that move the output when poked; others have them too."""
-    check_reads(sample_of(text), seeded(), CHOICES)
+    check_reads(sample, seeded(), CHOICES)
 
 
 def check_reads(sample: Sample, random: np.random.Generator, choices: int) -> None:
-    """`test_maps_say_what_the_kernel_reads`, for so many choices of start indices."""
+    """`maps_say_what_the_kernel_reads`, for so many choices of start indices."""
     for operand, shape in enumerate(sample.shapes):
         if is_array(shape):
             is_index = operand in sample.index_operands
@@ -153,13 +145,13 @@ def _check_reads(
         assert not certain[output, exact] or seen[output] == pairs, "a map says more than is read"
 
 
-@pytest.mark.parametrize("text", MAPPED)
-def test_input_to_output_is_the_inverse(text: str) -> None:
-    check_inverse(sample_of(text), seeded(), CHOICES)
+@FACES.of(MAPPED)
+def input_to_output_is_the_inverse(sample: Sample) -> None:
+    check_inverse(sample, seeded(), CHOICES)
 
 
 def check_inverse(sample: Sample, random: np.random.Generator, choices: int) -> None:
-    """`test_input_to_output_is_the_inverse`, for so many choices of start indices."""
+    """`input_to_output_is_the_inverse`, for so many choices of start indices."""
     for _ in range(choices):
         inputs = sample.inputs(random)
         for operand, output, exact in questions(sample):
@@ -187,9 +179,9 @@ def check_random(text: str, seed: int, inverses: int = 1, most: int = 150) -> No
     check_inverse(sample, random, choices=inverses)
 
 
-@pytest.mark.parametrize("text", MAPPED)
-def test_maps_stay_inside_their_tensors(text: str) -> None:
-    sample, inputs = sample_of(text), sample_of(text).inputs(seeded())
+@FACES.of(MAPPED)
+def maps_stay_inside_their_tensors(sample: Sample) -> None:
+    inputs = sample.inputs(seeded())
     for operand, output, exact in questions(sample):
         source = sample.shapes[operand]
         assert isinstance(source, Shape)
@@ -198,17 +190,17 @@ def test_maps_stay_inside_their_tensors(text: str) -> None:
             assert all(0 <= x < n for x, n in zip(j, source.dims, strict=True))
 
 
-@pytest.mark.parametrize("text", MAPPED)
-def test_pieces_of_an_operand_are_disjoint(text: str) -> None:
-    sample, inputs = sample_of(text), sample_of(text).inputs(seeded())
+@FACES.of(MAPPED)
+def pieces_of_an_operand_are_disjoint(sample: Sample) -> None:
+    inputs = sample.inputs(seeded())
     for operand, output, exact in questions(sample):
         pieces = [related(m, inputs) for m in maps(sample, operand, output, exact)]
         assert sum(map(len, pieces)) == len(set().union(*pieces))
 
 
-@pytest.mark.parametrize("text", samples_of(*PARTITIONS))
-def test_exact_pieces_partition_the_output(text: str) -> None:
-    sample, random = sample_of(text), seeded()
+@FACES.of(PARTITIONS)
+def exact_pieces_partition_the_output(sample: Sample) -> None:
+    random = seeded()
     for _ in range(CHOICES):
         inputs = sample.inputs(random)
         covered = [
@@ -220,9 +212,9 @@ def test_exact_pieces_partition_the_output(text: str) -> None:
         assert sorted(covered) == list(np.ndindex(*sample.outputs[0].dims))
 
 
-@pytest.mark.parametrize("text", MAPPED)
-def test_simplified_maps_are_the_same_relation(text: str) -> None:
-    sample, inputs = sample_of(text), sample_of(text).inputs(seeded())
+@FACES.of(MAPPED)
+def simplified_maps_are_the_same_relation(sample: Sample) -> None:
+    inputs = sample.inputs(seeded())
     for operand, output, exact in questions(sample):
         for m in maps(sample, operand, output, exact):
             assert related(m.simplify(), inputs) == related(m, inputs)
@@ -231,11 +223,8 @@ def test_simplified_maps_are_the_same_relation(text: str) -> None:
 # ---------------------------------------------------------------- ops without maps
 
 
-@pytest.mark.parametrize(
-    "text", [t for cls in OPS.values() if issubclass(cls, RoutingOp) for t in cls.samples]
-)
-def test_routes_say_where_the_kernel_puts_each_leaf(text: str) -> None:
-    sample = sample_of(text)
+@FACES.of([opcode for opcode in ALL if issubclass(OPS[opcode], RoutingOp)])
+def routes_say_where_the_kernel_puts_each_leaf(sample: Sample) -> None:
 
     def named(operand: int, path: tuple[int, ...], shape: Any) -> Any:
         if isinstance(shape, hlo.TupleShape):
@@ -249,6 +238,14 @@ def test_routes_say_where_the_kernel_puts_each_leaf(text: str) -> None:
             leaf = leaf[step]
         assert sample.op.route(path) == leaf
         assert sample.op.route_back(*leaf) == path
+
+
+# ---------------------------------------------------------------- all together
+
+
+@pytest.mark.parametrize("opcode", FACES.opcodes)
+def test_the_faces_of_an_op_agree(opcode: str) -> None:
+    FACES.check(opcode)
 
 
 def test_every_elementwise_opcode_is_known() -> None:

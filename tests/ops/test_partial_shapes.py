@@ -10,16 +10,13 @@ from random import Random
 import pytest
 
 from hlo.modules.bind import agrees, infer_known
+from hlo.ops.op import OPS, Op
 from hlo.ops.unify import Dim, Known, Unranked, array, dims_of, merge
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.text.source import HloError
-from tests.ops.samples import ALL, Sample, parse_sample
+from tests.ops.samples import ALL, Faces, Sample
 
-SAMPLES = [parse_sample(text) for text in ALL]
-
-
-def name_of(sample: object) -> str:
-    return sample.text if isinstance(sample, Sample) else getattr(sample, "__name__", "each_size")
+FACES = Faces()
 
 
 def altered(shape: AnyShape, change: Callable[[Shape], Iterable[Known]]) -> Iterator[Known]:
@@ -71,12 +68,10 @@ def what_follows(sample: Sample, operands: list[Known]) -> Known:
     return infer_known(sample.instruction, tuple(operands), root)
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
-@pytest.mark.parametrize("change", [unknown_sizes, bounds, unranked])
-def test_less_known_operands_never_contradict_the_sample(
-    sample: Sample, change: Callable[[Shape], Iterable[Known]]
-) -> None:
-    for operands in one_altered(sample, change):
+@FACES.of(ALL)
+def less_known_operands_never_contradict_the_sample(sample: Sample) -> None:
+    changes = unknown_sizes, bounds, unranked
+    for operands in [each for change in changes for each in one_altered(sample, change)]:
         found = what_follows(sample, operands)
         if not isinstance(found, Unranked):
             assert agrees(sample.instruction.shape, found), (list(map(str, operands)), str(found))
@@ -85,8 +80,8 @@ def test_less_known_operands_never_contradict_the_sample(
             assert found.element_type == sample.instruction.shape.element_type
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
-def test_what_is_unknown_for_an_unknown_size_is_a_bound_for_a_bound(sample: Sample) -> None:
+@FACES.of(ALL)
+def what_is_unknown_for_an_unknown_size_is_a_bound_for_a_bound(sample: Sample) -> None:
     ways = zip(one_altered(sample, unknown_sizes), one_altered(sample, bounds), strict=True)
     for operands, bounded in ways:
         found, limited = what_follows(sample, operands), what_follows(sample, bounded)
@@ -100,8 +95,8 @@ def test_what_is_unknown_for_an_unknown_size_is_a_bound_for_a_bound(sample: Samp
                 assert all(flags[k] for k in open_ones), (list(map(str, bounded)), str(other))
 
 
-@pytest.mark.parametrize("sample", [s for s in SAMPLES if "shape" in s.op.fields], ids=name_of)
-def test_less_known_results_never_contradict_the_sample(sample: Sample) -> None:
+@FACES.of([opcode for opcode in ALL if "shape" in OPS[opcode].fields])
+def less_known_results_never_contradict_the_sample(sample: Sample) -> None:
     for shape in altered(sample.instruction.shape, unknown_sizes):
         op = replace(sample.op, shape=shape)
         assert op.first_fault(sample.shapes) is None, str(shape)
@@ -109,21 +104,14 @@ def test_less_known_results_never_contradict_the_sample(sample: Sample) -> None:
         assert agrees(sample.instruction.shape, found), (str(shape), str(found))
 
 
-MADE_OF_OPERANDS = [
-    sample
-    for sample in SAMPLES
-    if not sample.op.runs_called
-    and not ("shape" in sample.op.fields and sample.op.fields["shape"].is_required)
-]
+def is_made_of_operands(op: type[Op]) -> bool:
+    return not op.runs_called and not ("shape" in op.fields and op.fields["shape"].is_required)
 
 
-@pytest.mark.parametrize("sample", MADE_OF_OPERANDS, ids=name_of)
-@pytest.mark.parametrize("change", [unknown_sizes, bounds], ids=["unknown", "bound"])
-def test_what_follows_is_so_for_every_size(
-    sample: Sample, change: Callable[[Shape], Iterable[Known]]
-) -> None:
+@FACES.of([opcode for opcode in ALL if is_made_of_operands(OPS[opcode])])
+def what_follows_is_so_for_every_size(sample: Sample) -> None:
     """Whatever sizes are put for the unknown ones, if the op takes such operands at all."""
-    for operands in one_altered(sample, change):
+    for operands in [*one_altered(sample, unknown_sizes), *one_altered(sample, bounds)]:
         found = what_follows(sample, operands)
         for size in (0, 1, 2, 3, 4, 6, 9):
             full = [filled(operand, size) for operand in operands]
@@ -131,13 +119,18 @@ def test_what_follows_is_so_for_every_size(
                 merge(sample.op.infer_shape(*full), found)  # they do not contradict each other
 
 
-@pytest.mark.parametrize("sample", SAMPLES, ids=name_of)
-def test_operands_that_are_wrong_are_an_error_in_the_text(sample: Sample) -> None:
+@FACES.of(ALL)
+def operands_that_are_wrong_are_an_error_in_the_text(sample: Sample) -> None:
     random = Random(sample.text)
     for _ in range(50):
         operands = [replaced(shape, random) for shape in sample.shapes]
         with suppress(HloError):
             what_follows(sample, operands)
+
+
+@pytest.mark.parametrize("opcode", FACES.opcodes)
+def test_less_known_operands_are_never_wrong(opcode: str) -> None:
+    FACES.check(opcode)
 
 
 def replaced(shape: AnyShape, random: Random) -> Known:

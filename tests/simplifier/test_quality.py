@@ -7,7 +7,8 @@ points; how many floor divisions and mods may be left is derived in each test.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from math import prod
 from operator import methodcaller
 from random import Random
@@ -20,14 +21,14 @@ from benchmarks.peers import ORDERS, Isl, holds_at, step_by_step
 from benchmarks.problems import NAMED, random_chain, random_launch, random_layout
 from indexing import IndexingMap
 from simplifier import Expr
+from tests.checks import checks
 
-EVERY_NAMED = [problem for problems in NAMED.values() for problem in problems]
-RANDOM = [
-    *[random_chain(seed) for seed in range(1000, 1120)],
-    *[random_chain(seed, windows=True) for seed in range(1000, 1040)],
-    *[random_launch(seed) for seed in range(1000, 1040)],
-    *[random_layout(seed) for seed in range(1000, 1040)],
-]
+RANDOM = {
+    "random chains": [random_chain(seed) for seed in range(1000, 1120)],
+    "random chains with windows": [random_chain(seed, True) for seed in range(1000, 1040)],
+    "random launches": [random_launch(seed) for seed in range(1000, 1040)],
+    "random layouts": [random_layout(seed) for seed in range(1000, 1040)],
+}
 
 _DIVISION = re.compile(r"\b(?:floordiv|mod)\b")
 
@@ -37,14 +38,37 @@ def divisions(exprs: Iterable[Expr]) -> int:
     return sum(len(_DIVISION.findall(str(expr))) for expr in exprs)
 
 
-def by_name(problems: Iterable[Chain]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("problem", problems, ids=lambda p: p.name)
+def by_family(
+    families: Mapping[str, Iterable[Chain]],
+) -> Callable[[Callable[[Chain], None]], Callable[[str], None]]:
+    """One test case a family of problems; a failure names each problem that fails."""
+
+    def decorated(test: Callable[[Chain], None]) -> Callable[[str], None]:
+        @pytest.mark.parametrize("family", families)
+        def run(family: str) -> None:
+            with checks() as check:
+                for problem in families[family]:
+                    with check(problem.name):
+                        test(problem)
+
+        run.__name__, run.__doc__ = test.__name__, test.__doc__
+        return run
+
+    return decorated
+
+
+def only(
+    chosen: Callable[[Chain], object], families: Mapping[str, Iterable[Chain]]
+) -> dict[str, list[Chain]]:
+    """The problems for which `chosen` is true."""
+    found = {name: [p for p in problems if chosen(p)] for name, problems in families.items()}
+    return {name: problems for name, problems in found.items() if problems}
 
 
 # ---------------------------------------------------------------- meaning
 
 
-@by_name([*EVERY_NAMED, *RANDOM])
+@by_family({**NAMED, **RANDOM})
 def test_every_order_of_composition_has_the_values_that_numpy_computes(problem: Chain) -> None:
     points = problem.points(2000)
     for order, compose in ORDERS.items():
@@ -59,7 +83,7 @@ def is_known_to_be(found: IndexingMap, problem: Chain) -> bool:
     return list(found.results) == [d.as_expr() for d in problem.wanted(found.dims)]
 
 
-@by_name([p for p in EVERY_NAMED if p.wanted])
+@by_family(only(lambda problem: problem.wanted, NAMED))
 def test_what_comes_back_to_the_beginning_is_the_identity(problem: Chain) -> None:
     for order, compose in ORDERS.items():
         assert is_known_to_be(compose(problem), problem), order
@@ -98,9 +122,8 @@ def regrouped(random: Random, factors: list[int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_operations_that_are_undone_leave_the_identity(seed: int) -> None:
-    problem = there_and_back(seed)
+@by_family({"there and back": [there_and_back(seed) for seed in range(150)]})
+def test_operations_that_are_undone_leave_the_identity(problem: Chain) -> None:
     found = step_by_step(problem)
     dims = [d.as_expr() for d in found.dims]
     assert list(found.results) == dims, problem
@@ -117,7 +140,7 @@ def affine(points: list[np.ndarray], values: np.ndarray) -> bool:
 WHOLE = 20_000  # points: boxes up to this size are tried whole
 
 
-@by_name([p for p in RANDOM if prod(high + 1 for _, high in p.bounds) <= WHOLE])
+@by_family(only(lambda p: prod(high + 1 for _, high in p.bounds) <= WHOLE, RANDOM))
 def test_a_result_that_is_affine_on_the_domain_has_no_division(problem: Chain) -> None:
     """Enumeration tells which results are affine where the map is defined."""
     points = problem.points(WHOLE)
@@ -227,7 +250,7 @@ def test_a_position_in_tiles_takes_one_division_for_each_tiled_dimension(
 # ---------------------------------------------------------------- no more than isl
 
 
-@by_name(EVERY_NAMED)
+@by_family(NAMED)
 def test_named_problems_keep_no_more_divisions_than_isl_finds(problem: Chain) -> None:
     peer = Isl()
     assert divisions(step_by_step(problem).results) <= peer.nodes(peer.solve(problem))
@@ -236,7 +259,7 @@ def test_named_problems_keep_no_more_divisions_than_isl_finds(problem: Chain) ->
 # ---------------------------------------------------------------- order
 
 
-@by_name([p for family, problems in NAMED.items() if family != "reshapes" for p in problems])
+@by_family({family: NAMED[family] for family in NAMED if family != "reshapes"})
 def test_the_order_of_composition_does_not_show(problem: Chain) -> None:
     texts = {order: str(compose(problem).results) for order, compose in ORDERS.items()}
     assert len(set(texts.values())) == 1, texts
@@ -244,7 +267,7 @@ def test_the_order_of_composition_does_not_show(problem: Chain) -> None:
 
 def test_the_order_of_composition_seldom_shows_where_dimensions_are_cut_across_again() -> None:
     """`docs/simplifier_quality.md` says how seldom: at least 95 of 100 results do not show it."""
-    every = [*NAMED["reshapes"], *RANDOM]
+    every = [*NAMED["reshapes"], *chain.from_iterable(RANDOM.values())]
     differ = [p.name for p in every if len({f(p).results for f in ORDERS.values()}) > 1]
     assert len(differ) * 20 <= len(every), differ
 
