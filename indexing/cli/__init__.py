@@ -1,8 +1,8 @@
-"""The command `hlo-indexing`.
+"""The command `hlo-indexing`: options and messages; what it does is in the rooms below.
 
-Each command is a module of `indexing.cli.commands`, loaded on use; what a command needs is
-imported inside it, so that ``--help`` answers at once. Exit status: 0 fine, 1 something is wrong in
-the input, 2 wrong usage; 130 interrupted, 141 nobody reads the output.
+Imports every room.  Each command is a module of `indexing.cli.commands`, loaded on use; what a
+command needs is imported inside it, so that ``--help`` answers at once.  Exit status: 0 fine, 1
+something is wrong in the input, 2 wrong usage; 130 interrupted, 141 the output was closed.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from indexing.cli.commands.maps import Request, answer_all, report_missing
+from indexing.cli.printing import Request, answer_all, report_missing
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 

@@ -184,18 +184,22 @@ class MapSet:
         """Drop the maps of these grades that relate only what a box relates as well."""
         boxes = [found for found in self.maps if _is_box(found)]
         whole = [box for box in boxes if self._relates_everything(box)]
-        certain = next((box for box in whole if box.grade == "exact"), None)
-        if certain is None and whole:
+        certain = [box for box in whole if box.grade == "exact"]
+        if whole and not certain:
             self._saturate()
-            return
-        if certain is not None and self._has_one_element:
+        elif certain and self._has_one_element:
             self.maps.clear()
-            self.maps[certain] = None
-            return
-        for found in [found for found in self.maps if found.grade in grades]:
-            hull = found if _is_box(found) else over_approximate(found, self._ends.sizes)
-            if any(box in self.maps and _covers(box, hull) for box in boxes if box is not found):
-                del self.maps[found]
+            self.maps[certain[0]] = None
+        else:
+            for found in [found for found in self.maps if found.grade in grades]:
+                if self._is_covered(found, boxes):
+                    del self.maps[found]
+
+    def _is_covered(self, found: IndexingMap, boxes: Iterable[IndexingMap]) -> bool:
+        """Another one of the boxes, if it is still there, relates all that `found` does."""
+        hull = found if _is_box(found) else over_approximate(found, self._ends.sizes)
+        others = [box for box in boxes if box in self.maps and box is not found]
+        return any(_covers(box, hull) for box in others)
 
     def _relates_everything(self, box: IndexingMap) -> bool:
         start, sizes = self._ends
