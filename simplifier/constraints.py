@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
@@ -32,6 +32,10 @@ class Constraint:
 
     def __str__(self) -> str:
         return f"{self.expr} in [{self.lower}, {self.upper}]"
+
+    def mapped(self, change: Callable[[Expr], Expr]) -> Constraint:
+        """The same bounds on ``change(expr)``."""
+        return Constraint(change(self.expr), self.lower, self.upper)
 
     @property
     def bounds(self) -> Interval:

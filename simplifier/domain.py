@@ -77,7 +77,7 @@ def _tightened(variables: tuple[Variable, ...], constraints: tuple[Constraint, .
         if any(v.is_empty for v in now):
             break
         narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
-        left = merged(Constraint(narrower(c.expr), c.lower, c.upper) for c in left)
+        left = merged(c.mapped(narrower) for c in left)
     if left == (FALSE,) or any(v.is_empty for v in now):
         return Domain(tuple(variables), (FALSE,))
     return Domain(tuple(now), _needed(left))

@@ -348,7 +348,7 @@ class IndexingMap(Notations, Questions):
     def substituted(self, values: dict[Variable, Expr]) -> tuple[list[Expr], list[Constraint]]:
         """Results and constraints with variables replaced."""
         swap = Substitution(values)
-        constraints = [Constraint(swap(c.expr), c.lower, c.upper) for c in self.constraints]
+        constraints = [c.mapped(swap) for c in self.constraints]
         return [swap(result) for result in self.results], constraints
 
     def ranges_to_dims(self) -> IndexingMap:

@@ -63,7 +63,7 @@ def _map(tokens: Tokens) -> IndexingMap:
     for name in symbolic.keys() & {t.text for t in runtime}:
         tokens.fail(f"the bounds of '{name}' are no numbers", declared[name])
     swap = Substitution({free[name]: v.as_expr() for name, v in bounded.items()})
-    stated = [Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]
+    stated = [c.mapped(swap) for c in constraints]
     implied = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
     if symbolic:
         stated = sorted([*implied, *stated], key=lambda c: c.expr.key)

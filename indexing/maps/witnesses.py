@@ -147,7 +147,7 @@ class _Copy:
             tuple(dict.fromkeys(new.values())),
             tuple([new[v] for v in original.dims]),
             tuple(map(swap, original.results)),
-            tuple([Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]),
+            tuple([c.mapped(swap) for c in constraints]),
             tuple([_Read(r.of, tuple(map(swap, r.index)), new[r.variable]) for r in reads]),
         )
 
@@ -286,7 +286,7 @@ def _with_constants(
         inside.append(Constraint(value.as_expr(), *variable.bounds))
     swap = Substitution(bound)
     hidden = [v for v in copy.variables if v not in bound]
-    constraints = [Constraint(swap(c.expr), c.lower, c.upper) for c in copy.constraints]
+    constraints = [c.mapped(swap) for c in copy.constraints]
     return exact.Relation(
         (),
         (*hidden, *values),
@@ -355,7 +355,7 @@ def _at(copy: _Copy, point: Sequence[Variable], inputs: tuple[Variable, ...]) ->
     own = copy.dims
     swap = Substitution(dict(zip(own, [v.as_expr() for v in point], strict=True)))
     inside = [Constraint(v.as_expr(), *d.bounds) for v, d in zip(point, own, strict=True)]
-    constraints = [Constraint(swap(c.expr), c.lower, c.upper) for c in copy.constraints]
+    constraints = [c.mapped(swap) for c in copy.constraints]
     hidden = [v for v in copy.variables if v not in own and v not in inputs]
     results = tuple(map(swap, copy.results))
     return exact.Relation(inputs, tuple(hidden), results, (*inside, *constraints))

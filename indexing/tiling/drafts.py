@@ -15,7 +15,6 @@ from typing import TypeAlias
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
 from simplifier.linear import Expr, constant
 from simplifier.substitute import Substitution
 
@@ -122,7 +121,7 @@ def draft_of(read: Read, sizes: Sizes, joins: Joins) -> Draft | None:
         places[0].index,
         ranges=old.ranges,
         runtime=_at(old.runtime, places),
-        constraints=[Constraint(swap(c.expr), c.lower, c.upper) for c in old.constraints],
+        constraints=[c.mapped(swap) for c in old.constraints],
         grade=old.grade,
     )
     fused = []
@@ -225,6 +224,6 @@ def _fused(now: IndexingMap, high: Variable, low: Variable) -> IndexingMap:
         map(swap, now.results),
         ranges=[both if v is high else v for v in now.ranges if v is not low],
         runtime=[rt.substituted(swap) for rt in now.runtime],
-        constraints=[Constraint(swap(c.expr), c.lower, c.upper) for c in now.constraints],
+        constraints=[c.mapped(swap) for c in now.constraints],
         grade=now.grade,
     )
