@@ -42,7 +42,7 @@ LARGE: Final = 1 << 14
 """Arrays of at least this many elements are deleted after their last use."""
 
 Origins: TypeAlias = dict[Buffer, tuple[Expr, ...]]
-"""Where the part of an array begins that is there."""
+"""The first index of the computed box of an array, in each dimension."""
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ class Block:
     """Lines that compute elements over one space; each element once.
 
     Args:
-        around: a block whose elements are known here too.
+        around: an enclosing block, whose elements are computed already.
     """
 
     def __init__(self, writing: Writing, space: Space, around: Block | None = None) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 from indexing.codegen.graph import (
     Apply,
     Fold,
-    IndexValue,
     Node,
     Read,
     Scatter,
@@ -22,7 +21,7 @@ from indexing.codegen.graph import (
 )
 from indexing.codegen.numpy.access import Text, expanded, vector_text
 from indexing.codegen.numpy.block import Block, Writing
-from indexing.codegen.numpy.spaces import Axis, Space, split_space
+from indexing.codegen.numpy.spaces import Axis, Space, depends_on_axes, split_space
 from indexing.codegen.numpy.storing import store, whole
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
 from indexing.ops.functions import neutral
@@ -30,10 +29,10 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
-# Windows of at most so many elements are folded element by element: their views are slow to reduce.
+# Windows of at most this size are folded element by element: their views are slow to reduce.
 _SMALL_WINDOW = 128
 
-# Windows side by side, of at least so many elements, are reduced quickly all the same.
+# Windows side by side of at least this size are reduced quickly all the same.
 _WIDE_WINDOW = 16
 
 
@@ -79,7 +78,7 @@ class FoldWriter:
         store(self.writing, self.stage, self.stage.buffers[number], found, space, self.box)
 
     def _nothing(self, dims: Space) -> None:
-        """There is nothing to be folded."""
+        """No value is folded."""
         block = Block(self.writing, dims)
         for number, init in enumerate(self.fold.inits):
             found = block.text_of(init)
@@ -119,7 +118,7 @@ class FoldWriter:
         folded = set(space.variables) - set(dims.variables)
         if fold.function.ufunc is None or fold.runtime or not folded:
             return False
-        if _depends_on_axes(fold.inits[0], space):
+        if depends_on_axes(fold.inits[0], space):
             return False
         count = prod(v.upper + 1 for v in folded)
         if count > _SMALL_WINDOW or not _is_windowed(fold, space):
@@ -127,7 +126,7 @@ class FoldWriter:
         return count >= _WIDE_WINDOW and not _overlaps(fold, space)
 
     def _reduced(self, space: Space, dims: Space) -> None:
-        """A fold that NumPy knows, over all ranges at once."""
+        """A fold by a reduction of NumPy, over all ranges at once."""
         fold, ufunc = self.fold, self.fold.function.ufunc
         folded = [v for v in space.variables if v not in dims.variables]
         neutral = self._neutral(ufunc)
@@ -361,15 +360,4 @@ def _keeps_inside(guard: Constraint, index: Expr, size: int) -> bool:
     offset = guard.expr - index
     if offset.is_constant:
         return guard.lower - offset.constant <= 0 and guard.upper - offset.constant >= size - 1
-    return False
-
-
-def _depends_on_axes(element: Node, space: Space) -> bool:
-    """An element depends on an axis."""
-    for node in in_order([element]):
-        if isinstance(node, Read):
-            if any(space.ordered(space.swap(e).variables()) for e in node.index):
-                return True
-        elif isinstance(node, IndexValue) and space.ordered(space.swap(node.expr).variables()):
-            return True
     return False
