@@ -19,7 +19,8 @@ from hlo.shapes.shape import Shape, leaves
 from indexing.codegen.build import loop_nest
 from indexing.codegen.graph import Array
 from indexing.codegen.nest import LoopNest
-from indexing.execution.interpreter import Handler, Step, has_effects, plan, result
+from indexing.execution.effects import has_effects
+from indexing.execution.interpreter import Handler, Step, plan, result
 from indexing.execution.machine import Machine, Options
 from indexing.execution.memory import check_bytes, check_room
 from indexing.execution.shards import has_regions

@@ -42,19 +42,20 @@ def read(path: str | None, computation: Computation, devices: int, seed: int) ->
             return Given(random_inputs(computation, seed))
         return Given([random_inputs(computation, seed + k) for k in range(devices)])
     arrays = _loaded(path, computation)
-    constants = {i.name for i in computation.module.instructions if i.opcode == "constant"}
-    values = {name: array for name, array in arrays.items() if name in constants}
-    rest = {
-        name: array
-        for name, array in arrays.items()
-        if name not in constants and not _RESULT.fullmatch(name)
-    }
+    values = {name: arrays[name] for name in arrays.keys() & _constants(computation)}
+    others = [name for name in arrays if name not in values and not _RESULT.fullmatch(name)]
+    rest = {name: arrays[name] for name in others}
     found = [_of_device(rest, k, devices, computation, path) for k in range(devices)]
     known = {name for names, _ in found for name in names}
     if unknown := sorted(rest.keys() - known):
         message = f"{path} has {', '.join(unknown)}, which is no input of this program"
         raise ExecutionError(message, computation.span, "inputs", help=_wanted(computation))
     return Given(found[0][1] if devices == 1 else [inputs for _, inputs in found], values)
+
+
+def _constants(computation: Computation) -> set[str]:
+    """The names of the module's constants."""
+    return {i.name for i in computation.module.instructions if i.opcode == "constant"}
 
 
 def _loaded(path: str, computation: Computation) -> dict[str, Array]:

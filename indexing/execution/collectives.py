@@ -15,9 +15,9 @@ import numpy as np
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, TupleShape, leaves
 from indexing.devices.groups import replica_groups, source_target_pairs
-from indexing.execution.interpreter import runs
+from indexing.execution.interpreter import functions_of, runs
 from indexing.execution.machine import Machine
-from indexing.execution.meeting import Missed
+from indexing.execution.rendezvous import Aborted
 from indexing.execution.values import Array, Value, assembled, failure, flattened
 from indexing.ops.folding import folded, narrowed, reduced, ufunc_of, widened
 
@@ -77,13 +77,13 @@ def _ids(ids: Sequence[int] | None, every: range) -> Sequence[int]:
 def met(machine: Machine, instruction: Instruction, members: Sequence[int], value: Value) -> Any:
     """What the members bring, by their numbers."""
     device = machine.device
-    if device.meeting is None or list(members) == [device.number]:
+    if device.rendezvous is None or list(members) == [device.number]:
         return {device.number: value}
     topic = instruction, tuple(members), machine.count(instruction)
     try:
-        return device.meeting.exchange(topic, device.number, members, value)
-    except Missed as missed:
-        raise failure(instruction, f"{instruction.opcode} waits for ever: {missed}") from missed
+        return device.rendezvous.exchange(topic, device.number, members, value)
+    except Aborted as aborted:
+        raise failure(instruction, f"{instruction.opcode} waits for ever: {aborted}") from aborted
 
 
 def _rows(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Any:
@@ -103,7 +103,7 @@ def _results(instruction: Instruction, arrays: Sequence[Array]) -> Value:
 
 def _reduced(machine: Machine, instruction: Instruction, columns: Sequence[Array]) -> Array:
     """The arrays of all devices, reduced element by element."""
-    to_apply = machine.functions(instruction)["to_apply"]
+    to_apply = functions_of(machine, instruction)["to_apply"]
     rows, ufunc = np.stack(columns), ufunc_of(to_apply)
     if ufunc is not None and len(rows) > 1:
         return reduced(ufunc, rows[0], rows[1:], (0,)) if rows.ndim == 1 else _summed(ufunc, rows)

@@ -14,6 +14,7 @@ import numpy as np
 
 from hlo.modules.module import Computation, Instruction
 from indexing.execution.values import Array
+from indexing.ops.elementwise import Compare
 from indexing.ops.numerics import is_integer, total_order
 
 
@@ -59,8 +60,7 @@ def sort_key(
         value_of: the value of an instruction, given parameters by their numbers.
     """
     root = computation.root
-    direction = getattr(root.op, "direction", "") if root.opcode == "compare" else ""
-    if direction not in ("LT", "GT"):
+    if not isinstance(root.op, Compare) or root.op.direction not in ("LT", "GT"):
         return None
     left, right = (_parameters(operand) for operand in root.operands)
     if len(left) != 1 or len(right) != 1:
@@ -71,8 +71,8 @@ def sort_key(
     side = root.operands[0]
     return SortKey(
         operand=first // 2,
-        is_descending=(direction == "GT") == (first < second),
-        is_total=getattr(root.op, "type", "") == "TOTALORDER",
+        is_descending=(root.op.direction == "GT") == (first < second),
+        is_total=root.op.type == "TOTALORDER",
         of=lambda array: value_of(side, {first: array}),
     )
 

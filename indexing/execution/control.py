@@ -10,7 +10,7 @@ import numpy as np
 from hlo.modules.calls import called_by
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import TupleShape
-from indexing.execution.interpreter import runs
+from indexing.execution.interpreter import functions_of, result, runs
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value, assembled, failure
 
@@ -30,13 +30,13 @@ def _while(machine: Machine, instruction: Instruction, operands: Sequence[Value]
     called = called_by(instruction)
     (condition,), (body,) = called["condition"], called["body"]
     value, trips = operands[0], 0
-    while machine.call(condition, [value]):
+    while result(machine, condition, [value]):
         trips += 1
         if trips > machine.options.max_trips:
             message = f"the loop does not end within {machine.options.max_trips} trips"
             help = "allow more with --max-trips (max_trips=..)"  # noqa: A001 - `failure`'s word
             raise failure(instruction, message, "still goes on", help)
-        value = machine.call(body, [value])
+        value = result(machine, body, [value])
     return value
 
 
@@ -51,19 +51,19 @@ def _conditional(machine: Machine, instruction: Instruction, operands: Sequence[
     else:
         branches = (*called["true_computation"], *called["false_computation"])
         index = 0 if operands[0] else 1
-    return machine.call(branches[index], [operands[1 + index]])
+    return result(machine, branches[index], [operands[1 + index]])
 
 
 @runs("scan")
 def _scan(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
-    return op.kernel(*operands, **machine.functions(instruction))
+    return op.kernel(*operands, **functions_of(machine, instruction))
 
 
 @runs("async-start")
 def _async_start(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     """All is done when it starts: ``((operands), result, context)``."""
-    found = machine.call(instruction.called_computations[0], operands)
+    found = result(machine, instruction.called_computations[0], operands)
     shape = instruction.shape
     assert isinstance(shape, TupleShape)
     rest = [assembled(element, iter([np.zeros((), np.uint32)])) for element in shape.elements[2:]]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from indexing.execution.meeting import Meeting
+from indexing.execution.rendezvous import Rendezvous
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +15,13 @@ class Device:
     Attributes:
         number: 0 to ``replicas · partitions − 1``.
         replicas, partitions: how many there are.
-        meeting: where devices exchange values; None for a device that is alone.
+        rendezvous: where devices exchange values; None for a device that is alone.
     """
 
     number: int = 0
     replicas: int = 1
     partitions: int = 1
-    meeting: Meeting | None = None
+    rendezvous: Rendezvous | None = None
 
     @property
     def replica(self) -> int:

@@ -9,21 +9,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
-from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
+from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype, leaves
 from hlo.text.source import HloError
 from indexing.execution.comparators import SortKey, sort_key
-from indexing.execution.values import ExecutionError, Value, failure, fits
+from indexing.execution.effects import needed
+from indexing.execution.machine import Machine
+from indexing.execution.pointwise import (
+    is_pointwise,
+    picks_second,
+    pointwise,
+    single_ufunc,
+    value_of,
+)
+from indexing.execution.values import (
+    Array,
+    ExecutionError,
+    Value,
+    assembled,
+    failure,
+    fits,
+    flattened,
+)
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
-
-if TYPE_CHECKING:
-    from indexing.execution.machine import Machine
 
 Handler: TypeAlias = "Callable[[Machine, Instruction, Sequence[Value]], Value]"
 H = TypeVar("H", bound=Handler)
@@ -61,9 +75,9 @@ def plan(computation: Computation) -> tuple[Step, ...]:
 
 
 def _planned(computation: Computation) -> tuple[Step, ...]:
-    needed = _needed(computation)
+    instructions = needed(computation)
     last: dict[int, int] = {}
-    for instruction in needed:
+    for instruction in instructions:
         last.update({operand.index: instruction.index for operand in instruction.operands})
     last[computation.root.index] = -1
     over: dict[int, list[int]] = {}
@@ -77,38 +91,8 @@ def _planned(computation: Computation) -> tuple[Step, ...]:
                 tuple([operand.index for operand in instruction.operands]),
                 tuple(over.get(instruction.index, ())),
             )
-            for instruction in needed
+            for instruction in instructions
         ]
-    )
-
-
-def _needed(computation: Computation) -> list[Instruction]:
-    """What the root needs and what has an effect, in text order."""
-    needed = {computation.root, *filter(has_effect, computation.instructions)}
-    for instruction in reversed(computation.instructions):
-        if instruction in needed:
-            needed.update(instruction.operands)
-    return [i for i in computation.instructions if i in needed and i.opcode != "parameter"]
-
-
-_EFFECTS: Final = frozenset(
-    {"outfeed", "infeed", "send", "recv", "rng-get-and-update-state", "rng"}
-)
-
-
-def has_effect(instruction: Instruction) -> bool:
-    """It, or what it calls, does something that is not in its value."""
-    if instruction.opcode in _EFFECTS or "custom_call_has_side_effect" in instruction.attributes:
-        return True
-    if "all-" in instruction.opcode or "collective" in instruction.opcode:
-        return True
-    return any(has_effects(called) for called in instruction.called_computations)
-
-
-def has_effects(computation: Computation) -> bool:
-    """One of the instructions has an effect."""
-    return computation.module.remembered(
-        (has_effects, computation), lambda: any(map(has_effect, computation.instructions))
     )
 
 
@@ -134,7 +118,7 @@ def _run_mapped(machine: Machine, instruction: Instruction, operands: Sequence[V
     op = instruction.op
     assert isinstance(op, MappedOp)
     shapes = [operand.shape for operand in instruction.operands]
-    return op.compute(operands, shapes, **machine.functions(instruction))
+    return op.compute(operands, shapes, **functions_of(machine, instruction))
 
 
 def _run_routing(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
@@ -144,7 +128,7 @@ def _run_routing(machine: Machine, instruction: Instruction, operands: Sequence[
 
 
 def _run_inline(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    return machine.call(instruction.called_computations[0], operands)
+    return result(machine, instruction.called_computations[0], operands)
 
 
 def _run_nothing(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
@@ -241,8 +225,6 @@ class Function:
     """
 
     def __init__(self, machine: Machine, computation: Computation) -> None:
-        from indexing.execution.pointwise import is_pointwise, picks_second, single_ufunc
-
         self.machine = machine
         self.computation = computation
         self.ufunc = single_ufunc(computation)
@@ -252,24 +234,40 @@ class Function:
         self._shapes = [getattr(p.shape, "dims", None) for p in computation.parameters]
 
     def _sort_key(self) -> SortKey | None:
-        from indexing.execution.pointwise import value_of
-
         return sort_key(self.computation, lambda i, given: value_of(self.machine, i, given))
 
     def __call__(self, *arguments: Value) -> Value:
-        from indexing.execution.pointwise import element_by_element, pointwise
-
         if [getattr(argument, "shape", None) for argument in arguments] == self._shapes:
-            return self.machine.call(self.computation, arguments)
+            return result(self.machine, self.computation, arguments)
         if self._is_pointwise:
             return pointwise(self.machine, self.computation, arguments)
         return element_by_element(self.machine, self.computation, arguments)
 
 
-def functions_of(machine: Machine, instruction: Instruction) -> dict[str, Function]:
+def element_by_element(
+    machine: Machine, computation: Computation, arguments: Sequence[Array]
+) -> Value:
+    """What any computation of scalars makes of the elements of arrays, one after the other."""
+    arrays = np.broadcast_arrays(*arguments)
+    found = [
+        flattened(result(machine, computation, [np.asarray(array[i]) for array in arrays]))
+        for i in np.ndindex(*arrays[0].shape)
+    ]
+    shapes = [leaf for _, leaf in leaves(computation.root.shape) if isinstance(leaf, Shape)]
+    results = [np.empty(arrays[0].shape, dtype(shape.element_type)) for shape in shapes]
+    for array, column in zip(results, zip(*found, strict=True), strict=False):
+        array[...] = np.stack(column).reshape(array.shape)
+    return assembled(computation.root.shape, iter(results))
+
+
+def functions_of(machine: Machine, instruction: Instruction) -> dict[str, Callable[..., Any]]:
     """The computations that an instruction calls as functions, by the names of its attributes."""
-    return {
-        name: Function(machine, computations[0])
-        for name, computations in called_by(instruction).items()
-        if len(computations) == 1
-    }
+    if not instruction.called_computations:
+        return {}
+    if instruction not in machine.functions:
+        machine.functions[instruction] = {
+            name: Function(machine, computations[0])
+            for name, computations in called_by(instruction).items()
+            if len(computations) == 1
+        }
+    return machine.functions[instruction]

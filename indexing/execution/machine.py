@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from hlo.modules.module import Computation, Instruction
+from hlo.modules.module import Instruction
+from hlo.shapes.literal import read_literal
 from hlo.shapes.shape import leaves
 from hlo.text.source import HloError
 from indexing.execution.devices import ALONE, Device
-from indexing.execution.interpreter import Function, functions_of, result
 from indexing.execution.values import (
     Array,
     Value,
@@ -72,7 +72,11 @@ class Options:
 
 
 class Machine:
-    """A device that runs a program."""
+    """A device that runs a program, and its state.
+
+    Attributes:
+        functions: the computations that instructions call, as the interpreter made them.
+    """
 
     def __init__(
         self,
@@ -85,21 +89,9 @@ class Machine:
         self.device = device
         self.random = np.random.default_rng([self.options.seed, device.number])
         self.state = _STATE + (self.options.seed << 64)
-        self._functions: dict[Instruction, dict[str, Function]] = {}
+        self.functions: dict[Instruction, dict[str, Callable[..., Any]]] = {}
         self._constants: dict[Instruction, Value] = {}
         self._counts: Counter[Instruction] = Counter()
-
-    def call(self, computation: Computation, arguments: Sequence[Value]) -> Value:
-        """The value of a computation for these arguments."""
-        return result(self, computation, arguments)
-
-    def functions(self, instruction: Instruction) -> dict[str, Function]:
-        """The computations that an instruction calls, as functions of arrays."""
-        if not instruction.called_computations:
-            return {}
-        if instruction not in self._functions:
-            self._functions[instruction] = functions_of(self, instruction)
-        return self._functions[instruction]
 
     def count(self, instruction: Instruction) -> int:
         """How often an instruction has been counted before."""
@@ -113,8 +105,6 @@ class Machine:
         return self._constants[instruction]
 
     def _read(self, instruction: Instruction) -> Value:
-        from hlo.shapes.literal import read_literal
-
         assert instruction.literal is not None
         memo, key = instruction.module.memo, ("constant", instruction)
         try:

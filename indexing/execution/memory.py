@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import Final
 
 from hlo.modules.module import Computation, Instruction
 from indexing.execution.interpreter import plan
 from indexing.execution.values import ExecutionError, bytes_of
-
-_VIEWS: Final = frozenset(
-    [
-        *("add-dependency", "after-all", "bitcast", "broadcast", "copy-done", "domain"),
-        *("get-tuple-element", "opt-barrier", "optimization-barrier", "parameter"),
-        *("reshape", "reverse", "slice", "transpose", "tuple"),
-    ]
-)
-"""What mostly has its operand's memory, or may be made without its own."""
+from indexing.ops.element import Copy, element_of
 
 
 def estimated_bytes(computation: Computation) -> int:
@@ -47,12 +38,18 @@ def _estimated(computation: Computation) -> int:
 
 
 def _own(instruction: Instruction) -> int:
-    return 0 if instruction.opcode in _VIEWS else bytes_of(instruction.shape)
+    return 0 if _is_view(instruction) else bytes_of(instruction.shape)
+
+
+def _is_view(instruction: Instruction) -> bool:
+    """The value is in the memory of an operand or argument, or can be made without its own."""
+    element = element_of(instruction)
+    return (isinstance(element, Copy) and element.is_view) or instruction.opcode == "parameter"
 
 
 def _copied(result: Instruction) -> int:
     """Bytes of a result that is nobody's own memory until it is given to the caller."""
-    return bytes_of(result.shape) if result.opcode in _VIEWS else 0
+    return bytes_of(result.shape) if _is_view(result) else 0
 
 
 def available_bytes() -> int:

@@ -10,9 +10,9 @@ import numpy as np
 
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.execution.devices import ALONE, Device
-from indexing.execution.interpreter import every_value
+from indexing.execution.interpreter import every_value, result
 from indexing.execution.machine import MAX_TRIPS, Environment, Machine, Options
-from indexing.execution.meeting import Meeting
+from indexing.execution.rendezvous import Rendezvous
 from indexing.execution.shards import has_regions, mesh_of
 from indexing.execution.sizes import filled
 from indexing.execution.values import Array, ExecutionError, Value, checked_inputs, flattened
@@ -54,6 +54,10 @@ def run(
         HloError: something cannot be computed, or not from these inputs.
 
     >>> import hlo, numpy
+    >>> module = hlo.parse('''
+    ... ENTRY e { x = s32[3] parameter(0) y = s32[3] parameter(1) ROOT q = s32[3] divide(x, y) }''')
+    >>> run(module, [numpy.int32([7, -7, 7]), numpy.int32([2, 2, 0])])
+    (array([ 3, -3, -1], dtype=int32),)
     >>> sums = hlo.parse('''
     ... add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
     ... ENTRY e { p = f32[2] parameter(0)  ROOT s = f32[2] all-reduce(p), to_apply=add }''')
@@ -75,14 +79,14 @@ def run(
     worlds = _worlds(environment, count)
     if count == 1:
         return _arrays(computation, Machine(options, worlds[0]), arguments[0])
-    meeting, partitions = Meeting(), _partitions(computation, count, mesh is not None)
+    rendezvous, partitions = Rendezvous(), _partitions(computation, count, mesh is not None)
 
     def work(number: int) -> tuple[Array, ...]:
-        device = Device(number, count // partitions, partitions, meeting)
+        device = Device(number, count // partitions, partitions, rendezvous)
         machine = Machine(options, worlds[number], device)
         return _arrays(computation, machine, arguments[number])
 
-    found = meeting.together(count, work)
+    found = rendezvous.together(count, work)
     return found[0] if mesh else found
 
 
@@ -90,7 +94,7 @@ def _arrays(
     computation: Computation, machine: Machine, arguments: Sequence[Value]
 ) -> tuple[Array, ...]:
     """The arrays of the result; they share no memory with inputs, constants or each other."""
-    value = machine.call(computation, arguments)
+    value = result(machine, computation, arguments)
     found: dict[int, Array] = {id(array): array for array in flattened(tuple(arguments))}
     results = []
     for array in flattened(filled(value, computation.root.shape)):

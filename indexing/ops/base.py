@@ -9,10 +9,14 @@ An op says how many operands it has by its base (`NullaryOp`, `UnaryOp`, `Binary
   elements of the result that need it;
 * ``kernel(*arrays)``: the result, with NumPy.
 
+The second one may be left out: it is the inverse of the first one (`indexing.ops.inverse`).
+
 A `UnaryOp` answers with the one map itself. An operand that is read in several ways has a tuple of
-maps; one that is not read has ``()``; what cannot be said is `Unknown`. A method that takes the
-keyword ``exact`` is told whether disjoint exact pieces are wanted where one ``may`` map is usual;
-one that takes ``output`` is told which array of a tuple result is meant.
+maps; one that is not read has ``()``; if no map can represent the access, it has `Unknown`. The
+class attribute `map_options` names the keywords that both methods take: ``exact`` (return disjoint
+exact pieces instead of one ``may`` map) and ``output`` (the number of an array of a tuple result).
+A kernel takes the computations that the op's attributes name, as functions under these names; with
+`kernel_takes_shapes` also the keyword ``operands``, their shapes with layouts.
 
 Everyone else asks through `reads` and `writes`, which look the same for every op and are
 remembered.
@@ -23,13 +27,14 @@ those that run computations are in `indexing.ops.structured_ops`.
 
 from __future__ import annotations
 
-import inspect
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from hlo.modules.bind import agrees
+from hlo.ops.attributes import computation
+from hlo.ops.op import Op
 from hlo.shapes.shape import (
     UNBOUNDED,
     AnyShape,
@@ -43,6 +48,7 @@ from indexing.maps.arrays import Path as Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import every_element as every_element
 from indexing.ops.element import Copy, Element, ElementOp
+from indexing.ops.inverse import inverses
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,7 +59,6 @@ Maps: TypeAlias = tuple[IndexingMap, ...]
 Entry: TypeAlias = "IndexingMap | Maps | Unknown"
 Entries: TypeAlias = "tuple[Entry, ...]"
 
-_KEYWORDS: Final = frozenset({"exact", "output", "operands", "scatter", "select", "to_apply"})
 _LIMIT: Final = 1 << 16
 _ANSWERS: Final[dict[object, tuple[Maps | Unknown, ...]]] = {}
 
@@ -62,14 +67,17 @@ class MappedOp(ElementOp):
     """An op between arrays whose maps and kernel are known; subclass one of the bases by arity."""
 
     __slots__ = ()
+    map_options: ClassVar[tuple[str, ...]] = ()
+    kernel_takes_shapes: ClassVar[bool] = False
 
     @abstractmethod
     def output_to_input(self, *args: Any, **kwargs: Any) -> Any:
         """For each operand, the map from the result's elements to the operand's."""
 
-    @abstractmethod
-    def input_to_output(self, *args: Any, **kwargs: Any) -> Any:
-        """For each operand, the map from its elements to the result's."""
+    def input_to_output(self, *args: Any, **options: Any) -> Any:
+        """For each operand, the maps from its elements to the result's: the inverses."""
+        entries = self._entries(self.output_to_input(*args, **options))
+        return tuple([inverses(e, s) for e, s in zip(entries, args[1:], strict=True)])
 
     @abstractmethod
     def kernel(self, *args: Any, **kwargs: Any) -> Any:
@@ -82,15 +90,12 @@ class MappedOp(ElementOp):
         to_apply: Callable[..., Any] | None = None,
         **called: Callable[..., Any] | None,
     ) -> Any:
-        """The kernel's result for arrays of these shapes.
-
-        A kernel that takes the keyword ``operands`` is told the shapes, and with them the layouts;
-        one that takes ``to_apply`` (or ``select`` and ``scatter``) is given the computations that
-        these attributes name as functions of arrays.
-        """
-        options = {"operands": tuple(shapes), "to_apply": to_apply, **called}
-        wanted = {name: options[name] for name in _options(type(self).kernel)}
-        return self.kernel(*operands, **wanted)
+        """The kernel's result for arrays of these shapes, with called computations as functions."""
+        called["to_apply"] = to_apply
+        options: dict[str, Any] = {name: called.get(name) for name in _computations(type(self))}
+        if self.kernel_takes_shapes:
+            options["operands"] = tuple(shapes)
+        return self.kernel(*operands, **options)
 
     def reads(
         self,
@@ -156,7 +161,7 @@ class MappedOp(ElementOp):
             return ((),) * len(operands)
         method = getattr(type(self), direction)
         options = {"exact": exact, "output": output}
-        wanted = {name: options[name] for name in _options(method)}
+        wanted = {name: options[name] for name in self.map_options}
         entries = self._entries(method(self, leaf, *operands, **wanted))
         return tuple(
             [
@@ -193,10 +198,9 @@ def _maps(entry: Entry) -> Maps | Unknown:
 
 
 @cache
-def _options(method: Any) -> tuple[str, ...]:
-    """Those of the keywords in `_KEYWORDS` that a method takes."""
-    found = inspect.signature(method).parameters.values()
-    return tuple([p.name for p in found if p.name in _KEYWORDS and p.kind is not p.VAR_POSITIONAL])
+def _computations(cls: type[Op]) -> tuple[str, ...]:
+    """The attributes that name a computation."""
+    return tuple([name for name, field in cls.fields.items() if field.kind is computation])
 
 
 # ---------------------------------------------------------------- bases by arity
@@ -206,14 +210,10 @@ class NullaryOp(MappedOp):
     """An op without operands: it reads nothing."""
 
     __slots__ = ()
-    takes_partial: ClassVar[bool] = True
     least: ClassVar[int] = 0
     most: ClassVar[int | None] = 0
 
     def output_to_input(self, out: Shape) -> tuple[()]:
-        return ()
-
-    def input_to_output(self, out: Shape) -> tuple[()]:
         return ()
 
 
@@ -230,8 +230,9 @@ class UnaryOp(MappedOp):
     @abstractmethod
     def output_to_input(self, out: Shape, operand: Shape) -> Entry: ...
 
-    @abstractmethod
-    def input_to_output(self, out: Shape, operand: Shape) -> Entry: ...
+    def input_to_output(self, *args: Any, **options: Any) -> Any:
+        (entry,) = MappedOp.input_to_output(self, *args, **options)
+        return entry
 
     def _entries(self, answer: Any) -> Entries:
         return (answer,)
@@ -250,9 +251,6 @@ class BinaryOp(MappedOp):
     @abstractmethod
     def output_to_input(self, out: Shape, left: Shape, right: Shape) -> Entries: ...
 
-    @abstractmethod
-    def input_to_output(self, out: Shape, left: Shape, right: Shape) -> Entries: ...
-
 
 class TernaryOp(MappedOp):
     """An op with three operands."""
@@ -269,11 +267,6 @@ class TernaryOp(MappedOp):
         self, out: Shape, first: Shape, second: Shape, third: Shape
     ) -> tuple[Entry, Entry, Entry]: ...
 
-    @abstractmethod
-    def input_to_output(
-        self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]: ...
-
 
 class VariadicOp(MappedOp):
     """An op with any number of operands, `least` or more."""
@@ -287,9 +280,6 @@ class VariadicOp(MappedOp):
     @abstractmethod
     def output_to_input(self, out: Shape, *operands: Shape) -> Sequence[Entry]: ...
 
-    @abstractmethod
-    def input_to_output(self, out: Shape, *operands: Shape) -> Sequence[Entry]: ...
-
 
 # ---------------------------------------------------------------- ops that move no element
 
@@ -299,7 +289,6 @@ class RoutingOp(ElementOp):
 
     __slots__ = ()
     takes_arrays: ClassVar[bool] = False
-    takes_partial: ClassVar[bool] = True
 
     @abstractmethod
     def route(self, path: Path) -> tuple[int, Path]:

@@ -29,7 +29,6 @@ class BatchNorm(VariadicOp):
     """An op on an array and on vectors with one element for each of its features."""
 
     __slots__ = ()
-    takes_partial: ClassVar[bool] = True
     arrays: ClassVar[tuple[int, ...]] = (0,)
     """The operands that have the sizes of the first one; the others are vectors."""
 
@@ -113,6 +112,7 @@ class BatchNormTraining(BatchNorm):
     normalized value does not depend on it.
     """
 
+    map_options: ClassVar[tuple[str, ...]] = ("output",)
     least: ClassVar[int] = 3
     most: ClassVar[int | None] = 3
     epsilon: float = attribute(number)
@@ -128,14 +128,6 @@ class BatchNormTraining(BatchNorm):
             return [self._members(array).with_grade(grade), (), ()]
         feature = self._feature(array)
         return [self._mates(array).with_grade(grade), feature.with_grade(grade), feature]
-
-    def input_to_output(self, out: Shape, *operands: Shape, output: int = 0) -> list[Entry]:
-        array = operands[0]
-        grade = self._grade(array, output)
-        if output:
-            return [self._feature(array).with_grade(grade), (), ()]
-        members = self._members(array)
-        return [self._mates(array).with_grade(grade), members.with_grade(grade), members]
 
     def _grade(self, array: Shape, output: int) -> Grade:
         """A single element decides nothing but the mean."""
@@ -179,9 +171,6 @@ class BatchNormInference(BatchNorm):
     def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
         return [IndexingMap.identity(out), *[self._feature(out)] * 4]
 
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[Entry]:
-        return [IndexingMap.identity(out), *[self._members(out)] * 4]
-
     def element(self, out: Shape, *operands: Shape) -> Element:
         def normalised(x: Array, scale: Array, offset: Array, mean: Array, spread: Array) -> Array:
             return _normal(self.epsilon, x - mean, spread, scale, offset)
@@ -218,6 +207,7 @@ class BatchNormGrad(BatchNorm):
     feature: ``(scale · r · (N·g − Σg − c · r² · Σ(g·c)) / N,  r · Σ(g·c),  Σg)``.
     """
 
+    map_options: ClassVar[tuple[str, ...]] = ("output",)
     least: ClassVar[int] = 5
     most: ClassVar[int | None] = 5
     arrays: ClassVar[tuple[int, ...]] = (0, 4)
@@ -233,13 +223,6 @@ class BatchNormGrad(BatchNorm):
             mates, feature = self._mates(array), self._feature(array)
             return [mates, feature, feature, feature, mates]
         return self._of_vector(self._members(array), out, output)
-
-    def input_to_output(self, out: Shape, *operands: Shape, output: int = 0) -> list[Entry]:
-        array = operands[0]
-        if output == 0:
-            mates, members = self._mates(array), self._members(array)
-            return [mates, members, members, members, mates]
-        return self._of_vector(self._feature(array), out, output)
 
     def _of_vector(self, to_array: IndexingMap, out: Shape, output: int) -> list[Entry]:
         """The maps between a vector that is a gradient and the operands."""

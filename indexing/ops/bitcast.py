@@ -55,7 +55,7 @@ class Bitcast(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Bitcast"; ``docs/shapes.md`` for minor-to-major.
     """
 
-    takes_partial: ClassVar[bool] = True
+    kernel_takes_shapes: ClassVar[bool] = True
     shape: Shape = declared()
 
     @constraint("C1", "the operand and the result take the same number of bits")
@@ -136,10 +136,9 @@ class BitcastConvert(UnaryElementwise):
         return array(self.shape.element_type, sizes)
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
-        return _same_leading(out, operand)
-
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return _same_leading(operand, out)
+        i = dims(out)
+        s = ranges(*operand.dims[out.rank :])  # a further minor dimension
+        return IndexingMap.of(i, [*i[: operand.rank], *s], ranges=s)
 
     def element(self, out: Shape, *operands: Shape) -> Element:
         return same_bits(out, operands[0], is_tiled=False)
@@ -167,13 +166,6 @@ def same_bits(out: Shape, operand: Shape, is_tiled: bool) -> Element:
         return Copy(function=joined(kind, ours.name), joins=True, is_view=True)
     parts = theirs.bits // ours.bits
     return Copy(function=part_of(kind, ours.name), parts=parts, is_view=True)
-
-
-def _same_leading(source: Shape, target: Shape) -> IndexingMap:
-    """The map between elements whose leading indices agree; a further minor dimension is free."""
-    i = dims(source)
-    s = ranges(*target.dims[source.rank :])
-    return IndexingMap.of(i, [*i[: target.rank], *s], ranges=s)
 
 
 def _same_bytes(source: Shape, target: Shape) -> IndexingMap | Unknown:

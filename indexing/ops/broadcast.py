@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from hlo.ops.op import (
     op,
 )
 from hlo.ops.unify import Known, array, dims_of, may_be, with_rank
-from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
 from indexing.ops.element import Copy, Element
 
@@ -40,7 +39,6 @@ from indexing.ops.element import Copy, Element
 class Broadcast(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = i_{dimensions[k]}``; other dimensions of i are free."""
 
-    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
 
@@ -76,13 +74,6 @@ class Broadcast(UnaryOp):
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return IndexingMap.over(out, lambda i: [i[p] for p in self.dimensions])
-
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        j = dims(operand)
-        new = [p for p in range(out.rank) if p not in self.dimensions]
-        s = ranges(*[out.dims[p] for p in new])
-        place = dict(zip([*self.dimensions, *new], [*j, *s], strict=True))
-        return IndexingMap.of(j, [place[p] for p in range(out.rank)], ranges=s)
 
     def element(self, out: Shape, *operands: Shape) -> Element:
         return Copy(is_view=True)

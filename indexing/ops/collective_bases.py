@@ -71,7 +71,6 @@ class Collective(StructuredOp):
     has_effect: ClassVar[bool] = True
     least: ClassVar[int] = 1
     takes_arrays: ClassVar[bool] = True
-    takes_partial: ClassVar[bool] = True
     gives_zeros: ClassVar[bool] = False  # where a device receives nothing; else that is undefined
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange | None:

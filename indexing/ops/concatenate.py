@@ -34,7 +34,6 @@ class Concatenate(VariadicOp):
     """
 
     types: ClassVar[tuple[str, ...]] = ("T", "..")
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -88,14 +87,6 @@ class Concatenate(VariadicOp):
             i = list(dims(out))
             i[at] = Variable(i[at].name, offset, offset + operand.dims[at] - 1)
             maps.append(IndexingMap.of(i, [*i[:at], i[at] - offset, *i[at + 1 :]]))
-        return maps
-
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        at = self.dimension
-        maps = []
-        for operand, offset in zip(operands, self._offsets(operands), strict=True):
-            j = dims(operand)
-            maps.append(IndexingMap.of(j, [*j[:at], j[at] + offset, *j[at + 1 :]]))
         return maps
 
     def element(self, out: Shape, *operands: Shape) -> Element:

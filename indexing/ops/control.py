@@ -61,7 +61,6 @@ class While(StructuredOp):
     opaque: ClassVar[str] = "it runs a computation on whole values"
     least: ClassVar[int] = 1
     most: ClassVar[int | None] = 1
-    takes_partial: ClassVar[bool] = True
     condition: str = attribute(computation)
     body: str = attribute(computation)
 
@@ -132,7 +131,6 @@ class Conditional(StructuredOp):
 
     opaque: ClassVar[str] = "it runs a computation on whole values"
     least: ClassVar[int] = 2
-    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     branch_computations: tuple[str, ...] = attribute(computation_list, default=())
     true_computation: str = attribute(computation, default="")
@@ -193,7 +191,6 @@ class AsyncStart(StructuredOp):
     """
 
     opaque: ClassVar[str] = "it runs a computation on whole values"
-    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)
     async_execution_thread: str = attribute(string, default="main")

@@ -12,15 +12,14 @@ from hlo.ops.dim_labels import DimLabels, dim_labels
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, declared, op
 from hlo.ops.unify import Known, array, dims_of, may_be, may_divide, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, dtype
-from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, BinaryOp, placed
+from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.ops.base import Array, BinaryOp, Entry, placed
 from indexing.ops.dot import sum_of_products
 from indexing.ops.element import Element
+from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import slid
 from indexing.ops.windows import always_covers, over, under
-from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
 from simplifier.linear import Affine
 
 T = TypeVar("T")
@@ -81,7 +80,7 @@ class Convolution(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding".
     """
 
-    takes_partial: ClassVar[bool] = True
+    map_options: ClassVar[tuple[str, ...]] = ("exact",)
     shape: Shape | None = declared(default=None)
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     dim_labels: DimLabels = attribute(dim_labels)
@@ -169,53 +168,30 @@ class Convolution(BinaryOp):
         feature = i + group * size.inputs if self.feature_group_count > 1 else i
         from_left = self._put("lhs", [batch, feature, *[y for y, _ in found]])
         from_right = self._put("rhs", [i, o, *self._reversed(s)])
-        return (
-            IndexingMap.of(d, from_left, ranges=[*s, i], constraints=full),
-            self._kernel_map(d, from_right, [*s, i], full, size, exact),
-        )
+        read_left = IndexingMap.of(d, from_left, ranges=[*s, i], constraints=full)
+        if exact:
+            return read_left, IndexingMap.of(d, from_right, ranges=[*s, i], constraints=full)
+        is_full = all(always_covers(w, n) for w, n in zip(self.window, size.spatial, strict=True))
+        grade: Grade = "exact" if is_full else "may"
+        return read_left, IndexingMap.of(d, from_right, ranges=[*s, i], grade=grade)
 
     def input_to_output(
         self, out: Shape, left: Shape, right: Shape, exact: bool = False
-    ) -> tuple[IndexingMap, IndexingMap]:
-        size = self._sizes(left.dims, right.dims)
+    ) -> tuple[Entry, Entry]:
+        """The inverses; of the left operand by hand, which is simpler where there are groups."""
+        size, d = self._sizes(left.dims, right.dims), dims(left)
         _, _, *counts = self._taken("out", out.dims)
-        return self._left_writes(left, size, counts), self._right_writes(right, size, counts, exact)
-
-    def _left_writes(self, left: Shape, size: Sizes, counts: list[int]) -> IndexingMap:
-        d = dims(left)
         b, i, *y = self._taken("lhs", d)
         *s, o = ranges(*[w.size for w in self.window], size.outputs)
         found = [over(*each) for each in zip(self.window, y, s, counts, strict=True)]
         group = i // max(1, size.inputs) if self.feature_group_count > 1 else b // size.batch
-        results = [b % size.batch, o + group * size.outputs, *[x for x, _ in found]]
-        constraints = [c for _, each in found for c in each]
-        return IndexingMap.of(d, self._put("out", results), ranges=[*s, o], constraints=constraints)
-
-    def _right_writes(
-        self, right: Shape, size: Sizes, counts: list[int], exact: bool
-    ) -> IndexingMap:
-        d = dims(right)
-        _, o, *at = self._taken("rhs", d)
-        *x, b = ranges(*counts, size.batch)
-        s = self._reversed(at)
-        under_it = [under(*each)[1] for each in zip(self.window, x, s, size.spatial, strict=True)]
-        full = [c for constraints in under_it for c in constraints]
-        return self._kernel_map(d, self._put("out", [b, o, *x]), [*x, b], full, size, exact)
-
-    def _kernel_map(
-        self,
-        d: Sequence[Variable],
-        results: Sequence[Affine],
-        s: Sequence[Variable],
-        full: Sequence[Constraint],
-        size: Sizes,
-        exact: bool,
-    ) -> IndexingMap:
-        """A map from or to the kernel, whose elements do not lie on padding where `full` holds."""
-        if exact:
-            return IndexingMap.of(d, results, ranges=s, constraints=full)
-        is_full = all(always_covers(w, n) for w, n in zip(self.window, size.spatial, strict=True))
-        return IndexingMap.of(d, results, ranges=s, grade="exact" if is_full else "may")
+        results = self._put(
+            "out", [b % size.batch, o + group * size.outputs, *[x for x, _ in found]]
+        )
+        full = [c for _, each in found for c in each]
+        _, read = self.output_to_input(out, left, right, exact)
+        of_left = IndexingMap.of(d, results, ranges=[*s, o], constraints=full)
+        return of_left, inverses(read, right)
 
     def element(self, out: Shape, *operands: Shape) -> Element:
         return sum_of_products(out, *operands)

@@ -73,7 +73,6 @@ class CustomCall(StructuredOp):
     opaque: ClassVar[str] = "its values come from outside of the program"
     least: ClassVar[int] = 0
     most: ClassVar[int | None] = None
-    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     custom_call_target: str = attribute(string)
     api_version: str = attribute(enum(*API_VERSIONS), default="API_VERSION_ORIGINAL")

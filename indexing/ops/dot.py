@@ -58,7 +58,6 @@ class Dot(BinaryOp):
     """
 
     most: ClassVar[int | None] = 4
-    takes_partial: ClassVar[bool] = True
 
     shape: Shape | None = declared(default=None)
     lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
@@ -138,19 +137,6 @@ class Dot(BinaryOp):
         return (
             IndexingMap.of(i, placed(left.rank, of_left), ranges=s),
             IndexingMap.of(i, placed(right.rank, of_right), ranges=s),
-        )
-
-    def input_to_output(self, out: Shape, left: Shape, right: Shape, *metadata: Shape) -> Entries:
-        if self.sparsity:
-            return (_SPARSE,) * (2 + len(metadata))
-        ours, theirs = self._free(left.rank, right.rank)
-        j, s = dims(left), ranges(*[right.dims[k] for k in theirs])
-        from_left = [*[j[k] for k in self.lhs_batch_dims], *[j[k] for k in ours], *s]
-        k, t = dims(right), ranges(*[left.dims[n] for n in ours])
-        from_right = [*[k[n] for n in self.rhs_batch_dims], *t, *[k[n] for n in theirs]]
-        return (
-            IndexingMap.of(j, from_left, ranges=s),
-            IndexingMap.of(k, from_right, ranges=t),
         )
 
     def element(self, out: Shape, *operands: Shape) -> Element:

@@ -16,7 +16,7 @@ from hlo.ops.attributes import int_list
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
 from hlo.ops.unify import Known, Unranked, at_most, same_dims, same_rank, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES
-from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, Maps, VariadicOp, every_element
 from indexing.ops.element import Copy, Element
@@ -68,15 +68,6 @@ def _start_reads(out: Shape, sizes: Sizes, window: Sizes, starts: Sequence[Shape
     return tuple([none.with_grade(_grade((n,), (w,))) for n, w in zip(sizes, window, strict=True)])
 
 
-def _start_writes(out: Shape, sizes: Sizes, window: Sizes, starts: Sequence[Shape]) -> Maps:
-    """Which elements of the result need the start indices: all of them."""
-    if _is_vector(starts):
-        return (every_element(starts[0], out).with_grade(_grade(sizes, window)),)
-    s = ranges(*out.dims)
-    every = IndexingMap.of((), s, ranges=s)
-    return tuple([every.with_grade(_grade((n,), (w,))) for n, w in zip(sizes, window, strict=True)])
-
-
 def _clamped(sizes: Sizes, window: Sizes, starts: Sequence[Array]) -> list[int]:
     """Where the window is, in each dimension."""
     values = [int(v) for v in (starts[0] if starts and starts[0].ndim else starts)]
@@ -97,7 +88,6 @@ def _clamped(sizes: Sizes, window: Sizes, starts: Sequence[Array]) -> list[int]:
 class DynamicSlice(VariadicOp):
     """``out[i] = operand[start + i]``, start clamped so that the window stays inside."""
 
-    takes_partial: ClassVar[bool] = True
     dynamic_slice_sizes: tuple[int, ...] = attribute(int_list)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -134,14 +124,6 @@ class DynamicSlice(VariadicOp):
         reads = IndexingMap.of(i, index, runtime=rts)
         return reads, *_start_reads(out, base.dims, out.dims, starts)
 
-    def input_to_output(self, out: Shape, *operands: Shape) -> Maps:
-        base, starts = operands[0], operands[1:]
-        j, rts = dims(base), _runtime(base.dims, out.dims, starts, 1)
-        offsets = [d - rt.expr for d, rt in zip(j, rts, strict=True)]
-        inside = [c for e in _windows(offsets, base.dims, out.dims) for c in e.inside]
-        writes = IndexingMap.of(j, offsets, runtime=rts, constraints=inside)
-        return writes, *_start_writes(out, base.dims, out.dims, starts)
-
     def element(self, out: Shape, *operands: Shape) -> Element:
         return Copy()
 
@@ -166,8 +148,8 @@ class DynamicSlice(VariadicOp):
 class DynamicUpdateSlice(VariadicOp):
     """``out[i] = update[i − start]`` in the window of update's size at start, or ``operand[i]``."""
 
+    map_options: ClassVar[tuple[str, ...]] = ("exact",)
     least: ClassVar[int] = 2
-    takes_partial: ClassVar[bool] = True
 
     def unified(self, *operands: Known) -> Sequence[Known]:
         return [*same_rank(*operands[:2]), *operands[2:]]
@@ -209,18 +191,6 @@ class DynamicUpdateSlice(VariadicOp):
             whole_or_pieces(extents, exact, i, i, runtime=rts),
             IndexingMap.of(i, offsets, runtime=rts, constraints=inside),
             *(_start_reads(out, out.dims, update.dims, starts) if update.size else _none(starts)),
-        )
-
-    def input_to_output(
-        self, out: Shape, *operands: Shape, exact: bool = False
-    ) -> tuple[Maps | IndexingMap, ...]:
-        update, starts = operands[1], operands[2:]
-        j, rts = dims(update), _runtime(out.dims, update.dims, starts, 2)
-        places = [d + rt.expr for d, rt in zip(j, rts, strict=True)]
-        return (
-            self.output_to_input(out, *operands, exact=exact)[0],  # identity: its own inverse
-            IndexingMap.of(j, places, runtime=rts),
-            *(_start_writes(out, out.dims, update.dims, starts) if update.size else _none(starts)),
         )
 
     def element(self, out: Shape, *operands: Shape) -> Element:

@@ -47,7 +47,6 @@ class GetDimensionSize(UnaryOp):
     """The size of one dimension of the operand; of its elements it needs none."""
 
     opaque: ClassVar[str] = "the shape is dynamic"
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
     def infer_unranked(self, *operands: Known) -> Known:
@@ -61,9 +60,6 @@ class GetDimensionSize(UnaryOp):
         return Shape("s32", ())
 
     def output_to_input(self, out: Shape, operand: Shape) -> Entry:
-        return ()
-
-    def input_to_output(self, out: Shape, operand: Shape) -> Entry:
         return ()
 
     def kernel(self, operand: Array) -> Array:
@@ -85,7 +81,6 @@ class SetDimensionSize(BinaryOp):
     """
 
     opaque: ClassVar[str] = "the shape is dynamic"
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
     @constraint("C1", "dimensions is one dimension of the operand")
@@ -102,9 +97,6 @@ class SetDimensionSize(BinaryOp):
         return left.with_dims(left.dims, [f or k == dimension for k, f in enumerate(flags)])
 
     def output_to_input(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
-        return IndexingMap.identity(out), ()
-
-    def input_to_output(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
         return IndexingMap.identity(out), ()
 
     def kernel(self, left: Array, right: Array) -> Array:
@@ -128,9 +120,9 @@ class DynamicReshape(VariadicOp):
     order do not depend on sizes, and this is a `Reshape`. Else any element may go anywhere.
     """
 
+    kernel_takes_shapes: ClassVar[bool] = True
     opaque: ClassVar[str] = "the shape is dynamic"
     least: ClassVar[int] = 1
-    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
 
     @constraint("C1", "there is an integer scalar for the size of each dimension of the result")

@@ -105,12 +105,15 @@ NO_RULE: Final = "no per-element rule is declared for this op"
 class ElementOp(Op):
     """An op that says what an element of its result is.
 
+    It has to know what to do with dimensions of unknown size, or say ``takes_partial = False``.
+
     Class attributes:
         opaque: why there is no rule, if `element` is not defined.
         has_effect: it does more than its value shows, and runs even if no result is needed.
     """
 
     __slots__ = ()
+    takes_partial: ClassVar[bool] = True
     opaque: ClassVar[str] = NO_RULE
     has_effect: ClassVar[bool] = False
 

@@ -115,7 +115,6 @@ class UnaryElementwise(ElementwiseOp, UnaryOp):
 
     __slots__ = ()
     takes: ClassVar[tuple[str, ...]] = ANY
-    takes_partial: ClassVar[bool] = True
 
     def infer_unranked(self, *operands: Known) -> Known:
         return _unranked(self, *operands)
@@ -130,9 +129,6 @@ class UnaryElementwise(ElementwiseOp, UnaryOp):
     def output_to_input(self, out: Shape, operand: Shape) -> Entry:
         return IndexingMap.identity(out)
 
-    def input_to_output(self, out: Shape, operand: Shape) -> Entry:
-        return IndexingMap.identity(out)
-
 
 class BinaryElementwise(ElementwiseOp, BinaryOp):
     """``out[i] = function(left[i], right[i])``."""
@@ -140,7 +136,6 @@ class BinaryElementwise(ElementwiseOp, BinaryOp):
     __slots__ = ()
     takes: ClassVar[tuple[str, ...]] = ANY
     types: ClassVar[tuple[str, ...]] = ("T", "T")
-    takes_partial: ClassVar[bool] = True
 
     def unified(self, *operands: Known) -> Sequence[Known]:
         types = [t for s in operands if (t := getattr(s, "element_type", ""))]
@@ -162,9 +157,6 @@ class BinaryElementwise(ElementwiseOp, BinaryOp):
         return left.with_layout(None)
 
     def output_to_input(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
-        return IndexingMap.identity(out), IndexingMap.identity(out)
-
-    def input_to_output(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
         return IndexingMap.identity(out), IndexingMap.identity(out)
 
 
@@ -366,9 +358,6 @@ class Imag(UnaryElementwise):
 
     def output_to_input(self, out: Shape, operand: Shape) -> Entry:
         return IndexingMap.identity(out) if operand.element_type in _PARTS else ()
-
-    def input_to_output(self, out: Shape, operand: Shape) -> Entry:
-        return self.output_to_input(out, operand)
 
     def kernel(self, operand: Array) -> Array:
         return np.imag(operand)

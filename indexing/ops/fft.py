@@ -40,7 +40,6 @@ class Fft(UnaryOp):
     """
 
     opaque: ClassVar[str] = "an element of its result is not a fold of elements that it reads"
-    takes_partial: ClassVar[bool] = True
     fft_type: str = attribute(enum("FFT", "IFFT", "RFFT", "IRFFT"))
     fft_length: tuple[int, ...] = attribute(int_list)
 
@@ -79,15 +78,8 @@ class Fft(UnaryOp):
                 return array(operand.element_type, (*others, *self.fft_length))
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
-        return self._all(out, operand)
-
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return self._all(operand, out)
-
-    def _all(self, start: Shape, end: Shape) -> IndexingMap:
-        """From an element to all those along the transformed dimensions."""
-        kept = start.rank - len(self.fft_length)
-        d, s = dims(start), ranges(*end.dims[kept:])
+        kept = out.rank - len(self.fft_length)
+        d, s = dims(out), ranges(*operand.dims[kept:])
         return IndexingMap.of(d, [*d[:kept], *s], ranges=s)
 
     def kernel(self, operand: Array) -> Array:

@@ -13,7 +13,7 @@ Source: XLA ``docs/operation_semantics.md``, "Gather".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -36,8 +36,6 @@ from indexing.ops.base import Array, BinaryOp, placed
 from indexing.ops.element import Copy, Element
 from indexing.ops.numerics import limits
 from indexing.ops.sliding import windows_of
-from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
 from simplifier.linear import Affine
 
 
@@ -67,7 +65,6 @@ from simplifier.linear import Affine
 class Gather(BinaryOp):
     """``out[batch, offset] = operand[clamp(indices[batch, :]) + offset]``, dimensions as named."""
 
-    takes_partial: ClassVar[bool] = True
     offset_dims: tuple[int, ...] = attribute(int_list)
     collapsed_slice_dims: tuple[int, ...] = attribute(int_list, default=())
     start_index_map: tuple[int, ...] = attribute(int_list)
@@ -239,45 +236,6 @@ class Gather(BinaryOp):
             IndexingMap.of(i, index, runtime=starts.values()),
             IndexingMap.of(i, place, ranges=s, grade=self._grade(left)),
         )
-
-    def input_to_output(
-        self, out: Shape, left: Shape, right: Shape
-    ) -> tuple[IndexingMap, IndexingMap]:
-        return self._from_operand(out, left, right), self._from_indices(out, left, right)
-
-    def _from_operand(self, out: Shape, left: Shape, right: Shape) -> IndexingMap:
-        """Result elements whose window has the operand's element in it."""
-        j = dims(left)
-        sizes = self._batch_sizes(right)
-        fixed = {
-            self._batch_place(n): j[k]
-            for k, n in zip(
-                self.operand_batching_dims, self.start_indices_batching_dims, strict=True
-            )
-        }
-        free = [k for k in range(len(sizes)) if k not in fixed]
-        s = ranges(*[sizes[k] for k in free])
-        batch: list[Variable] = placed(len(sizes), [*fixed.items(), *zip(free, s, strict=True)])
-        starts = self._starts(left, right, batch)
-        offset = [j[k] - (starts[k].expr if k in starts else 0) for k in range(left.rank)]
-        return IndexingMap.of(
-            j,
-            self._result(batch, [offset[k] for k in self._windowed(left.rank)]),
-            ranges=s,
-            runtime=starts.values(),
-            constraints=[
-                Constraint(offset[k], 0, self.slice_sizes[k] - 1)
-                for k in range(left.rank)
-                if k not in self.operand_batching_dims
-            ],
-        )
-
-    def _from_indices(self, out: Shape, left: Shape, right: Shape) -> IndexingMap:
-        """All elements of the windows that start at an index."""
-        g = dims(right)
-        s = ranges(*[self.slice_sizes[k] for k in self._windowed(left.rank)])
-        batch = [g[k] for k in self._batch_of_indices(right.rank)]
-        return IndexingMap.of(g, self._result(batch, s), ranges=s, grade=self._grade(left))
 
     def element(self, out: Shape, *operands: Shape) -> Element:
         return Copy()

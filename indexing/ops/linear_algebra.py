@@ -55,8 +55,8 @@ class Cholesky(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Cholesky".
     """
 
+    map_options: ClassVar[tuple[str, ...]] = ("exact",)
     opaque: ClassVar[str] = "an element of its result is not a fold of elements that it reads"
-    takes_partial: ClassVar[bool] = True
     lower: bool = attribute(boolean, default=False)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -80,15 +80,6 @@ class Cholesky(UnaryOp):
             return (self._map(d, (s, t), (s, t), within).with_grade("may"),)
         triangle = self._map(d, (s, t), (s, t), (ordered(j, i), ordered(s, j), ordered(t, s)))
         return triangle, self._map(d, (i, s), (s,), (ordered(j, i, 1), ordered(s, j)))
-
-    def input_to_output(self, out: Shape, operand: Shape, exact: bool = False) -> Maps:
-        d, (s, t) = dims(operand), ranges(*out.dims[-2:])
-        i, j = self._lower(*d[-2:])
-        if not exact:
-            within = ordered(j, i), ordered(i, s), ordered(t, s), ordered(j, t)
-            return (self._map(d, (s, t), (s, t), within).with_grade("may"),)
-        triangle = self._map(d, (s, t), (s, t), (ordered(j, i), ordered(i, t), ordered(t, s)))
-        return triangle, self._map(d, (i, s), (s,), (ordered(j, s), ordered(s, i, 1)))
 
     def _map(
         self,
@@ -146,7 +137,6 @@ class TriangularSolve(BinaryOp):
     """
 
     opaque: ClassVar[str] = "an element of its result is not a fold of elements that it reads"
-    takes_partial: ClassVar[bool] = True
     left_side: bool = attribute(boolean, default=False)
     lower: bool = attribute(boolean, default=False)
     unit_diagonal: bool = attribute(boolean, default=False)
@@ -209,20 +199,6 @@ class TriangularSolve(BinaryOp):
         )
         of_right = IndexingMap.of(
             d, [*d[:-2], *self._sides(s, k)], ranges=(s,), constraints=[self._after(s, i)]
-        )
-        return self._read(of_left, left), of_right
-
-    def input_to_output(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
-        d, e = dims(left), dims(right)
-        s, t = ranges(left.dims[-1], self._others(out))
-        r, c = self._flip(*d[-2:])
-        triangle = self._after(c, r, int(self.unit_diagonal)), self._after(r, s)
-        of_left = IndexingMap.of(
-            d, [*d[:-2], *self._sides(s, t)], ranges=(s, t), constraints=triangle
-        )
-        i, k = self._sides(*e[-2:])
-        of_right = IndexingMap.of(
-            e, [*e[:-2], *self._sides(s, k)], ranges=(s,), constraints=[self._after(i, s)]
         )
         return self._read(of_left, left), of_right
 

@@ -6,7 +6,7 @@ Source: XLA ``docs/operation_semantics.md``, "Map".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +46,6 @@ class Map(VariadicOp):
     The type of the result is that of `to_apply`, and so it is read from the text.
     """
 
-    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
     to_apply: str = attribute(computation)
@@ -83,9 +82,6 @@ class Map(VariadicOp):
         return operands[0].with_element_type(self.shape.element_type).with_layout(None)
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        return [IndexingMap.identity(out)] * len(operands)
-
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         return [IndexingMap.identity(out)] * len(operands)
 
     def element(self, out: Shape, *operands: Shape) -> Element:

@@ -11,7 +11,7 @@ from hlo.ops.attributes import Padding, padding_config
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
 from hlo.ops.unify import Known, array, dims_of, with_rank
 from hlo.shapes.shape import UNBOUNDED
-from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, BinaryOp, Maps
 from indexing.ops.element import Copy, Element
 from indexing.ops.regions import Extent, whole_or_pieces, window
@@ -37,8 +37,8 @@ class Pad(BinaryOp):
     Negative low and high padding removes elements.
     """
 
+    map_options: ClassVar[tuple[str, ...]] = ("exact",)
     types: ClassVar[tuple[str, ...]] = ("T", "T")
-    takes_partial: ClassVar[bool] = True
     padding: tuple[Padding, ...] = attribute(padding_config)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -76,20 +76,6 @@ class Pad(BinaryOp):
             () if any(c.is_false for c in inside) else IndexingMap.of(i, index, constraints=inside)
         )
         return operand, whole_or_pieces(extents, exact, i, [])
-
-    def input_to_output(
-        self, out: Shape, left: Shape, right: Shape, exact: bool = False
-    ) -> tuple[IndexingMap | Maps, Maps]:
-        j = [
-            Variable(d.name, *_kept(edge, size, out_size))
-            for d, edge, size, out_size in zip(
-                dims(left), self.padding, left.dims, out.dims, strict=True
-            )
-        ]
-        places = [j[k] * edge.step + edge.low for k, edge in enumerate(self.padding)]
-        operand = () if any(v.is_empty for v in j) else IndexingMap.of(j, places)
-        s = ranges(*out.dims)
-        return operand, whole_or_pieces(self._extents(s, left), exact, [], s, ranges=s)
 
     def _extents(self, i: tuple[Variable, ...], operand: Shape) -> list[Extent]:
         """Where in the result, along each dimension, elements of the operand are."""

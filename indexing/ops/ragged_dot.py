@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -48,7 +48,6 @@ class RaggedDot(TernaryOp):
     ``jax.lax.ragged_dot_general`` for the three modes.
     """
 
-    takes_partial: ClassVar[bool] = True
     shape: Shape | None = declared(default=None)
     lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
     lhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
@@ -140,26 +139,8 @@ class RaggedDot(TernaryOp):
         of_right = of_right.then(self._to_groups(right, second))
         return _may(of_left), _may(of_right), _may(every_element(out, third))
 
-    def input_to_output(
-        self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]:
-        right = self._one_group(second)
-        one = self._one_output(out)
-        of_left, of_right = _maps(self._dot.input_to_output(one, first, right))
-        if self._mode == "contracting":
-            d, s = dims(one), ranges(out.dims[0])
-            groups = IndexingMap.of(d, [*s, *d], ranges=s)
-            of_left, of_right = of_left.then(groups), of_right.then(groups)
-        of_right = self._from_groups(second).then(of_right)
-        return _may(of_left), _may(of_right), _may(every_element(third, out))
-
     def _one_output(self, out: Shape) -> Shape:
         return out.with_dims(out.dims[1:]) if self._mode == "contracting" else out
-
-    def _from_groups(self, second: Shape) -> IndexingMap:
-        """From the right operand to what is one group of it."""
-        gone = self.rhs_group_dims
-        return IndexingMap.over(second, lambda d: [v for k, v in enumerate(d) if k not in gone])
 
     def _to_groups(self, right: Shape, second: Shape) -> IndexingMap:
         """From one group to all of the right operand."""

@@ -37,7 +37,6 @@ class Rng(BinaryOp):
 
     opaque: ClassVar[str] = "it makes numbers"
     has_effect: ClassVar[bool] = True
-    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     distribution: str = attribute(enum("rng_uniform", "rng_normal"))
 
@@ -59,12 +58,6 @@ class Rng(BinaryOp):
     ) -> tuple[IndexingMap, IndexingMap]:
         parameter = IndexingMap.over(out, lambda i: [])
         return parameter, parameter
-
-    def input_to_output(
-        self, out: Shape, left: Shape, right: Shape
-    ) -> tuple[IndexingMap, IndexingMap]:
-        every = every_element(left, out)
-        return every, every
 
     def kernel(self, left: Array, right: Array) -> Array:
         return self.drawn(np.random.default_rng(0), left, right)
@@ -100,7 +93,6 @@ class RngBitGenerator(UnaryOp):
     """
 
     opaque: ClassVar[str] = "it makes numbers"
-    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
     algorithm: str = attribute(enum("rng_default", "rng_three_fry", "rng_philox"))
 
@@ -130,9 +122,6 @@ class RngBitGenerator(UnaryOp):
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return every_element(out, operand).with_grade("may")
-
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return every_element(operand, out).with_grade("may")
 
     def kernel(self, operand: Array) -> Any:
         generate = three_fry if self.algorithm == "rng_three_fry" else philox

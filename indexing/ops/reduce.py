@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +24,7 @@ from hlo.ops.op import (
 from hlo.ops.unify import Dim, Known, array, dims_of, same_shape, with_rank
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
-from indexing.ops.base import Array, VariadicOp, every_element
+from indexing.ops.base import Array, VariadicOp
 from indexing.ops.element import Element, Reduction
 from indexing.ops.folding import folded, reduced, ufunc_of
 
@@ -73,7 +72,6 @@ class Reduce(VariadicOp):
     """``out[i] = fold(to_apply, init, operand[.., i, ..])`` over all indices along `dimensions`."""
 
     least: ClassVar[int] = 2
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)
 
@@ -106,13 +104,6 @@ class Reduce(VariadicOp):
         place = dict(zip([*self._kept(source), *folded], [*i, *s], strict=True))
         values = IndexingMap.of(i, [place[k] for k in range(source.rank)], ranges=s)
         init = IndexingMap.of(i, [], grade=self._grade_of_inits(operands))
-        half = len(operands) // 2
-        return [values] * half + [init] * half
-
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        source = operands[0]
-        values = IndexingMap.over(source, lambda j: [j[k] for k in self._kept(source)])
-        init = replace(every_element(operands[-1], out), grade=self._grade_of_inits(operands))
         half = len(operands) // 2
         return [values] * half + [init] * half
 

@@ -22,12 +22,12 @@ from hlo.ops.op import (
 from hlo.ops.unify import Dim, Known, dims_of
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, VariadicOp, every_element
+from indexing.ops.base import Array, VariadicOp
 from indexing.ops.element import Element, Reduction
 from indexing.ops.folding import ufunc_of
 from indexing.ops.reduce import paired, pairs_fault, results
 from indexing.ops.sliding import every_meeting, window_totals
-from indexing.ops.windows import over, under, window_map
+from indexing.ops.windows import under, window_map
 
 
 def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
@@ -74,7 +74,6 @@ class ReduceWindow(VariadicOp):
     """
 
     least: ClassVar[int] = 2
-    takes_partial: ClassVar[bool] = True
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     to_apply: str = attribute(computation)
 
@@ -105,12 +104,6 @@ class ReduceWindow(VariadicOp):
         found = map(under, self.window, i, s, operands[0].dims)
         half = len(operands) // 2
         return [window_map(i, s, found)] * half + [IndexingMap.of(i, [])] * half
-
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        j, s = dims(operands[0]), ranges(*[w.size for w in self.window])
-        found = map(over, self.window, j, s, out.dims)
-        half = len(operands) // 2
-        return [window_map(j, s, found)] * half + [every_element(operands[-1], out)] * half
 
     def element(self, out: Shape, *operands: Shape) -> Element:
         half = len(operands) // 2

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hlo.ops.attributes import int_list, integer
 from hlo.ops.op import (
@@ -117,7 +116,6 @@ class Reshape(UnaryOp):
     Source: openxla.org, "Operation semantics", Reshape.
     """
 
-    takes_partial: ClassVar[bool] = True
     shape: Shape = declared()
     inferred_dimension: int | None = attribute(integer, default=None)
     dimensions: tuple[int, ...] | None = attribute(int_list, default=None)

@@ -8,8 +8,8 @@ import numpy as np
 
 from hlo.ops.op import HOLDS, Fault, Shape, constraint, op
 from hlo.ops.unify import may_divide
-from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, Entries, every_element
+from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.ops.base import Array, Entries
 from indexing.ops.dot import Dot
 from indexing.ops.element import Element, Opaque
 
@@ -56,16 +56,6 @@ class ScaledDot(Dot):
         ]
         return of_left, of_right, *of_scales
 
-    def input_to_output(self, out: Shape, left: Shape, right: Shape, *scales: Shape) -> Entries:
-        of_left, of_right = self._maps(Dot.input_to_output(self, out, left, right))
-        of_scales = [
-            _from_block(operand, scale).then(written)
-            for written, operand, scale in zip(
-                (of_left, of_right), (left, right), scales, strict=True
-            )
-        ]
-        return of_left, of_right, *of_scales
-
     def _maps(self, entries: Entries) -> list[IndexingMap]:
         return [entry for entry in entries if isinstance(entry, IndexingMap)]
 
@@ -87,13 +77,3 @@ def _to_block(operand: Shape, scale: Shape) -> IndexingMap:
     j = dims(operand)
     sizes = zip(j, operand.dims, scale.dims, strict=False)  # a scalar scale has none
     return IndexingMap.of(j, [v // (n // m) for v, n, m in sizes])
-
-
-def _from_block(operand: Shape, scale: Shape) -> IndexingMap:
-    """From an element of a scale to the elements of the operand that it scales."""
-    if not scale.rank:
-        return every_element(scale, operand)
-    blocks = [n // m for n, m in zip(operand.dims, scale.dims, strict=True)]
-    k, s = dims(scale), ranges(*blocks)
-    index = [at * n + place for at, n, place in zip(k, blocks, s, strict=True)]
-    return IndexingMap.of(k, index, ranges=s)

@@ -37,6 +37,7 @@ from indexing.ops.base import Array, Entry, VariadicOp, placed
 from indexing.ops.element import Element, Reduction
 from indexing.ops.folding import put
 from indexing.ops.gather import Gather
+from indexing.ops.inverse import inverses
 from indexing.ops.numerics import limits
 from indexing.ops.sliding import windows_of
 from simplifier.constraints import Constraint
@@ -89,7 +90,6 @@ class Scatter(VariadicOp):
     """
 
     least: ClassVar[int] = 3
-    takes_partial: ClassVar[bool] = True
     update_window_dims: tuple[int, ...] = attribute(int_list)
     inserted_window_dims: tuple[int, ...] = attribute(int_list)
     scatter_dims_to_operand_dims: tuple[int, ...] = attribute(int_list)
@@ -243,18 +243,11 @@ class Scatter(VariadicOp):
     def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
         half = len(operands) // 2
         indices, updates = operands[half], operands[-1]
-        found, _ = self._gather(operands).input_to_output(updates, operands[0], indices)
+        found, _ = self._gather(operands).output_to_input(updates, operands[0], indices)
+        read_updates = inverses(_unclamped(found, half, indices), operands[0])
         base = IndexingMap.identity(out).with_grade("may")  # an update may take its place
         read: Entry = self._read_indices(operands) if updates.size else ()
-        return [*[base] * half, read, *[_unclamped(found, half, indices)] * half]
-
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[Entry]:
-        half = len(operands) // 2
-        indices, updates = operands[half], operands[-1]
-        found, _ = self._gather(operands).output_to_input(updates, operands[0], indices)
-        base = IndexingMap.identity(out).with_grade("may")
-        written: Entry = self._written_by_indices(operands) if updates.size else ()
-        return [*[base] * half, written, *[_unclamped(found, half, indices)] * half]
+        return [*[base] * half, read, *[read_updates] * half]
 
     def _read_indices(self, operands: tuple[Shape, ...]) -> IndexingMap:
         """All index vectors of the batch: any of them may say that its window is here."""
@@ -269,17 +262,6 @@ class Scatter(VariadicOp):
             ranges=s,
             constraints=[Constraint(i[k].as_expr(), 0, n - 1) for k, n in self._unmoved(operands)],
         )
-
-    def _written_by_indices(self, operands: tuple[Shape, ...]) -> IndexingMap:
-        """Wherever the window may be, if this index is another one."""
-        array, indices = operands[0], operands[len(operands) // 2]
-        g, batched = dims(indices), self._batched()
-        extents = {k: array.dims[k] for k in self.scatter_dims_to_operand_dims}
-        extents |= dict(self._unmoved(operands))
-        s = ranges(*extents.values())
-        fixed = [(k, g[n]) for k, n in batched.items()]
-        place = placed(array.rank, [*fixed, *zip(extents, s, strict=True)])
-        return IndexingMap.of(g, place, ranges=s)
 
     def _unmoved(self, operands: tuple[Shape, ...]) -> list[tuple[int, int]]:
         """Dimensions in which no index moves the window, and its size there: it begins at 0."""

@@ -21,11 +21,12 @@ from hlo.ops.op import (
 )
 from hlo.ops.unify import Known, same_dims, with_rank
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, Entry, TernaryOp, every_element
+from indexing.ops.base import Array, Entry, TernaryOp
 from indexing.ops.folding import put
+from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import positions, window_fault
 from indexing.ops.sliding import every_meeting
-from indexing.ops.windows import over, under, window_map
+from indexing.ops.windows import over, window_map
 from simplifier.constraints import Constraint
 
 Index = tuple[int, ...]
@@ -63,7 +64,6 @@ class SelectAndScatter(TernaryOp):
     """
 
     opaque: ClassVar[str] = "what it reads depends on the values that it finds"
-    takes_partial: ClassVar[bool] = True
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     select: str = attribute(computation)
     scatter: str = attribute(computation)
@@ -121,10 +121,9 @@ class SelectAndScatter(TernaryOp):
     def input_to_output(
         self, out: Shape, first: Shape, second: Shape, third: Shape
     ) -> tuple[Entry, Entry, Entry]:
-        i, s = dims(second), ranges(*[w.size for w in self.window])
-        found = map(under, self.window, i, s, first.dims)
-        source = window_map(i, s, found, "may" if self._selects else "exact")
-        return self._neighbours(first, second), source, every_element(third, out)
+        neighbours, *others = self.output_to_input(out, first, second, third)
+        source, init = (inverses(m, s) for m, s in zip(others, (second, third), strict=True))
+        return neighbours, source, init
 
     @property
     def _selects(self) -> bool:

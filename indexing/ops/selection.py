@@ -14,7 +14,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, constraint, op
 from hlo.ops.unify import Known, same_shape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import integer_rules
-from indexing.ops.base import Array, Entry, TernaryOp, every_element
+from indexing.ops.base import Array, Entry, TernaryOp
 from indexing.ops.elementwise import ElementwiseOp, dims_fault
 from indexing.ops.functions import ScalarFunction
 
@@ -22,13 +22,6 @@ from indexing.ops.functions import ScalarFunction
 def _spread(out: Shape, operand: Shape) -> IndexingMap:
     """What the result reads of an operand that may be a scalar instead of an array."""
     return IndexingMap.over(out, lambda i: i if operand.rank else [])
-
-
-def _gathered(out: Shape, operand: Shape) -> IndexingMap:
-    """Which elements of the result need an element of such an operand."""
-    return (
-        IndexingMap.identity(out) if operand.rank or not out.rank else every_element(operand, out)
-    )
 
 
 def is_full(shape: Known) -> bool:
@@ -40,7 +33,6 @@ class TernaryElementwise(ElementwiseOp, TernaryOp):
     """``out[i] = function(first[i], second[i], third[i])``; some operands may be scalars."""
 
     __slots__ = ()
-    takes_partial: ClassVar[bool] = True
     arrays: ClassVar[tuple[int, ...]]  # the operands that have the result's dimensions for certain
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -62,11 +54,6 @@ class TernaryElementwise(ElementwiseOp, TernaryOp):
         self, out: Shape, first: Shape, second: Shape, third: Shape
     ) -> tuple[Entry, Entry, Entry]:
         return _spread(out, first), _spread(out, second), _spread(out, third)
-
-    def input_to_output(
-        self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]:
-        return _gathered(out, first), _gathered(out, second), _gathered(out, third)
 
 
 @op(

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from hlo.ops import attributes
 from hlo.ops.attributes import slices
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
 from hlo.ops.unify import Known, with_rank
 from hlo.shapes.shape import UNBOUNDED
-from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
 from indexing.ops.element import Copy, Element
-from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
 
 
 @op(
@@ -30,7 +27,6 @@ from simplifier.constraints import Constraint
 class Slice(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = start_k + stride_k · i_k``."""
 
-    takes_partial: ClassVar[bool] = True
     slice: tuple[attributes.Slice, ...] = attribute(slices)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -56,23 +52,6 @@ class Slice(UnaryOp):
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return IndexingMap.over(
             out, lambda i: [i[k] * cut.stride + cut.start for k, cut in enumerate(self.slice)]
-        )
-
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        last = [cut.start + (cut.count - 1) * cut.stride for cut in self.slice]
-        j = [
-            Variable(d.name, cut.start, end)
-            for d, cut, end in zip(dims(operand), self.slice, last, strict=True)
-        ]
-        offsets = [j[k] - cut.start for k, cut in enumerate(self.slice)]
-        return IndexingMap.of(
-            j,
-            [offset // cut.stride for offset, cut in zip(offsets, self.slice, strict=True)],
-            constraints=[
-                Constraint(offset % cut.stride, 0, 0)
-                for offset, cut in zip(offsets, self.slice, strict=True)
-                if cut.stride > 1
-            ],
         )
 
     def element(self, out: Shape, *operands: Shape) -> Element:

@@ -59,7 +59,6 @@ class Sort(VariadicOp):
     """
 
     opaque: ClassVar[str] = "what it reads depends on the values that it finds"
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
     is_stable: bool = attribute(boolean, default=False)
     to_apply: str = attribute(computation)
@@ -90,9 +89,6 @@ class Sort(VariadicOp):
         return arrays[0] if len(arrays) == 1 else TupleShape(arrays)
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        return [along(out, out, self.dimensions[0])] * len(operands)
-
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         return [along(out, out, self.dimensions[0])] * len(operands)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
@@ -165,7 +161,6 @@ class TopK(UnaryOp):
     """The `k` largest (or smallest) elements of the last dimension in order, and where they are."""
 
     opaque: ClassVar[str] = "what it reads depends on the values that it finds"
-    takes_partial: ClassVar[bool] = True
     k: int = attribute(integer)
     largest: bool = attribute(boolean, default=True)
 
@@ -183,9 +178,6 @@ class TopK(UnaryOp):
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return along(out, operand, out.rank - 1)
-
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return along(operand, out, out.rank - 1)
 
     def kernel(self, operand: Array) -> tuple[Array, Array]:
         keys = operand if is_integer(operand) else total_order(operand)

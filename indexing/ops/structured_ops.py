@@ -70,7 +70,6 @@ class InlineOp(StructuredOp):
 
     __slots__ = ()
     runs_called: ClassVar[bool] = True
-    takes_partial: ClassVar[bool] = True
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         """Never asked: the shape is that of the called computation's root (`hlo.modules.bind`)."""

@@ -46,7 +46,6 @@ class EndpointOp(StructuredOp):
     """
 
     __slots__ = ()
-    takes_partial: ClassVar[bool] = True
 
     @abstractmethod
     def origin(self, path: Path) -> tuple[int, Path] | None:
@@ -320,16 +319,13 @@ class RecvDone(RoutingOp):
 class CopyStart(UnaryOp):
     """Begins a copy: the copy, the operand, and a context."""
 
-    takes_partial: ClassVar[bool] = True
+    map_options: ClassVar[tuple[str, ...]] = ("output",)
     cross_program_prefetch_index: int | None = attribute(integer, default=None)
 
     def infer_shape(self, operand: Shape) -> TupleShape:
         return TupleShape((operand.with_layout(None), operand, CONTEXT))
 
     def output_to_input(self, out: Shape, operand: Shape, *, output: int = 0) -> Entry:
-        return IndexingMap.identity(out) if output < 2 else ()
-
-    def input_to_output(self, out: Shape, operand: Shape, *, output: int = 0) -> Entry:
         return IndexingMap.identity(out) if output < 2 else ()
 
     def kernel(self, operand: Any) -> tuple[Any, Any, Any]:
@@ -370,7 +366,6 @@ class CopyDone(RoutingOp):
 class Shuffle(StructuredOp):
     """An opcode whose semantics nobody has published."""
 
-    takes_partial: ClassVar[bool] = True
     shape: AnyShape = declared(any_shape=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 
@@ -27,7 +26,6 @@ from indexing.ops.element import Copy, Element
 class Transpose(UnaryOp):
     """``out[i_0, ..] = operand[j_0, ..]`` where ``i_k = j_{dimensions[k]}``."""
 
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -44,9 +42,6 @@ class Transpose(UnaryOp):
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         place = self.dimensions.index
         return IndexingMap.over(out, lambda i: [i[place(p)] for p in range(out.rank)])
-
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return IndexingMap.over(operand, lambda j: [j[p] for p in self.dimensions])
 
     def element(self, out: Shape, *operands: Shape) -> Element:
         return Copy(is_view=True)
@@ -67,7 +62,6 @@ class Transpose(UnaryOp):
 class Reverse(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = size_k − 1 − i_k`` for k in dimensions, or ``i_k``."""
 
-    takes_partial: ClassVar[bool] = True
     dimensions: tuple[int, ...] = attribute(int_list)
 
     @constraint("C1", "dimensions are different dimensions of the operand")
@@ -87,9 +81,6 @@ class Reverse(UnaryOp):
                 out.dims[k] - 1 - i[k] if k in self.dimensions else i[k] for k in range(out.rank)
             ],
         )
-
-    def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-        return self.output_to_input(operand, out)  # its own inverse
 
     def element(self, out: Shape, *operands: Shape) -> Element:
         return Copy(is_view=True)

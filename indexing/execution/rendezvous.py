@@ -11,11 +11,11 @@ from indexing.execution.values import Value
 T = TypeVar("T")
 
 
-class Missed(Exception):
-    """Somebody does not come to a meeting, because it is done or has failed."""
+class Aborted(Exception):
+    """A device of the group has ended or failed, so that the rendezvous never completes."""
 
 
-class Meeting:
+class Rendezvous:
     """Devices that run at the same time, and what they tell each other."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Meeting:
         """What each member brings to a topic, by their numbers; waits until all are there.
 
         Raises:
-            Missed: one of them will never come.
+            Aborted: one of them will never come.
         """
         with self._changed:
             brought = self._brought.setdefault(topic, {})
@@ -38,7 +38,7 @@ class Meeting:
             self._changed.notify_all()
             while missing := set(members) - brought.keys():
                 if missing & self._gone:
-                    raise Missed(f"device {min(missing & self._gone)} does not come to it")
+                    raise Aborted(f"device {min(missing & self._gone)} does not come to it")
                 self._changed.wait()
             self._left[topic] = self._left.get(topic, 0) + 1
             if self._left[topic] == len(members):
@@ -70,6 +70,6 @@ class Meeting:
         for thread in threads:
             thread.join()
         if faults:
-            causes = [e for e in faults.values() if not isinstance(e.__cause__, Missed)]
+            causes = [e for e in faults.values() if not isinstance(e.__cause__, Aborted)]
             raise [*causes, *faults.values()][0]
         return [results[number] for number in range(count)]
