@@ -154,17 +154,17 @@ class Block:
             text = self._named(node.name, Text(f"np.where({', '.join(parts)})", axes))
         return text
 
-    def _is_large(self, axes: tuple[Variable, ...]) -> bool:
+    def track(self, name: str, axes: tuple[Variable, ...]) -> None:
+        """An array with these axes has a name; it is deleted after its last use if it is large."""
         sizes = [self.space.axis(v).size for v in axes]
-        if not all(size.is_constant for size in sizes):
-            return False
-        return prod(size.constant for size in sizes) >= LARGE
+        if all(size.is_constant for size in sizes):
+            if prod(size.constant for size in sizes) >= LARGE:
+                self.writing.large.add(name)
 
     def _named(self, stem: str, found: Text) -> Text:
         name = self.source.names.new(stem)
         self.source.text.add(f"{name} = {found.code}")
-        if self._is_large(found.axes):
-            self.writing.large.add(name)
+        self.track(name, found.axes)
         return Text(name, found.axes)
 
     def _read(self, node: Read) -> Text:

@@ -20,7 +20,7 @@ from indexing.codegen.graph import (
     in_order,
 )
 from indexing.codegen.numpy.access import Text, expanded, vector_text
-from indexing.codegen.numpy.block import Block, Writing
+from indexing.codegen.numpy.block import LARGE, Block, Writing
 from indexing.codegen.numpy.spaces import Axis, Space, depends_on_axes, split_space
 from indexing.codegen.numpy.storing import store, whole
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
@@ -200,38 +200,25 @@ class FoldWriter:
             code = expanded(block.text_of(init), dims.variables)
             code = f"np.broadcast_to({code}, {sizes})"
             self.source.text.add(f"{total} = {f'np.array({code})' if is_plain else code}")
-        self._steps(dims, block, self.ranges, totals, guards)
+            block.track(total, dims.variables)
+        with self.source.text.loops(self.ranges):
+            self._guarded_step(Block(self.writing, dims, block), totals, guards)
         for number, total in enumerate(totals):
             self._store(number, total, dims.variables, dims)
 
-    def _steps(
-        self,
-        dims: Space,
-        before: Block,
-        ranges: Sequence[Variable],
-        totals: list[str],
-        guards: Sequence[Constraint],
-    ) -> None:
-        if ranges:
-            s = ranges[0]
-            with self.source.text.under(f"for {s.name} in range({s.upper + 1}):"):
-                self._steps(dims, before, ranges[1:], totals, guards)
-            return
-        block = Block(self.writing, dims, before)
+    def _guarded_step(self, block: Block, totals: list[str], guards: Sequence[Constraint]) -> None:
         for rt in self.fold.runtime:
             block.text_of(rt)
         mask = block.mask(guards) if guards else None
         if mask is not None and not mask.axes:
             with self.source.text.under(f"if {mask.code}:"):
-                self._step(dims, block, totals, None, False)
+                self._step(block, totals, None, False)
         else:
-            self._step(dims, block, totals, mask, not guards)
+            self._step(block, totals, mask, not guards)
 
-    def _step(
-        self, dims: Space, block: Block, totals: list[str], mask: Text | None, is_plain: bool
-    ) -> None:
-        function = self.fold.function
-        values = [expanded(block.text_of(value), dims.variables) for value in self.fold.values]
+    def _step(self, block: Block, totals: list[str], mask: Text | None, is_plain: bool) -> None:
+        function, axes = self.fold.function, block.space.variables
+        values = [expanded(block.text_of(value), axes) for value in self.fold.values]
         code = self.source.call(function, *totals, *values)
         ufunc = function.ufunc
         if ufunc is not None and is_plain:
@@ -241,11 +228,11 @@ class FoldWriter:
         if mask is None:
             self.source.text.add(f"{', '.join(totals)} = {code}")
             return
-        found = [self.source.names.new("found") for _ in totals]
-        self.source.text.add(f"{', '.join(found)} = {code}")
+        results = [self.source.names.new("found") for _ in totals]
+        self.source.text.add(f"{', '.join(results)} = {code}")
         where = self.source.names.new("where")
-        self.source.text.add(f"{where} = {expanded(mask, dims.variables)}")
-        for total, new in zip(totals, found, strict=True):
+        self.source.text.add(f"{where} = {expanded(mask, axes)}")
+        for total, new in zip(totals, results, strict=True):
             self.source.text.add(f"{total} = np.where({where}, {new}, {total})")
 
     # ------------------------------------------------------------ padding
@@ -270,6 +257,8 @@ class FoldWriter:
             code = f"np.pad({node.buffer.name}, {tuple_text(widths)}, constant_values={fill})"
             self.source.text.add(f"{name} = {code}")
             wide = [n + a + b for n, (a, b) in zip(node.buffer.dims, widths, strict=True)]
+            if prod(wide) >= LARGE:
+                self.writing.large.add(name)
             self.writing.padded[node] = name, tuple(wide), tuple([low for low, _ in widths])
             left = [g for g in left if g not in done]
         return left
