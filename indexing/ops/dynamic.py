@@ -20,7 +20,7 @@ from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, Maps, VariadicOp, every_element
 from indexing.ops.element import Copy, Element
-from indexing.ops.regions import Extent, whole_or_pieces, window
+from indexing.ops.regions import Extent, complement_maps, window
 from simplifier.linear import Affine
 
 Sizes = tuple[int, ...]
@@ -188,7 +188,7 @@ class DynamicUpdateSlice(VariadicOp):
         extents = _windows(offsets, out.dims, update.dims)
         inside = [c for extent in extents for c in extent.inside]
         return (
-            whole_or_pieces(extents, exact, i, i, runtime=rts),
+            complement_maps(extents, exact, i, i, runtime=rts),
             IndexingMap.of(i, offsets, runtime=rts, constraints=inside),
             *(_start_reads(out, out.dims, update.dims, starts) if update.size else _none(starts)),
         )

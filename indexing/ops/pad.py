@@ -14,7 +14,7 @@ from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, BinaryOp, Maps
 from indexing.ops.element import Copy, Element
-from indexing.ops.regions import Extent, whole_or_pieces, window
+from indexing.ops.regions import Extent, complement_maps, window
 from simplifier.atoms import Variable
 
 
@@ -75,7 +75,7 @@ class Pad(BinaryOp):
         operand = (
             () if any(c.is_false for c in inside) else IndexingMap.of(i, index, constraints=inside)
         )
-        return operand, whole_or_pieces(extents, exact, i, [])
+        return operand, complement_maps(extents, exact, i, [])
 
     def _extents(self, i: tuple[Variable, ...], operand: Shape) -> list[Extent]:
         """Where in the result, along each dimension, elements of the operand are."""
