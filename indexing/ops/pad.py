@@ -37,6 +37,7 @@ class Pad(BinaryOp):
     Negative low and high padding removes elements.
     """
 
+    rule: ClassVar[Element] = Copy((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     types: ClassVar[tuple[str, ...]] = ("T", "T")
     padding: tuple[Padding, ...] = attribute(padding_config)
@@ -83,9 +84,6 @@ class Pad(BinaryOp):
             window(v - edge.low, size, -edge.low, v.upper - edge.low, edge.step)
             for v, edge, size in zip(i, self.padding, operand.dims, strict=True)
         ]
-
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy((0, 1))
 
     def kernel(self, left: Array, right: Array) -> Array:
         sizes = [edge.padded(size) for edge, size in zip(self.padding, left.shape, strict=True)]
