@@ -65,6 +65,11 @@ class Writing:
     padded: dict[Node, tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
 
+    def track(self, name: str, size: int) -> None:
+        """Delete an array of `size` elements after its last use, if it is large."""
+        if size >= LARGE:
+            self.large.add(name)
+
     def count(self, stage: Stage) -> None:
         """Count how often each element of a stage is needed."""
         for node in stage.nodes():
@@ -155,11 +160,10 @@ class Block:
         return text
 
     def track(self, name: str, axes: tuple[Variable, ...]) -> None:
-        """An array with these axes has a name; it is deleted after its last use if it is large."""
+        """Delete an array with these axes after its last use, if it is known to be large."""
         sizes = [self.space.axis(v).size for v in axes]
         if all(size.is_constant for size in sizes):
-            if prod(size.constant for size in sizes) >= LARGE:
-                self.writing.large.add(name)
+            self.writing.track(name, prod(size.constant for size in sizes))
 
     def _named(self, stem: str, found: Text) -> Text:
         name = self.source.names.new(stem)

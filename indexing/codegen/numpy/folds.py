@@ -20,7 +20,7 @@ from indexing.codegen.graph import (
     in_order,
 )
 from indexing.codegen.numpy.access import Text, expanded, vector_text
-from indexing.codegen.numpy.block import LARGE, Block, Writing
+from indexing.codegen.numpy.block import Block, Writing
 from indexing.codegen.numpy.spaces import Axis, Space, depends_on_axes, split_space
 from indexing.codegen.numpy.storing import store, whole
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
@@ -257,8 +257,7 @@ class FoldWriter:
             code = f"np.pad({node.buffer.name}, {tuple_text(widths)}, constant_values={fill})"
             self.source.text.add(f"{name} = {code}")
             wide = [n + a + b for n, (a, b) in zip(node.buffer.dims, widths, strict=True)]
-            if prod(wide) >= LARGE:
-                self.writing.large.add(name)
+            self.writing.track(name, prod(wide))
             self.writing.padded[node] = name, tuple(wide), tuple([low for low, _ in widths])
             left = [g for g in left if g not in done]
         return left
