@@ -1,7 +1,7 @@
 """Demands: the elements that each stage reads of each array, hash-consed.
 
 A read of an array whose form is not decided yet is a demand.  `Demands` gives the arrays from the
-last one of the program to the first: then all reads of an array are known when it is decided.
+last one of the program to the first, so that all reads of an array exist when it is decided.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Scope:
         array: the array that the stage fills; a stage reads only arrays with smaller numbers.
         dims: the loop over each of its dimensions.
         is_windowed: elements are read again and again.
-        runtime: the runtime variables that are known in the stage.
+        runtime: the runtime variables of the stage.
     """
 
     def __init__(self, demands: Demands, array: ProgramArray) -> None:

@@ -15,11 +15,11 @@ Index: TypeAlias = tuple[int, ...]
 _finfo: Final[Any] = ml_dtypes.finfo  # has no types
 
 CANCELLED: Final = 16
-"""Terms of sums that cancel leave so many roundings of the largest element."""
+"""Tolerance for terms that cancel, in roundings of the largest element."""
 
 
 def tolerance(kind: np.dtype[Any]) -> float:
-    """By how much results may differ, relative to the largest: sums go in different orders.
+    """Tolerance relative to the largest element: the order of summation differs.
 
     >>> tolerance(np.dtype(np.float32)) < 1e-4, tolerance(np.dtype(np.int32))
     (True, 0.0)
@@ -37,8 +37,8 @@ def epsilon(kind: np.dtype[Any]) -> float:
 def first_difference(found: Array, wanted: Array, least: float = 0.0) -> Index | None:
     """The smallest index at which two arrays differ by more than roundings, or than `least`.
 
-    Roundings of sums are relative to what is added up: the element itself, and a little of the
-    largest one of the array, for terms that cancel. `least` is relative to the largest.
+    Roundings of a sum are relative to its terms: to the element itself and, for terms that cancel,
+    to a fraction of the largest element of the array. `least` is relative to the largest.
 
     >>> huge = np.float32([1e5, 1, 0])
     >>> first_difference(np.float32([1e5, 1.5, 0]), huge), first_difference(huge + 1e-2, huge)

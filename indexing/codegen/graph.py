@@ -1,4 +1,4 @@
-"""The element graph: what one element of an array is, and the stages that fill arrays with it.
+"""The element graph: the computation of one element of an array, and the stages that fill arrays.
 
 A nest is a row of *stages*.  A stage loops over the dimensions of the buffers that it fills; its
 body is the element at an index: a node over reads of other buffers, or a fold of nodes over range
@@ -128,7 +128,7 @@ class Scatter:
     Attributes:
         dims: loops over all values; those that the runtime variables depend on come first.
         values: values to fold, one for each total.
-        index: the element of the result that a value goes to.
+        index: the element of the result that a value is folded into.
         guards: conditions for a value to be folded at all.
     """
 
@@ -197,7 +197,7 @@ def dtype_of(node: Node) -> np.dtype[Any]:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes that a node needs wherever it is needed itself: not the values of cases."""
+    """The nodes that are computed wherever a node is: all but the values of cases."""
     match node:
         case Read() | IndexValue():
             return node.runtime
@@ -244,13 +244,22 @@ def roots_of(body: Node | Fold) -> tuple[Node, ...]:
     return roots if scatter is None else (*roots, *scatter.runtime, *scatter.values)
 
 
+def exprs_of(nodes: Iterable[Node]) -> Iterator[Expr]:
+    """The indices that nodes read at, or are."""
+    for node in nodes:
+        if isinstance(node, Read):
+            yield from node.index
+        elif isinstance(node, IndexValue):
+            yield node.expr
+
+
 def rebuilt(node: Any, at: Callable[[Any], Any]) -> Any:
     """The same node, case, fold or scatter with every node `n` that it consists of as ``at(n)``."""
     match node:
         case Read() | IndexValue():
             return replace(node, runtime=_each(node.runtime, at)) if node.runtime else node
         case Apply():
-            return replace(node, arguments=_each(node.arguments, at))
+            return Apply(node.function, _each(node.arguments, at), node.name, node.dtype)
         case Case():
             return replace(node, value=at(node.value), runtime=_each(node.runtime, at))
         case Choose():
@@ -300,7 +309,7 @@ class Stage:
 
     @property
     def iterations(self) -> int:
-        """How often its innermost loop runs."""
+        """The number of iterations of its innermost loop."""
         ranges = self.body.ranges if isinstance(self.body, Fold) else ()
         return prod(v.upper - v.lower + 1 for v in (*self.dims, *ranges))
 
@@ -335,7 +344,7 @@ class Nest:
 
     @property
     def iterations(self) -> int:
-        """How often the innermost loops run."""
+        """The number of iterations of the innermost loops."""
         return sum(stage.iterations for stage in self.stages)
 
     def with_constants(self, arrays: tuple[Array, ...]) -> tuple[Any, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,7 +26,6 @@ from indexing.codegen.graph import (
 )
 from indexing.codegen.sources import Source, functions_of
 from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
-from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 
 Scope: TypeAlias = dict[Node, str]
@@ -104,21 +102,11 @@ class _Loops:
         for node in stage.nodes():
             self.uses.update(with_cases(node))
         at = ", ".join(d.name if d.lower < d.upper else "0" for d in stage.dims) or "()"
-        with self._loops(stage.dims):
+        with self.text.loops(stage.dims):
             if isinstance(stage.body, Fold):
                 self._fold(stage, stage.body, at)
             else:
                 self._assign(f"{stage.name}[{at}]", stage.body, {})
-
-    @contextmanager
-    def _loops(self, variables: Iterable[Variable]) -> Iterator[None]:
-        """Loops over variables; those with one value need none."""
-        with ExitStack() as stack:
-            for v in variables:
-                if v.lower < v.upper:
-                    loop = self.text.under(f"for {v.name} in range({v.upper + 1}):")
-                    stack.enter_context(loop)
-            yield
 
     def _assign(self, target: str, element: Node, scope: Scope) -> None:
         """``target = element``."""
@@ -146,7 +134,7 @@ class _Loops:
         for total, init in zip(totals, fold.inits, strict=True):
             self.text.add(f"{total} = {self.written(init, scope)}")
         if fold.values:
-            with self._loops(fold.ranges):
+            with self.text.loops(fold.ranges):
                 self._guarded_step(fold, totals, dict(scope))
         for buffer, total in zip(stage.buffers, totals, strict=True):
             code = self.source.call(fold.finish, total) if fold.finish else total

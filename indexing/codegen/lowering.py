@@ -64,11 +64,11 @@ F32: Final = np.dtype(np.float32)
 TYPE_NAMES: Final = {dtype(name): name for name in ELEMENT_TYPES if name not in ("token", "opaque")}
 
 
-# ---------------------------------------------------------------- what an element is
+# ---------------------------------------------------------------- rules
 
 
 def rule_of(array: ProgramArray) -> Element:
-    """What an element of an array is.
+    """The per-element rule of an array.
 
     Raises:
         NoLoopNest: it is opaque.
@@ -174,7 +174,7 @@ class Lowering:
     def _cases(
         self, array: ProgramArray, maps: list[tuple[int, IndexingMap]], index: Index
     ) -> tuple[list[Case], Node | None]:
-        """The elements that maps of operands lead to, and the one where no case holds."""
+        """The elements that maps of operands lead to, and the element where no case holds."""
         cases: list[Case] = []
         otherwise: Node | None = None
         for number, found in maps:
@@ -222,10 +222,10 @@ class Lowering:
         sizes: tuple[int, ...] | None = None,
         is_folded: bool = False,
     ) -> tuple[Index, Guards, tuple[Runtime, ...]]:
-        """A map from the elements of `array` (or of an array of these sizes) at an index.
+        """Apply a map from the elements of `array` (or of an array of these sizes) to an index.
 
         Returns:
-            Where it leads, the guards under which it applies, and their runtime variables.
+            The results, the guards under which the map applies, and their runtime variables.
         """
         sizes = array.dims if sizes is None else sizes
         bounds = [(0, size - 1) for size in sizes]
@@ -233,18 +233,24 @@ class Lowering:
             return index, (), ()
         values = dict(zip(found.dims, index, strict=True))
         conditions = self._bind_runtime(array, found, values)
-        uncertain = tuple([c for c in found.constraints if not c.is_true])
-        results, constraints = replace(found, constraints=uncertain).substituted(values)
+        swap = Substitution(values)
         for v, at, whole in zip(found.dims, index, bounds, strict=True):
             if v.bounds != whole:
                 conditions.append(Constraint(at, *v.bounds))
-        guards = tuple([c for c in (*conditions, *constraints) if not c.is_true])
-        return tuple(results), guards, self.scope.mentioned([c.expr for c in guards])
+        for c in found.constraints:
+            if not c.is_true:
+                conditions.append(Constraint(swap(c.expr), c.lower, c.upper))
+        guards = tuple([c for c in conditions if not c.is_true])
+        return (
+            tuple(map(swap, found.results)),
+            guards,
+            self.scope.mentioned([c.expr for c in guards]),
+        )
 
     def _bind_runtime(
         self, array: ProgramArray, found: IndexingMap, values: dict[Variable, Expr]
     ) -> list[Constraint]:
-        """Add the runtime variables of a map to `values`; the bounds that they have to meet."""
+        """Add the runtime variables of a map to `values`; the bounds that they must meet."""
         conditions = []
         for rt in found.runtime:
             if rt.is_fixed:
@@ -267,7 +273,7 @@ class Lowering:
     # ------------------------------------------------------------ folds
 
     def fold(self, array: ProgramArray, rule: Reduction, index: Index) -> Fold:
-        """The fold that an element of `array` at an index is."""
+        """The fold that computes the element of `array` at an index."""
         answer = _maps_of(array, exact=True)
         inits: tuple[Node, ...] = tuple([self._only(array, answer, k, index) for k in rule.inits])
         values: list[Node] = []

@@ -30,10 +30,10 @@ Calls: TypeAlias = tuple[Instruction, ...]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ProgramArray(Buffer):
-    """An array of the program as a buffer: before staging, each element is a read of such a one.
+    """An array of the program, as the buffer that it is if it gets one.
 
     Attributes:
-        ref: the array; the first of those that are computed alike.
+        ref: the array; the first one of several equal computations.
         leaf: its number among the leaves of the instruction's result.
         operands: those of the instruction, with tuples as tuples; None for a token.
         number: larger than those of the operands.
@@ -100,7 +100,7 @@ def needed_by_root(computation: Computation) -> list[Instruction]:
 
 
 class _Flattening:
-    """Makes one `ProgramArray` for all arrays that are computed alike."""
+    """Makes one `ProgramArray` for all equal computations."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -1,8 +1,8 @@
 """Entry computations that run as loop nests: the whole as one nest, or one instruction at a time.
 
-The whole is tried first: each result straight from the parameters.  Where that is no nest, the
-instructions of the entry run in order, each (a fusion as one) as the nest that it is; what is none
-is left to the interpreter, and `Nests.remarks` say which and why.
+The whole is tried first: each result straight from the parameters.  If that is no nest, the
+instructions of the entry run in order, each (a fusion as one) as a nest; the interpreter runs those
+that have none, and `Nests.remarks` give the reasons.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from hlo.modules.module import Instruction, Module
+from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import Shape, leaves
-from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.graph import Array
 from indexing.codegen.nest import LoopNest
@@ -114,11 +113,11 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
         raise ExecutionError(message, entry.span, "execution")
     if tile is not None:
         _check_tile(module, tile)
-    whole, reason = _whole(module)
-    if whole is not None:
+    whole = _whole(module)
+    if not isinstance(whole, str):
         _check_iterations(whole, tile, entry.root)
         return Nests(module, tile, whole, (), ())
-    remarks = [f"the entry as a whole is no loop nest: {reason}"]
+    remarks = [f"the entry as a whole is no loop nest: {whole}"]
     steps = []
     for step in plan(entry):
         nests = _nests(step.instruction)
@@ -135,28 +134,17 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
 # ---------------------------------------------------------------- which nests
 
 
-def _whole(module: Module) -> tuple[tuple[LoopNest, ...] | None, str]:
-    """A nest for each result of the entry; or why there is none."""
+def _whole(module: Module) -> tuple[LoopNest, ...] | str:
+    """A nest for each result of the entry; or why there are none."""
     entry = module.entry
-    count = len(_shapes(entry.root))
     if has_effects(entry):
-        return None, "something happens in it that is in no result"
+        return "something happens in it that is in no result"
+    count = len(_shapes(entry.root))
     if count > MAX_RESULTS:
-        return None, f"it has {count} results, more than {MAX_RESULTS}"
-    if any(_is_dynamic(instruction) for instruction in module.instructions):
-        return None, "the shape is dynamic"
-    try:
-        nests = []
-        for number in range(count):
-            nest = loop_nest(entry, number)
-            if isinstance(nest, Unknown):
-                return None, nest.reason
-            nests.append(nest)
-        return tuple(nests), ""
-    except HloError as error:
-        if error.code != "elided":
-            raise
-        return None, error.message
+        return f"it has {count} results, more than {MAX_RESULTS}"
+    if any(map(_is_dynamic, module.instructions)):
+        return "the shape is dynamic"
+    return _nests_of(entry, count)
 
 
 def _nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
@@ -166,21 +154,20 @@ def _nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
     if not isinstance(instruction.op, MappedOp | InlineOp):
         return f"{instruction.opcode} is more than a formula of its operands"
     called = instruction.called_computations if isinstance(instruction.op, InlineOp) else ()
-    if any(_is_dynamic(i) for i in (instruction, *instruction.operands)) or any(
-        _is_dynamic(i) for c in called for i in c
-    ):
+    inside = [inner for computation in called for inner in computation]
+    if any(map(_is_dynamic, [instruction, *instruction.operands, *inside])):
         return "the shape is dynamic"
+    return _nests_of(instruction, len(_shapes(instruction)))
+
+
+def _nests_of(target: Instruction | Computation, count: int) -> tuple[LoopNest, ...] | str:
+    """A nest for each of `count` results; or why there are none."""
     nests = []
-    try:
-        for number in range(len(_shapes(instruction))):
-            nest = loop_nest(instruction, number)
-            if isinstance(nest, Unknown):
-                return nest.reason
-            nests.append(nest)
-    except HloError as error:
-        if error.code != "elided":
-            raise
-        return error.message
+    for number in range(count):
+        nest = loop_nest(target, number)
+        if isinstance(nest, Unknown):
+            return nest.reason
+        nests.append(nest)
     return tuple(nests)
 
 

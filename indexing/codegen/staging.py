@@ -1,13 +1,14 @@
 """Staging: the one pass that decides which arrays get a buffer, and inlines all others.
 
-A stage of its own, with a buffer, gets
+These get a stage of their own, with a buffer:
 
-* what is folded (reductions, products, windows, scatters);
-* what is read at more than `MAX_COPIES` different indices;
-* arithmetic that several stages need, or that a fold reads again and again (the operands of
-  products and windows).
+* a fold (reduction, product, window, scatter);
+* an array that is read at more than `MAX_COPIES` different indices;
+* arithmetic that several stages need, or that a fold reads repeatedly (an operand of a product or
+  of a window).
 
-All else, above all arithmetic that is read once, and copies, is computed where it is read.
+All other arrays, above all arithmetic that is read once and copies, are computed where they are
+read.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ MAX_COPIES: Final = 4
 
 
 class Staging:
-    """Decides, lowers and inlines what is demanded, from the last array of a program to the first.
+    """Decides, lowers and inlines demanded arrays, from the last of a program to the first.
 
     Args:
-        inputs: arrays that are there.
+        inputs: arrays that are given.
         function: gives a computation of scalars as a function.
 
     Attributes:
@@ -148,7 +149,7 @@ class Staging:
     # ------------------------------------------------------------ inlining
 
     def _finished(self, scope: Scope) -> Stage:
-        """A stage with its reads replaced by what the arrays became."""
+        """A stage whose reads of arrays are resolved."""
         body, buffers = self.bodies[scope], self._buffers[scope]
         self._resolved(roots_of(body))
         if not isinstance(body, Fold):

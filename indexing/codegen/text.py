@@ -5,7 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 import ml_dtypes
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from indexing.ops import numerics
+from simplifier.atoms import Variable
 from simplifier.linear import Expr
 
 _LOOP_VARIABLE: Final = re.compile(r"(d|s|u|rt|i_[dsu])\d+[a-h]?_*|total\d*")
@@ -87,6 +88,15 @@ class Lines:
         self._depth += 1
         yield
         self._depth -= 1
+
+    @contextmanager
+    def loops(self, variables: Iterable[Variable]) -> Iterator[None]:
+        """Loops over variables, outermost first; a variable with one value needs none."""
+        with ExitStack() as stack:
+            for v in variables:
+                if v.lower < v.upper:
+                    stack.enter_context(self.under(f"for {v.name} in range({v.upper + 1}):"))
+            yield
 
     def delete(self, names: set[str]) -> None:
         """Delete each of `names` after the last line that uses it, unless that is the last of all.

@@ -1,10 +1,11 @@
-"""Maps against kernels: what they compute as loop nests, and what a kernel reads when it is poked.
+"""Checks maps against kernels: by running loop nests, and by perturbing operands.
 
-A map that is wrong computes a wrong number.  For one instruction with random operands:
+For one instruction with random operands:
 
-* *numpy* and *loops*: each output by its loop nest, in both forms, is what the kernel gives (for a
-  fusion: what the interpreter gives for the computation that it calls);
-* *poke*: when one element of an operand is changed, only outputs move that need it by the maps.
+* *numpy* and *loops*: each output by its loop nest, in both forms, equals the result of the kernel
+  (for a fusion, of the interpreter);
+* *poke*, a perturbation test: changing one element of an operand changes only outputs that depend
+  on it by the maps.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ MAX_LISTED: Final = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one way of checking one output found."""
+    """The result of one check of one output."""
 
     check: str
     verdict: Verdict
@@ -62,7 +63,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What is found of one instruction."""
+    """The findings about one instruction."""
 
     instruction: Instruction
     findings: tuple[Finding, ...] = field(default_factory=tuple)
@@ -77,12 +78,12 @@ class Report:
 
     @property
     def checks(self) -> str:
-        """The ways that found it right, each once."""
+        """The checks that passed, each once."""
         return ", ".join(dict.fromkeys([f.check for f in self.findings if f.verdict == "ok"]))
 
 
 def is_checked(instruction: Instruction) -> bool:
-    """It is more than a value of the text, or values passed on as they are."""
+    """Whether there is anything to check: no parameter, constant or routing of values."""
     if isinstance(instruction.op, RoutingOp):
         return False
     return instruction.opcode not in ("parameter", "constant")
@@ -118,7 +119,7 @@ def validated(instruction: Instruction, seed: int, most: int) -> Report:
 
 
 def arrays_of(instruction: Instruction) -> Iterator[Shape]:
-    """The shapes of what it gives and takes, and of what a fusion computes on the way."""
+    """The array shapes of results, operands, and the instructions inside a fusion."""
     shapes = [instruction.shape, *[operand.shape for operand in instruction.operands]]
     if isinstance(instruction.op, InlineOp):
         shapes += [inner.shape for inner in instruction.called_computations[0]]
@@ -129,7 +130,7 @@ def arrays_of(instruction: Instruction) -> Iterator[Shape]:
 
 
 class _Case:
-    """An instruction with operands, and what it gives for them."""
+    """An instruction with random operands, and its results for them."""
 
     def __init__(self, instruction: Instruction, seed: int) -> None:
         self.instruction = instruction
@@ -192,7 +193,7 @@ class _Case:
             yield f"  the kernel reads {operand.name} at {_listed(seen)}"
 
     def _said(self, answer: Answer, operand: int, at: Index) -> Iterator[Index]:
-        """Which elements of an operand the maps say that the element `at` needs."""
+        """The elements of an operand that the element `at` needs by the maps."""
         seen: set[Index] = set()
         for found in answer.maps[operand]:
             for j in sorted(self._images(found, at) or ()):
@@ -225,7 +226,7 @@ class _Case:
             array[j] = old
         before = self.results[number]
         if after.shape != before.shape:
-            return None  # a size was changed: there is nothing to compare
+            return None  # a dynamic size changed: the arrays cannot be compared
         both_nan = (before != before) & (after != after)
         return np.asarray(~((before == after) | both_nan))
 
@@ -295,7 +296,7 @@ class _Case:
         return Finding("poke", "wrong", (details, f"  the maps read {name} at {_listed(listed)}"))
 
     def _images(self, found: IndexingMap, at: Index) -> set[Index] | None:
-        """What a map relates to one element; None where that is not found out here."""
+        """The elements that a map relates to one element; None if they cannot be enumerated."""
         count = prod(v.upper - v.lower + 1 for v in found.ranges)
         if count > MAX_LISTED:
             return None

@@ -19,13 +19,13 @@ from indexing.execution.values import random_inputs
 from indexing.maps.answers import Unknown
 
 OF_WHOLE_MODULES: Final = 1e-4
-"""By how much floating numbers of a whole module may differ from XLA's, relative to the largest."""
+"""Tolerance of floating-point results of a whole module, relative to the largest element."""
 
 NUDGES: Final = 3
-"""So often the inputs are changed in their last bits, where a result differs from XLA's."""
+"""How often the inputs are changed in their last bits, if a result differs from XLA's."""
 
 MAX_MOVES: Final = 8
-"""A result may be so many times farther from XLA's than these changes move it."""
+"""Limit on the distance from XLA's result, relative to the effect of these changes."""
 
 
 def against_xla(module: Module, seed: int, most: int) -> Report:
@@ -97,7 +97,7 @@ def movements(
 ) -> list[float]:
     """How far each result moves, as `distance`, when the inputs change in their last bits.
 
-    If that is as far as it is from XLA's, nobody can say which of the two is right.
+    If that is as far as the distance to XLA's result, the two cannot be compared.
     """
     random = np.random.default_rng(seed)
     farthest = [0.0] * len(results)

@@ -24,33 +24,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Final, TypeAlias
-
-import numpy as np
+from typing import TypeAlias
 
 from hlo.modules.bind import check_instruction
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
-from hlo.text.source import HloError
+from indexing.dataflow.constants import affine_table, element_at, is_integral
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops import integer_rules
-from indexing.ops.base import MappedOp, NullaryOp, RoutingOp
+from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.element import Constant, Copy, Element, Elementwise, Iota, element_of
 from indexing.ops.integer_rules import MAX_CASES, Cases, IntegerRule, cut, range_of
 from indexing.ops.structured_ops import InlineOp
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.interval import contains
-from simplifier.linear import Expr, combined
+from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
 Value: TypeAlias = tuple[IndexingMap, ...]
 """Disjoint maps from an element to the one number that it is, which cover all elements."""
-
-LARGEST_TABLE: Final = 1 << 16  # elements of a constant that is looked at
 
 
 # ---------------------------------------------------------------- maps
@@ -109,7 +105,7 @@ def _cases(place: ArrayRef, index: Sequence[Expr], rt: RuntimeVariable) -> Cases
     Where its bounds are narrower than its clamp, nothing is read outside of them.
     """
     found: Cases = []
-    values = _element(place, index) or value(place)
+    values = element_at(place, index) or value(place)
     for piece in values or ():
         swap = Substitution(dict(zip(piece.dims, index, strict=True)))
         where = _conditions(piece, index)
@@ -291,7 +287,7 @@ def value(place: ArrayRef) -> Value | None:
 
 def _sources(place: ArrayRef) -> list[ArrayRef]:
     """The arrays whose values the value of `place` follows from."""
-    if not _is_integral(place) or check_instruction(place.instruction):
+    if not is_integral(place) or check_instruction(place.instruction):
         return []
     inner = _passed_on(place)
     if inner is not None:
@@ -306,10 +302,6 @@ def _sources(place: ArrayRef) -> list[ArrayRef]:
     return [ArrayRef(operand, (), place.calls) for operand in operands]
 
 
-def _is_integral(place: ArrayRef) -> bool:
-    return place.array_shape is not None and range_of(place.array_shape.element_type) is not None
-
-
 def _value(place: ArrayRef, memo: dict[ArrayRef, Value | None]) -> Value | None:
     """The value of `place`, where those of its `_sources` are known."""
     instruction, shape = place.instruction, place.array_shape
@@ -319,20 +311,27 @@ def _value(place: ArrayRef, memo: dict[ArrayRef, Value | None]) -> Value | None:
     inner = _passed_on(place)
     if inner is not None:
         return memo[inner]
-    found: list[IndexingMap] | None = None
-    match element_of(instruction):
-        case Constant():
-            found = _table(place)
-        case Iota(dimension):
-            found = [IndexingMap.over(shape, lambda i: [i[dimension]])]
-        case Copy() as element:
-            found = _put_together(place, element, memo)
-        case Elementwise(function=function) if function and function.integer:
-            found = _computed(place, shape, function.integer, memo)
+    found = _formula(place, shape, memo)
     if found is None or not 0 < len(found) <= MAX_CASES:
         return None
     in_range = all(contains(limits, piece.results[0].bounds) for piece in found)
     return tuple(found) if in_range else None
+
+
+def _formula(
+    place: ArrayRef, shape: Shape, memo: dict[ArrayRef, Value | None]
+) -> list[IndexingMap] | None:
+    """The value of an array by what its op says of an element."""
+    match element_of(place.instruction):
+        case Constant():
+            return affine_table(place)
+        case Iota(dimension):
+            return [IndexingMap.over(shape, lambda i: [i[dimension]])]
+        case Copy() as element:
+            return _put_together(place, element, memo)
+        case Elementwise(function=function) if function and function.integer:
+            return _computed(place, shape, function.integer, memo)
+    return None
 
 
 def _put_together(
@@ -353,13 +352,12 @@ def _computed(
     place: ArrayRef, shape: Shape, rule: IntegerRule, memo: dict[ArrayRef, Value | None]
 ) -> list[IndexingMap] | None:
     """The value of an elementwise operation, for each choice of pieces of its operands."""
-    instruction, here = place.instruction, dims(shape)
-    choices: list[Value] = []
-    for operand in instruction.operands:
+    here, choices = dims(shape), list[Value]()
+    for operand, read in _operand_reads(place.instruction):
         pieces = memo[ArrayRef(operand, (), place.calls)]
-        if pieces is None:
+        if pieces is None or read is None:
             return None
-        choices.append(tuple([_spread(piece, shape) for piece in pieces]))
+        choices.append(tuple([read.then(piece) for piece in pieces]))
     found: list[IndexingMap] = []
     for choice in product(*choices):
         cases = rule([piece.results[0] for piece in choice])
@@ -371,56 +369,13 @@ def _computed(
     return found
 
 
-def _spread(piece: IndexingMap, shape: Shape) -> IndexingMap:
-    """A piece of an operand's value, over the dimensions of the result; the operand may be a
-    scalar.
-    """
-    if len(piece.dims) == shape.rank:
-        at = [d.as_expr() for d in dims(shape)]
-        swap = Substitution(dict(zip(piece.dims, at, strict=True)))
-        results, where = map(swap, piece.results), _conditions(piece, at)
-        return IndexingMap.of(dims(shape), results, constraints=where)
-    return IndexingMap.of(dims(shape), piece.results, constraints=piece.constraints)
-
-
-def _table(place: ArrayRef) -> list[IndexingMap] | None:
-    """A constant array whose elements are an affine function of their index."""
-    table = _literal(place)
-    if table is None:
-        return None
-    base = int(table[(0,) * table.ndim])
-    steps = []
-    for k, size in enumerate(table.shape):
-        unit = tuple([int(n == k) for n in range(table.ndim)])
-        steps.append(int(table[unit]) - base if size > 1 else 0)
-    places = np.indices(table.shape)
-    wanted = sum((s * p for s, p in zip(steps, places, strict=True)), np.full(table.shape, base))
-    if not (table == wanted).all():
-        return None
-    here = dims(table.shape)
-    formula = combined([(s, d.as_expr()) for s, d in zip(steps, here, strict=True)], base)
-    return [IndexingMap.of(here, [formula])]
-
-
-def _literal(place: ArrayRef) -> np.ndarray | None:
-    """The elements of a constant array, as Python's integers; None for others, or if it is huge."""
-    op, shape = place.instruction.op, place.array_shape
-    if not isinstance(op, NullaryOp) or shape is None or not 0 < shape.size <= LARGEST_TABLE:
-        return None
-    if element_of(place.instruction) != Constant():
-        return None
-    try:
-        return np.asarray(op.kernel()).astype(object)
-    except HloError:  # elements are left out of the text: constant({...})
-        return None
-
-
-def _element(place: ArrayRef, index: Sequence[Expr]) -> Value | None:
-    """The one element of a constant array that a constant index names."""
-    if not all(i.is_constant for i in index) or not _is_integral(place):
-        return None
-    table = _literal(place)
-    if table is None:
-        return None
-    number = int(table[tuple([i.constant for i in index])])
-    return (IndexingMap.over(table.shape, lambda d: [number]),)
+def _operand_reads(
+    instruction: Instruction,
+) -> Iterator[tuple[Instruction, IndexingMap | None]]:
+    """The one map to each operand; None where it is none, or no function."""
+    op = instruction.op
+    assert isinstance(op, MappedOp)
+    every = op.reads(instruction.shape, tuple([o.shape for o in instruction.operands]))
+    for operand, maps in zip(instruction.operands, every, strict=True):
+        is_one = isinstance(maps, tuple) and len(maps) == 1 and _is_function(maps[0])
+        yield operand, maps[0] if isinstance(maps, tuple) and is_one else None

@@ -4,13 +4,6 @@
 register handlers with `runs` add the ops whose value needs more than their operands.
 Promises: the same results as XLA up to rounding; every error is an `ExecutionError` with its place.
 Imports `maps`, `devices`, `ops` and `hlo`; no maps of programs and no generated code.
-
->>> import hlo, numpy
->>> from indexing.execution import run
->>> module = hlo.parse('''
-... ENTRY e { x = s32[3] parameter(0)  y = s32[3] parameter(1)  ROOT q = s32[3] divide(x, y) }''')
->>> run(module, [numpy.int32([7, -7, 7]), numpy.int32([2, 2, 0])])
-(array([ 3, -3, -1], dtype=int32),)
 """
 
 from __future__ import annotations

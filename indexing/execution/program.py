@@ -54,6 +54,10 @@ def run(
         HloError: something cannot be computed, or not from these inputs.
 
     >>> import hlo, numpy
+    >>> module = hlo.parse('''
+    ... ENTRY e { x = s32[3] parameter(0) y = s32[3] parameter(1) ROOT q = s32[3] divide(x, y) }''')
+    >>> run(module, [numpy.int32([7, -7, 7]), numpy.int32([2, 2, 0])])
+    (array([ 3, -3, -1], dtype=int32),)
     >>> sums = hlo.parse('''
     ... add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
     ... ENTRY e { p = f32[2] parameter(0)  ROOT s = f32[2] all-reduce(p), to_apply=add }''')

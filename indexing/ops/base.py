@@ -224,12 +224,6 @@ class UnaryOp(MappedOp):
     least: ClassVar[int] = 1
     most: ClassVar[int | None] = 1
 
-    @abstractmethod
-    def infer_shape(self, operand: Shape) -> AnyShape: ...
-
-    @abstractmethod
-    def output_to_input(self, out: Shape, operand: Shape) -> Entry: ...
-
     def input_to_output(self, *args: Any, **options: Any) -> Any:
         (entry,) = MappedOp.input_to_output(self, *args, **options)
         return entry
@@ -245,12 +239,6 @@ class BinaryOp(MappedOp):
     least: ClassVar[int] = 2
     most: ClassVar[int | None] = 2
 
-    @abstractmethod
-    def infer_shape(self, left: Shape, right: Shape) -> AnyShape: ...
-
-    @abstractmethod
-    def output_to_input(self, out: Shape, left: Shape, right: Shape) -> Entries: ...
-
 
 class TernaryOp(MappedOp):
     """An op with three operands."""
@@ -259,26 +247,12 @@ class TernaryOp(MappedOp):
     least: ClassVar[int] = 3
     most: ClassVar[int | None] = 3
 
-    @abstractmethod
-    def infer_shape(self, first: Shape, second: Shape, third: Shape) -> AnyShape: ...
-
-    @abstractmethod
-    def output_to_input(
-        self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]: ...
-
 
 class VariadicOp(MappedOp):
     """An op with any number of operands, `least` or more."""
 
     __slots__ = ()
     least: ClassVar[int] = 1
-
-    @abstractmethod
-    def infer_shape(self, *operands: Shape) -> AnyShape: ...
-
-    @abstractmethod
-    def output_to_input(self, out: Shape, *operands: Shape) -> Sequence[Entry]: ...
 
 
 # ---------------------------------------------------------------- ops that move no element

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,6 +40,7 @@ from indexing.ops.element import Copy, Element
 class Broadcast(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = i_{dimensions[k]}``; other dimensions of i are free."""
 
+    rule: ClassVar[Element] = Copy(is_view=True)
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
 
@@ -74,9 +76,6 @@ class Broadcast(UnaryOp):
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return IndexingMap.over(out, lambda i: [i[p] for p in self.dimensions])
-
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         order = sorted(range(operand.ndim), key=lambda k: self.dimensions[k])

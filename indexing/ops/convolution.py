@@ -19,7 +19,7 @@ from indexing.ops.element import Element
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import slid
-from indexing.ops.windows import always_covers, over, under
+from indexing.ops.windows import always_covers, index_at, position_of
 from simplifier.linear import Affine
 
 T = TypeVar("T")
@@ -161,7 +161,7 @@ class Convolution(BinaryOp):
         size, d = self._sizes(left.dims, right.dims), dims(out)
         b, o, *x = self._taken("out", d)
         *s, i = ranges(*[w.size for w in self.window], size.inputs)
-        found = [under(*each) for each in zip(self.window, x, s, size.spatial, strict=True)]
+        found = [index_at(*each) for each in zip(self.window, x, s, size.spatial, strict=True)]
         full = [c for _, constraints in found for c in constraints]
         group = o // size.outputs
         batch = b + group * size.batch if self.batch_group_count > 1 else b
@@ -183,7 +183,7 @@ class Convolution(BinaryOp):
         _, _, *counts = self._taken("out", out.dims)
         b, i, *y = self._taken("lhs", d)
         *s, o = ranges(*[w.size for w in self.window], size.outputs)
-        found = [over(*each) for each in zip(self.window, y, s, counts, strict=True)]
+        found = [position_of(*each) for each in zip(self.window, y, s, counts, strict=True)]
         group = i // max(1, size.inputs) if self.feature_group_count > 1 else b // size.batch
         results = self._put(
             "out", [b % size.batch, o + group * size.outputs, *[x for x, _ in found]]

@@ -20,7 +20,7 @@ from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, Maps, VariadicOp, every_element
 from indexing.ops.element import Copy, Element
-from indexing.ops.regions import Extent, whole_or_pieces, window
+from indexing.ops.regions import Extent, complement_maps, window
 from simplifier.linear import Affine
 
 Sizes = tuple[int, ...]
@@ -88,6 +88,7 @@ def _clamped(sizes: Sizes, window: Sizes, starts: Sequence[Array]) -> list[int]:
 class DynamicSlice(VariadicOp):
     """``out[i] = operand[start + i]``, start clamped so that the window stays inside."""
 
+    rule: ClassVar[Element] = Copy()
     dynamic_slice_sizes: tuple[int, ...] = attribute(int_list)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -124,9 +125,6 @@ class DynamicSlice(VariadicOp):
         reads = IndexingMap.of(i, index, runtime=rts)
         return reads, *_start_reads(out, base.dims, out.dims, starts)
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy()
-
     def kernel(self, *operands: Array) -> Array:
         base, sizes = operands[0], self.dynamic_slice_sizes
         first = _clamped(base.shape, sizes, operands[1:])
@@ -148,6 +146,7 @@ class DynamicSlice(VariadicOp):
 class DynamicUpdateSlice(VariadicOp):
     """``out[i] = update[i − start]`` in the window of update's size at start, or ``operand[i]``."""
 
+    rule: ClassVar[Element] = Copy((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     least: ClassVar[int] = 2
 
@@ -188,13 +187,10 @@ class DynamicUpdateSlice(VariadicOp):
         extents = _windows(offsets, out.dims, update.dims)
         inside = [c for extent in extents for c in extent.inside]
         return (
-            whole_or_pieces(extents, exact, i, i, runtime=rts),
+            complement_maps(extents, exact, i, i, runtime=rts),
             IndexingMap.of(i, offsets, runtime=rts, constraints=inside),
             *(_start_reads(out, out.dims, update.dims, starts) if update.size else _none(starts)),
         )
-
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy((0, 1))
 
     def kernel(self, *operands: Array) -> Array:
         out, update = operands[0].copy(), operands[1]

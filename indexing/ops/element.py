@@ -99,6 +99,7 @@ class Opaque:
 
 
 Element: TypeAlias = Constant | Iota | Elementwise | Copy | Reduction | Opaque
+NOT_A_FOLD: Final = Opaque("an element of its result is not a fold of elements that it reads")
 NO_RULE: Final = "no per-element rule is declared for this op"
 
 
@@ -108,18 +109,18 @@ class ElementOp(Op):
     It has to know what to do with dimensions of unknown size, or say ``takes_partial = False``.
 
     Class attributes:
-        opaque: why there is no rule, if `element` is not defined.
+        rule: the element, where it is the same for all attributes and shapes.
         has_effect: it does more than its value shows, and runs even if no result is needed.
     """
 
     __slots__ = ()
     takes_partial: ClassVar[bool] = True
-    opaque: ClassVar[str] = NO_RULE
+    rule: ClassVar[Element] = Opaque(NO_RULE)
     has_effect: ClassVar[bool] = False
 
     def element(self, out: Any, *operands: Any) -> Element:
         """An element of `out`, one array of the result, for operands of these shapes."""
-        return Opaque(self.opaque)
+        return self.rule
 
 
 def element_of(instruction: Instruction, leaf: int = 0) -> Element:

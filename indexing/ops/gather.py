@@ -13,7 +13,7 @@ Source: XLA ``docs/operation_semantics.md``, "Gather".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -65,6 +65,7 @@ from simplifier.linear import Affine
 class Gather(BinaryOp):
     """``out[batch, offset] = operand[clamp(indices[batch, :]) + offset]``, dimensions as named."""
 
+    rule: ClassVar[Element] = Copy()
     offset_dims: tuple[int, ...] = attribute(int_list)
     collapsed_slice_dims: tuple[int, ...] = attribute(int_list, default=())
     start_index_map: tuple[int, ...] = attribute(int_list)
@@ -236,9 +237,6 @@ class Gather(BinaryOp):
             IndexingMap.of(i, index, runtime=starts.values()),
             IndexingMap.of(i, place, ranges=s, grade=self._grade(left)),
         )
-
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy()
 
     def kernel(self, left: Array, right: Array) -> Array:
         batch_sizes = [right.shape[k] for k in self._batch_of_indices(right.ndim)]

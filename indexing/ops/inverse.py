@@ -54,7 +54,7 @@ def solve(read: IndexingMap, operand: Shape) -> IndexingMap | None:
         place, value, where = equation.solved(place, rename)
         places.append(place)
         constraints += where
-        if equation.variable and value:
+        if equation.variable:
             values[equation.variable] = value
     swap = Substitution(values)
     constraints += [Constraint(swap(c.expr), c.lower, c.upper) for c in read.constraints]
@@ -66,13 +66,13 @@ def solve(read: IndexingMap, operand: Shape) -> IndexingMap | None:
         constraints=[c for c in constraints if not c.is_true],
         grade=read.grade,
     )
-    return found.simplify() if any(_fixes(c, free) for c in found.constraints) else found
+    return found.simplify() if _has_fixed_range(found) else found
 
 
-def _fixes(constraint: Constraint, free: Sequence[Variable]) -> bool:
-    """The constraint is an equation that gives a range variable its value."""
-    parts = constraint.expr.parts
-    return constraint.lower == constraint.upper and any(abs(parts.get(v, 0)) == 1 for v in free)
+def _has_fixed_range(found: IndexingMap) -> bool:
+    """A constraint is an equation that gives a range variable its value."""
+    equations = [c.expr.parts for c in found.constraints if c.lower == c.upper]
+    return any(abs(parts.get(s, 0)) == 1 for parts in equations for s in found.ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,13 @@ class _Equation:
 
     def solved(
         self, place: Variable, rename: Substitution
-    ) -> tuple[Variable, Expr | None, list[Constraint]]:
+    ) -> tuple[Variable, Expr, list[Constraint]]:
         """The place with its bounds, the value of the variable, and the conditions for it."""
         rest, x = rename(self.rest), self.variable
         if x is None:
             if rest.is_constant:
-                return Variable(place.name, rest.constant, rest.constant), None, []
-            return place, None, [Constraint(place - rest, 0, 0)]
+                return Variable(place.name, rest.constant, rest.constant), rest, []
+            return place, rest, [Constraint(place - rest, 0, 0)]
         where = []
         by = abs(self.factor)
         if rest.is_constant:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,14 +46,12 @@ class Parameter(NullaryOp):
 class Constant(NullaryOp):
     """The value in the parentheses."""
 
+    rule: ClassVar[elements.Element] = elements.Constant()
     literal: str = contents(raw)
     shape: AnyShape = declared(any_shape=True)
 
     def infer_shape(self) -> AnyShape:
         return self.shape
-
-    def element(self, out: Shape, *operands: Shape) -> elements.Element:
-        return elements.Constant()
 
     def kernel(self) -> Any:
         from hlo.shapes.literal import array  # literals are seldom looked at

@@ -12,6 +12,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
 from hlo.ops.unify import Known, same_rank, same_sizes
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Entry, Maps, UnaryOp
+from indexing.ops.element import NOT_A_FOLD, Element
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, as_expr
@@ -56,7 +57,7 @@ class Cholesky(UnaryOp):
     """
 
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
-    opaque: ClassVar[str] = "an element of its result is not a fold of elements that it reads"
+    rule: ClassVar[Element] = NOT_A_FOLD
     lower: bool = attribute(boolean, default=False)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -136,7 +137,7 @@ class TriangularSolve(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "TriangularSolve".
     """
 
-    opaque: ClassVar[str] = "an element of its result is not a fold of elements that it reads"
+    rule: ClassVar[Element] = NOT_A_FOLD
     left_side: bool = attribute(boolean, default=False)
     lower: bool = attribute(boolean, default=False)
     unit_diagonal: bool = attribute(boolean, default=False)

@@ -6,7 +6,7 @@ Source: XLA ``docs/operation_semantics.md``, "Map".
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -46,6 +46,7 @@ class Map(VariadicOp):
     The type of the result is that of `to_apply`, and so it is read from the text.
     """
 
+    rule: ClassVar[Element] = Elementwise(applied=True)
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
     to_apply: str = attribute(computation)
@@ -83,9 +84,6 @@ class Map(VariadicOp):
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         return [IndexingMap.identity(out)] * len(operands)
-
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Elementwise(applied=True)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Array:
         with np.errstate(all="ignore"):

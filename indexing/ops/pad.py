@@ -14,7 +14,7 @@ from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, BinaryOp, Maps
 from indexing.ops.element import Copy, Element
-from indexing.ops.regions import Extent, whole_or_pieces, window
+from indexing.ops.regions import Extent, complement_maps, window
 from simplifier.atoms import Variable
 
 
@@ -37,6 +37,7 @@ class Pad(BinaryOp):
     Negative low and high padding removes elements.
     """
 
+    rule: ClassVar[Element] = Copy((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     types: ClassVar[tuple[str, ...]] = ("T", "T")
     padding: tuple[Padding, ...] = attribute(padding_config)
@@ -75,7 +76,7 @@ class Pad(BinaryOp):
         operand = (
             () if any(c.is_false for c in inside) else IndexingMap.of(i, index, constraints=inside)
         )
-        return operand, whole_or_pieces(extents, exact, i, [])
+        return operand, complement_maps(extents, exact, i, [])
 
     def _extents(self, i: tuple[Variable, ...], operand: Shape) -> list[Extent]:
         """Where in the result, along each dimension, elements of the operand are."""
@@ -83,9 +84,6 @@ class Pad(BinaryOp):
             window(v - edge.low, size, -edge.low, v.upper - edge.low, edge.step)
             for v, edge, size in zip(i, self.padding, operand.dims, strict=True)
         ]
-
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy((0, 1))
 
     def kernel(self, left: Array, right: Array) -> Array:
         sizes = [edge.padded(size) for edge, size in zip(self.padding, left.shape, strict=True)]

@@ -26,8 +26,8 @@ from indexing.ops.base import Array, VariadicOp
 from indexing.ops.element import Element, Reduction
 from indexing.ops.folding import ufunc_of
 from indexing.ops.reduce import paired, pairs_fault, results
-from indexing.ops.sliding import every_meeting, window_totals
-from indexing.ops.windows import under, window_map
+from indexing.ops.sliding import overlaps, window_totals
+from indexing.ops.windows import index_at, window_map
 
 
 def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
@@ -101,7 +101,7 @@ class ReduceWindow(VariadicOp):
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         i, s = dims(out), ranges(*[w.size for w in self.window])
-        found = map(under, self.window, i, s, operands[0].dims)
+        found = map(index_at, self.window, i, s, operands[0].dims)
         half = len(operands) // 2
         return [window_map(i, s, found)] * half + [IndexingMap.of(i, [])] * half
 
@@ -118,7 +118,7 @@ class ReduceWindow(VariadicOp):
         if ufunc is not None and half == 1 and arrays[0].dtype.kind != "c":
             return window_totals(ufunc, inits[0], arrays[0], self.window)
         out = [np.full(sizes, init, init.dtype) for init in inits]
-        for _, i, j in every_meeting(self.window, arrays[0].shape):
+        for _, i, j in overlaps(self.window, arrays[0].shape):
             found = to_apply(*[array[i] for array in out], *[array[j] for array in arrays])
             totals = found if isinstance(found, tuple) else (found,)
             for array, total in zip(out, totals, strict=True):

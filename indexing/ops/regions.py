@@ -69,7 +69,7 @@ def complement(extents: Sequence[Extent]) -> Iterator[tuple[Constraint, ...]]:
         inside = (*inside, *extent.inside)
 
 
-def whole_or_pieces(
+def complement_maps(
     extents: Sequence[Extent],
     exact: bool,
     dims: Sequence[Variable],

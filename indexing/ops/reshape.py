@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from hlo.ops.attributes import int_list, integer
 from hlo.ops.op import (
@@ -116,6 +117,7 @@ class Reshape(UnaryOp):
     Source: openxla.org, "Operation semantics", Reshape.
     """
 
+    rule: ClassVar[Element] = Copy(is_view=True)
     shape: Shape = declared()
     inferred_dimension: int | None = attribute(integer, default=None)
     dimensions: tuple[int, ...] | None = attribute(int_list, default=None)
@@ -174,9 +176,6 @@ class Reshape(UnaryOp):
         return IndexingMap.over(
             operand, lambda j: reindexed([j[k] for k in order], sizes, out.dims)
         )
-
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         order = self.dimensions

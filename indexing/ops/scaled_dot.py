@@ -11,7 +11,7 @@ from hlo.ops.unify import may_divide
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, Entries
 from indexing.ops.dot import Dot
-from indexing.ops.element import Element, Opaque
+from indexing.ops.element import Element
 
 
 @op(
@@ -60,7 +60,7 @@ class ScaledDot(Dot):
         return [entry for entry in entries if isinstance(entry, IndexingMap)]
 
     def element(self, out: Shape, *operands: Shape) -> Element:
-        return Opaque(self.opaque)
+        return self.rule
 
     def kernel(self, left: Array, right: Array, *scales: Array) -> Array:
         scaled = []

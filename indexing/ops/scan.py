@@ -22,10 +22,12 @@ from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.map_set import MapSet
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.base import Array, every_element
+from indexing.ops.element import Element, Opaque
 from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import as_expr
+from simplifier.linear import Expr, as_expr
+from simplifier.unknown import first_unknown
 
 When: TypeAlias = Literal["now", "before", "until now"]
 """Which slices of an array are read: the one at hand, those before it, or both."""
@@ -52,7 +54,7 @@ class Scan(StructuredOp):
     goes element by element, these maps do as well; else a slice may need all of another.
     """
 
-    opaque: ClassVar[str] = "it runs a computation on whole values"
+    rule: ClassVar[Element] = Opaque("it runs a computation on whole values")
     least: ClassVar[int] = 1
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
@@ -186,6 +188,19 @@ class Scan(StructuredOp):
 
 
 @dataclass(frozen=True, slots=True)
+class _Chain:
+    """What is read of an operand: in the step at hand, in steps before, and of carries between."""
+
+    now: MapSet | None
+    before: list[MapSet]
+    passed: list[MapSet]
+
+    @property
+    def parts(self) -> list[MapSet]:
+        return [*self.passed, *self.before, *([self.now] if self.now else [])]
+
+
+@dataclass(frozen=True, slots=True)
 class _Leaf:
     """What one leaf of a scan's result has to do with its operands."""
 
@@ -196,33 +211,44 @@ class _Leaf:
 
     def maps(self, number: int) -> MapSet:
         """The maps between operand `number` and the leaf."""
-        is_carry = number >= self._inputs
         if not self._leaf.size or not self._operand(number).size:
             return MapSet()
-        direct, carried = self._reads(self.path), self._carried()
         if not self._count:  # no step is made
-            is_first = is_carry and self.path == self._carry_path(number)
+            is_first = number >= self._inputs and self.path == self._carry_path(number)
             return MapSet({IndexingMap.identity(self._leaf): None} if is_first else {})
-        before = [reads[number] for reads in carried.values() if number in reads]
-        chain = [reads[n] for reads in (direct, *carried.values()) for n in reads if n in carried]
-        is_same = all(map(_is_identity, [*chain, *before]))
-        found, now = MapSet(), direct.get(number)
-        for part in (*chain, *before, *([now] if now else [])):
-            found.note(part.unknown)
-        if is_carry:
-            if now or before:
-                found.add(self._lifted(self._slices(number, is_same, carried), number, "now"))
-            return found
-        if now and before and is_same and _is_identity(now):
-            same = self._slices(number, True, carried)
-            found.add(self._lifted(same, number, "until now"))
-            return found
-        for inner in now.maps if now else ():
-            inner = self._slices(number, False, carried) if inner.runtime else inner
-            found.add(self._lifted(inner, number, "now"))
-        if before and self._count > 1:
-            found.add(self._lifted(self._slices(number, is_same, carried), number, "before"))
+        carried = self._carried()
+        chain = self._chain(number, carried)
+        found = MapSet()
+        found.note(first_unknown(*[part.unknown for part in chain.parts]))
+        for inner, when in self._slice_maps(number, chain, carried):
+            found.add(self._lifted(inner, number, when))
         return found
+
+    def _chain(self, number: int, carried: Mapping[int, Mapping[int, MapSet]]) -> _Chain:
+        """How one step, and the steps before it, read operand `number`."""
+        direct = self._reads(self.path)
+        now = direct.get(number)
+        before = [reads[number] for reads in carried.values() if number in reads]
+        passed = [reads[n] for reads in (direct, *carried.values()) for n in reads if n in carried]
+        return _Chain(now, before, passed)
+
+    def _slice_maps(
+        self, number: int, chain: _Chain, carried: Mapping[int, Mapping[int, MapSet]]
+    ) -> Iterator[tuple[IndexingMap, When]]:
+        """The maps between slices of the operand and of the leaf."""
+        now, before = chain.now, chain.before
+        is_same = all(map(_is_identity, [*chain.passed, *before]))
+        apart = self._slices(number, is_same, carried)
+        if number >= self._inputs:
+            if now or before:
+                yield apart, "now"
+        elif now and before and is_same and _is_identity(now):
+            yield apart, "until now"
+        else:
+            for inner in now.maps if now else ():
+                yield self._slices(number, False, carried) if inner.runtime else inner, "now"
+            if before and self._count > 1:
+                yield apart, "before"
 
     # ------------------------------------------------------------ what a step reads
 
@@ -287,11 +313,16 @@ class _Leaf:
             there = step.as_expr() if free or here is None else here
             results.insert(axis, there)
         if here is not None and there is not None:
-            gap = here - there if backward != self.op.is_reverse else there - here
-            low, high = {"now": (0, 0), "before": (1, last), "until now": (0, last)}[when]
-            constraints.append(Constraint(gap, low, high))
+            constraints.append(self._gap(here, there, when))
         ranges = (*inner.ranges, *free)
         return IndexingMap.of(i, results, ranges=ranges, constraints=constraints, grade=inner.grade)
+
+    def _gap(self, here: Expr, there: Expr, when: When) -> Constraint:
+        """How many steps the start is after the end."""
+        is_after = self.summaries.backward != self.op.is_reverse
+        last = self._count - 1
+        low, high = {"now": (0, 0), "before": (1, last), "until now": (0, last)}[when]
+        return Constraint(here - there if is_after else there - here, low, high)
 
     # ------------------------------------------------------------ shapes
 

@@ -22,11 +22,12 @@ from hlo.ops.op import (
 from hlo.ops.unify import Known, same_dims, with_rank
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, TernaryOp
+from indexing.ops.element import Element, Opaque
 from indexing.ops.folding import put
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import positions, window_fault
-from indexing.ops.sliding import every_meeting
-from indexing.ops.windows import over, window_map
+from indexing.ops.sliding import overlaps
+from indexing.ops.windows import position_of, window_map
 from simplifier.constraints import Constraint
 
 Index = tuple[int, ...]
@@ -63,7 +64,7 @@ class SelectAndScatter(TernaryOp):
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
 
-    opaque: ClassVar[str] = "what it reads depends on the values that it finds"
+    rule: ClassVar[Element] = Opaque("what it reads depends on the values that it finds")
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     select: str = attribute(computation)
     scatter: str = attribute(computation)
@@ -114,7 +115,7 @@ class SelectAndScatter(TernaryOp):
         self, out: Shape, first: Shape, second: Shape, third: Shape
     ) -> tuple[Entry, Entry, Entry]:
         j, s = dims(out), ranges(*[w.size for w in self.window])
-        found = map(over, self.window, j, s, second.dims)
+        found = map(position_of, self.window, j, s, second.dims)
         source = window_map(j, s, found, "may" if self._selects else "exact")
         return self._neighbours(first, second), source, IndexingMap.of(j, [])
 
@@ -139,7 +140,7 @@ class SelectAndScatter(TernaryOp):
         results, constraints = [], []
         for k, (w, n, count) in enumerate(zip(self.window, first.dims, second.dims, strict=True)):
             s, t = both[k], both[first.rank + k]
-            constraints += over(w, j[k], s, count)[1]
+            constraints += position_of(w, j[k], s, count)[1]
             place = j[k] * w.base_dilation + (t - s) * w.window_dilation
             results.append(place // w.base_dilation)
             constraints.append(Constraint(place, 0, dilated(n, w.base_dilation) - 1))
@@ -159,7 +160,7 @@ class SelectAndScatter(TernaryOp):
         out = np.full(first.size, third, first.dtype)
         places = np.arange(first.size).reshape(first.shape)
         picked, values = np.full(second.shape, -1), np.zeros(second.shape, first.dtype)
-        for _, i, j in every_meeting(self.window, first.shape):
+        for _, i, j in overlaps(self.window, first.shape):
             stays = (picked[i] >= 0) & np.asarray(select(values[i], first[j]), bool)
             picked[i] = np.where(stays, picked[i], places[j])
             values[i] = np.where(stays, values[i], first[j])

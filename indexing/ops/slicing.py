@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from hlo.ops import attributes
 from hlo.ops.attributes import slices
@@ -27,6 +28,7 @@ from indexing.ops.element import Copy, Element
 class Slice(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = start_k + stride_k · i_k``."""
 
+    rule: ClassVar[Element] = Copy(is_view=True)
     slice: tuple[attributes.Slice, ...] = attribute(slices)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -53,9 +55,6 @@ class Slice(UnaryOp):
         return IndexingMap.over(
             out, lambda i: [i[k] * cut.stride + cut.start for k, cut in enumerate(self.slice)]
         )
-
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         window = tuple([slice(cut.start, cut.limit, cut.stride) for cut in self.slice])

@@ -57,7 +57,7 @@ def _meeting(w: WindowDimension, s: int, size: int) -> tuple[slice, slice] | Non
     return positions, slice(on, on + (count - 1) * stride + 1, stride)
 
 
-def every_meeting(
+def overlaps(
     window: Sequence[WindowDimension], sizes: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
     """Each element of a window that lies on the array somewhere, in order, with `meetings`."""
@@ -197,4 +197,4 @@ def windows_of(array: Array, sizes: Sequence[int]) -> Array:
     return found.view(array.dtype)
 
 
-__all__ = ["every_meeting", "meetings", "slid", "window_totals", "windows_of"]
+__all__ = ["meetings", "overlaps", "slid", "window_totals", "windows_of"]

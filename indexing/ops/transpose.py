@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from indexing.ops.element import Copy, Element
 class Transpose(UnaryOp):
     """``out[i_0, ..] = operand[j_0, ..]`` where ``i_k = j_{dimensions[k]}``."""
 
+    rule: ClassVar[Element] = Copy(is_view=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 
     def unified(self, *operands: Known) -> Sequence[Known]:
@@ -43,9 +45,6 @@ class Transpose(UnaryOp):
         place = self.dimensions.index
         return IndexingMap.over(out, lambda i: [i[place(p)] for p in range(out.rank)])
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy(is_view=True)
-
     def kernel(self, operand: Array) -> Array:
         return operand.transpose(self.dimensions)
 
@@ -62,6 +61,7 @@ class Transpose(UnaryOp):
 class Reverse(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = size_k − 1 − i_k`` for k in dimensions, or ``i_k``."""
 
+    rule: ClassVar[Element] = Copy(is_view=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 
     @constraint("C1", "dimensions are different dimensions of the operand")
@@ -81,9 +81,6 @@ class Reverse(UnaryOp):
                 out.dims[k] - 1 - i[k] if k in self.dimensions else i[k] for k in range(out.rank)
             ],
         )
-
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy(is_view=True)
 
     def kernel(self, operand: Array) -> Array:
         return np.flip(operand, self.dimensions)

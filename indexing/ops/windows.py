@@ -16,14 +16,14 @@ from simplifier.constraints import Constraint
 from simplifier.linear import Affine, Expr, as_expr
 
 
-def under(
+def index_at(
     w: WindowDimension, position: Affine, element: Affine, size: int
 ) -> tuple[Expr, list[Constraint]]:
     """The index below window element `element` at `position`, and when there is one.
 
     >>> from simplifier.linear import variable
     >>> w = WindowDimension(size=3, stride=2, low=1, high=1)
-    >>> index, constraints = under(w, variable("d0", 0, 6), variable("s0", 0, 2), 13)
+    >>> index, constraints = index_at(w, variable("d0", 0, 6), variable("s0", 0, 2), 13)
     >>> print(index, *constraints)
     d0 * 2 + s0 - 1 d0 * 2 + s0 - 1 in [0, 12]
     """
@@ -31,14 +31,14 @@ def under(
     return _at(place, w.base_dilation, size)
 
 
-def over(
+def position_of(
     w: WindowDimension, index: Affine, element: Affine, positions: int
 ) -> tuple[Expr, list[Constraint]]:
     """The position where window element `element` lies on `index`, and when there is one.
 
     >>> from simplifier.linear import variable
     >>> w = WindowDimension(size=3, stride=3, low=1, high=1)
-    >>> position, constraints = over(w, variable("d0", 0, 12), variable("s0", 0, 2), 5)
+    >>> position, constraints = position_of(w, variable("d0", 0, 12), variable("s0", 0, 2), 5)
     >>> print(position, *constraints, sep="; ")
     (d0 - s0 + 1) floordiv 3; d0 - s0 + 1 in [0, 12]; (d0 - s0 + 1) mod 3 in [0, 0]
     """
@@ -60,7 +60,7 @@ def window_map(
     found: Iterable[tuple[Expr, list[Constraint]]],
     grade: Grade = "exact",
 ) -> IndexingMap:
-    """The map to what `under` or `over` found in each dimension, where there is something."""
+    """The map to what `index_at` or `position_of` gives in each dimension."""
     pairs = list(found)
     constraints = [constraint for _, each in pairs for constraint in each]
     results = [index for index, _ in pairs]
@@ -68,7 +68,7 @@ def window_map(
 
 
 def element_under(w: WindowDimension, position: int, element: int, size: int) -> int | None:
-    """`under` for numbers: the index, or None where nothing lies.
+    """`index_at` for numbers: the index, or None where nothing lies.
 
     >>> w = WindowDimension(size=3, stride=2, low=1, high=1)
     >>> element_under(w, 0, 0, 13), element_under(w, 2, 1, 13)

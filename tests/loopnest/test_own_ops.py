@@ -1,56 +1,32 @@
-"""Ops that are declared outside of this project run as loop nests, by what their classes say."""
+"""Ops of a user's own file run as loop nests: those of `docs/adding_an_op.md`, and one more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hlo
 import indexing
-from hlo.ops.attributes import integer
-from hlo.ops.op import OPS, Shape, attribute, op
+from hlo.ops.op import OPS, Shape, op
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.validation import validated
 from indexing.maps.indexing_map import IndexingMap
-from indexing.ops.base import Array, BinaryOp, UnaryOp
-from indexing.ops.element import Copy, Element, Elementwise
+from indexing.ops.base import Array, BinaryOp
+from indexing.ops.element import Element, Elementwise
 from indexing.ops.functions import ScalarFunction
+from tests.loopnest.test_three_ways import check
+from tests.ops.samples import Sample
+from tests.ops.test_extension import made as made
+from tests.ops.test_extension import samples as samples
 
 
-@pytest.fixture(autouse=True)
-def own_ops() -> Iterator[None]:
-    """The ops of this file are registered, while its tests run."""
+@pytest.fixture
+def mean(made: dict[str, Any]) -> Iterator[None]:
+    """One more op, beside those of the page."""
     known = dict(OPS)
-
-    @op("acme-turn", samples=["f32[3,5] acme-turn(f32[3,5] p), dimension=1, shift=2"])
-    class Turn(UnaryOp):
-        """``out[i] = operand[(i − shift) mod size]`` along one dimension."""
-
-        dimension: int = attribute(integer)
-        shift: int = attribute(integer, default=1)
-
-        def infer_shape(self, operand: Shape) -> Shape:
-            return operand.with_layout(None)
-
-        def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
-            return self._moved(out, -self.shift)
-
-        def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap:
-            return self._moved(operand, self.shift)
-
-        def _moved(self, shape: Shape, by: int) -> IndexingMap:
-            size, k = shape.dims[self.dimension], self.dimension
-            return IndexingMap.over(
-                shape, lambda i: [(d + by) % size if n == k else d for n, d in enumerate(i)]
-            )
-
-        def element(self, out: Shape, *operands: Shape) -> Element:
-            return Copy()
-
-        def kernel(self, operand: Array) -> Array:
-            return np.roll(operand, self.shift, self.dimension)
 
     @op("acme-mean-of", samples=["f32[3] acme-mean-of(f32[3] p, f32[3] q)"])
     class Mean(BinaryOp):
@@ -83,14 +59,24 @@ def own_ops() -> Iterator[None]:
 MODULE = """
 fused {
   p = f32[3,5] parameter(0)
-  r = f32[3,5] acme-turn(p), dimension=1, shift=2
+  r = f32[3,5] acme-roll(p), dimension=1, shift=2
   m = f32[3,5] acme-mean-of(p, r)
   ROOT t = f32[5,3] transpose(m), dimensions={1,0}
 }
 ENTRY main { q = f32[3,5] parameter(0)  ROOT f = f32[5,3] fusion(q), kind=kLoop, calls=fused }"""
 
 
-def test_both_printers_know_them() -> None:
+@pytest.mark.usefixtures("made")
+def test_the_samples_of_the_page_run_and_are_validated(samples: list[Sample]) -> None:
+    for sample in samples:
+        check(sample, sample.inputs(np.random.default_rng(4)), tile=2)
+        report = validated(sample.instruction, seed=1, most=1000)
+        assert report.verdict == "ok", report
+        assert report.checks == "numpy, loops, poke"
+
+
+@pytest.mark.usefixtures("mean")
+def test_they_are_fused() -> None:
     root = hlo.parse(MODULE).entry.root
     nest = indexing.loop_nest(root)
     assert isinstance(nest, LoopNest)
@@ -102,7 +88,8 @@ def test_both_printers_know_them() -> None:
     assert "acme_mean_of(p[d1, d0], p[d1, (d0 - 2) % 5])" in nest.source
 
 
-@pytest.mark.parametrize("name", ["fused/r", "fused/m", "main/f"])
+@pytest.mark.usefixtures("mean")
+@pytest.mark.parametrize("name", ["fused/m", "main/f"])
 def test_they_are_validated(name: str) -> None:
     computation, _, instruction = name.partition("/")
     module = hlo.parse(MODULE)

@@ -13,8 +13,10 @@ import pytest
 import hlo
 import indexing
 from hlo.ops.op import OPS, TARGETS
+from indexing.execution import run
 from tests.ops import test_ops as generic
 from tests.ops.samples import Sample, parse_sample
+from tests.ops.test_element import check_element
 
 PAGE = Path(__file__).parents[2] / "docs" / "adding_an_op.md"
 OPERANDS = "p = f32[7] parameter(0)"
@@ -50,6 +52,52 @@ def test_their_faces_prove_each_other(samples: list[Sample]) -> None:
         assert result.shape == sample.outputs[0].dims
         generic.check_reads(sample, random, 2)
         generic.check_inverse(sample, random, 2)
+
+
+def test_their_elements_compute_what_their_kernels_compute(samples: list[Sample]) -> None:
+    for sample in samples:
+        check_element(sample, np.random.default_rng(3))
+
+
+MOVED = """
+HloModule m
+add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+ENTRY e {
+  p = f32[7] parameter(0)
+  i = s32[10] iota(), iota_dimension=0
+  r = s32[10] acme-roll(i), dimension=0, shift=2
+  s = s32[5] custom-call(r), custom_call_target="acme.stride", backend_config={step = 2}
+  two = s32[] constant(2)
+  twos = s32[5] broadcast(two), dimensions={}
+  half = s32[5] divide(s, twos)
+  at = s32[1] slice(half), slice={[LAST:END]}
+  start = s32[] reshape(at)
+  d = f32[3] dynamic-slice(p, start), dynamic_slice_sizes={3}
+  zero = f32[] constant(0)
+  ROOT out = f32[] reduce(d, zero), dimensions={0}, to_apply=add
+}"""
+
+
+@pytest.mark.usefixtures("made")
+@pytest.mark.parametrize("place", range(5))
+def test_start_indices_fold_through_them_to_what_runs(place: int) -> None:
+    """No runtime variable stays, and the program reads where the map says."""
+    text = MOVED.replace("LAST", str(place)).replace("END", str(place + 1))
+    module = hlo.parse(text)
+    given = np.arange(7, dtype=np.float32) ** 2
+    (result,) = run(module, [given])
+    (read,) = indexing.to_parameters(module.entry.root).maps[0]
+    assert not read.runtime
+    start = min(max(int(((2 * place - 2) % 10) / 2), 0), 4)
+    assert sorted(e for (e,) in _elements(read)) == [start, start + 1, start + 2]
+    assert result == given[start : start + 3].sum()
+
+
+def _elements(read: indexing.IndexingMap) -> Iterator[tuple[int, ...]]:
+    for point in range(3):
+        found = read.evaluate((), ranges=(point,))
+        assert found is not None
+        yield found
 
 
 def test_their_attributes_print_as_they_are_read(samples: list[Sample]) -> None:

@@ -1,9 +1,9 @@
-"""How an array is read over a box of indices: by a view where that is affine, by indices elsewhere.
+"""Reads of arrays over a box of indices: views for affine indices, else index arrays.
 
-For each dimension of the array there is an index over the axes of the space.  First floors and mods
-are got rid of: dimensions that neighbour each other are read as one where the index into them is
-affine (``p.reshape(24)``), and one is read as several where its index counts them all
-(``p.reshape(4, 6)``).  What is left is a slice, a window (several axes along one dimension) or an
+Each dimension of the array has an index over the axes of the space.  First floors and mods are
+eliminated: neighbouring dimensions are read as one if the index into them is affine
+(``p.reshape(24)``), and one dimension is read as several if its index enumerates them
+(``p.reshape(4, 6)``).  Then an index is a slice, a window (several axes along one dimension) or an
 index array.
 """
 
@@ -40,7 +40,7 @@ class Access:
         name: the array.
         sizes: of its dimensions.
         index: into each, over the axes of the space and scalars.
-        origin: where the array begins in each dimension, if only a box of it is there.
+        origin: the first index in each dimension, if only a box of the array is computed.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Access:
 
 
 class Vectors(Protocol):
-    """What stands for variables in the indices of index arrays."""
+    """The code for variables in index arrays."""
 
     def is_array(self, name: str) -> bool:
         """A runtime variable with a value for each index."""
@@ -93,7 +93,7 @@ def _is_shared(taken: Sequence[set[Variable]], k: int) -> bool:
 
 
 def _shifted(access: Access) -> tuple[Expr, ...]:
-    """The index into what is there of the array."""
+    """The index into the computed box of the array."""
     if access.origin is None:
         return access.index
     return tuple([e - o for e, o in zip(access.index, access.origin, strict=True)])
@@ -129,7 +129,7 @@ def _axes_of_atom(space: Space, atom: Floor) -> bool:
 
 
 def _regrouped(space: Space, access: Access) -> Access:
-    """The same elements with as few floors as can be, and as few windows."""
+    """The same elements with as few floors and windows as possible."""
     if access.origin is not None:
         return access
     sizes, index = list(access.sizes), list(access.index)
@@ -143,7 +143,7 @@ def _regrouped(space: Space, access: Access) -> Access:
 
 
 def _merged(sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:
-    """Neighbouring dimensions as one where that takes floors away; as few as can be."""
+    """Neighbouring dimensions as one where that eliminates floors, as few as possible."""
     rank = len(sizes)
     best: list[tuple[int, int, list[tuple[int, int]]]] = [(0, 0, [])]  # floors, −groups, groups
     best += [(rank + 1, 0, [])] * rank
@@ -172,7 +172,7 @@ def _linear(sizes: Sequence[int], index: Sequence[Expr]) -> Expr:
 
 
 def _divided(space: Space, sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:
-    """A dimension as several where its index counts through them all."""
+    """A dimension as several where its index enumerates them."""
     new_sizes: list[int] = []
     new_index: list[Expr] = []
     for size, e in zip(sizes, index, strict=True):
@@ -201,7 +201,7 @@ def _digits(space: Space, expr: Expr, size: int) -> list[Variable]:
 
 
 def _slice_text(space: Space, expr: Expr, size: int) -> tuple[str, bool]:
-    """The slice that an index with one axis is; and whether it is to be reversed afterwards."""
+    """The slice for an index with one axis, and whether to reverse it afterwards."""
     (variable,) = _axes_of(space, expr)
     axis = space.axis(variable)
     step = dict(expr.terms)[variable]
@@ -222,7 +222,7 @@ def _slice_text(space: Space, expr: Expr, size: int) -> tuple[str, bool]:
 
 
 def _number_text(shifted: Expr, expr: Expr, size: int) -> str:
-    """An index without axes; kept inside, for where it is not the element is not wanted."""
+    """An index without axes, clamped: elements outside are not used."""
     text = index_text(shifted)
     return text if contains((0, size - 1), expr.bounds) else f"min(max({text}, 0), {size - 1})"
 
@@ -337,7 +337,7 @@ def _place(
     used: Sequence[Variable],
     vectors: Vectors,
 ) -> str:
-    """The index array of one dimension; kept inside, for where it is read it is not wanted."""
+    """The index array of one dimension, clamped: elements outside are not used."""
     expr, size = access.index[k], access.sizes[k]
     text = vector_text(space, expr, used, vectors)
     if not contains((0, size - 1), expr.bounds):

@@ -42,7 +42,7 @@ LARGE: Final = 1 << 14
 """Arrays of at least this many elements are deleted after their last use."""
 
 Origins: TypeAlias = dict[Buffer, tuple[Expr, ...]]
-"""Where the part of an array begins that is there."""
+"""The first index of the computed box of an array, in each dimension."""
 
 
 @dataclass(slots=True)
@@ -65,6 +65,11 @@ class Writing:
     padded: dict[Node, tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
 
+    def track(self, name: str, size: int) -> None:
+        """Delete an array of `size` elements after its last use, if it is large."""
+        if size >= LARGE:
+            self.large.add(name)
+
     def count(self, stage: Stage) -> None:
         """Count how often each element of a stage is needed."""
         for node in stage.nodes():
@@ -77,7 +82,7 @@ class Block:
     """Lines that compute elements over one space; each element once.
 
     Args:
-        around: a block whose elements are known here too.
+        around: an enclosing block, whose elements are computed already.
     """
 
     def __init__(self, writing: Writing, space: Space, around: Block | None = None) -> None:
@@ -154,17 +159,16 @@ class Block:
             text = self._named(node.name, Text(f"np.where({', '.join(parts)})", axes))
         return text
 
-    def _is_large(self, axes: tuple[Variable, ...]) -> bool:
+    def track(self, name: str, axes: tuple[Variable, ...]) -> None:
+        """Delete an array with these axes after its last use, if it is known to be large."""
         sizes = [self.space.axis(v).size for v in axes]
-        if not all(size.is_constant for size in sizes):
-            return False
-        return prod(size.constant for size in sizes) >= LARGE
+        if all(size.is_constant for size in sizes):
+            self.writing.track(name, prod(size.constant for size in sizes))
 
     def _named(self, stem: str, found: Text) -> Text:
         name = self.source.names.new(stem)
         self.source.text.add(f"{name} = {found.code}")
-        if self._is_large(found.axes):
-            self.writing.large.add(name)
+        self.track(name, found.axes)
         return Text(name, found.axes)
 
     def _read(self, node: Read) -> Text:

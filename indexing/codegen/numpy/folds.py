@@ -12,7 +12,6 @@ import numpy as np
 from indexing.codegen.graph import (
     Apply,
     Fold,
-    IndexValue,
     Node,
     Read,
     Scatter,
@@ -22,7 +21,7 @@ from indexing.codegen.graph import (
 )
 from indexing.codegen.numpy.access import Text, expanded, vector_text
 from indexing.codegen.numpy.block import Block, Writing
-from indexing.codegen.numpy.spaces import Axis, Space, split_space
+from indexing.codegen.numpy.spaces import Axis, Space, depends_on_axes, split_space
 from indexing.codegen.numpy.storing import store, whole
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
 from indexing.ops.functions import neutral
@@ -30,10 +29,10 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
-# Windows of at most so many elements are folded element by element: their views are slow to reduce.
+# Windows of at most this size are folded element by element: their views are slow to reduce.
 _SMALL_WINDOW = 128
 
-# Windows side by side, of at least so many elements, are reduced quickly all the same.
+# Windows side by side of at least this size are reduced quickly all the same.
 _WIDE_WINDOW = 16
 
 
@@ -79,7 +78,7 @@ class FoldWriter:
         store(self.writing, self.stage, self.stage.buffers[number], found, space, self.box)
 
     def _nothing(self, dims: Space) -> None:
-        """There is nothing to be folded."""
+        """No value is folded."""
         block = Block(self.writing, dims)
         for number, init in enumerate(self.fold.inits):
             found = block.text_of(init)
@@ -119,7 +118,7 @@ class FoldWriter:
         folded = set(space.variables) - set(dims.variables)
         if fold.function.ufunc is None or fold.runtime or not folded:
             return False
-        if _depends_on_axes(fold.inits[0], space):
+        if depends_on_axes(fold.inits[0], space):
             return False
         count = prod(v.upper + 1 for v in folded)
         if count > _SMALL_WINDOW or not _is_windowed(fold, space):
@@ -127,7 +126,7 @@ class FoldWriter:
         return count >= _WIDE_WINDOW and not _overlaps(fold, space)
 
     def _reduced(self, space: Space, dims: Space) -> None:
-        """A fold that NumPy knows, over all ranges at once."""
+        """A fold by a reduction of NumPy, over all ranges at once."""
         fold, ufunc = self.fold, self.fold.function.ufunc
         folded = [v for v in space.variables if v not in dims.variables]
         neutral = self._neutral(ufunc)
@@ -201,38 +200,25 @@ class FoldWriter:
             code = expanded(block.text_of(init), dims.variables)
             code = f"np.broadcast_to({code}, {sizes})"
             self.source.text.add(f"{total} = {f'np.array({code})' if is_plain else code}")
-        self._steps(dims, block, self.ranges, totals, guards)
+            block.track(total, dims.variables)
+        with self.source.text.loops(self.ranges):
+            self._guarded_step(Block(self.writing, dims, block), totals, guards)
         for number, total in enumerate(totals):
             self._store(number, total, dims.variables, dims)
 
-    def _steps(
-        self,
-        dims: Space,
-        before: Block,
-        ranges: Sequence[Variable],
-        totals: list[str],
-        guards: Sequence[Constraint],
-    ) -> None:
-        if ranges:
-            s = ranges[0]
-            with self.source.text.under(f"for {s.name} in range({s.upper + 1}):"):
-                self._steps(dims, before, ranges[1:], totals, guards)
-            return
-        block = Block(self.writing, dims, before)
+    def _guarded_step(self, block: Block, totals: list[str], guards: Sequence[Constraint]) -> None:
         for rt in self.fold.runtime:
             block.text_of(rt)
         mask = block.mask(guards) if guards else None
         if mask is not None and not mask.axes:
             with self.source.text.under(f"if {mask.code}:"):
-                self._step(dims, block, totals, None, False)
+                self._step(block, totals, None, False)
         else:
-            self._step(dims, block, totals, mask, not guards)
+            self._step(block, totals, mask, not guards)
 
-    def _step(
-        self, dims: Space, block: Block, totals: list[str], mask: Text | None, is_plain: bool
-    ) -> None:
-        function = self.fold.function
-        values = [expanded(block.text_of(value), dims.variables) for value in self.fold.values]
+    def _step(self, block: Block, totals: list[str], mask: Text | None, is_plain: bool) -> None:
+        function, axes = self.fold.function, block.space.variables
+        values = [expanded(block.text_of(value), axes) for value in self.fold.values]
         code = self.source.call(function, *totals, *values)
         ufunc = function.ufunc
         if ufunc is not None and is_plain:
@@ -242,11 +228,11 @@ class FoldWriter:
         if mask is None:
             self.source.text.add(f"{', '.join(totals)} = {code}")
             return
-        found = [self.source.names.new("found") for _ in totals]
-        self.source.text.add(f"{', '.join(found)} = {code}")
+        results = [self.source.names.new("found") for _ in totals]
+        self.source.text.add(f"{', '.join(results)} = {code}")
         where = self.source.names.new("where")
-        self.source.text.add(f"{where} = {expanded(mask, dims.variables)}")
-        for total, new in zip(totals, found, strict=True):
+        self.source.text.add(f"{where} = {expanded(mask, axes)}")
+        for total, new in zip(totals, results, strict=True):
             self.source.text.add(f"{total} = np.where({where}, {new}, {total})")
 
     # ------------------------------------------------------------ padding
@@ -271,6 +257,7 @@ class FoldWriter:
             code = f"np.pad({node.buffer.name}, {tuple_text(widths)}, constant_values={fill})"
             self.source.text.add(f"{name} = {code}")
             wide = [n + a + b for n, (a, b) in zip(node.buffer.dims, widths, strict=True)]
+            self.writing.track(name, prod(wide))
             self.writing.padded[node] = name, tuple(wide), tuple([low for low, _ in widths])
             left = [g for g in left if g not in done]
         return left
@@ -361,15 +348,4 @@ def _keeps_inside(guard: Constraint, index: Expr, size: int) -> bool:
     offset = guard.expr - index
     if offset.is_constant:
         return guard.lower - offset.constant <= 0 and guard.upper - offset.constant >= size - 1
-    return False
-
-
-def _depends_on_axes(element: Node, space: Space) -> bool:
-    """An element depends on an axis."""
-    for node in in_order([element]):
-        if isinstance(node, Read):
-            if any(space.ordered(space.swap(e).variables()) for e in node.index):
-                return True
-        elif isinstance(node, IndexValue) and space.ordered(space.swap(node.expr).variables()):
-            return True
     return False

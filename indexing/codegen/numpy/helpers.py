@@ -1,4 +1,4 @@
-"""What generated NumPy programs call besides NumPy itself."""
+"""Functions that generated NumPy programs call besides NumPy itself."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def put(
 ) -> tuple[Array, ...]:
     """Copies of `bases` with `values` folded into the elements at `places`, if `where` holds.
 
-    Places, conditions and values are arrays of the same sizes, or stand for such arrays.
+    Places, conditions and values are arrays that broadcast to `sizes`.
 
     >>> put(np.add, (np.zeros((2, 2)),), np.array([3, 9, 0, 3]), np.array([1, 0, 1, 1]) == 1,
     ...     (np.array([1.0, 2, 3, 4]),), (4,))[0].tolist()

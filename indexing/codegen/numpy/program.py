@@ -91,8 +91,8 @@ class Vectorized:
 
         Args:
             arrays: one for each of the nest's inputs.
-            tile: sizes of a box: the result is computed box by box, so that what is held meanwhile
-                is bounded by the box and by what it needs of reductions on the way.
+            tile: sizes of a box: the result is computed box by box, so that memory is bounded by
+                the box and by the boxes of the stages that it needs.
             out: where the boxes are stored, for instance a ``np.memmap``.
         Raises:
             ValueError: arrays or sizes do not fit.
@@ -120,7 +120,7 @@ class Vectorized:
         Boxes at the end are smaller where the sizes do not divide those of the result.
 
         Raises:
-            ValueError: there is not one positive size for each dimension.
+            ValueError: `sizes` does not hold one positive size for each dimension.
         """
         dims = self.nest.output.dims
         if len(sizes) != len(dims) or any(size < 1 for size in sizes):
@@ -139,7 +139,7 @@ class Vectorized:
             yield tuple([slice(*ends) for ends in box]), np.asarray(block)
 
     def held_bytes(self, sizes: Sequence[int]) -> int:
-        """About how many bytes are held to compute one box of these sizes, inputs not counted.
+        """Estimate the bytes of memory that one box of these sizes takes, without the inputs.
 
         Each stage holds its box, and twice that of the values that it folds.
         """
@@ -184,7 +184,7 @@ class Vectorized:
             source.text.add("return out")
         return source.executed(nest.name, "NumPy program of")
 
-    # ------------------------------------------------------------ what a box needs
+    # ------------------------------------------------------------ boxes of stages
 
     def _boxes(self, box: Box) -> list[Box]:
         """For a box of the result, the box of each stage that it needs."""

@@ -1,4 +1,4 @@
-"""The box of indices that a stage is computed for at once, one axis a loop."""
+"""The box of indices over which a stage is computed at once, with one axis for each loop."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from indexing.codegen.graph import Fold, IndexValue, Read, Stage
+from indexing.codegen.graph import Fold, Node, Stage, exprs_of, in_order, with_cases
 from indexing.codegen.text import index_text
 from simplifier.atoms import Floor, Variable
 from simplifier.constraints import Constraint
@@ -38,7 +38,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Axes in order; `swap` says what the variables of the stage are in terms of them."""
+    """Axes in order; `swap` expresses the variables of the stage by them."""
 
     axes: tuple[Axis, ...]
     swap: Callable[[Expr], Expr] = field(default_factory=lambda: Substitution({}))
@@ -66,18 +66,10 @@ class Space:
         return [index_text(self.axis(v).size) for v in variables]
 
 
-def exprs_of(stage: Stage) -> list[Expr]:
-    """Every index and guard of a stage."""
-    found: list[Expr] = []
-    if isinstance(stage.body, Fold):
-        found += [guard.expr for guard in stage.body.guards]
-    for node in stage.nodes():
-        match node:
-            case Read():
-                found += node.index
-            case IndexValue():
-                found.append(node.expr)
-    return found
+def depends_on_axes(node: Node, space: Space) -> bool:
+    """A node has different values along an axis."""
+    exprs = map(space.swap, exprs_of(in_order([node], with_cases)))
+    return any(space.ordered(expr.variables()) for expr in exprs)
 
 
 def split_space(stage: Stage, variables: Sequence[Variable]) -> Space:
@@ -86,7 +78,8 @@ def split_space(stage: Stage, variables: Sequence[Variable]) -> Space:
     ``d0 floordiv 4`` and ``d0 mod 4`` are axes then, and arrays are read without index arrays.
     """
     divisors: dict[Variable, set[int]] = {}
-    for expr in exprs_of(stage):
+    guards = stage.body.guards if isinstance(stage.body, Fold) else ()
+    for expr in (*exprs_of(stage.nodes()), *[guard.expr for guard in guards]):
         _note_divisors(expr, divisors)
     axes: list[Axis] = []
     values: dict[Variable, Expr] = {}
@@ -130,11 +123,11 @@ def _chain(divisors: set[int], v: Variable) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Where the guards of a case hold: the box of a space in which they do, and where it lies.
+    """The box of a space in which the guards of a case hold.
 
     Attributes:
         space: its axes.
-        slices: for each axis of the space around it, the place in it as text.
+        slices: for each axis of the enclosing space, the slice of the box as text.
     """
 
     space: Space
@@ -142,7 +135,7 @@ class Region:
 
 
 def region_of(space: Space, guards: Sequence[Constraint]) -> Region | None:
-    """The box that guards cut out of a space; None where it is no box."""
+    """The box in which guards hold; None if they do not hold in a box."""
     values: dict[Variable, Expr] = {}
     axes, slices = [], []
     by_variable: dict[Variable, list[Constraint]] = {v: [] for v in space.variables}
@@ -162,19 +155,16 @@ def region_of(space: Space, guards: Sequence[Constraint]) -> Region | None:
         if found is None:
             return None
         begin, count, step = found
-        name = axis.variable.name
-        if count > 1:
-            fresh = Variable(f"{name}_", 0, count - 1)
-            values[axis.variable] = fresh.as_expr() * step + begin
-            axes.append(Axis.whole(fresh))
-        else:
-            values[axis.variable] = begin
         offset = begin - axis.begin
-        last = index_text(offset + (count - 1) * step + 1)
         if count == 1:
+            values[axis.variable] = begin
             slices.append(index_text(offset))
-        else:
-            slices.append(f"{index_text(offset)}:{last}{f':{step}' if step > 1 else ''}")
+            continue
+        fresh = Variable(f"{axis.variable.name}_", 0, count - 1)
+        values[axis.variable] = fresh.as_expr() * step + begin
+        axes.append(Axis.whole(fresh))
+        last = index_text(offset + (count - 1) * step + 1)
+        slices.append(f"{index_text(offset)}:{last}{f':{step}' if step > 1 else ''}")
     inner, before = Substitution(values), space.swap
     return Region(Space(tuple(axes), lambda expr: inner(before(expr))), tuple(slices))
 

@@ -6,7 +6,7 @@ from math import prod
 
 from indexing.codegen.graph import Buffer, Stage
 from indexing.codegen.numpy.access import Text, as_operand, expanded
-from indexing.codegen.numpy.block import LARGE, Writing
+from indexing.codegen.numpy.block import Writing
 from indexing.codegen.numpy.spaces import Space
 from indexing.codegen.text import tuple_text
 
@@ -20,8 +20,7 @@ def store(
     code = whole(stage, buffer, found, space, box)
     if code != buffer.name:
         writing.source.text.add(f"{buffer.name} = {code}")
-    if prod(buffer.dims) >= LARGE:
-        writing.large.add(buffer.name)
+    writing.track(buffer.name, prod(buffer.dims))
 
 
 def whole(stage: Stage, buffer: Buffer, found: Text, space: Space, box: Space | None) -> str:

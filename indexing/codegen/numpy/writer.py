@@ -5,22 +5,22 @@ from __future__ import annotations
 from indexing.codegen.graph import (
     Choose,
     Fold,
-    IndexValue,
     Node,
-    Read,
-    Runtime,
     Scalar,
     Stage,
-    in_order,
-    with_cases,
 )
 from indexing.codegen.numpy.access import expanded
 from indexing.codegen.numpy.block import Block, Writing
 from indexing.codegen.numpy.folds import FoldWriter
-from indexing.codegen.numpy.spaces import Region, Space, region_of, split_space
+from indexing.codegen.numpy.spaces import (
+    Region,
+    Space,
+    depends_on_axes,
+    region_of,
+    split_space,
+)
 from indexing.codegen.numpy.storing import laid, store
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
-from simplifier.atoms import Variable
 
 
 def write_stage(writing: Writing, stage: Stage, box: Space | None = None) -> None:
@@ -43,9 +43,7 @@ def _fills(writing: Writing, stage: Stage, body: Choose, space: Space) -> bool:
     regions = []
     for case in body.cases:
         region = region_of(space, case.guards)
-        if region is None or any(
-            v in space.variables for rt in case.runtime for v in _axes_needed(rt, space)
-        ):
+        if region is None or any(depends_on_axes(rt, space) for rt in case.runtime):
             return False
         regions.append(region)
     buffer = stage.buffers[0]
@@ -81,14 +79,3 @@ def _fill(
     pieces = [wanted.get(d, "0") for d in stage.dims]
     code = expanded(found, region.space.variables)
     writing.source.text.add(f"{stage.buffers[0].name}[{', '.join(pieces) or '...'}] = {code}")
-
-
-def _axes_needed(rt: Runtime, space: Space) -> tuple[Variable, ...]:
-    found: list[Variable] = []
-    for node in in_order([rt], with_cases):
-        match node:
-            case Read():
-                found += [v for e in node.index for v in space.swap(e).variables()]
-            case IndexValue():
-                found += space.swap(node.expr).variables()
-    return space.ordered(found)
