@@ -1,7 +1,7 @@
 # Needs Python >= 3.11, git and make; everything else is installed into $(VENV).
 #
 #   make demo     the indexing maps of every fusion of an attention module
-#   make test     all tests, documentation and notebooks
+#   make test     all tests, documentation and notebooks; with COVERAGE=1 also the least covered modules
 #   make quick    the tests without the slow ones
 #   make check    formatting, lint, strict types
 #   make format   repair formatting and what lint can repair
@@ -9,33 +9,41 @@
 #   make wheel    a wheel in dist/ whose innermost modules are compiled; needs a C compiler
 #   make test-compiled, make bench-compiled   the tests, and simplification's time, with that wheel
 #   make bench    time and memory of parsing, of all maps and of simplification (BENCH_FILES=... for other modules)
+#   make lock     the exact versions that .ci/run installs, in requirements-ci.lock
 #   make clean    remove $(VENV) and every cache
 
 VENV ?= .venv
 EXTRAS ?= dev,xla
 JOBS ?= auto
 BENCH_FILES ?=
+# COVERAGE=1 about doubles the time of the tests.  CONSTRAINTS names a file of exact versions.
+COVERAGE ?=
+CONSTRAINTS ?=
 
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	"$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$python" && break; done)
 
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+CONSTRAINED := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(abspath $(CONSTRAINTS)))
+PIP := $(CONSTRAINED) $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PYTEST := python -m pytest -n $(JOBS) --dist worksteal
 DEMO := examples/attention.opt.hlo
 COMPILED := build/compiled
+LOCK := requirements-ci.lock
 PACKAGES := hlo indexing simplifier
 
-.PHONY: demo test quick check format docs bench wheel compiled test-compiled bench-compiled clean
+.PHONY: demo test quick check format docs bench wheel compiled test-compiled bench-compiled lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runs
 	$(BIN)/hlo-indexing maps $(DEMO) --opcode fusion
 
 test: $(VENV)/.develops
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/$(PYTEST) $(if $(COVERAGE),--cov --cov-report=)
+	@test -z "$(COVERAGE)" || $(BIN)/coverage report --sort=cover | sed -n '1,22p;$$p'
 
 quick: $(VENV)/.develops
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
+	$(BIN)/$(PYTEST) -m "not slow"
 
 check: $(VENV)/.develops
 	$(BIN)/ruff format --check
@@ -61,21 +69,30 @@ wheel: $(VENV)/.develops
 	rm -rf build/sources dist
 	mkdir -p build/sources
 	cp -R pyproject.toml README.md LICENSE $(PACKAGES) build/sources
-	HATCH_BUILD_HOOKS_ENABLE=1 $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist build/sources
+	HATCH_BUILD_HOOKS_ENABLE=1 $(CONSTRAINED) $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist build/sources
 
 compiled: wheel
 	rm -rf $(COMPILED)
 	$(PIP) --no-deps --target $(COMPILED) dist/*.whl
-	cp -R pyproject.toml Makefile LICENSE *.md benchmarks changelog.d docs examples notebooks tests $(COMPILED)
+	cp -R pyproject.toml .pre-commit-config.yaml $(LOCK) Makefile LICENSE *.md benchmarks changelog.d docs examples notebooks tests $(COMPILED)
 
 test-compiled: compiled
-	cd $(COMPILED) && $(abspath $(BIN))/python -m pytest -n $(JOBS) --dist worksteal tests
+	cd $(COMPILED) && $(abspath $(BIN))/$(PYTEST) tests
 
 bench-compiled: compiled
 	cd $(COMPILED) && $(abspath $(BIN))/python -m benchmarks.simplify
 
+# Everything that CI installs, and what builds our wheels, as an environment made anew resolves it.
+lock: | $(BIN)/python
+	rm -rf build/lock
+	$(BIN)/python -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check \
+		-e '.[$(EXTRAS)]' hatchling hatch-mypyc
+	build/lock/bin/python -m pip list --format freeze --exclude-editable \
+		--exclude pip --exclude setuptools > $(LOCK)
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

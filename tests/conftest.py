@@ -1,12 +1,16 @@
 """What every test may use: the project's root and its examples."""
 
 import gc
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-import tests.oracles  # noqa: F401 - loads the one profile of Hypothesis, before any test module
+# One worker process a core: BLAS threads would only wait for each other, and burn the time.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import tests.oracles  # noqa: F401 - loads the profile of Hypothesis before any test module
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.hlo"))

@@ -15,7 +15,11 @@ def test_notebook_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(
-        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": path.parent}}
+        notebook,
+        timeout=None,
+        startup_timeout=3600,  # it needs a number
+        kernel_name="python3",
+        resources={"metadata": {"path": path.parent}},
     ).execute()
 
 

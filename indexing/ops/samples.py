@@ -48,6 +48,8 @@ next_trip {
   ROOT r = (s32[], f32[2,3]) tuple(j, b)
 }
 """
+# parsed only where a sample names them: most call none
+_COMPUTATION = {text.split()[0]: text for text in re.split(r"(?<=})\n", COMPUTATIONS.strip())}
 # operands that can be nothing but the result of a certain op
 PRODUCERS = {
     ("async-update", "s"): "async-start(started), calls=negate",
@@ -69,7 +71,9 @@ def instruction_of(text: str) -> Instruction:
             lines.append(f"started = f32[2,3] parameter({number})")
         lines.append(f"{name} = {shape} {producer or f'parameter({number})'}")
     body = "\n".join(f"  {line}" for line in [*lines, f"ROOT out = {text}"])
-    return hlo.parse(f"{COMPUTATIONS}\nENTRY e {{\n{body}\n}}").entry.root
+    words = set(re.findall(r"\w+", body))
+    called = "\n".join(text for name, text in _COMPUTATION.items() if name in words)
+    return hlo.parse(f"{called}\nENTRY e {{\n{body}\n}}").entry.root
 
 
 def operands_start(text: str) -> int:

@@ -1,0 +1,44 @@
+"""Files that repeat a fact of the project agree: the lock, the hooks, the limits."""
+
+import re
+import tomllib
+from pathlib import Path
+
+from tests.test_layers import MAX_COMPLEXITY, MAX_LINES
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_the_lock_has_an_exact_version_of_each_dependency() -> None:
+    """If not: `make lock`."""
+    pins = (ROOT / "requirements-ci.lock").read_text().splitlines()
+    assert not [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.+!]+", pin)]
+    pinned = {normalised(pin.partition("==")[0]) for pin in pins}
+    project = PROJECT["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*PROJECT["build-system"]["requires"], *project["dependencies"]]
+    wanted += [*extras["dev"], *extras["notebook"], *extras["xla"]]
+    names = {normalised(re.split(r"[\[<>=~! ]", requirement)[0]) for requirement in wanted}
+    assert names - {project["name"]} <= pinned
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def test_hooks_run_the_tools_of_make_check() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    entries = re.findall(r"entry: \.venv/bin/(.*)", hooks)
+    (recipe,) = re.findall(r"^check:.*\n((?:\t.*\n)+)", (ROOT / "Makefile").read_text(), re.M)
+    commands = re.findall(r"\$\(BIN\)/(.*)", recipe)
+    assert [entry.replace(" --force-exclude", "") for entry in entries] == [
+        command.replace(" --check", "") for command in commands
+    ]
+
+
+def test_the_limits_are_the_same_everywhere() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text()
+    assert f"at most {MAX_LINES} lines" in page
+    assert f"at most {MAX_COMPLEXITY}" in page
+    assert PROJECT["tool"]["ruff"]["lint"]["mccabe"]["max-complexity"] == MAX_COMPLEXITY
