@@ -67,9 +67,6 @@ class Unranked:
 PartialShape: TypeAlias = AnyShape | Unranked
 """What is known of an instruction's value."""
 
-Known: TypeAlias = PartialShape
-"""The old name of `PartialShape`."""
-
 
 def is_partial(shape: PartialShape) -> bool:
     """Says that something about a shape is not known.

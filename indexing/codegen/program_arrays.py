@@ -21,6 +21,7 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, dtype, leaves
 from indexing.codegen.graph import Buffer, Origin
 from indexing.codegen.text import identifier
+from indexing.dataflow.walk import needed_by
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.ops.base import RoutingOp
 from indexing.ops.structured_ops import InlineOp
@@ -90,15 +91,6 @@ def _arrays(tree: Tree) -> Iterator[ProgramArray]:
         yield tree
 
 
-def needed_by_root(computation: Computation) -> list[Instruction]:
-    """The instructions that the root depends on, in text order."""
-    needed = {computation.root}
-    for instruction in reversed(computation.instructions[: computation.root.index + 1]):
-        if instruction in needed:
-            needed.update(instruction.operands)
-    return [i for i in computation.instructions if i in needed]
-
-
 class _Flattening:
     """Makes one `ProgramArray` for all equal computations."""
 
@@ -109,7 +101,7 @@ class _Flattening:
     def inlined(self, computation: Computation, inputs: list[Tree], calls: Calls) -> Tree:
         """The result of a computation for these arguments."""
         trees = dict(zip(computation.parameters, inputs, strict=True))
-        for instruction in needed_by_root(computation):
+        for instruction in needed_by([computation.root]):
             if instruction not in trees:
                 operands = tuple([trees[operand] for operand in instruction.operands])
                 trees[instruction] = self.result(instruction, operands, calls)

@@ -211,8 +211,8 @@ def _up_from(last: Instruction, within: Collection[Instruction] | None) -> Itera
     return sorted(inside, key=lambda instruction: -instruction.index)
 
 
-def needed_by(roots: Iterable[Instruction]) -> set[Instruction]:
-    """The instructions of one computation that `roots` need, themselves included.
+def needed_by(roots: Iterable[Instruction]) -> list[Instruction]:
+    """The instructions of a computation that `roots` need, themselves included, in text order.
 
     >>> import hlo
     >>> entry = hlo.parse('''ENTRY e {
@@ -220,14 +220,14 @@ def needed_by(roots: Iterable[Instruction]) -> set[Instruction]:
     ...   unused = f32[2] negate(p)
     ...   ROOT r = f32[2] reverse(p), dimensions={0}
     ... }''').entry
-    >>> sorted(instruction.name for instruction in needed_by([entry.root]))
+    >>> [instruction.name for instruction in needed_by([entry.root])]
     ['p', 'r']
     """
-    needed = set(roots)
+    needed = dict.fromkeys(roots)
     pending = list(needed)
     while pending:
         for operand in pending.pop().operands:
             if operand not in needed:
-                needed.add(operand)
+                needed[operand] = None
                 pending.append(operand)
-    return needed
+    return sorted(needed, key=lambda instruction: instruction.index)

@@ -3,7 +3,7 @@
 `machine` holds the state of a device, `interpreter` runs its instructions, and modules that
 register handlers with `runs` add the ops whose value needs more than their operands.
 Promises: the same results as XLA up to rounding; every error is an `ExecutionError` with its place.
-Imports `maps`, `devices`, `ops` and `hlo`; no maps of programs and no generated code.
+Imports `maps`, `devices`, `ops` and `dataflow` (what a result needs); no generated code.
 """
 
 from __future__ import annotations

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from hlo.modules.module import Computation, Instruction
+from indexing.dataflow.walk import needed_by
 from indexing.ops.element import ElementOp
 
 
 def needed(computation: Computation) -> list[Instruction]:
     """The instructions that the root needs or that have an effect, in text order, no parameters."""
-    found = {computation.root, *filter(has_effect, computation.instructions)}
-    for instruction in reversed(computation.instructions):
-        if instruction in found:
-            found.update(instruction.operands)
-    return [i for i in computation.instructions if i in found and i.opcode != "parameter"]
+    needing = [computation.root, *filter(has_effect, computation.instructions)]
+    return [i for i in needed_by(needing) if i.opcode != "parameter"]
 
 
 def has_effect(instruction: Instruction) -> bool:

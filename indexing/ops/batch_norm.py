@@ -16,7 +16,7 @@ import numpy as np
 
 from hlo.ops.attributes import integer, number
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
-from hlo.ops.unify import Known, array, dims_of, same_shape, same_sizes, with_rank
+from hlo.ops.unify import PartialShape, array, dims_of, same_shape, same_sizes, with_rank
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, VariadicOp
@@ -35,7 +35,7 @@ class BatchNorm(VariadicOp):
     epsilon: float
     feature_index: int
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         """Arrays have one shape, and vectors the size of its feature dimension."""
         same = dict(zip(self.arrays, same_shape(*[operands[k] for k in self.arrays]), strict=True))
         found = [same[k] if k in same else with_rank(s, 1) for k, s in enumerate(operands)]

@@ -15,7 +15,7 @@ import numpy as np
 
 from hlo.modules.checks import layout_fault
 from hlo.ops.op import HOLDS, Fault, Shape, constraint, declared, op
-from hlo.ops.unify import Dim, Known, Unranked, array, dims_of, is_partial, same_dims
+from hlo.ops.unify import Dim, PartialShape, Unranked, array, dims_of, is_partial, same_dims
 from hlo.shapes.memory import from_physical, to_physical
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.maps.answers import Unknown
@@ -112,7 +112,7 @@ class BitcastConvert(UnaryElementwise):
 
     shape: Shape = declared()
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return Unranked(self.shape.element_type)
 
     @property

@@ -19,7 +19,7 @@ from hlo.ops.op import (
     dimensions_fault,
     op,
 )
-from hlo.ops.unify import Known, array, dims_of, may_be, with_rank
+from hlo.ops.unify import PartialShape, array, dims_of, may_be, with_rank
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
 from indexing.ops.element import Copy, Element
@@ -44,10 +44,10 @@ class Broadcast(UnaryOp):
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, len(self.dimensions)) for operand in operands]
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return self.shape.with_layout(None)
 
     @constraint("C1", "dimensions has one entry for each dimension of the operand")

@@ -12,7 +12,7 @@ from typing import ClassVar
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, computation, int_list
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
-from hlo.ops.unify import Known, Unranked, may_be, may_divide, same_sizes
+from hlo.ops.unify import PartialShape, Unranked, may_be, may_divide, same_sizes
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from indexing.devices.exchange import ANYWHERE, Exchange
 from indexing.maps.answers import Path
@@ -306,7 +306,7 @@ class RaggedAllToAll(Grouped):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return operands[1]
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[1]
 
     def sized_edges(

@@ -10,7 +10,7 @@ import numpy as np
 
 from hlo.ops.attributes import int_list
 from hlo.ops.op import HOLDS, Fault, Shape, alike_fault, attribute, constraint, op
-from hlo.ops.unify import UNKNOWN, Dim, Known, array, dims_of, same_shape
+from hlo.ops.unify import UNKNOWN, Dim, PartialShape, array, dims_of, same_shape
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, VariadicOp
 from indexing.ops.element import Copy, Element
@@ -36,7 +36,7 @@ class Concatenate(VariadicOp):
     types: ClassVar[tuple[str, ...]] = ("T", "..")
     dimensions: tuple[int, ...] = attribute(int_list)
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         """All dimensions but the one are the same."""
         open_ones = [self._with_size(operand, UNKNOWN) for operand in operands]
         return [
@@ -46,7 +46,7 @@ class Concatenate(VariadicOp):
             for shape, operand in zip(same_shape(*open_ones), operands, strict=True)
         ]
 
-    def _with_size(self, shape: Known, size: Dim) -> Known:
+    def _with_size(self, shape: PartialShape, size: Dim) -> PartialShape:
         if not isinstance(shape, Shape):
             return shape
         sizes = [size if k == self.dimension else n for k, n in enumerate(dims_of(shape))]

@@ -22,7 +22,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import Known
+from hlo.ops.unify import PartialShape
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
@@ -65,7 +65,7 @@ class While(StructuredOp):
     condition: str = attribute(computation)
     body: str = attribute(computation)
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
 
     @signature("condition")

@@ -12,7 +12,7 @@ import numpy as np
 
 from hlo.ops.attributes import at_least, integer
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
-from hlo.ops.unify import Known, same_shape
+from hlo.ops.unify import PartialShape, same_shape
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.ops import integer_rules, numerics
 from indexing.ops.base import Array
@@ -72,7 +72,7 @@ class StochasticConvert(BinaryElementwise):
     types: ClassVar[tuple[str, ...]] = ("any", "unsigned")
     shape: Shape = declared()
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return same_shape(*operands)
 
     @constraint("C3", "there are as many random bits as the operand has")

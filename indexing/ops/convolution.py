@@ -10,7 +10,7 @@ import numpy as np
 from hlo.ops.attributes import WindowDimension, integer, window, word_list
 from hlo.ops.dim_labels import DimLabels, dim_labels
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, declared, op
-from hlo.ops.unify import Known, array, dims_of, may_be, may_divide, with_rank
+from hlo.ops.unify import PartialShape, array, dims_of, may_be, may_divide, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, dtype
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Entry, placed
@@ -88,7 +88,7 @@ class Convolution(BinaryOp):
     batch_group_count: int = attribute(integer, default=1)
     operand_precision: tuple[str, ...] = attribute(word_list, default=())
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, self.dim_labels.rank) for operand in operands]
 
     @constraint("C1", "dim_labels names every dimension of both operands")

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from hlo.ops.attributes import int_list
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
-from hlo.ops.unify import Known, Unranked, at_most, same_dims, same_rank, with_rank
+from hlo.ops.unify import PartialShape, Unranked, at_most, same_dims, same_rank, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -91,10 +91,10 @@ class DynamicSlice(VariadicOp):
     rule: ClassVar[Element] = Copy()
     dynamic_slice_sizes: tuple[int, ...] = attribute(int_list)
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operands[0], len(self.dynamic_slice_sizes)), *operands[1:]]
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         base = operands[0]
         return self.infer_shape(base) if isinstance(base, Shape) else Unranked()
 
@@ -150,10 +150,10 @@ class DynamicUpdateSlice(VariadicOp):
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     least: ClassVar[int] = 2
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [*same_rank(*operands[:2]), *operands[2:]]
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
 
     @constraint("C1", "the update has the operand's rank and element type")

@@ -16,7 +16,7 @@ import numpy as np
 
 from hlo.ops.attributes import int_list
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, dimensions_fault, op
-from hlo.ops.unify import Known, is_partial
+from hlo.ops.unify import PartialShape, is_partial
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, BinaryOp, Entry, UnaryOp, VariadicOp, every_element
@@ -50,7 +50,7 @@ class GetDimensionSize(UnaryOp):
     rule: ClassVar[Element] = Opaque("the shape is dynamic")
     dimensions: tuple[int, ...] = attribute(int_list)
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return Shape("s32", ())
 
     @constraint("C1", "dimensions is one dimension of the operand")

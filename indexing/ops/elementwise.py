@@ -17,7 +17,7 @@ import numpy as np
 
 from hlo.ops.attributes import enum
 from hlo.ops.op import HOLDS, Fault, Op, Shape, attribute, constraint, op
-from hlo.ops.unify import Known, Unranked, same_shape
+from hlo.ops.unify import PartialShape, Unranked, same_shape
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import integer_rules, numerics
@@ -89,10 +89,10 @@ def dims_text(shape: Shape) -> str:
     return f"[{','.join(map(str, shape.dims))}]"
 
 
-def _unranked(op: Op, *operands: Any) -> Known:
+def _unranked(op: Op, *operands: Any) -> PartialShape:
     """The result for operands of unknown rank: its shape is theirs in all but the element type."""
     known = all(getattr(operand, "element_type", "") for operand in operands)
-    found: Known = op.infer_shape(*operands) if known else Unranked()
+    found: PartialShape = op.infer_shape(*operands) if known else Unranked()
     return found
 
 
@@ -116,7 +116,7 @@ class UnaryElementwise(ElementwiseOp, UnaryOp):
     __slots__ = ()
     takes: ClassVar[tuple[str, ...]] = ANY
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return _unranked(self, *operands)
 
     @constraint("C1", "the op is defined for the element type of the operand")
@@ -137,12 +137,12 @@ class BinaryElementwise(ElementwiseOp, BinaryOp):
     takes: ClassVar[tuple[str, ...]] = ANY
     types: ClassVar[tuple[str, ...]] = ("T", "T")
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         types = [t for s in operands if (t := getattr(s, "element_type", ""))]
         typed = [Unranked(types[0]) if s == Unranked() and types else s for s in operands]
         return same_shape(*typed)
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return _unranked(self, *operands)
 
     @constraint("C1", "the op is defined for the element type of the operands")

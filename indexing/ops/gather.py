@@ -28,7 +28,7 @@ from hlo.ops.op import (
     dimensions_fault,
     op,
 )
-from hlo.ops.unify import Known, array, at_most, dims_of, may_be, same_sizes, with_rank
+from hlo.ops.unify import PartialShape, array, at_most, dims_of, may_be, same_sizes, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -77,7 +77,7 @@ class Gather(BinaryOp):
 
     # ------------------------------------------------------------ rules
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         batching = zip(self.operand_batching_dims, self.start_indices_batching_dims, strict=False)
         base = with_rank(operands[0], len(self.slice_sizes))
         return same_sizes([base, operands[1]], *[((0, k), (1, n)) for k, n in batching])

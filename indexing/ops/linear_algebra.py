@@ -9,7 +9,7 @@ import numpy as np
 
 from hlo.ops.attributes import boolean, enum
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
-from hlo.ops.unify import Known, same_rank, same_sizes
+from hlo.ops.unify import PartialShape, same_rank, same_sizes
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Entry, Maps, UnaryOp
 from indexing.ops.element import NOT_A_FOLD, Element
@@ -60,10 +60,10 @@ class Cholesky(UnaryOp):
     rule: ClassVar[Element] = NOT_A_FOLD
     lower: bool = attribute(boolean, default=False)
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return same_sizes(operands, [(0, -1), (0, -2)])
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
 
     @constraint("C1", "the last two dimensions of the operand have the same size")
@@ -143,13 +143,13 @@ class TriangularSolve(BinaryOp):
     unit_diagonal: bool = attribute(boolean, default=False)
     transpose_a: str = attribute(enum("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         found = same_rank(*operands)
         rank = found[0].rank if isinstance(found[0], Shape) else 0
         square = [(0, -1), (0, -2), (1, -2 if self.left_side else -1)]
         return same_sizes(found, square, *[[(0, k), (1, k)] for k in range(rank - 2)])
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[1]
 
     @constraint("C1", "the last two dimensions of the left operand have the same size")

@@ -24,7 +24,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import Known, same_shape
+from hlo.ops.unify import PartialShape, same_shape
 from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, VariadicOp
@@ -60,7 +60,7 @@ class Map(VariadicOp):
                 return array.with_element_type(scalar.element_type).with_layout(None)
         return None
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return same_shape(*operands)
 
     @signature("to_apply")

@@ -9,7 +9,7 @@ import numpy as np
 
 from hlo.ops.attributes import Padding, padding_config
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
-from hlo.ops.unify import Known, array, dims_of, with_rank
+from hlo.ops.unify import PartialShape, array, dims_of, with_rank
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, BinaryOp, Maps
@@ -42,7 +42,7 @@ class Pad(BinaryOp):
     types: ClassVar[tuple[str, ...]] = ("T", "T")
     padding: tuple[Padding, ...] = attribute(padding_config)
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operands[0], len(self.padding)), with_rank(operands[1], 0)]
 
     @constraint("C1", "padding has one entry for each dimension of the operand")

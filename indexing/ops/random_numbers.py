@@ -12,7 +12,7 @@ import numpy as np
 
 from hlo.ops.attributes import enum, integer
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
-from hlo.ops.unify import Known, same_dims, with_rank
+from hlo.ops.unify import PartialShape, same_dims, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, TupleShape, dtype, leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, BinaryOp, NullaryOp, UnaryOp, every_element
@@ -41,7 +41,7 @@ class Rng(BinaryOp):
     shape: Shape = declared()
     distribution: str = attribute(enum("rng_uniform", "rng_normal"))
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, 0) for operand in operands]
 
     @constraint("C1", "the parameters are scalars of the result's element type")

@@ -21,7 +21,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import Dim, Known, array, dims_of, same_shape, with_rank
+from hlo.ops.unify import Dim, PartialShape, array, dims_of, same_shape, with_rank
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
@@ -42,7 +42,7 @@ def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
     return HOLDS
 
 
-def paired(operands: Sequence[Known], rank: int | None = None) -> list[Known]:
+def paired(operands: Sequence[PartialShape], rank: int | None = None) -> list[PartialShape]:
     """Arrays of one shape, of this rank if it is known, and then scalars."""
     half = len(operands) // 2
     arrays = operands[:half] if rank is None else [with_rank(s, rank) for s in operands[:half]]
@@ -75,7 +75,7 @@ class Reduce(VariadicOp):
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return paired(operands)
 
     @signature("to_apply")

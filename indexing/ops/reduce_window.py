@@ -19,7 +19,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import Dim, Known, dims_of
+from hlo.ops.unify import Dim, PartialShape, dims_of
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
@@ -77,7 +77,7 @@ class ReduceWindow(VariadicOp):
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     to_apply: str = attribute(computation)
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return paired(operands, len(self.window))
 
     @signature("to_apply")

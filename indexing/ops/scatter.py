@@ -29,7 +29,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import Known, Unranked, at_most, same_shape, same_sizes
+from hlo.ops.unify import PartialShape, Unranked, at_most, same_shape, same_sizes
 from hlo.shapes.shape import TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
@@ -102,7 +102,7 @@ class Scatter(VariadicOp):
 
     # ------------------------------------------------------------ rules
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         half = len(operands) // 2
         indices, updates = operands[half], operands[half + 1 :]
         groups = [
@@ -122,7 +122,7 @@ class Scatter(VariadicOp):
         arrays = [*same_shape(*operands[:half]), indices, *same_shape(*updates)]
         return same_sizes(arrays, *groups)
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0] if len(operands) == 3 else Unranked()
 
     @signature("to_apply")

@@ -19,7 +19,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import Known, same_dims, with_rank
+from hlo.ops.unify import PartialShape, same_dims, with_rank
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, TernaryOp
 from indexing.ops.element import Element, Opaque
@@ -69,11 +69,11 @@ class SelectAndScatter(TernaryOp):
     select: str = attribute(computation)
     scatter: str = attribute(computation)
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         first, second = [with_rank(operand, len(self.window)) for operand in operands[:2]]
         return [first, second, with_rank(operands[2], 0)]
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
 
     @signature("select")

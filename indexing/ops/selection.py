@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from hlo.ops.op import HOLDS, Fault, Shape, constraint, op
-from hlo.ops.unify import Known, same_shape
+from hlo.ops.unify import PartialShape, same_shape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import integer_rules
 from indexing.ops.base import Array, Entry, TernaryOp
@@ -24,7 +24,7 @@ def _spread(out: Shape, operand: Shape) -> IndexingMap:
     return IndexingMap.over(out, lambda i: i if operand.rank else [])
 
 
-def is_full(shape: Known) -> bool:
+def is_full(shape: PartialShape) -> bool:
     """Says that it is an array, and no scalar."""
     return isinstance(shape, Shape) and shape.rank > 0
 
@@ -35,7 +35,7 @@ class TernaryElementwise(ElementwiseOp, TernaryOp):
     __slots__ = ()
     arrays: ClassVar[tuple[int, ...]]  # the operands that have the result's dimensions for certain
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         full = [k for k, s in enumerate(operands) if k in self.arrays or is_full(s)]
         found = list(operands)
         for k, shape in zip(full, same_shape(*[operands[k] for k in full]), strict=True):
@@ -45,7 +45,7 @@ class TernaryElementwise(ElementwiseOp, TernaryOp):
             for k, shape in enumerate(found)
         ]
 
-    def _type(self, number: int, operands: Sequence[Known]) -> str:
+    def _type(self, number: int, operands: Sequence[PartialShape]) -> str:
         """The element type of an operand of which nothing is known: a scalar will do for it."""
         like = getattr(operands[self.arrays[0]], "element_type", "")
         return str(getattr(operands[number], "element_type", "") or like or "pred")
@@ -71,7 +71,7 @@ class Select(TernaryElementwise):
     types: ClassVar[tuple[str, ...]] = ("pred", "T", "T")
     arrays: ClassVar[tuple[int, ...]] = (1, 2)
 
-    def _type(self, number: int, operands: Sequence[Known]) -> str:
+    def _type(self, number: int, operands: Sequence[PartialShape]) -> str:
         return "pred"
 
     @constraint("C1", "the first operand has the result's dimensions or is a scalar")

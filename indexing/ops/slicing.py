@@ -8,7 +8,7 @@ from typing import ClassVar
 from hlo.ops import attributes
 from hlo.ops.attributes import slices
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
-from hlo.ops.unify import Known, with_rank
+from hlo.ops.unify import PartialShape, with_rank
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
@@ -31,7 +31,7 @@ class Slice(UnaryOp):
     rule: ClassVar[Element] = Copy(is_view=True)
     slice: tuple[attributes.Slice, ...] = attribute(slices)
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, len(self.slice)) for operand in operands]
 
     @constraint("C1", "slice has one entry for each dimension of the operand")

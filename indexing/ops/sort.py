@@ -24,7 +24,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import Known, Unranked, array, at_most, dims_of, same_shape
+from hlo.ops.unify import PartialShape, Unranked, array, at_most, dims_of, same_shape
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, UnaryOp, VariadicOp
@@ -64,10 +64,10 @@ class Sort(VariadicOp):
     is_stable: bool = attribute(boolean, default=False)
     to_apply: str = attribute(computation)
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return same_shape(*operands)
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0] if len(operands) == 1 else Unranked()
 
     @signature("to_apply")

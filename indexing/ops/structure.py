@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from hlo.ops.attributes import boolean, computation, enum, integer, raw
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, op
-from hlo.ops.unify import Known
+from hlo.ops.unify import PartialShape
 from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from indexing.ops.base import Path, RoutingOp
 from indexing.ops.structured_ops import InlineOp
@@ -129,7 +129,7 @@ class Done(RoutingOp):
 class Copy(Barrier):
     """``out[i] = operand[i]``, in another place or layout; of a tuple, each array in it."""
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
 
     def infer_shape(self, operand: AnyShape) -> AnyShape:

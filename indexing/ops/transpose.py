@@ -9,7 +9,7 @@ import numpy as np
 
 from hlo.ops.attributes import int_list
 from hlo.ops.op import Fault, Shape, attribute, constraint, dimensions_fault, op, permutation_fault
-from hlo.ops.unify import Known, array, dims_of, with_rank
+from hlo.ops.unify import PartialShape, array, dims_of, with_rank
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
 from indexing.ops.element import Copy, Element
@@ -30,7 +30,7 @@ class Transpose(UnaryOp):
     rule: ClassVar[Element] = Copy(is_view=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 
-    def unified(self, *operands: Known) -> Sequence[Known]:
+    def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, len(self.dimensions)) for operand in operands]
 
     @constraint("C2", "dimensions is a permutation of range(rank(operand))")
@@ -71,7 +71,7 @@ class Reverse(UnaryOp):
     def infer_shape(self, operand: Shape) -> Shape:
         return operand.with_layout(None)
 
-    def infer_unranked(self, *operands: Known) -> Known:
+    def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:

@@ -11,7 +11,7 @@ import pytest
 
 from hlo.modules.bind import agrees, infer_known
 from hlo.ops.op import OPS, Op
-from hlo.ops.unify import Dim, Known, Unranked, array, dims_of, merge
+from hlo.ops.unify import Dim, PartialShape, Unranked, array, dims_of, merge
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.text.source import HloError
 from tests.ops.samples import ALL, Faces, Sample
@@ -19,7 +19,9 @@ from tests.ops.samples import ALL, Faces, Sample
 FACES = Faces()
 
 
-def altered(shape: AnyShape, change: Callable[[Shape], Iterable[Known]]) -> Iterator[Known]:
+def altered(
+    shape: AnyShape, change: Callable[[Shape], Iterable[PartialShape]]
+) -> Iterator[PartialShape]:
     """An operand of which one array is changed in every way."""
     match shape:
         case Shape():
@@ -31,10 +33,10 @@ def altered(shape: AnyShape, change: Callable[[Shape], Iterable[Known]]) -> Iter
                         yield TupleShape((*elements[:k], found, *elements[k + 1 :]))
 
 
-def each_size(size: Callable[[int], Dim]) -> Callable[[Shape], Iterator[Known]]:
+def each_size(size: Callable[[int], Dim]) -> Callable[[Shape], Iterator[PartialShape]]:
     """Changes each size of an array for itself, and then all of them."""
 
-    def change(shape: Shape) -> Iterator[Known]:
+    def change(shape: Shape) -> Iterator[PartialShape]:
         for places in [*[{k} for k in range(shape.rank)], set(range(shape.rank))]:
             sizes = [size(n) if k in places else Dim(n) for k, n in enumerate(shape.dims)]
             yield array(shape.element_type, sizes).with_layout(shape.layout)
@@ -46,14 +48,16 @@ unknown_sizes = each_size(lambda size: Dim(-1, True))
 bounds = each_size(lambda size: Dim(size, True))
 
 
-def unranked(shape: Shape) -> Iterator[Known]:
+def unranked(shape: Shape) -> Iterator[PartialShape]:
     """Nothing is known but the type, or not even this."""
     yield from (Unranked(shape.element_type), Unranked())
 
 
-def one_altered(sample: Sample, change: Callable[[Shape], Iterable[Known]]) -> list[list[Known]]:
+def one_altered(
+    sample: Sample, change: Callable[[Shape], Iterable[PartialShape]]
+) -> list[list[PartialShape]]:
     """The operands of a sample, one of which is changed in every way; and all of them, the last."""
-    found: list[list[Known]] = []
+    found: list[list[PartialShape]] = []
     for number, shape in enumerate(sample.shapes):
         for new in altered(shape, change):
             found.append([*sample.shapes[:number], new, *sample.shapes[number + 1 :]])
@@ -62,7 +66,7 @@ def one_altered(sample: Sample, change: Callable[[Shape], Iterable[Known]]) -> l
     return found
 
 
-def what_follows(sample: Sample, operands: list[Known]) -> Known:
+def what_follows(sample: Sample, operands: list[PartialShape]) -> PartialShape:
     called = sample.instruction.called_computations
     root = called[0].root.shape if called else None
     return infer_known(sample.instruction, tuple(operands), root)
@@ -133,7 +137,7 @@ def test_less_known_operands_are_never_wrong(opcode: str) -> None:
     FACES.check(opcode)
 
 
-def replaced(shape: AnyShape, random: Random) -> Known:
+def replaced(shape: AnyShape, random: Random) -> PartialShape:
     """Something like an operand: sizes, rank or type may be others, or unknown."""
     if not isinstance(shape, Shape):
         return random.choice([shape, shape, Unranked()])
@@ -150,7 +154,7 @@ def replaced(shape: AnyShape, random: Random) -> Known:
     )
 
 
-def filled(shape: Known, size: int) -> AnyShape:
+def filled(shape: PartialShape, size: int) -> AnyShape:
     """The shape with a size for each unknown one, and for each bound that allows it."""
     match shape:
         case Shape():
