@@ -9,6 +9,8 @@ import pytest
 
 # One worker process a core: BLAS threads would only wait for each other, and burn the time.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# XLA reads its flags at the first import of any part of it; tests of collectives need devices.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
 import tests.oracles  # noqa: F401 - loads the profile of Hypothesis before any test module
 
