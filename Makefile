@@ -2,7 +2,7 @@
 #
 #   make demo     the indexing maps of every fusion of an attention module
 #   make test     all tests, documentation and notebooks; with COVERAGE=1 also the least covered modules
-#   make quick    the tests without the slow ones
+#   make quick    the tests without the slow ones, with fewer random examples
 #   make check    formatting, lint, strict types
 #   make format   repair formatting and what lint can repair
 #   make docs     write the pages that are generated
@@ -43,7 +43,7 @@ test: $(VENV)/.develops
 	@test -z "$(COVERAGE)" || $(BIN)/coverage report --sort=cover | sed -n '1,22p;$$p'
 
 quick: $(VENV)/.develops
-	$(BIN)/$(PYTEST) -m "not slow"
+	FUZZ=$(or $(FUZZ),0.4) $(BIN)/$(PYTEST) -m "not slow"
 
 check: $(VENV)/.develops
 	$(BIN)/ruff format --check

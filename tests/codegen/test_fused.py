@@ -21,8 +21,8 @@ from indexing.codegen.nest import LoopNest
 from indexing.execution import evaluate, flattened, random_inputs
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.transpose import Transpose
+from tests.codegen.comparison import agree
 from tests.indexing.test_random_programs import Program, programs
-from tests.loopnest.comparison import agree
 from tests.ops.samples import Array
 from tests.oracles import fuzz
 

@@ -15,7 +15,7 @@ from hlo.ops.op import OPS
 from indexing import Unknown
 from indexing.codegen.nest import LoopNest
 from indexing.ops.base import MappedOp
-from tests.loopnest.comparison import agree, kernel_results
+from tests.codegen.comparison import agree, kernel_results
 from tests.ops.samples import MAPPED, Array, Faces, Sample, parse_sample
 from tests.ops.test_random_ops import STRATEGIES
 from tests.oracles import fuzz

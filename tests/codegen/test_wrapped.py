@@ -21,8 +21,8 @@ from hlo.shapes.shape import Shape
 from indexing.codegen.nest import LoopNest
 from indexing.execution import evaluate, flattened
 from indexing.ops.samples import COMPUTATIONS, operands
-from tests.loopnest.comparison import agree
-from tests.loopnest.test_three_ways import NOT_SAID
+from tests.codegen.comparison import agree
+from tests.codegen.test_three_ways import NOT_SAID
 from tests.ops.samples import Array, Sample, parse_sample
 from tests.ops.test_random_ops import STRATEGIES
 from tests.oracles import fuzz
