@@ -14,7 +14,7 @@ The second one may be left out: it is the inverse of the first one (`indexing.op
 A `UnaryOp` answers with the one map itself. An operand that is read in several ways has a tuple of
 maps; one that is not read has ``()``; if no map can represent the access, it has `Unknown`. The
 class attribute `map_options` names the keywords that both methods take: ``exact`` (return disjoint
-exact pieces instead of one ``may`` map) and ``output`` (the number of an array of a tuple result).
+exact pieces instead of one ``may`` map) and ``output_id`` (which array of a tuple result is meant).
 A kernel takes the computations that the op's attributes name, as functions under these names; with
 `kernel_takes_shapes` also the keyword ``operands``, their shapes with layouts.
 
@@ -101,10 +101,10 @@ class MappedOp(ElementOp):
         self,
         out: AnyShape,
         operands: tuple[AnyShape, ...],
-        output: int = 0,
+        output_id: int = 0,
         exact: bool = False,
     ) -> tuple[Maps | Unknown, ...]:
-        """For each operand, what leaf number `output` of the result reads of it.
+        """For each operand, what leaf number `output_id` of the result reads of it.
 
         >>> import indexing.ops
         >>> from hlo.ops.op import OPS
@@ -114,19 +114,19 @@ class MappedOp(ElementOp):
         (d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]
         (d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]
         """
-        return self._answer("output_to_input", out, operands, output, exact)
+        return self._answer("output_to_input", out, operands, output_id, exact)
 
     def writes(
         self,
         out: AnyShape,
         operands: tuple[AnyShape, ...],
-        input: int = 0,  # noqa: A002 - the word of `input_to_output`
+        input_id: int = 0,
         exact: bool = False,
     ) -> tuple[Maps | Unknown, ...]:
-        """For each leaf of the result, which elements of it need an element of operand `input`."""
+        """For each leaf of the result, which of its elements need elements of an operand."""
         outputs = range(len(leaves(out)))
         return tuple(
-            [self._answer("input_to_output", out, operands, n, exact)[input] for n in outputs]
+            [self._answer("input_to_output", out, operands, n, exact)[input_id] for n in outputs]
         )
 
     def _answer(
@@ -134,15 +134,15 @@ class MappedOp(ElementOp):
         direction: str,
         out: AnyShape,
         operands: tuple[AnyShape, ...],
-        output: int,
+        output_id: int,
         exact: bool,
     ) -> tuple[Maps | Unknown, ...]:
-        key = self.opcode, self, direction, out, operands, output, exact
+        key = self.opcode, self, direction, out, operands, output_id, exact
         known = _ANSWERS.get(key)
         if known is None:
             if len(_ANSWERS) >= _LIMIT:
                 _ANSWERS.clear()
-            known = _ANSWERS[key] = self._found(direction, out, operands, output, exact)
+            known = _ANSWERS[key] = self._found(direction, out, operands, output_id, exact)
         return known
 
     def _found(
@@ -150,17 +150,17 @@ class MappedOp(ElementOp):
         direction: str,
         out: AnyShape,
         operands: tuple[AnyShape, ...],
-        output: int,
+        output_id: int,
         exact: bool,
     ) -> tuple[Maps | Unknown, ...]:
         """The answer of the op's own method; no map where there is no element to speak of."""
         if reason := self._misuse(out, operands):
             return (Unknown(reason),) * len(operands)
-        leaf = leaves(out)[output][1]
+        leaf = leaves(out)[output_id][1]
         if not isinstance(leaf, Shape) or leaf.size == 0:
             return ((),) * len(operands)
         method = getattr(type(self), direction)
-        options = {"exact": exact, "output": output}
+        options = {"exact": exact, "output_id": output_id}
         wanted = {name: options[name] for name in self.map_options}
         entries = self._entries(method(self, leaf, *operands, **wanted))
         return tuple(

@@ -112,7 +112,7 @@ class BatchNormTraining(BatchNorm):
     normalized value does not depend on it.
     """
 
-    map_options: ClassVar[tuple[str, ...]] = ("output",)
+    map_options: ClassVar[tuple[str, ...]] = ("output_id",)
     least: ClassVar[int] = 3
     most: ClassVar[int | None] = 3
     epsilon: float = attribute(number)
@@ -121,17 +121,17 @@ class BatchNormTraining(BatchNorm):
     def infer_shape(self, *operands: Shape) -> TupleShape:
         return self._normal_shape(*operands)
 
-    def output_to_input(self, out: Shape, *operands: Shape, output: int = 0) -> list[Entry]:
+    def output_to_input(self, out: Shape, *operands: Shape, output_id: int = 0) -> list[Entry]:
         array = operands[0]
-        grade = self._grade(array, output)
-        if output:
+        grade = self._grade(array, output_id)
+        if output_id:
             return [self._members(array).with_grade(grade), (), ()]
         feature = self._feature(array)
         return [self._mates(array).with_grade(grade), feature.with_grade(grade), feature]
 
-    def _grade(self, array: Shape, output: int) -> Grade:
+    def _grade(self, array: Shape, output_id: int) -> Grade:
         """A single element decides nothing but the mean."""
-        return "exact" if output == 1 or array.size > array.dims[self.feature_index] else "may"
+        return "exact" if output_id == 1 or array.size > array.dims[self.feature_index] else "may"
 
     def kernel(self, *operands: Array) -> tuple[Array, ...]:
         array, scale, offset = operands
@@ -207,7 +207,7 @@ class BatchNormGrad(BatchNorm):
     feature: ``(scale · r · (N·g − Σg − c · r² · Σ(g·c)) / N,  r · Σ(g·c),  Σg)``.
     """
 
-    map_options: ClassVar[tuple[str, ...]] = ("output",)
+    map_options: ClassVar[tuple[str, ...]] = ("output_id",)
     least: ClassVar[int] = 5
     most: ClassVar[int | None] = 5
     arrays: ClassVar[tuple[int, ...]] = (0, 4)
@@ -217,17 +217,17 @@ class BatchNormGrad(BatchNorm):
     def infer_shape(self, *operands: Shape) -> TupleShape:
         return self._normal_shape(*operands)
 
-    def output_to_input(self, out: Shape, *operands: Shape, output: int = 0) -> list[Entry]:
+    def output_to_input(self, out: Shape, *operands: Shape, output_id: int = 0) -> list[Entry]:
         array = operands[0]
-        if output == 0:
+        if output_id == 0:
             mates, feature = self._mates(array), self._feature(array)
             return [mates, feature, feature, feature, mates]
-        return self._of_vector(self._members(array), out, output)
+        return self._of_vector(self._members(array), out, output_id)
 
-    def _of_vector(self, to_array: IndexingMap, out: Shape, output: int) -> list[Entry]:
+    def _of_vector(self, to_array: IndexingMap, out: Shape, output_id: int) -> list[Entry]:
         """The maps between a vector that is a gradient and the operands."""
         same = IndexingMap.identity(out)
-        if output == 1:
+        if output_id == 1:
             return [to_array, (), same, same, to_array]
         return [(), (), (), (), to_array]
 

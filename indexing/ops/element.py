@@ -123,7 +123,7 @@ class ElementOp(Op):
         return self.rule
 
 
-def element_of(instruction: Instruction, leaf: int = 0) -> Element:
+def element_of(instruction: Instruction, output_id: int = 0) -> Element:
     """The element of one array of an instruction's result, by its number.
 
     >>> import hlo, indexing.ops
@@ -135,5 +135,5 @@ def element_of(instruction: Instruction, leaf: int = 0) -> Element:
     if not isinstance(op, ElementOp):
         return Opaque("the opcode is not registered" if op is None else NO_RULE)
     arrays: list[AnyShape] = [shape for _, shape in leaves(instruction.shape)]
-    out = arrays[leaf] if arrays else instruction.shape
+    out = arrays[output_id] if arrays else instruction.shape
     return op.element(out, *[operand.shape for operand in instruction.operands])

@@ -320,14 +320,14 @@ class RecvDone(RoutingOp):
 class CopyStart(UnaryOp):
     """Begins a copy: the copy, the operand, and a context."""
 
-    map_options: ClassVar[tuple[str, ...]] = ("output",)
+    map_options: ClassVar[tuple[str, ...]] = ("output_id",)
     cross_program_prefetch_index: int | None = attribute(integer, default=None)
 
     def infer_shape(self, operand: Shape) -> TupleShape:
         return TupleShape((operand.with_layout(None), operand, CONTEXT))
 
-    def output_to_input(self, out: Shape, operand: Shape, *, output: int = 0) -> Entry:
-        return IndexingMap.identity(out) if output < 2 else ()
+    def output_to_input(self, out: Shape, operand: Shape, *, output_id: int = 0) -> Entry:
+        return IndexingMap.identity(out) if output_id < 2 else ()
 
     def kernel(self, operand: Any) -> tuple[Any, Any, Any]:
         return operand.copy(), operand, np.zeros((), np.uint32)

@@ -109,13 +109,15 @@ class Collapse:
     maps: tuple[tuple[Maps, ...], ...]
     _sides: Mapping[Array, Side]
 
-    def restored(self, output: int, operand: int) -> Maps:
+    def restored(self, output_id: int, operand: int) -> Maps:
         """The collapsed maps between the arrays as they are: equal to the original ones.
 
         To the collapsed result, through the collapsed map, and back from the collapsed operand.
         """
-        there, back = self.outputs[output].to_collapsed, self.operands[operand].from_collapsed
-        return tuple([there.then(self._placed(m)).then(back) for m in self.maps[output][operand]])
+        there, back = self.outputs[output_id].to_collapsed, self.operands[operand].from_collapsed
+        return tuple(
+            [there.then(self._placed(m)).then(back) for m in self.maps[output_id][operand]]
+        )
 
     def _placed(self, collapsed: IndexingMap) -> IndexingMap:
         """A collapsed map whose runtime variables are elements of the sources as they are."""

@@ -47,7 +47,7 @@ class Query:
     directions: tuple[Direction, ...] = ("output-to-input",)
     to_parameters: bool = False
     operand: int | None = None  # only this one
-    output: int | None = None  # only this one
+    output_id: int | None = None  # only this one
     exact: bool = False
     simplify: bool = True
     verify: bool = False
@@ -64,8 +64,8 @@ class Query:
         operands = computation.parameters if self.to_parameters else instruction.operands
         if self.operand is not None and self.operand >= len(operands):
             return f"operand {self.operand}"
-        if self.output is not None and self.output >= len(leaves(instruction.shape)):
-            return f"output {self.output}"
+        if self.output_id is not None and self.output_id >= len(leaves(instruction.shape)):
+            return f"output {self.output_id}"
         return None
 
 
@@ -100,7 +100,7 @@ class Block:
 def answer(instruction: Instruction, query: Query, file: str) -> Iterator[Block]:
     """One block for each direction and output of `instruction` that `query` asks about."""
     shapes = [leaf for _, leaf in leaves(instruction.shape)]
-    asked = [n for n in range(len(shapes)) if query.output in (None, n)]
+    asked = [n for n in range(len(shapes)) if query.output_id in (None, n)]
     for direction in query.directions:
         ask = _reads if direction == "output-to-input" else _reaches
         operands, answers = ask(instruction, query, asked)
@@ -120,7 +120,7 @@ def answers_to_parameters(
     last, shapes = None, []
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
     for found in all_to_parameters(computation, **query.options):
-        if found.instruction in wanted and query.output in (None, found.number):
+        if found.instruction in wanted and query.output_id in (None, found.number):
             if found.instruction is not last:
                 last = found.instruction
                 shapes = [leaf for _, leaf in leaves(last.shape)]

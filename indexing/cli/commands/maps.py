@@ -114,7 +114,7 @@ def command(
         directions=DIRECTIONS[direction],
         to_parameters=target == "parameters",
         operand=operand,
-        output=output,
+        output_id=output,
         exact=exact,
         simplify=not no_simplify,
         verify=verify,
