@@ -9,6 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from hlo.modules.bind import check_instruction
 from hlo.modules.module import Computation, Instruction
@@ -18,11 +20,12 @@ from indexing.dataflow.runtime import folded, forwarded_from
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
-from indexing.maps.map_set import Ends, MapSet
+from indexing.maps.map_set import MapSet, Spaces
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import Found, StructuredOp, Summaries
+from simplifier.atoms import Variable
 
 Summary = Callable[[Computation, Path], Found]
 """From the leaf at a path of a computation's root the maps to its parameters, or back."""
@@ -75,7 +78,7 @@ class Edges(ABC):
         """Each element to itself; no map for what has no elements, such as a token."""
 
     @abstractmethod
-    def ends(self, start: ArrayRef, end: ArrayRef) -> Ends:
+    def ends(self, start: ArrayRef, end: ArrayRef) -> Spaces:
         """The index spaces of maps from one array to another."""
 
     def maps(self, start: ArrayRef, end: ArrayRef) -> MapSet:
@@ -155,12 +158,28 @@ class LocalEdges(Edges):
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
         return identity(array)
 
-    def ends(self, start: ArrayRef, end: ArrayRef) -> Ends:
-        source, target = start.shape, end.shape
-        return Ends(
-            dims(source) if isinstance(source, Shape) else None,
-            target.dims if isinstance(target, Shape) else None,
-        )
+    def ends(self, start: ArrayRef, end: ArrayRef) -> Spaces:
+        return _Arrays(start, end)
+
+
+_dims = lru_cache(maxsize=1 << 12)(dims)
+
+
+class _Arrays(NamedTuple):
+    """The index spaces of two arrays."""
+
+    source: ArrayRef
+    target: ArrayRef
+
+    @property
+    def start(self) -> tuple[Variable, ...] | None:
+        shape = self.source.array_shape
+        return None if shape is None else _dims(shape.dims)
+
+    @property
+    def sizes(self) -> tuple[int, ...] | None:
+        shape = self.target.array_shape
+        return None if shape is None else shape.dims
 
 
 def _folded(edge: AccessEdge) -> AccessEdge:

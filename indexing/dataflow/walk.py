@@ -19,7 +19,6 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.map_set import MapSet
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.structured_ops import StructuredOp
-from simplifier.unknown import first_unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class Walk:
                     if to not in found:
                         found[to] = self.edges.maps(start, to)
                         waiting.setdefault(to.instruction, []).append(to)
-                    unknown = first_unknown(edge.unknown, here.unknown)
+                    unknown = here.unknown if edge.unknown is None else edge.unknown
                     found[to].add_composed(here.maps, edge.maps, unknown)
         return found
 
@@ -101,7 +100,7 @@ class Walk:
                 waiting.add(start.instruction)
                 if start not in found:
                     found[start] = self.edges.maps(start, end)
-                unknown = first_unknown(edge.unknown, later.unknown)
+                unknown = later.unknown if edge.unknown is None else edge.unknown
                 found[start].add_composed(edge.maps, later.maps, unknown)
         return found
 
@@ -136,7 +135,7 @@ class Walk:
             for parameter, later in known[operand].items():
                 if parameter not in reached:
                     reached[parameter] = self.edges.maps(array, parameter)
-                unknown = first_unknown(edge.unknown, later.unknown)
+                unknown = later.unknown if edge.unknown is None else edge.unknown
                 reached[parameter].add_composed(edge.maps, later.maps, unknown)
         return reached
 

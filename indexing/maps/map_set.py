@@ -8,7 +8,8 @@ over-approximations.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple, Protocol
 
 from hlo.shapes.shape import Shape
 from indexing.maps.answers import Unknown
@@ -32,21 +33,25 @@ are over-approximated."""
 MAX_EXACT_PARTS_TOGETHER = 768
 """The same limit where exact pieces are wanted."""
 FEW_PARTS = 4
-MAX_BESIDE_EVERYTHING = 4
-"""Limit on exact maps that are carried on beside a `may` map of everything.  They add no element;
-but what they lead to further on may be certain, such as a scalar that is broadcast."""
 MAX_COMPOSED = 1 << 12
 """Limit on pairs of maps to compose where two arrays meet on the way to a third one; beyond it,
 what is read that way is unknown."""
 
 
-class Ends(NamedTuple):
-    """The index spaces that maps lead between; `None` for what is no array, such as a token.
+class Spaces(Protocol):
+    """The index spaces that maps lead between; `None` for what is no array, such as a token."""
 
-    Attributes:
-        start: the dimensions that the maps have.
-        sizes: the sizes of the array that the results index.
-    """
+    @property
+    def start(self) -> tuple[Variable, ...] | None:
+        """The dimensions that the maps have."""
+
+    @property
+    def sizes(self) -> tuple[int, ...] | None:
+        """The sizes of the array that the results index."""
+
+
+class Ends(NamedTuple):
+    """`Spaces` by their dimensions and sizes."""
 
     start: tuple[Variable, ...] | None
     sizes: tuple[int, ...] | None
@@ -69,7 +74,7 @@ class MapSet:
     def __init__(
         self,
         maps: Iterable[IndexingMap] = (),
-        ends: Ends = NOWHERE,
+        ends: Spaces = NOWHERE,
         options: Options = OPTIONS,
     ) -> None:
         self.maps: Final[dict[IndexingMap, None]] = dict.fromkeys(maps)
@@ -84,7 +89,8 @@ class MapSet:
 
     def note(self, unknown: Unknown | None) -> None:
         """Keep why there may be other maps; the first reason stays."""
-        self.unknown = first_unknown(self.unknown, unknown)
+        if self.unknown is None:
+            self.unknown = unknown
 
     def add(self, found: IndexingMap) -> None:
         """Add a map."""
@@ -94,11 +100,7 @@ class MapSet:
         """Add maps, and why there may be others."""
         self.note(unknown)
         for found in maps:
-            if self._whole is None:
-                self._add(found)
-            elif len(self.maps) > MAX_BESIDE_EVERYTHING:
-                return
-            elif self._is_certain(found):
+            if self._whole is None or found.grade == "exact":
                 self._add(found)
         self._limit()
 
@@ -149,36 +151,47 @@ class MapSet:
 
     def _limit(self) -> None:
         """Fewer and shorter maps, trading precision for size only beyond the limits."""
-        if self._whole not in self.maps:
+        if self._whole is not None and self._whole not in self.maps:
             self._whole = None  # it is exact now
-        if len(self.maps) < 2 and all(found.grade == "exact" for found in self.maps):
+        has_may = "may" in [found.grade for found in self.maps]
+        if len(self.maps) < 2:
+            if has_may:
+                self._note_everything()
             return
         most = MAX_EXACT_PARTS_TOGETHER if self._options.exact else MAX_PARTS_TOGETHER
-        if len(self.maps) > 1 and sum(map(_parts, self.maps)) > most:
+        if sum(map(_parts, self.maps)) > most:
             shorter = [self._shortened(found) for found in self.maps]
             self.maps.clear()
             self.maps.update(dict.fromkeys(shorter))
             self._absorb(["exact", "may"])
-        elif self._has_one_element or any(found.grade == "may" for found in self.maps):
+        elif has_may or self._has_one_element:
             self._absorb(["may"])
-        if len(self.maps) > MAX_MAPS and None not in self._ends:
+        if (
+            len(self.maps) > MAX_MAPS
+            and self._ends.start is not None
+            and self._ends.sizes is not None
+        ):
             self._saturate()
 
     def _shortened(self, found: IndexingMap) -> IndexingMap:
         return over_approximate(found, self._ends.sizes) if _parts(found) > FEW_PARTS else found
 
-    def _saturate(self) -> None:
-        """Let a `may` map of everything replace all others, but for some exact ones."""
-        self._whole = self._options.finished(everything(self._ends))
-        certain = list(filter(self._is_certain, self.maps))
-        self.maps.clear()
-        self.maps.update(dict.fromkeys([self._whole, *certain[:MAX_BESIDE_EVERYTHING]]))
+    def _saturate(self, beside: Iterable[IndexingMap] = ()) -> None:
+        """Let a `may` map of everything replace all others but those `beside` it.
 
-    def _is_certain(self, found: IndexingMap) -> bool:
-        """An exact map of all indices: every element reads something through it."""
-        if found.grade != "exact" or found.constraints or found.runtime:
-            return False
-        return [v.bounds for v in found.dims] == [v.bounds for v in self._ends.start or ()]
+        Exact maps add no element to it; but what they lead to further on may be certain, such as a
+        scalar that is broadcast.
+        """
+        self._whole = everything(self._ends, self._options)
+        kept = [self._whole, *beside]
+        self.maps.clear()
+        self.maps.update(dict.fromkeys(kept))
+
+    def _note_everything(self) -> None:
+        """See whether the only map, a `may` map, is of everything."""
+        (found,) = self.maps
+        if self._whole is None and _is_box(found) and self._relates_everything(found):
+            self._saturate()
 
     def _absorb(self, grades: Collection[Grade]) -> None:
         """Drop the maps of these grades that relate only what a box relates as well."""
@@ -186,14 +199,17 @@ class MapSet:
         whole = [box for box in boxes if self._relates_everything(box)]
         certain = [box for box in whole if box.grade == "exact"]
         if whole and not certain:
-            self._saturate()
+            self._saturate([found for found in self.maps if found.grade == "exact"])
         elif certain and self._has_one_element:
             self.maps.clear()
             self.maps[certain[0]] = None
         else:
-            for found in [found for found in self.maps if found.grade in grades]:
-                if self._is_covered(found, boxes):
-                    del self.maps[found]
+            self._drop_covered(grades, boxes)
+
+    def _drop_covered(self, grades: Collection[Grade], boxes: Iterable[IndexingMap]) -> None:
+        for found in [found for found in self.maps if found.grade in grades]:
+            if self._is_covered(found, boxes):
+                del self.maps[found]
 
     def _is_covered(self, found: IndexingMap, boxes: Iterable[IndexingMap]) -> bool:
         """Another one of the boxes, if it is still there, relates all that `found` does."""
@@ -202,7 +218,7 @@ class MapSet:
         return any(_covers(box, hull) for box in others)
 
     def _relates_everything(self, box: IndexingMap) -> bool:
-        start, sizes = self._ends
+        start, sizes = self._ends.start, self._ends.sizes
         if start is None or sizes is None:
             return False
         whole = [(0, size - 1) for size in sizes]
@@ -212,12 +228,18 @@ class MapSet:
         )
 
 
-def everything(ends: Ends) -> IndexingMap:
+def everything(ends: Spaces, options: Options = OPTIONS) -> IndexingMap:
     """The `may` map from each index of one space to all of another."""
     assert ends.start is not None
     assert ends.sizes is not None
-    s = ranges(*ends.sizes)
-    return IndexingMap.of(ends.start, s, ranges=s, grade="may")
+    return _everything(ends.start, ends.sizes, options.simplify)
+
+
+@lru_cache(maxsize=1 << 12)
+def _everything(start: tuple[Variable, ...], sizes: tuple[int, ...], simplify: bool) -> IndexingMap:
+    s = ranges(*sizes)
+    whole = IndexingMap.of(start, s, ranges=s, grade="may")
+    return whole.simplify() if simplify else whole
 
 
 def every_element(source: Shape, target: Shape) -> IndexingMap:
@@ -226,7 +248,7 @@ def every_element(source: Shape, target: Shape) -> IndexingMap:
     >>> print(every_element(Shape("f32", (5,)), Shape("f32", (2, 3))))
     (d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 4], s0 in [0, 1], s1 in [0, 2]
     """
-    return everything(Ends(dims(source), target.dims)).with_grade("exact")
+    return _everything(dims(source), target.dims, False).with_grade("exact")
 
 
 def over_approximate(found: IndexingMap, sizes: tuple[int, ...] | None = None) -> IndexingMap:
