@@ -5,9 +5,9 @@
 >>> print(indexing.output_to_input(module.entry.root).maps[0][0])
 (d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]
 
-These are the names to begin with; every other one belongs to a room (`indexing.maps`,
-`indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.codegen`,
-`indexing.execution`) and is found as ``indexing.NAME``, too.  All are loaded on first use.
+``__all__`` lists the names to begin with.  Every other public name belongs to a room
+(`indexing.maps`, `indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`,
+`indexing.codegen`) and is also found as ``indexing.NAME``.  All names are loaded on first use.
 """
 
 from importlib import import_module
