@@ -119,21 +119,20 @@ def _answer(
 ) -> Answer:
     """Leads sorted by the operand or output that they belong to, without duplicates."""
     edges, finished = walk.edges, walk.edges.options.finished
-    leads: list[dict[Path, MapSet]] = [{} for _ in operands]
+    leads: dict[int, dict[Path, MapSet]] = {}
     for lead in found:
-        at = leads[lead.place]
+        at = leads.setdefault(lead.place, {})
         if lead.path not in at:
             at[lead.path] = edges.maps(lead.start, lead.end)
         at[lead.path].extend(map(finished, lead.maps), lead.unknown)
-    maps = [
-        [(m, path) for path, s in lead.items() for m in deduplicate(s.distinct)] for lead in leads
-    ]
+    maps: list[tuple[IndexingMap, ...]] = [()] * len(operands)
+    paths: list[tuple[Path, ...]] = [()] * len(operands)
+    unknown: list[Unknown | None] = [None] * len(operands)
+    for place, sets in leads.items():
+        pairs = [(m, path) for path, each in sets.items() for m in deduplicate(each.distinct)]
+        maps[place] = tuple([m for m, _ in pairs])
+        paths[place] = tuple([path for _, path in pairs])
+        unknown[place] = first_unknown(*[each.unknown for each in sets.values()])
     return Answer(
-        instruction,
-        direction,
-        number,
-        operands,
-        tuple([tuple([m for m, _ in pairs]) for pairs in maps]),
-        tuple([tuple([path for _, path in pairs]) for pairs in maps]),
-        tuple([first_unknown(*[s.unknown for s in lead.values()]) for lead in leads]),
+        instruction, direction, number, operands, tuple(maps), tuple(paths), tuple(unknown)
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from hlo.modules.module import Computation, Instruction
+from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import leaves
 from indexing.dataflow.edges import Edges
 from indexing.maps.arrays import ArrayRef, Path
@@ -183,23 +183,36 @@ class Walk:
 
 def callees(instructions: Iterable[Instruction]) -> list[Computation]:
     """The computations that instructions call, directly or not, callees before callers."""
-    pending = [c for i in instructions if _calls(i) for c in i.called_computations]
+    pending = _called(instructions)
     wanted: dict[Computation, None] = {}
     while pending:
         computation = pending.pop()
         if computation not in wanted:
             wanted[computation] = None
-            for inner in computation.instructions:
-                if _calls(inner):
-                    pending.extend(inner.called_computations)
-    if not wanted:
-        return []
-    position = {name: k for k, name in enumerate(next(iter(wanted)).module.computations)}
+            pending.extend(_called_in(computation))
+    if len(wanted) < 2:
+        return list(wanted)
+    position = _positions(next(iter(wanted)).module)
     return sorted(wanted, key=lambda computation: position[computation.name])
 
 
-def _calls(instruction: Instruction) -> bool:
-    return isinstance(instruction.op, StructuredOp)
+def _positions(module: Module) -> dict[str, int]:
+    """Where each computation stands in its module."""
+    return module.remembered(
+        _positions, lambda: {name: k for k, name in enumerate(module.computations)}
+    )
+
+
+def _called_in(computation: Computation) -> list[Computation]:
+    return computation.module.remembered(
+        (_called_in, computation), lambda: _called(computation.instructions)
+    )
+
+
+def _called(instructions: Iterable[Instruction]) -> list[Computation]:
+    """The computations that structured ops among `instructions` call."""
+    calls = [i for i in instructions if isinstance(i.op, StructuredOp)]
+    return [called for i in calls for called in i.called_computations]
 
 
 def _up_from(last: Instruction, within: Collection[Instruction] | None) -> Iterable[Instruction]:
