@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from hlo.modules.module import Computation, Instruction
@@ -49,7 +49,7 @@ def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answe
     start = output_of(instruction, output_id)
     walk.prepare(up_to(instruction), backward=True)
     parameters = instruction.computation.parameters
-    return _to(walk, start, output_id, parameters, walk.backward(start))
+    return _to(start, output_id, parameters, walk.backward(start))
 
 
 def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
@@ -61,7 +61,7 @@ def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
         instruction = start.instruction
         output, last = (output + 1 if instruction is last else 0), instruction
         needed = sorted({array.instruction for array in reached}, key=number.__getitem__)
-        yield _to(walk, start, output, tuple(needed), reached)
+        yield _to(start, output, tuple(needed), reached)
 
 
 def output_of(instruction: Instruction, output_id: int) -> ArrayRef:
@@ -93,7 +93,6 @@ class _Lead(NamedTuple):
 
 
 def _to(
-    walk: Walk,
     start: ArrayRef,
     output_id: int,
     parameters: tuple[Instruction, ...],
@@ -101,12 +100,11 @@ def _to(
 ) -> Answer:
     """The answer that is about `parameters`, of all arrays that were reached."""
     place = {parameter: k for k, parameter in enumerate(parameters)}
-    found = [
-        _Lead(place[end.instruction], end.path, start, end, maps.distinct, maps.unknown)
-        for end, maps in reached.items()
-        if end.instruction in place
-    ]
-    return _answer(walk, start.instruction, "output-to-input", output_id, parameters, found)
+    leads: dict[int, dict[Path, MapSet]] = {}
+    for end, maps in reached.items():
+        if end.instruction in place:
+            leads.setdefault(place[end.instruction], {})[end.path] = maps
+    return _assembled(start.instruction, "output-to-input", output_id, parameters, leads)
 
 
 def _answer(
@@ -125,6 +123,17 @@ def _answer(
         if lead.path not in at:
             at[lead.path] = edges.maps(lead.start, lead.end)
         at[lead.path].extend(map(finished, lead.maps), lead.unknown)
+    return _assembled(instruction, direction, number, operands, leads)
+
+
+def _assembled(
+    instruction: Instruction,
+    direction: Direction,
+    number: int,
+    operands: tuple[Instruction, ...],
+    leads: Mapping[int, Mapping[Path, MapSet]],
+) -> Answer:
+    """The answer with these maps, by the place of the operand or output and by the leaf."""
     maps: list[tuple[IndexingMap, ...]] = [()] * len(operands)
     paths: list[tuple[Path, ...]] = [()] * len(operands)
     unknown: list[Unknown | None] = [None] * len(operands)
