@@ -49,7 +49,7 @@ def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answe
     start = output_of(instruction, output_id)
     walk.prepare(up_to(instruction), backward=True)
     parameters = instruction.computation.parameters
-    return _to(start, output_id, parameters, walk.backward(start))
+    return _to(walk, start, output_id, parameters, walk.backward(start))
 
 
 def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
@@ -61,7 +61,7 @@ def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
         instruction = start.instruction
         output, last = (output + 1 if instruction is last else 0), instruction
         needed = sorted({array.instruction for array in reached}, key=number.__getitem__)
-        yield _to(start, output, tuple(needed), reached)
+        yield _to(walk, start, output, tuple(needed), reached)
 
 
 def output_of(instruction: Instruction, output_id: int) -> ArrayRef:
@@ -93,6 +93,7 @@ class _Lead(NamedTuple):
 
 
 def _to(
+    walk: Walk,
     start: ArrayRef,
     output_id: int,
     parameters: tuple[Instruction, ...],
@@ -103,6 +104,10 @@ def _to(
     leads: dict[int, dict[Path, MapSet]] = {}
     for end, maps in reached.items():
         if end.instruction in place:
+            if len(maps.maps) > 1:  # those added last may absorb others
+                several = walk.edges.maps(start, end)
+                several.extend(map(walk.edges.options.finished, maps.distinct), maps.unknown)
+                maps = several
             leads.setdefault(place[end.instruction], {})[end.path] = maps
     return _assembled(start.instruction, "output-to-input", output_id, parameters, leads)
 
