@@ -24,7 +24,7 @@ from typing import Final, Literal, TypeAlias
 
 from hlo.modules.module import Module
 from indexing.devices.groups import EVERYBODY, MAX_DEVICES, Group, ReplicaGroups
-from indexing.maps.indexing_map import Extents, IndexingMap, dims, ranges
+from indexing.maps.indexing_map import Extents, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.linear import Affine
@@ -110,16 +110,6 @@ class Devices:
         """Each element on each device to itself."""
         variables = self.dims(extents)
         return IndexingMap.of(variables, variables)
-
-    def anywhere(self, start: Extents, end: Sequence[int]) -> IndexingMap:
-        """Each element on each device to every element on every device.
-
-        >>> print(Devices(num_replicas=2).anywhere((3,), (5,)))
-        (device, d0)[s0, s1] -> (s0, s1),
-        domain: device in [0, 1], d0 in [0, 2], s0 in [0, 1], s1 in [0, 4]
-        """
-        s = ranges(self.count, *end)
-        return IndexingMap.of(self.dims(start), s, ranges=s, grade="may")
 
     def lift(self, found: IndexingMap) -> IndexingMap:
         """A map between elements as one between elements of the same device.
