@@ -1,19 +1,19 @@
-"""Old module names: an import of one gives the module under its new name, with a warning.
+"""Deprecated names of modules and of public names: each still works, with a `DeprecationWarning`.
 
-Each package declares its table with `declare`.  An old name imports as long as it is in a table, so
-that files of users keep working; the warning names what to write instead.
+`declare` makes old module names importable; `with_old_names` makes old names attributes of a
+module.  The warning gives the new name.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 _NEW_NAMES: Final[dict[str, str]] = {}
 
@@ -31,6 +31,34 @@ def declare(moved: Mapping[str, str]) -> None:
     _NEW_NAMES.update(moved)
     if not any(isinstance(finder, _Moved) for finder in sys.meta_path):
         sys.meta_path.append(_Moved())
+
+
+def with_old_names(
+    module: str, names: Mapping[str, str], lookup: Callable[[str], Any]
+) -> Callable[[str], Any]:
+    """Return a module's ``__getattr__``: `lookup`, which also accepts deprecated names.
+
+    Args:
+        module: the module's dotted name, for the warning.
+        names: the new name of each deprecated one.
+        lookup: the module's ``__getattr__`` for the new names.
+
+    >>> lookup = with_old_names("shop", {"pear": "apple"}, {"apple": 3}.__getitem__)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     print(lookup("apple"), lookup("pear"), caught[0].message)
+    3 3 shop.pear is deprecated: use shop.apple
+    """
+
+    def look_up(name: str) -> Any:
+        new = names.get(name)
+        if new is None:
+            return lookup(name)
+        message = f"{module}.{name} is deprecated: use {module}.{new}"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return lookup(new)
+
+    return look_up
 
 
 class _Moved(MetaPathFinder, Loader):

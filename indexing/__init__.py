@@ -31,6 +31,8 @@ def __getattr__(name: str) -> Any:
         if name in module.__all__:
             value = globals()[name] = getattr(module, name)
             return value
+        if name in getattr(module, "OLD_NAMES", ()):
+            return getattr(module, name)
     raise AttributeError(f"module 'indexing' has no attribute {name!r}")
 
 
