@@ -22,7 +22,7 @@ from .maps.multiplicity import Multiplicity as Multiplicity
 from .maps.multiplicity import multiplicity as multiplicity
 from .maps.printing import map_text as map_text
 from .maps.printing import pretty_text as pretty_text
-from .maps.properties import Claim as Claim
+from .maps.properties import Decision as Decision
 from .maps.properties import Verdict as Verdict
 from .maps.properties import depends_on as depends_on
 from .maps.properties import is_bijection as is_bijection

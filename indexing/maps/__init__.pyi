@@ -9,7 +9,7 @@ from .indexing_map import IndexingMap as IndexingMap
 from .indexing_map import dims as dims
 from .indexing_map import ranges as ranges
 from .multiplicity import Multiplicity as Multiplicity
-from .properties import Claim as Claim
+from .properties import Verdict as Verdict
 from .properties import depends_on as depends_on
 from .properties import is_bijection as is_bijection
 from .properties import is_injective as is_injective

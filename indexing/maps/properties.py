@@ -1,7 +1,7 @@
 """Claims about maps, decided exactly: injective, surjective, a bijection, dependent on a dimension.
 
 Each is asked of one map or of several: a tuple of maps is the union of what they relate.  The
-answer is `True`; or a `Claim`, which is true or false, with a witness and a grade; or `Unknown`,
+answer is `True`; or a `Verdict`, which is true or false, with a witness and a grade; or `Unknown`,
 where ISL's budget does not suffice or the answer depends on values in a way that is not decided.
 
 * Runtime variables are values that only the program knows.  A claim holds whatever they are: two
@@ -9,11 +9,12 @@ where ISL's budget does not suffice or the answer depends on values in a way tha
   values.
 * A map with the grade "may" relates no less than the program does.  So a `True` of `is_injective`
   and `is_single_valued` holds for the program as well; where an answer holds only for the maps as
-  they are written, because it needs such a map, it is a `Claim` with the grade "may".
+  they are written, because it needs such a map, it is a `Verdict` with the grade "may".
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -36,30 +37,38 @@ from simplifier.unknown import Unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class Verdict:
     """An answer with its reason; as a condition it is what it says.
 
     Attributes:
         holds: whether the claim holds.
-        says: the reason, in words.
+        reason: the reason, in words.
         witness: the points and results that it speaks of; `None` where it needs none.
         grade: "exact": so it is in the program; "may": so it is for the maps as they are written,
             of which one relates perhaps more than the program does.
     """
 
     holds: bool
-    says: str
+    reason: str
     witness: Witness | None = None
     grade: Grade = "exact"
 
     def __bool__(self) -> bool:
         return self.holds
 
+    @property
+    def says(self) -> str:
+        """Deprecated name of `reason`."""
+        warnings.warn(
+            "Verdict.says is deprecated: use Verdict.reason", DeprecationWarning, stacklevel=2
+        )
+        return self.reason
 
-Verdict: TypeAlias = Literal[True] | Claim | Unknown
+
+Decision: TypeAlias = Literal[True] | Verdict | Unknown
 
 
-def is_injective(asked: MapOrMaps) -> Verdict:
+def is_injective(asked: MapOrMaps) -> Decision:
     """No two points have a result in common: each element is read by one point at most.
 
     Raises:
@@ -75,7 +84,7 @@ def is_injective(asked: MapOrMaps) -> Verdict:
     return _no_pair(asked, shares_result, "two points have the same result")
 
 
-def is_single_valued(asked: MapOrMaps) -> Verdict:
+def is_single_valued(asked: MapOrMaps) -> Decision:
     """No point has two results: the maps are a function of the points that have one.
 
     Raises:
@@ -88,7 +97,7 @@ def is_single_valued(asked: MapOrMaps) -> Verdict:
     return _no_pair(asked, has_two_results, "one point has two results")
 
 
-def is_surjective_onto(asked: MapOrMaps, onto: Extents) -> Verdict:
+def is_surjective_onto(asked: MapOrMaps, onto: Extents) -> Decision:
     """Every index of an array of these sizes is a result, whatever the runtime variables are.
 
     Args:
@@ -107,7 +116,7 @@ def is_surjective_onto(asked: MapOrMaps, onto: Extents) -> Verdict:
     if isinstance(found, Unknown):
         return found
     if found is not None:
-        return Claim(False, "an element is no result", found)
+        return Verdict(False, "an element is no result", found)
     sure = [m for m in maps if m.grade == "exact"]
     found = None if len(sure) == len(maps) else missed(sure, target)
     if found is None:
@@ -115,10 +124,10 @@ def is_surjective_onto(asked: MapOrMaps, onto: Extents) -> Verdict:
     if isinstance(found, Unknown):
         return found
     says = "every element is a result of the maps, some only of a map with the grade may"
-    return Claim(True, says, grade="may")
+    return Verdict(True, says, grade="may")
 
 
-def is_bijection(asked: MapOrMaps, onto: Extents | None = None) -> Verdict:
+def is_bijection(asked: MapOrMaps, onto: Extents | None = None) -> Decision:
     """Every point of the domain has one result, which no other point has; and all are hit.
 
     Args:
@@ -134,7 +143,7 @@ def is_bijection(asked: MapOrMaps, onto: Extents | None = None) -> Verdict:
     questions = [partial(is_single_valued, maps), partial(is_injective, maps)]
     if onto is not None:
         questions.append(partial(is_surjective_onto, maps, onto))
-    doubtful: Verdict = True
+    doubtful: Decision = True
     for question in questions:
         found = question()
         if isinstance(found, Unknown) or not found:
@@ -143,7 +152,7 @@ def is_bijection(asked: MapOrMaps, onto: Extents | None = None) -> Verdict:
     return doubtful
 
 
-def depends_on(asked: MapOrMaps, dimension: int | str) -> bool | Claim | Unknown:
+def depends_on(asked: MapOrMaps, dimension: int | str) -> bool | Verdict | Unknown:
     """Whether the results change with a dimension: two points that differ in it alone show it.
 
     Both points lie within the bounds of the dimension; one that has no result is different from one
@@ -152,12 +161,12 @@ def depends_on(asked: MapOrMaps, dimension: int | str) -> bool | Claim | Unknown
     Args:
         dimension: the number of a dimension, or its name.
     Returns:
-        `False`; or a `Claim` whose witness is two points, and a result that only the first has.
+        `False`; or a `Verdict` whose witness is two points, and a result that only the first has.
     Raises:
         IndexError, ValueError: there is no such dimension.
 
     >>> found = depends_on(IndexingMap.over((4, 8), lambda d: [(d[0] * 8 + d[1]) // 4]), 1)
-    >>> bool(found), found.says
+    >>> bool(found), found.reason
     (True, 'two points that differ in it have different results')
     >>> depends_on(IndexingMap.over((4, 2), lambda d: [(d[0] * 2 + d[1]) // 2]), "d1")
     False
@@ -172,13 +181,13 @@ def depends_on(asked: MapOrMaps, dimension: int | str) -> bool | Claim | Unknown
         return found
     grade: Grade = "may" if _doubtful(maps) else "exact"
     if found is not None:
-        return Claim(True, "two points that differ in it have different results", found, grade)
+        return Verdict(True, "two points that differ in it have different results", found, grade)
     if grade == "exact":
         return False
-    return Claim(False, "no result changes with it", grade=grade)
+    return Verdict(False, "no result changes with it", grade=grade)
 
 
-def _no_pair(asked: MapOrMaps, bad: Bad, says: str) -> Verdict:
+def _no_pair(asked: MapOrMaps, bad: Bad, says: str) -> Decision:
     """`True` if no pair of related points is `bad`; exact maps are tried before the others."""
     maps = as_maps(asked)
     same_spaces(maps)
@@ -188,7 +197,7 @@ def _no_pair(asked: MapOrMaps, bad: Bad, says: str) -> Verdict:
         if isinstance(witness, Unknown):
             return witness
         if witness is not None:
-            return Claim(False, says, witness, "may" if _doubtful(pair) else "exact")
+            return Verdict(False, says, witness, "may" if _doubtful(pair) else "exact")
     return True
 
 

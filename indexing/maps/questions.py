@@ -63,23 +63,23 @@ class Questions(MapMethods):
         """
         return methods.preimage(self._itself(), elements)
 
-    def is_injective(self) -> methods.Verdict:
+    def is_injective(self) -> methods.Decision:
         """No two points have a result in common; see `indexing.is_injective`."""
         return methods.is_injective(self._itself())
 
-    def is_single_valued(self) -> methods.Verdict:
+    def is_single_valued(self) -> methods.Decision:
         """No point has two results; see `indexing.is_single_valued`."""
         return methods.is_single_valued(self._itself())
 
-    def is_surjective_onto(self, onto: methods.Extents) -> methods.Verdict:
+    def is_surjective_onto(self, onto: methods.Extents) -> methods.Decision:
         """Every index of an array is a result; see `indexing.is_surjective_onto`."""
         return methods.is_surjective_onto(self._itself(), onto)
 
-    def is_bijection(self, onto: methods.Extents | None = None) -> methods.Verdict:
+    def is_bijection(self, onto: methods.Extents | None = None) -> methods.Decision:
         """Each point has one result, and no other has it; see `indexing.is_bijection`."""
         return methods.is_bijection(self._itself(), onto)
 
-    def depends_on(self, dimension: int | str) -> bool | methods.Claim | Unknown:
+    def depends_on(self, dimension: int | str) -> bool | methods.Verdict | Unknown:
         """Whether the results change with a dimension; see `indexing.depends_on`.
 
         >>> from indexing import IndexingMap

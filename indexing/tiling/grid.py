@@ -42,7 +42,7 @@ from math import prod
 from typing import Final
 
 from indexing.maps.indexing_map import Difference, Extents, IndexingMap
-from indexing.maps.properties import Claim, Verdict, is_bijection
+from indexing.maps.properties import Decision, Verdict, is_bijection
 from indexing.maps.witnesses import Witness
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -200,7 +200,7 @@ def tile_map(
     return _with_ranges(made.simplify(), 2)
 
 
-def coverage(schedule: IndexingMap, shape: Extents) -> Verdict:
+def coverage(schedule: IndexingMap, shape: Extents) -> Decision:
     """Whether the threads compute every element, and each of them once: proved, or a witness.
 
     Two points that compute the same element differ in a dimension or in a range variable.  Nor may
@@ -209,7 +209,7 @@ def coverage(schedule: IndexingMap, shape: Extents) -> Verdict:
     >>> coverage(thread_map((5, 7), threads=(4, 2), blocks=3, unroll=2), (5, 7))
     True
     >>> twice = IndexingMap.of([Variable("th_x", 0, 7)], [Variable("th_x", 0, 7) // 2])
-    >>> coverage(twice, (4,)).says
+    >>> coverage(twice, (4,)).reason
     'two points have the same result'
 
     Raises:
@@ -221,7 +221,7 @@ def coverage(schedule: IndexingMap, shape: Extents) -> Verdict:
         return inside
     if isinstance(inside, Difference):
         at = tuple([inside.witness[v.name] for v in points.variables])
-        return Claim(False, "a result is no element", Witness((at,), (inside.results,)))
+        return Verdict(False, "a result is no element", Witness((at,), (inside.results,)))
     return is_bijection(points, onto=shape)
 
 

@@ -15,7 +15,7 @@ import indexing
 from indexing import IndexingMap, RuntimeVariable, parse_map
 from indexing.maps.arrays import ArrayName
 from indexing.maps.properties import (
-    Claim,
+    Verdict,
     depends_on,
     is_bijection,
     is_injective,
@@ -92,7 +92,7 @@ def related(maps: Sequence[IndexingMap], program: Program) -> set[Pair]:
     return found
 
 
-def asked(question: Callable[[], bool | Claim | Unknown]) -> bool | None:
+def asked(question: Callable[[], bool | Verdict | Unknown]) -> bool | None:
     """The answer, or `None` where it is not decided."""
     answer = question()
     return None if isinstance(answer, Unknown) else bool(answer)
@@ -122,12 +122,12 @@ def map_sets(draw: st.DrawFn, most: int = 3) -> list[IndexingMap]:
 
 @given(map_sets())
 @fuzz(150)
-def test_claims_are_those_of_the_points(maps: list[IndexingMap]) -> None:
+def test_properties_are_those_of_the_points(maps: list[IndexingMap]) -> None:
     pairs = union(maps)
     injective = is_injective(maps)
     assert bool(injective) == (not shares_a_result(pairs))
     if not injective:
-        assert isinstance(injective, Claim)
+        assert isinstance(injective, Verdict)
         assert injective.witness is not None
         (a, b), (y,) = injective.witness.points, injective.witness.results
         assert a != b
@@ -135,7 +135,7 @@ def test_claims_are_those_of_the_points(maps: list[IndexingMap]) -> None:
     single = is_single_valued(maps)
     assert bool(single) == (not has_two_results(pairs))
     if not single:
-        assert isinstance(single, Claim)
+        assert isinstance(single, Verdict)
         assert single.witness is not None
         (a,), (y, z) = single.witness.points, single.witness.results
         assert y != z
@@ -153,7 +153,7 @@ def test_dependence_is_that_of_the_points(maps: list[IndexingMap]) -> None:
         found = depends_on(maps, k)
         assert bool(found) == changes_with(pairs, k, (low, high))
         if found:
-            assert isinstance(found, Claim)
+            assert isinstance(found, Verdict)
             assert found.witness is not None
             (a, b), (y,) = found.witness.points, found.witness.results
             assert [i for i in range(len(a)) if a[i] != b[i]] == [k]
@@ -171,7 +171,7 @@ def test_surjectivity_is_that_of_the_points(maps: list[IndexingMap], data: st.Da
     found = is_surjective_onto(maps, sizes)
     assert bool(found) == (wanted <= hit)
     if not found:
-        assert isinstance(found, Claim)
+        assert isinstance(found, Verdict)
         assert found.witness is not None
         assert found.witness.results[0] in wanted - hit
 
@@ -263,7 +263,7 @@ VALUES: list[tuple[list[IndexingMap], tuple[int, ...]]] = [
 
 
 @pytest.mark.parametrize("maps, sizes", VALUES, ids=range(len(VALUES)))
-def test_claims_hold_whatever_the_program_knows(
+def test_properties_hold_for_all_runtime_values(
     maps: list[IndexingMap], sizes: tuple[int, ...]
 ) -> None:
     relations = [related(maps, program) for program in programs(maps)]
@@ -306,7 +306,7 @@ def test_how_much_of_the_table_is_left_open() -> None:
 def test_a_witness_names_the_elements_and_their_values() -> None:
     gathers = with_values("(d0){rt0} -> (rt0), d0 in [0, 1], rt0 in [0, 4]", rt0="i[d0]")
     found = is_injective(gathers)
-    assert isinstance(found, Claim)
+    assert isinstance(found, Verdict)
     assert found.witness is not None
     (result,) = found.witness.results[0]
     assert found.witness == Witness(
@@ -341,18 +341,18 @@ def test_a_grade_says_whether_the_program_does_so_too() -> None:
     assert is_injective(may) is True
     both = is_injective([exact, may])
     assert not both
-    assert isinstance(both, Claim)
+    assert isinstance(both, Verdict)
     assert both.grade == "may"
     onto = is_surjective_onto([half, may], (4,))
     assert onto
-    assert isinstance(onto, Claim)
+    assert isinstance(onto, Verdict)
     assert onto.grade == "may"
     assert is_surjective_onto([exact, may], (4,)) is True
     missing = is_surjective_onto([half, may], (5,))
     assert not missing
-    assert isinstance(missing, Claim)
+    assert isinstance(missing, Verdict)
     assert missing.grade == "exact"
-    assert isinstance(is_bijection(may, onto=(4,)), Claim)
+    assert isinstance(is_bijection(may, onto=(4,)), Verdict)
     assert is_bijection(exact, onto=(4,)) is True
     every = parse_map("(d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 3]").with_grade("may")
     no = depends_on([every], 0)
