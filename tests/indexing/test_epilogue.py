@@ -108,7 +108,7 @@ def test_random_fusions_collapse(program: Program) -> None:
 def test_the_elements_that_are_counted_are_those_that_are_read(program: Program) -> None:
     module = program.module()
     wanted = needed(module.computations["fused"])
-    for counted, pairs in zip(indexing.reads(module.entry.root), wanted, strict=True):
+    for counted, pairs in zip(indexing.read_counts(module.entry.root), wanted, strict=True):
         assert isinstance(counted, Multiplicity)
         elements = {at for _, at in pairs}
         assert counted.distinct == len(elements)

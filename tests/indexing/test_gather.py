@@ -277,7 +277,7 @@ def test_every_element_of_params_that_is_chosen_is_read() -> None:
         "f32[2,4,3] gather(f32[2,5,3] p, s32[4] i), offset_dims={0,2}, collapsed_slice_dims={1}, "
         "start_index_map={1}, index_vector_dim=1, slice_sizes={2,1,3}"
     )
-    params, _ = indexing.reads(parse_sample(text).instruction, values={"i": [1, 3, 1, 7]})
+    params, _ = indexing.read_counts(parse_sample(text).instruction, values={"i": [1, 3, 1, 7]})
     assert isinstance(params, indexing.Multiplicity)
     wanted = [0, 2, 0, 1, 1]
     assert params.counts((2, 5, 3)).tolist() == [[[n] * 3 for n in wanted]] * 2

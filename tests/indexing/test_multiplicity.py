@@ -19,7 +19,7 @@ from indexing.dataflow.queries import walk_of
 from indexing.maps import counting
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.multiplicity import Multiplicity, multiplicity
-from indexing.memory.read_counts import reads
+from indexing.memory.counting import read_counts
 from simplifier.atoms import Variable
 from simplifier.unknown import Unknown, known
 from tests.ops.samples import MAPPED, Faces, Sample
@@ -117,7 +117,7 @@ def reads_are_counted_point_by_point(sample: Sample) -> None:
     }
     for output, (path, leaf) in enumerate(leaves(instruction.shape)):
         assert isinstance(leaf, Shape)
-        found = reads(instruction, output, values)
+        found = read_counts(instruction, output, values)
         steps = walk_of(simplify=False).reads(ArrayRef(instruction, path))
         for step in steps:
             answer = found[step.operand]
@@ -155,7 +155,7 @@ ENTRY e {
 
 def test_a_fusion_reads_as_often_as_its_loops_run() -> None:
     """Each of 21 results sums a row; that the sum is used twice reads it no second time."""
-    rows, init = reads(hlo.parse(FUSION).entry.root)
+    rows, init = read_counts(hlo.parse(FUSION).entry.root)
     assert isinstance(rows, Multiplicity)
     assert isinstance(init, Multiplicity)
     assert (rows.total, rows.distinct, rows.histogram()) == (105, 15, {7: 15})
@@ -181,7 +181,7 @@ def test_a_range_variable_that_selects_nothing_counts() -> None:
     (read,) = indexing.output_to_input(root).maps[0]
     assert str(read) == "(d0) -> (d0), domain: d0 in [0, 3]"
     assert known(multiplicity(read)).total == 4
-    found = reads(root)[0]
+    found = read_counts(root)[0]
     assert isinstance(found, Multiplicity)
     assert (found.total, found.maximum, found.distinct) == (4000, 1000, 4)
 
@@ -198,9 +198,9 @@ GATHER = """ENTRY e {
 
 def test_a_gather_is_counted_for_given_indices() -> None:
     root = hlo.parse(GATHER).entry.root
-    unknown, _ = reads(root)
+    unknown, _ = read_counts(root)
     assert_unknown(unknown, "depends on `i`: give its values")
-    params, indices = reads(root, values={"i": [3, 1, 3, 99]})  # 99 is clamped to 4
+    params, indices = read_counts(root, values={"i": [3, 1, 3, 99]})  # 99 is clamped to 4
     assert isinstance(params, Multiplicity)
     assert isinstance(indices, Multiplicity)
     assert known(params.counts((5, 2))).tolist() == [
@@ -212,7 +212,7 @@ def test_a_gather_is_counted_for_given_indices() -> None:
     ]  # 99 is 4
     assert indices.histogram() == {2: 4}
     with pytest.raises(ValueError, match="`i` has 1 dimensions; the value given for it has 2"):
-        reads(root, values={"i": [[1]]})
+        read_counts(root, values={"i": [[1]]})
 
 
 def test_a_start_only_moves_what_is_read() -> None:
@@ -222,12 +222,12 @@ def test_a_start_only_moves_what_is_read() -> None:
         j = s32[] parameter(2)
         ROOT s = f32[3,2] dynamic-slice(p, i, j), dynamic_slice_sizes={3,2}
     }""").entry.root
-    window = reads(root)[0]
+    window = read_counts(root)[0]
     assert isinstance(window, Multiplicity)
     assert (window.total, window.distinct, window.maximum) == (6, 6, 1)
     assert_unknown(window.at((0, 0)), "depends on `j`: give its value")
     assert_unknown(window.counts((9, 4)), "depends on `j`: give its value")
-    placed = reads(root, values={"i": 7, "j": 1})[0]
+    placed = read_counts(root, values={"i": 7, "j": 1})[0]
     assert isinstance(placed, Multiplicity)
     assert [placed.at((k, 1)) for k in range(9)] == [0] * 6 + [1] * 3  # 7 is clamped to 6
 
@@ -292,7 +292,7 @@ def test_a_given_start_costs_no_enumeration() -> None:
         i = s32[] parameter(1)
         ROOT s = f32[80000000] dynamic-slice(p, i), dynamic_slice_sizes={80000000}
     }""").entry.root
-    window = reads(root, values={"i": 7})[0]
+    window = read_counts(root, values={"i": 7})[0]
     assert isinstance(window, Multiplicity)
     assert (window.total, window.maximum) == (80000000, 1)
     assert [window.at((k,)) for k in (6, 7, 80000006, 80000007)] == [0, 1, 1, 0]

@@ -8,7 +8,7 @@
 ...   z = f32[] parameter(1)
 ...   ROOT w = f32[4,1000] reduce-window(p, z), window={size=2x1}, to_apply=add
 ... }''').entry.root
->>> window, init = reads(root)
+>>> window, init = read_counts(root)
 >>> window.total, window.distinct, window.maximum, window.histogram()
 (8000, 5000, 2, {1: 2000, 2: 3000})
 >>> init.total, init.distinct, init.at(())
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-def reads(
+def read_counts(
     instruction: Instruction,
     output_id: int = 0,
     values: Mapping[str, ArrayLike] | None = None,
