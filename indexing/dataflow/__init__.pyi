@@ -1,7 +1,7 @@
 # What the package gives, loaded on first use (`__init__.py`).
+from .device_queries import device_input_to_output as device_input_to_output
 from .device_queries import device_maps as device_maps
 from .device_queries import device_maps_to_parameters as device_maps_to_parameters
-from .device_queries import device_uses as device_uses
 from .epilogues import epilogue as epilogue
 from .epilogues import grouped_through as grouped_through
 from .queries import all_to_parameters as all_to_parameters

@@ -66,7 +66,7 @@ def device_maps(
     return answering.to_operands(_walk(instruction, **options), instruction, output_id)
 
 
-def device_uses(
+def device_input_to_output(
     instruction: Instruction, input_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
     """For each output, which of its elements, on which devices, need elements of an operand.

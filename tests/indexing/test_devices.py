@@ -88,7 +88,7 @@ UNSAID = [
 @pytest.mark.parametrize("header, text, says", UNSAID, ids=[row[2][:60] for row in UNSAID])
 def test_what_cannot_be_said_is_unknown_with_a_reason(header: str, text: str, says: str) -> None:
     root = parsed(f"p = f32[6] parameter(0) ROOT r = f32[6] {text}", header).entry.root
-    for answer in (indexing.device_maps(root), indexing.device_uses(root)):
+    for answer in (indexing.device_maps(root), indexing.device_input_to_output(root)):
         assert [str(why) for why in answer.unknown] == [says]
         assert bool(answer.maps[0]) == ("undefined" in says)
     (why,) = indexing.device_maps_to_parameters(root).unknown
@@ -140,7 +140,7 @@ def test_there_is_no_output_or_operand_of_that_number() -> None:
     with pytest.raises(IndexError, match="`r` has 1 outputs, no number 1"):
         indexing.device_maps(root, 1)
     with pytest.raises(IndexError, match="`r` has 1 operands, no number -1"):
-        indexing.device_uses(root, -1)
+        indexing.device_input_to_output(root, -1)
 
 
 # ---------------------------------------------------------------- several instructions
@@ -253,7 +253,7 @@ def test_collectives_are_found_in_computations(body: str, may: bool, wanted: set
     (root,) = [module.entry.root]
     number = next(k for k, o in enumerate(root.operands) if o.shape != hlo.parse_shape("pred[]"))
     if root.opcode in ("call", "fusion"):
-        back = indexing.device_uses(root, number).maps[0]
+        back = indexing.device_input_to_output(root, number).maps[0]
         assert related(back) == swapped(wanted)
 
 
@@ -293,7 +293,7 @@ def test_a_loop_with_a_collective_may_need_any_device_for_what_it_changes() -> N
         ((v, i), (u, j)) for v in range(3) for u in range(3) for i in range(2) for j in range(2)
     }
     assert related([by_leaf[2,]]) == every
-    uses = indexing.device_uses(module.entry.root)
+    uses = indexing.device_input_to_output(module.entry.root)
     assert [m.grade for m in uses.maps[1]] == ["exact"]
     assert related(uses.maps[2][-1:]) == swapped(every)
 
@@ -403,7 +403,7 @@ def test_each_operand_goes_into_the_result_of_its_number() -> None:
     assert related(second[1]) == {
         ((v, i, j), (i // 3, i % 3, j)) for v in range(4) for i in range(12) for j in range(2)
     }
-    uses = indexing.device_uses(permute, 1).maps
+    uses = indexing.device_input_to_output(permute, 1).maps
     assert uses[0] == ()
     assert related(uses[1]) == {((0, i, j), (3, i, j)) for i in range(3) for j in range(2)}
 

@@ -70,7 +70,7 @@ def checked(
 def agrees(root: hlo.Instruction, wanted: set[Pair], output: int = 0, operand: int = 0) -> None:
     """Both directions are the wanted relation, exactly, and no pair is said twice."""
     reads = indexing.device_maps(root, output)
-    writes = indexing.device_uses(root, operand)
+    writes = indexing.device_input_to_output(root, operand)
     assert not any(reads.unknown)
     assert not any(writes.unknown)
     told = reads.maps[operand]
@@ -234,4 +234,4 @@ def test_a_chain_of_collectives_and_local_instructions(data: st.DataObject) -> N
     grades = {m.grade for m in answer.maps[0]}
     assert told == wanted if grades <= {"exact"} else told >= wanted
     if module.entry.root.opcode == "call":
-        assert union(indexing.device_uses(module.entry.root).maps[0]) == swapped(told)
+        assert union(indexing.device_input_to_output(module.entry.root).maps[0]) == swapped(told)
