@@ -32,7 +32,7 @@ from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
-    from simplifier.exact import Few, Survey
+    from simplifier.exact import Samples, TightBounds
 
 BUDGET: Final = 2_000
 """Operations of isl for one question: a millisecond; few questions have an answer later."""
@@ -138,12 +138,12 @@ def _survey(group: Group, budget: int) -> Learned | Unknown | None:
     from simplifier import exact
 
     variables, constraints, asked = group
-    shown = exact.shown(variables, constraints)
+    probe = exact.probe(variables, constraints)
     said = known_terms(constraints)
     left = [each for each in asked if not each.has_one_value(said.get(each.expr.identity[0]))]
-    if shown:
-        left = [each for each in left if not shown.tells_apart(*each)]
-        if shown.is_tight and not left:
+    if probe:
+        left = [each for each in left if not probe.varies(*each)]
+        if probe.is_tight and not left:
             return Learned(variables, constraints, ())
     found = _exact_survey(variables, constraints, tuple([expr for expr, _ in left]), budget)
     if found is None or isinstance(found, Unknown):
@@ -162,15 +162,15 @@ def _exact_survey(
     constraints: tuple[Constraint, ...],
     exprs: tuple[Expr, ...],
     budget: int,
-) -> Survey | Unknown | None:
+) -> TightBounds | Unknown | None:
     """From all points of a small box, else from ISL."""
     from simplifier import exact
 
-    if exact.may_be_surveyed(variables, constraints):
-        return exact.surveyed(variables, constraints, exprs)
+    if exact.should_enumerate(variables, constraints):
+        return exact.enumerated_tight_bounds(variables, constraints, exprs)
     if sum([c.expr.weight for c in constraints if c.expr.divides]) > ATOMS:
         return Unknown("too many divisions for the budget")
-    return exact.survey(variables, constraints, exprs, budget=budget)
+    return exact.tight_bounds(variables, constraints, exprs, budget=budget)
 
 
 @lru_cache(maxsize=1 << 12)
@@ -179,10 +179,10 @@ def _is_empty(
 ) -> bool | Unknown:
     from simplifier import exact
 
-    if exact.shown(variables, constraints) is not None:
+    if exact.probe(variables, constraints) is not None:
         return False
-    if exact.may_be_surveyed(variables, constraints):
-        return exact.has_no_points(variables, constraints)
+    if exact.should_enumerate(variables, constraints):
+        return exact.enumerated_is_empty(variables, constraints)
     return exact.is_empty(variables, constraints, budget=budget)
 
 
@@ -212,11 +212,13 @@ def _asked(
     """What may decide `floors`, and whether `sums` have one value; not what a few points refute."""
     from simplifier import exact  # loads ISL
 
-    shown = exact.shown(variables, constraints)
-    few = shown and shown.few
-    asked = [each for floor in floors if floor.numerator.is_affine for each in _about(floor, few)]
+    probe = exact.probe(variables, constraints)
+    samples = probe and probe.samples
+    asked = [
+        each for floor in floors if floor.numerator.is_affine for each in _about(floor, samples)
+    ]
     for expr in sums:
-        if expr.is_affine and not (few and len(set(few.values(expr))) > 1):
+        if expr.is_affine and not (samples and len(set(samples.values(expr))) > 1):
             asked.append(Asked(expr, 1))
     units: dict[Expr, int] = {}
     for expr, unit in asked:
@@ -265,10 +267,10 @@ def _floors(exprs: Iterable[Expr]) -> Iterator[Floor]:
         pending += [inner for operand in atom.operands for inner, _ in operand.terms]
 
 
-def _about(floor: Floor, few: Few | None) -> Iterator[Asked]:
+def _about(floor: Floor, samples: Samples | None) -> Iterator[Asked]:
     """What decides a floor, by the laws of `simplifier.divmod` and `simplifier.rewrite`."""
     numerator, divisor = floor.numerator, floor.divisor
-    values = few.values(numerator) if few else [0]
+    values = samples.values(numerator) if samples else [0]
     if len({value % divisor for value in values}) == 1:
         yield Asked(floor_mod(numerator, divisor), 1)
     if len(numerator.parts) > 1 and len({value // divisor for value in values}) == 1:
@@ -277,7 +279,7 @@ def _about(floor: Floor, few: Few | None) -> Iterator[Asked]:
         lacking = {atom: c for atom, c in numerator.parts.items() if c % factor}
         if len(lacking) > 1:
             rest = Expr(lacking, 0)
-            values = few.values(rest) if few else [0]
+            values = samples.values(rest) if samples else [0]
             if len({value // factor for value in values}) == 1:
                 yield Asked(rest, factor)
 

@@ -1,14 +1,15 @@
 """Exact answers about domains and relations, from ISL; the only package that imports islpy.
 
-Every call has a budget of isl's own operations.  Beyond it the answer is `Unknown`.  What
-simplifying asks of a small box needs no isl: there is an answer.
+Each query has a budget of isl operations.  Beyond the budget the answer is `Unknown`.  Small boxes
+are enumerated instead, which always gives an answer.
 
-* `context`: budgets, a count of what was asked;
-* `encode`: expressions and relations as isl's sets and maps; `decode`: the way back;
-* `foreign`: what others made with isl, as relations;
-* `questions`: emptiness, bounds, differences, counts, inverse, image; `surveying`: what simplifying
-  asks, in one question; `points`: the same from all points of a small box; `unions`: several
-  relations at once, points that satisfy alternatives.
+* `context`: budgets and the number of queries;
+* `encode`: expressions and relations as isl sets and maps; `decode`: the way back;
+* `foreign`: isl objects made by other tools, as relations;
+* `questions`: emptiness, bounds, differences, counts, inverse, image;
+* `tightening`: tight bounds and implied constraints of a domain, in one query;
+* `points`: enumeration of small boxes and probes of large ones;
+* `unions`: unions of relations, and points that satisfy disjunctions.
 
 Source: the isl manual (``isl_ctx_set_max_operations``); Verdoolaege, "isl: An Integer Set Library
 for the Polyhedral Model", 2010.
@@ -25,7 +26,14 @@ True
 from simplifier.exact.context import BUDGET, asked
 from simplifier.exact.encode import Relation, relation_text, to_isl
 from simplifier.exact.foreign import Foreign, relations
-from simplifier.exact.points import Few, Shown, has_no_points, may_be_surveyed, shown, surveyed
+from simplifier.exact.points import (
+    Probe,
+    Samples,
+    enumerated_is_empty,
+    enumerated_tight_bounds,
+    probe,
+    should_enumerate,
+)
 from simplifier.exact.questions import (
     Witness,
     bounds,
@@ -35,29 +43,29 @@ from simplifier.exact.questions import (
     inverse,
     is_empty,
 )
-from simplifier.exact.surveying import Survey, survey
+from simplifier.exact.tightening import TightBounds, tight_bounds
 
 __all__ = [
     "BUDGET",
-    "Few",
     "Foreign",
+    "Probe",
     "Relation",
-    "Shown",
-    "Survey",
+    "Samples",
+    "TightBounds",
     "Witness",
     "asked",
     "bounds",
     "count",
     "difference",
-    "has_no_points",
+    "enumerated_is_empty",
+    "enumerated_tight_bounds",
     "image",
     "inverse",
     "is_empty",
-    "may_be_surveyed",
+    "probe",
     "relation_text",
     "relations",
-    "shown",
-    "survey",
-    "surveyed",
+    "should_enumerate",
+    "tight_bounds",
     "to_isl",
 ]

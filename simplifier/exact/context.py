@@ -22,7 +22,7 @@ _asked: Final = Counter[str]()
 def asked(kind: str | None = None) -> int:
     """How many questions were asked in this process so far, or those of one kind.
 
-    A kind is "survey", what simplifying asks, of isl or of all points, or "other".
+    A kind is "tight_bounds", what simplifying asks, of isl or of all points, or "other".
     """
     return _asked.total() if kind is None else _asked[kind]
 

@@ -1,8 +1,8 @@
-"""Answers by looking at every point, where there are few.
+"""Enumeration of the points of small boxes, and probes of large ones.
 
-Where isl cannot see inside an expression, points are looked at one by one (`pairs`).  What
-simplifying asks of a small box is read off all its points at once, with arrays (`surveyed`): that
-takes less time than isl, and always has an answer.
+Relations with non-affine atoms, which isl cannot represent, are enumerated point by point
+(`pairs`).  For the domains that `simplify` handles, all points of a small box are evaluated at once
+with NumPy arrays (`enumerated_tight_bounds`): faster than isl, and never `Unknown`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import note_question
 from simplifier.exact.encode import Relation
-from simplifier.exact.surveying import Survey
+from simplifier.exact.tightening import TightBounds
 from simplifier.interval import Interval
 from simplifier.linear import Expr, alone
 
@@ -75,33 +75,33 @@ def first_difference(first: Relation, second: Relation) -> tuple[Pair, bool] | N
 
 # ---------------------------------------------------------------- some points
 
-PICKED: Final = 256
+PROBE_POINTS: Final = 256
 """Points of a box that are looked at to see what need not be asked."""
 
-FEW: Final = 4
+SAMPLE_POINTS: Final = 4
 """Of those, how many are looked at first, one by one: most things differ there already."""
 
-KEPT: Final = 1 << 10
+MAX_KEPT_EXPRS: Final = 1 << 10
 """Expressions of which a domain's points remember what they are there, at most."""
 
 
 _EXACT: Final = 1 << 51  # up to here a place in a box is a point in it, in double precision
 
 
-class Shown(NamedTuple):
+class Probe(NamedTuple):
     """What some points of a domain show.
 
     Attributes:
         points: they are in the domain.
-        few: some of them.
+        samples: some of them.
         is_tight: all bounds of variables are reached, and no constraint follows from the others.
     """
 
     points: Points
-    few: Few
+    samples: Samples
     is_tight: bool
 
-    def tells_apart(self, expr: Expr, unit: int) -> bool:
+    def varies(self, expr: Expr, unit: int) -> bool:
         """``expr floordiv unit`` has several values in the domain, which fit into 64 bits."""
         if _number_type((expr,)) is object:
             return False
@@ -110,14 +110,14 @@ class Shown(NamedTuple):
 
 
 @lru_cache(maxsize=32)  # a chain of maps asks about one domain again and again
-def shown(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> Shown | None:
+def probe(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> Probe | None:
     """What points show that are picked from the box of `variables`, the same ones each time.
 
     `None` where none of them is in the domain, or numbers get too large.
 
     >>> d0, d1 = Variable("d0", 0, 999), Variable("d1", 0, 999)
-    >>> found = shown((d0, d1), (Constraint(d0 + d1, 0, 1500),))
-    >>> found.is_tight, found.tells_apart(d0 + d1, 99), found.tells_apart(d0 + d1, 1501)
+    >>> found = probe((d0, d1), (Constraint(d0 + d1, 0, 1500),))
+    >>> found.is_tight, found.varies(d0 + d1, 99), found.varies(d0 + d1, 1501)
     (True, True, False)
     """
     if any(v.is_empty for v in variables) or not all(c.expr.is_affine for c in constraints):
@@ -138,15 +138,15 @@ def shown(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) 
         return None
     points, needed = found
     reached = all(points.bounds(v.as_expr()) == v.bounds for v in variables)
-    return Shown(points, points.few(), reached and len(needed) == len(constraints))
+    return Probe(points, points.samples(), reached and len(needed) == len(constraints))
 
 
 @lru_cache(maxsize=32)
 def _places(rank: int) -> Array:
     """Points of the unit box, without its upper sides: a third of their coordinates are at ends."""
     random = np.random.default_rng(0)
-    places = random.random((rank, PICKED))
-    ends = random.random((rank, PICKED))
+    places = random.random((rank, PROBE_POINTS))
+    ends = random.random((rank, PROBE_POINTS))
     places[ends < 1 / 6] = 0
     places[ends > 5 / 6] = np.nextafter(1, 0)
     return places
@@ -155,8 +155,8 @@ def _places(rank: int) -> Array:
 # ---------------------------------------------------------------- all points at once
 
 
-def may_be_surveyed(variables: Iterable[Variable], constraints: Sequence[Constraint]) -> bool:
-    """`surveyed` and `has_no_points` give the answer, and sooner than isl."""
+def should_enumerate(variables: Iterable[Variable], constraints: Sequence[Constraint]) -> bool:
+    """`enumerated_tight_bounds` and `enumerated_is_empty` give the answer, and sooner than isl."""
     if not all(constraint.expr.is_affine for constraint in constraints):
         return False
     divided = any(constraint.expr.divides for constraint in constraints)
@@ -164,26 +164,26 @@ def may_be_surveyed(variables: Iterable[Variable], constraints: Sequence[Constra
     return work <= (MOST_AT_ONCE if divided else MOST_AT_ONCE // 4)
 
 
-def surveyed(
+def enumerated_tight_bounds(
     variables: tuple[Variable, ...],
     constraints: tuple[Constraint, ...],
     exprs: tuple[Expr, ...],
-) -> Survey | None:
-    """What `simplifier.exact.surveying.survey` says, read off all points.
+) -> TightBounds | None:
+    """What `simplifier.exact.tightening.tight_bounds` says, read off all points.
 
     >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
     >>> both = Constraint(d0 + d1, 0, 4), Constraint(d0 * 2 + d1, 0, 9)
-    >>> found = surveyed((d0, d1), both, (d0 - d1,))
+    >>> found = enumerated_tight_bounds((d0, d1), both, (d0 - d1,))
     >>> found.variables, found.exprs, [str(constraint) for constraint in found.constraints]
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
-    note_question("survey")
+    note_question("tight_bounds")
     number = _number_type((*exprs, *_mentioned(variables, constraints)))
     found = _inside(variables, constraints, number)
     if found is None:
         return None
     points, needed = found
-    return Survey(
+    return TightBounds(
         tuple([points.bounds(v.as_expr()) for v in variables]),
         tuple([points.bounds(expr) for expr in exprs]),
         needed,
@@ -220,7 +220,9 @@ def _cut(
     return box.chosen(inside), tuple(broken)
 
 
-def has_no_points(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> bool:
+def enumerated_is_empty(
+    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
+) -> bool:
     """No point of the box of `variables` satisfies all `constraints`."""
     note_question("other")
     if any(v.is_empty for v in variables):
@@ -261,17 +263,19 @@ class Points:
         """The least and the greatest value of `expr`; there are points."""
         found = self._bounds.get(expr)
         if found is None:
-            if len(self._bounds) >= KEPT:
+            if len(self._bounds) >= MAX_KEPT_EXPRS:
                 self._bounds.clear()
                 self._arrays = dict(self._variables.items())
             values = self.values(expr)
             found = self._bounds[expr] = int(values.min()), int(values.max())
         return found
 
-    def few(self) -> Few:
+    def samples(self) -> Samples:
         """Some of the points; each variable has an array as long as the others'."""
-        chosen = {v: array[:: max(1, array.size // FEW)] for v, array in self._variables.items()}
-        return Few({v: array.tolist() for v, array in chosen.items()})
+        chosen = {
+            v: array[:: max(1, array.size // SAMPLE_POINTS)] for v, array in self._variables.items()
+        }
+        return Samples({v: array.tolist() for v, array in chosen.items()})
 
     def broken(self, constraint: Constraint) -> Array:
         """Where `constraint` does not hold."""
@@ -287,11 +291,11 @@ class Points:
         return Points({v: np.broadcast_to(a, shape)[where] for v, a in self._variables.items()})
 
 
-class Few:
+class Samples:
     """A few points of a domain: for each affine expression, the numbers that it is there.
 
     >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
-    >>> Few({d0: [0, 7, 9], d1: [1, 2, 3]}).values((d0 * 2 + d1) // 5)
+    >>> Samples({d0: [0, 7, 9], d1: [1, 2, 3]}).values((d0 * 2 + d1) // 5)
     [0, 3, 4]
     """
 
@@ -313,7 +317,7 @@ class Few:
     def _of_floor(self, atom: Atom) -> list[int]:
         assert isinstance(atom, Floor), f"{alone(atom)} is not affine"
         found = [value // atom.divisor for value in self.values(atom.numerator)]
-        if len(self._numbers) >= KEPT:
+        if len(self._numbers) >= MAX_KEPT_EXPRS:
             self._numbers = dict(self._variables.items())
         self._numbers[atom] = found
         return found

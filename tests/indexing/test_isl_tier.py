@@ -113,13 +113,13 @@ def test_a_map_without_constraints_asks_nothing(
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_simplifying_the_examples_asks_nothing(path: Path) -> None:
     """From the maps that the ops give, and composed to the parameters."""
-    before, maps = exact.asked("survey"), Counter[bool]()
+    before, maps = exact.asked("tight_bounds"), Counter[bool]()
     for instruction in hlo.load(path).instructions:
         for output in range(len(leaves(instruction.shape))):
             answer = indexing.output_to_input(instruction, output_id=output)
             maps.update(bool(m.simplify().constraints) for found in answer.maps for m in found)
     assert maps.total() > 0
-    assert exact.asked("survey") == before
+    assert exact.asked("tight_bounds") == before
 
 
 @st.composite

@@ -319,19 +319,19 @@ def test_a_settled_domain_asks_nothing() -> None:
 
 def test_questions_are_remembered_and_counted() -> None:
     near = [Constraint(a + b, 0, 11), Constraint(a - b, 0, 11)]
-    before = exact.asked("survey")
+    before = exact.asked("tight_bounds")
     one = sharpened([a, b], near, [(a + b * 2) // 5])
-    assert exact.asked("survey") == before + 1
+    assert exact.asked("tight_bounds") == before + 1
     assert sharpened([a, b], near, [(a + b * 2) // 5]) == one
-    assert exact.asked("survey") == before + 1
+    assert exact.asked("tight_bounds") == before + 1
 
 
 def test_one_pass_asks_about_few_groups() -> None:
     pairs = [(Variable(f"a{k}", 0, 20), Variable(f"b{k}", 0, 20)) for k in range(GROUPS + 3)]
     near = [Constraint(p + q * sign, 0, 11) for p, q in pairs for sign in (1, -1)]
-    before = exact.asked("survey")
+    before = exact.asked("tight_bounds")
     sharpened([v for pair in pairs for v in pair], near, [])
-    assert exact.asked("survey") == before + GROUPS
+    assert exact.asked("tight_bounds") == before + GROUPS
 
 
 def test_isl_is_not_asked_where_the_budget_would_not_suffice(
@@ -347,9 +347,9 @@ def test_isl_is_not_asked_where_the_budget_would_not_suffice(
     _survey.cache_clear()
     monkeypatch.setattr("simplifier.exact.points.MOST_AT_ONCE", 0)
     assert sum(c.expr.weight for c in near if c.expr.divides) > ATOMS
-    before = exact.asked("survey")
+    before = exact.asked("tight_bounds")
     assert sharpened([a, b], near, []) is None
-    assert exact.asked("survey") == before
+    assert exact.asked("tight_bounds") == before
 
 
 def test_beyond_the_budget_a_domain_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

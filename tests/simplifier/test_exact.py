@@ -123,9 +123,9 @@ def test_at_any_budget_a_survey_is_right_or_undecided() -> None:
     pair = Variable("a", 0, 20), Variable("b", 0, 20)
     near = tuple(Constraint(pair[0] + pair[1] * sign, 0, 9) for sign in (1, -1))
     exprs = ((pair[0] + pair[1] * 2) % 5,)
-    right = exact.survey(pair, near, exprs, 1_000_000)
-    assert isinstance(right, exact.Survey)
+    right = exact.tight_bounds(pair, near, exprs, 1_000_000)
+    assert isinstance(right, exact.TightBounds)
     assert right.variables == ((0, 9), (0, 4))
-    answers = [exact.survey(pair, near, exprs, budget) for budget in range(1, 9000, 61)]
-    assert {type(answer) for answer in answers} == {Unknown, exact.Survey}
+    answers = [exact.tight_bounds(pair, near, exprs, budget) for budget in range(1, 9000, 61)]
+    assert {type(answer) for answer in answers} == {Unknown, exact.TightBounds}
     assert all(a == right for a in answers if not isinstance(a, Unknown))

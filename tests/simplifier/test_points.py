@@ -22,8 +22,10 @@ ENOUGH = 2_000_000
 def test_all_points_say_what_isl_says(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, most=4))))
     exprs = tuple([tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)])
-    assert exact.surveyed(box, constraints, exprs) == exact.survey(box, constraints, exprs, ENOUGH)
-    assert exact.has_no_points(box, constraints) == exact.is_empty(box, constraints)
+    assert exact.enumerated_tight_bounds(box, constraints, exprs) == exact.tight_bounds(
+        box, constraints, exprs, ENOUGH
+    )
+    assert exact.enumerated_is_empty(box, constraints) == exact.is_empty(box, constraints)
 
 
 @given(st.data(), boxes(empty=True), st.integers(1, 9))
@@ -33,13 +35,13 @@ def test_what_some_points_show_all_points_say(
 ) -> None:
     constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, most=3))))
     exprs = tuple([tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)])
-    shown = exact.shown(box, constraints)
-    if shown is not None:
-        found = exact.surveyed(box, constraints, exprs)
+    probe = exact.probe(box, constraints)
+    if probe is not None:
+        found = exact.enumerated_tight_bounds(box, constraints, exprs)
         assert found is not None
         for expr, (low, high) in zip(exprs, found.exprs, strict=True):
-            assert not shown.tells_apart(expr, unit) or low // unit < high // unit
-        if shown.is_tight:
+            assert not probe.varies(expr, unit) or low // unit < high // unit
+        if probe.is_tight:
             assert found.variables == tuple([v.bounds for v in box])
             assert set(found.constraints) == set(constraints)
 
@@ -48,22 +50,22 @@ def test_points_show_that_nothing_need_be_asked() -> None:
     """Threads of a grid that is larger than the tensor, and a constraint that says nothing."""
     block, thread = Variable("block", 0, 1365), Variable("thread", 0, 95)
     inside = Constraint(block * 96 + thread, 0, 131_071)
-    shown = exact.shown((block, thread), (inside,))
-    assert shown is not None
-    assert shown.is_tight
-    assert shown.tells_apart((block * 96 + thread) % 1000, 999)
-    assert not shown.tells_apart(block * 96 + thread, 131_072)
+    probe = exact.probe((block, thread), (inside,))
+    assert probe is not None
+    assert probe.is_tight
+    assert probe.varies((block * 96 + thread) % 1000, 999)
+    assert not probe.varies(block * 96 + thread, 131_072)
     narrow = Constraint(block - thread, -200, 1365)
-    follows = exact.shown((block, thread), (inside, narrow))
+    follows = exact.probe((block, thread), (inside, narrow))
     assert follows is not None
     assert not follows.is_tight
 
 
 def test_points_show_nothing_of_a_domain_that_they_miss_or_of_large_numbers() -> None:
     a, b = Variable("a", 0, 10**6), Variable("b", 0, 10**6)
-    assert exact.shown((a, b), (Constraint(a - b, 77, 77),)) is None
-    assert exact.shown((a, b), (Constraint(a * 10**20 - b, 0, 10**30),)) is None
-    assert exact.shown((a, Variable("c", 3, 2)), ()) is None
+    assert exact.probe((a, b), (Constraint(a - b, 77, 77),)) is None
+    assert exact.probe((a, b), (Constraint(a * 10**20 - b, 0, 10**30),)) is None
+    assert exact.probe((a, Variable("c", 3, 2)), ()) is None
 
 
 @pytest.mark.parametrize("start", [2**54 + 1, 2**60 + 200, -(2**60) - 200])
@@ -78,7 +80,7 @@ def test_no_point_is_picked_outside_of_a_box_of_large_numbers(start: int) -> Non
         if (i + j) % 64 == 0 and (i + j * 3) % 64 == 0
     ]
     assert not inside
-    assert exact.shown((p, q), near) is None
+    assert exact.probe((p, q), near) is None
     assert has_points(near) is not True
 
 
@@ -103,9 +105,9 @@ def test_constraints_that_others_imply_go(
 ) -> None:
     constraints = tuple([Constraint(*each) for each in given_ones])
     box = tuple(sorted({v for c in constraints for v in c.expr.variables()}, key=lambda v: v.name))
-    found = exact.surveyed(box, constraints, ())
+    found = exact.enumerated_tight_bounds(box, constraints, ())
     assert found is not None
-    assert found == exact.survey(box, constraints, (), ENOUGH)
+    assert found == exact.tight_bounds(box, constraints, (), ENOUGH)
     assert found.constraints == tuple([constraints[k] for k in left])
 
 
@@ -116,7 +118,7 @@ def test_no_number_is_too_large(factor: int) -> None:
     sums = a * factor + b * (factor + 1)
     exprs = (sums, sums // 7, (a * factor + b * 3 + 5 * factor) // factor - a, sums % (factor + 2))
     near = (Constraint(sums, -factor, factor), Constraint(a % 3, 1, 1))
-    found = exact.surveyed((a, b), near, exprs)
+    found = exact.enumerated_tight_bounds((a, b), near, exprs)
     inside = [
         {a: i, b: j}
         for i in range(21)
@@ -141,9 +143,9 @@ def test_a_large_box_is_isl_s(
     near = [Constraint(a + b, 0, 40), Constraint(a - b, 0, 40)]
     near += [Constraint(b % 9, 0, 7)] if divided else []
     assert sum(constraint.expr.weight for constraint in near) == atoms
-    assert exact.may_be_surveyed((a, b), near) is few
+    assert exact.should_enumerate((a, b), near) is few
     refused = Unknown("isl is not asked here")
-    monkeypatch.setattr(exact, "survey", lambda *_, budget: refused)
+    monkeypatch.setattr(exact, "tight_bounds", lambda *_, budget: refused)
     found = sharpened((a, b), near, [])
     assert (found is not None) is few
     assert found is None or [v.bounds for v in found.variables] == [(0, 40), (0, 20)]
@@ -152,10 +154,10 @@ def test_a_large_box_is_isl_s(
 @pytest.mark.parametrize("bounds, empty", [((0, 0), False), ((1, 1), True)])
 def test_a_constraint_without_variables_holds_or_not(bounds: tuple[int, int], empty: bool) -> None:
     given_ones = (Constraint(constant(0), *bounds),)
-    assert exact.has_no_points((), given_ones) is exact.is_empty((), given_ones) is empty
-    assert (exact.surveyed((), given_ones, ()) is None) is empty
+    assert exact.enumerated_is_empty((), given_ones) is exact.is_empty((), given_ones) is empty
+    assert (exact.enumerated_tight_bounds((), given_ones, ()) is None) is empty
 
 
 def test_what_is_not_affine_is_not_looked_at_at_once() -> None:
     a, b = Variable("a", 0, 9), Variable("b", 0, 9)
-    assert not exact.may_be_surveyed((a, b), [Constraint(a * b.as_expr(), 0, 9)])
+    assert not exact.should_enumerate((a, b), [Constraint(a * b.as_expr(), 0, 9)])

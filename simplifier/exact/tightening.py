@@ -18,7 +18,7 @@ from simplifier.unknown import Unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class TightBounds:
     """What holds on a domain: exact bounds, and which constraints the others do not imply."""
 
     variables: tuple[Interval, ...]
@@ -26,24 +26,24 @@ class Survey:
     constraints: tuple[Constraint, ...]
 
 
-def survey(
+def tight_bounds(
     variables: tuple[Variable, ...],
     constraints: tuple[Constraint, ...],
     exprs: tuple[Expr, ...],
     budget: int,
-) -> Survey | Unknown | None:
+) -> TightBounds | Unknown | None:
     """Exact bounds of `variables` and `exprs` where `constraints` hold; `None` if nowhere.
 
     Of constraints that imply each other, those with the most atoms go first.
 
     >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
     >>> both = Constraint(d0 + d1, 0, 4), Constraint(d0 * 2 + d1, 0, 9)
-    >>> found = survey((d0, d1), both, (d0 - d1,), 100_000)
+    >>> found = tight_bounds((d0, d1), both, (d0 - d1,), 100_000)
     >>> found.variables, found.exprs, [str(constraint) for constraint in found.constraints]
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
 
-    def question(ctx: Any) -> Survey | None:
+    def question(ctx: Any) -> TightBounds | None:
         box = as_domain(ctx, variables, ())
         parts = {c: as_domain(ctx, variables, (c,)) for c in constraints}
         domain = _intersection(box, parts.values())
@@ -56,9 +56,9 @@ def survey(
             if _intersection(box, others).is_subset(parts[constraint]):
                 del parts[constraint]
         count = len(variables)
-        return Survey(tuple(found[:count]), tuple(found[count:]), tuple(parts))
+        return TightBounds(tuple(found[:count]), tuple(found[count:]), tuple(parts))
 
-    return ask(question, budget, kind="survey")
+    return ask(question, budget, kind="tight_bounds")
 
 
 def _intersection(box: isl.Set, parts: Iterable[isl.Set]) -> isl.Set:
