@@ -13,7 +13,7 @@ from indexing.codegen.program_arrays import ProgramArray, arrays_of
 from indexing.codegen.staging import Staging
 from indexing.codegen.text import identifier
 from indexing.maps.answers import Unknown
-from indexing.ops.element import Elementwise, element_of
+from indexing.ops.element import ElementwiseRule, element_of
 from indexing.ops.functions import ScalarFunction
 
 
@@ -97,7 +97,7 @@ def _single_function(
     if len(results) != 1 or results[0] in inputs:
         return None
     rule = element_of(results[0].instruction, results[0].leaf)
-    if not isinstance(rule, Elementwise) or rule.function is None:
+    if not isinstance(rule, ElementwiseRule) or rule.function is None:
         return None
     operands, function = tuple(results[0].operands), rule.function
     is_applied = operands == inputs or (function.commutes and operands == inputs[::-1])

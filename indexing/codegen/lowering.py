@@ -43,13 +43,13 @@ from indexing.maps.answers import Answer, Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.element import (
-    Constant,
-    Copy,
-    Element,
-    Elementwise,
-    Iota,
-    Opaque,
-    Reduction,
+    ConstantRule,
+    CopyRule,
+    ElementRule,
+    ElementwiseRule,
+    IotaRule,
+    OpaqueRule,
+    ReductionRule,
     element_of,
 )
 from indexing.ops.functions import ADD, MULTIPLY, ScalarFunction, cast
@@ -67,7 +67,7 @@ TYPE_NAMES: Final = {dtype(name): name for name in ELEMENT_TYPES if name not in 
 # ---------------------------------------------------------------- rules
 
 
-def rule_of(array: ProgramArray) -> Element:
+def rule_of(array: ProgramArray) -> ElementRule:
     """The per-element rule of an array.
 
     Raises:
@@ -76,7 +76,7 @@ def rule_of(array: ProgramArray) -> Element:
     """
     instruction = array.instruction
     rule = element_of(instruction, array.leaf)
-    if isinstance(rule, Opaque):
+    if isinstance(rule, OpaqueRule):
         reason = f"no loop nest for {instruction.opcode} `{instruction.name}`: {rule.reason}"
         raise NoLoopNest(Unknown(reason, instruction))
     error = check_instruction(instruction)
@@ -115,18 +115,18 @@ class Lowering:
     def __init__(self, scope: Scope, function: Callable[[Computation], ScalarFunction]) -> None:
         self.scope, self.function = scope, function
 
-    def element(self, array: ProgramArray, rule: Element, index: Index) -> Node:
+    def element(self, array: ProgramArray, rule: ElementRule, index: Index) -> Node:
         """The element of `array` at an index."""
         match rule:
-            case Constant():
+            case ConstantRule():
                 return Scalar(literal(array))
-            case Iota(dimension):
+            case IotaRule(dimension):
                 return self._index_value(index[dimension], array.dtype)
-            case Elementwise(reads_nothing=True):
+            case ElementwiseRule(reads_nothing=True):
                 return Scalar(np.zeros((), array.dtype))
-            case Elementwise():
+            case ElementwiseRule():
                 return self._computed(array, rule, index)
-            case Copy():
+            case CopyRule():
                 return self._copied(array, rule, index)
             case _:
                 raise AssertionError("a fold has a stage of its own")
@@ -134,7 +134,7 @@ class Lowering:
     def _index_value(self, expr: Expr, kind: np.dtype[np.generic]) -> IndexValue:
         return IndexValue(expr, kind, self.scope.mentioned([expr]))
 
-    def _computed(self, array: ProgramArray, rule: Elementwise, index: Index) -> Node:
+    def _computed(self, array: ProgramArray, rule: ElementwiseRule, index: Index) -> Node:
         answer = _maps_of(array)
         arguments = tuple([self._only(array, answer, k, index) for k in range(len(answer.maps))])
         function = rule.function
@@ -150,7 +150,7 @@ class Lowering:
 
     # ------------------------------------------------------------ copies
 
-    def _copied(self, array: ProgramArray, rule: Copy, index: Index) -> Node:
+    def _copied(self, array: ProgramArray, rule: CopyRule, index: Index) -> Node:
         answer = _maps_of(array)
         if rule.joins:
             return self._joined(array, rule, answer, index)
@@ -192,7 +192,7 @@ class Lowering:
         certain = next((k for k, case in enumerate(cases) if not case.guards), None)
         return (cases, otherwise) if certain is None else (cases[:certain], cases[certain].value)
 
-    def _joined(self, array: ProgramArray, rule: Copy, answer: Answer, index: Index) -> Node:
+    def _joined(self, array: ProgramArray, rule: CopyRule, answer: Answer, index: Index) -> Node:
         """An element of the bits of all elements along the range."""
         (operand,) = rule.operands
         (found,) = answer.maps[operand]
@@ -204,7 +204,7 @@ class Lowering:
         parts = tuple([self.scope.read(array.operand(operand), map(swap, at)) for swap in swaps])
         return Apply(rule.function, parts, array.name, array.dtype)
 
-    def _part_number(self, array: ProgramArray, rule: Copy, index: Index) -> Node:
+    def _part_number(self, array: ProgramArray, rule: CopyRule, index: Index) -> Node:
         """Which part of a wide element an element is: by its position in memory."""
         position = as_expr(0)
         for k in array.shape.layout_or_default.minor_to_major[::-1]:
@@ -272,7 +272,7 @@ class Lowering:
 
     # ------------------------------------------------------------ folds
 
-    def fold(self, array: ProgramArray, rule: Reduction, index: Index) -> Fold:
+    def fold(self, array: ProgramArray, rule: ReductionRule, index: Index) -> Fold:
         """The fold that computes the element of `array` at an index."""
         answer = _maps_of(array, exact=True)
         inits: tuple[Node, ...] = tuple([self._only(array, answer, k, index) for k in rule.inits])
@@ -294,7 +294,7 @@ class Lowering:
         fold = Fold(ADD, inits, tuple(values), ranges, tuple(guards), tuple(runtime))
         return self._typed(array, rule, replace(fold, scatter=scatter))
 
-    def _typed(self, array: ProgramArray, rule: Reduction, fold: Fold) -> Fold:
+    def _typed(self, array: ProgramArray, rule: ReductionRule, fold: Fold) -> Fold:
         """A fold with its function, and with totals of the type in which they are kept."""
         if rule.applied:
             function = self.function(array.instruction.called_computations[0])
@@ -315,7 +315,7 @@ class Lowering:
         fold = replace(fold, inits=tuple(inits), values=tuple(values), finish=finish)
         return replace(fold, is_product=rule.is_product and bool(values))
 
-    def _scatter(self, array: ProgramArray, rule: Reduction) -> Scatter:
+    def _scatter(self, array: ProgramArray, rule: ReductionRule) -> Scatter:
         """The fold by its values: the element each goes to, from `input_to_output`."""
         answer = input_to_output(array.instruction, rule.values[0], simplify=False)
         (found,) = answer.maps[array.leaf]

@@ -35,7 +35,7 @@ from indexing.codegen.graph import (
 from indexing.codegen.lowering import Lowering, literal, rule_of
 from indexing.codegen.program_arrays import ProgramArray
 from indexing.codegen.text import Names
-from indexing.ops.element import Constant, Copy, Element, Iota, Reduction
+from indexing.ops.element import ConstantRule, CopyRule, ElementRule, IotaRule, ReductionRule
 from indexing.ops.functions import ScalarFunction
 
 MAX_COPIES: Final = 4
@@ -73,7 +73,7 @@ class Staging:
     def stages(self, result: ProgramArray, output: Buffer) -> tuple[Stage, ...]:
         """The stages that compute an array; the last one fills `output`."""
         rule = None if result in self.inputs else rule_of(result)
-        if isinstance(rule, Reduction):
+        if isinstance(rule, ReductionRule):
             self._stage(result, rule, output)
         else:
             scope = Scope(self._demands, result)
@@ -116,10 +116,10 @@ class Staging:
         return buffers[array.leaf]
 
     def _new(
-        self, array: ProgramArray, rule: Element, reads: Mapping[Read, Scope]
+        self, array: ProgramArray, rule: ElementRule, reads: Mapping[Read, Scope]
     ) -> Buffer | None:
         """A new buffer for an array, if it gets one."""
-        if isinstance(rule, Constant) and array.dims:
+        if isinstance(rule, ConstantRule) and array.dims:
             value = literal(array)
             name = self.names.new(array.name)
             buffer = Buffer(name, array.dims, value.dtype, "constant", value)
@@ -131,13 +131,13 @@ class Staging:
         self._stage(array, rule, buffer)
         return buffer
 
-    def _stage(self, array: ProgramArray, rule: Element, buffer: Buffer) -> None:
+    def _stage(self, array: ProgramArray, rule: ElementRule, buffer: Buffer) -> None:
         """A stage that fills a buffer."""
         scope = Scope(self._demands, array)
         self._staged[array.group] = scope
         self._buffers[scope] = {array.leaf: buffer}
         lowering = Lowering(scope, self.function)
-        if isinstance(rule, Reduction):
+        if isinstance(rule, ReductionRule):
             scope.is_windowed = rule.is_windowed or rule.is_product
             self.bodies[scope] = lowering.fold(array, rule, _index(scope))
         else:
@@ -184,13 +184,13 @@ def _index(scope: Scope) -> Index:
     return tuple([d.as_expr() for d in scope.dims])
 
 
-def _needs_stage(rule: Element, reads: Mapping[Read, Scope]) -> bool:
-    if isinstance(rule, Reduction):
+def _needs_stage(rule: ElementRule, reads: Mapping[Read, Scope]) -> bool:
+    if isinstance(rule, ReductionRule):
         return True
-    if isinstance(rule, Constant | Iota):
+    if isinstance(rule, ConstantRule | IotaRule):
         return False
     if len(reads) > MAX_COPIES:
         return True
     scopes = set(reads.values())
-    is_cheap = isinstance(rule, Copy) and len(rule.operands) == 1
+    is_cheap = isinstance(rule, CopyRule) and len(rule.operands) == 1
     return not is_cheap and (len(scopes) > 1 or any(scope.is_windowed for scope in scopes))

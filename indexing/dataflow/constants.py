@@ -11,7 +11,7 @@ from hlo.text.source import HloError
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import NullaryOp
-from indexing.ops.element import Constant, element_of
+from indexing.ops.element import ConstantRule, element_of
 from indexing.ops.integer_rules import range_of
 from simplifier.linear import Expr, combined
 
@@ -48,7 +48,7 @@ def literal(place: ArrayRef) -> np.ndarray | None:
     op, shape = place.instruction.op, place.array_shape
     if not isinstance(op, NullaryOp) or shape is None or not 0 < shape.size <= MAX_ELEMENTS:
         return None
-    if element_of(place.instruction) != Constant():
+    if element_of(place.instruction) != ConstantRule():
         return None
     try:
         return np.asarray(op.kernel()).astype(object)

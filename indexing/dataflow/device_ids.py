@@ -24,7 +24,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
 from indexing.ops.devices import DeviceId
-from indexing.ops.element import Constant, Copy, Elementwise, Iota, element_of
+from indexing.ops.element import ConstantRule, CopyRule, ElementwiseRule, IotaRule, element_of
 from indexing.ops.integer_rules import MAX_CASES, range_of
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
@@ -130,9 +130,9 @@ def _is_computable(instruction: Instruction) -> bool:
     if not isinstance(shape, Shape) or range_of(shape.element_type) is None:
         return False
     match element_of(instruction):
-        case Copy(has_padding=True) | Elementwise(applied=True):
+        case CopyRule(has_padding=True) | ElementwiseRule(applied=True):
             return False
-        case Constant() | Iota() | Copy() | Elementwise():
+        case ConstantRule() | IotaRule() | CopyRule() | ElementwiseRule():
             return shape.size <= MOST_ELEMENTS
     return isinstance(op, DeviceId)
 

@@ -36,7 +36,14 @@ from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops import integer_rules
 from indexing.ops.base import MappedOp, RoutingOp
-from indexing.ops.element import Constant, Copy, Element, Elementwise, Iota, element_of
+from indexing.ops.element import (
+    ConstantRule,
+    CopyRule,
+    ElementRule,
+    ElementwiseRule,
+    IotaRule,
+    element_of,
+)
 from indexing.ops.integer_rules import MAX_CASES, Cases, IntegerRule, cut, range_of
 from indexing.ops.structured_ops import InlineOp
 from simplifier.atoms import Variable
@@ -218,9 +225,9 @@ def _passed_on(place: ArrayRef) -> ArrayRef | None:
     return None
 
 
-def _is_conversion(element: Element) -> bool:
+def _is_conversion(element: ElementRule) -> bool:
     """The element is an operand's value in another type."""
-    function = element.function if isinstance(element, Elementwise) else None
+    function = element.function if isinstance(element, ElementwiseRule) else None
     return function is not None and function.integer is integer_rules.unchanged
 
 
@@ -233,14 +240,14 @@ def _keeps_every_value(convert: Instruction) -> bool:
     return ours is not None and theirs is not None and contains(theirs, ours)
 
 
-def _copies(instruction: Instruction, element: Element) -> list[tuple[Instruction, IndexingMap]]:
+def _copies(instruction: Instruction, rule: ElementRule) -> list[tuple[Instruction, IndexingMap]]:
     """The operands that the elements are copies of, with maps; none if a map is not a function."""
     op = instruction.op
-    if not isinstance(op, MappedOp) or not isinstance(element, Copy) or element.function:
+    if not isinstance(op, MappedOp) or not isinstance(rule, CopyRule) or rule.function:
         return []
     maps = op.reads(instruction.shape, tuple([o.shape for o in instruction.operands]))
     found = []
-    for number in element.operands:
+    for number in rule.operands:
         reads = maps[number]
         if isinstance(reads, Unknown) or not all(map(_is_function, reads)):
             return []
@@ -293,9 +300,9 @@ def _sources(place: ArrayRef) -> list[ArrayRef]:
     if inner is not None:
         return [inner]
     match element_of(place.instruction):
-        case Elementwise(function=function) if function and function.integer:
+        case ElementwiseRule(function=function) if function and function.integer:
             operands = list(place.instruction.operands)
-        case Copy() as element:
+        case CopyRule() as element:
             operands = [operand for operand, _ in _copies(place.instruction, element)]
         case _:
             return []
@@ -323,19 +330,19 @@ def _formula(
 ) -> list[IndexingMap] | None:
     """The value of an array by what its op says of an element."""
     match element_of(place.instruction):
-        case Constant():
+        case ConstantRule():
             return affine_table(place)
-        case Iota(dimension):
+        case IotaRule(dimension):
             return [IndexingMap.over(shape, lambda i: [i[dimension]])]
-        case Copy() as element:
+        case CopyRule() as element:
             return _put_together(place, element, memo)
-        case Elementwise(function=function) if function and function.integer:
+        case ElementwiseRule(function=function) if function and function.integer:
             return _computed(place, shape, function.integer, memo)
     return None
 
 
 def _put_together(
-    place: ArrayRef, element: Copy, memo: dict[ArrayRef, Value | None]
+    place: ArrayRef, element: CopyRule, memo: dict[ArrayRef, Value | None]
 ) -> list[IndexingMap] | None:
     """The value of a copy: pieces of its operands' values at other indices."""
     found: list[IndexingMap] = []

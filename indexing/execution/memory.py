@@ -7,7 +7,7 @@ import os
 from hlo.modules.module import Computation, Instruction
 from indexing.execution.interpreter import plan
 from indexing.execution.values import ExecutionError, bytes_of
-from indexing.ops.element import Copy, element_of
+from indexing.ops.element import CopyRule, element_of
 
 
 def estimated_bytes(computation: Computation) -> int:
@@ -44,7 +44,7 @@ def _own(instruction: Instruction) -> int:
 def _is_view(instruction: Instruction) -> bool:
     """The value is in the memory of an operand or argument, or can be made without its own."""
     element = element_of(instruction)
-    return (isinstance(element, Copy) and element.is_view) or instruction.opcode == "parameter"
+    return (isinstance(element, CopyRule) and element.is_view) or instruction.opcode == "parameter"
 
 
 def _copied(result: Instruction) -> int:

@@ -17,7 +17,7 @@ from indexing.execution.effects import needed
 from indexing.execution.machine import Machine
 from indexing.execution.values import Array, Value, assembled, flattened
 from indexing.ops.base import MappedOp, RoutingOp
-from indexing.ops.element import Constant, Copy, Elementwise, element_of
+from indexing.ops.element import ConstantRule, CopyRule, ElementwiseRule, element_of
 from indexing.ops.structured_ops import InlineOp
 
 
@@ -36,9 +36,9 @@ def _is_pointwise(instruction: Instruction) -> bool:
     if instruction.opcode == "parameter" or isinstance(instruction.op, RoutingOp | InlineOp):
         return True
     match element_of(instruction):
-        case Constant() | Elementwise():
+        case ConstantRule() | ElementwiseRule():
             return True
-        case Copy(operands=(_,), parts=1, joins=False):
+        case CopyRule(operands=(_,), parts=1, joins=False):
             return True
         case _:
             return False
@@ -64,7 +64,7 @@ def single_ufunc(computation: Computation) -> Any:
     if len(parameters) != 2 or set(root.operands) != set(parameters):
         return None
     match element_of(root):
-        case Elementwise(function=function) if function:
+        case ElementwiseRule(function=function) if function:
             return function.ufunc
     return None
 
@@ -110,9 +110,9 @@ def _value(machine: Machine, instruction: Instruction, operands: list[Value]) ->
     if isinstance(op, RoutingOp):
         return op.kernel(*operands)
     match element_of(instruction):
-        case Constant():
+        case ConstantRule():
             return machine.constant(instruction)
-        case Copy(operands=(number,), function=function):
+        case CopyRule(operands=(number,), function=function):
             return function.call(operands[number]) if function else operands[number]
     assert isinstance(op, MappedOp)
     return op.kernel(*operands)

@@ -47,7 +47,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path as Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import every_element as every_element
-from indexing.ops.element import Copy, Element, ElementOp
+from indexing.ops.element import CopyRule, ElementOp, ElementRule
 from indexing.ops.inverse import inverses
 
 if TYPE_CHECKING:
@@ -276,8 +276,8 @@ class RoutingOp(ElementOp):
     def kernel(self, *args: Any) -> Any:
         """The result for these operands; tuples of arrays for tuples."""
 
-    def element(self, out: AnyShape, *operands: AnyShape) -> Element:
-        return Copy(tuple(range(len(operands))), is_view=True)
+    def element(self, out: AnyShape, *operands: AnyShape) -> ElementRule:
+        return CopyRule(tuple(range(len(operands))), is_view=True)
 
 
 # ---------------------------------------------------------------- maps that many ops need

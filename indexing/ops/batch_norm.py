@@ -20,7 +20,7 @@ from hlo.ops.unify import PartialShape, array, dims_of, same_shape, same_sizes, 
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, VariadicOp
-from indexing.ops.element import Element, Elementwise
+from indexing.ops.element import ElementRule, ElementwiseRule
 from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable
 
@@ -171,11 +171,11 @@ class BatchNormInference(BatchNorm):
     def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
         return [IndexingMap.identity(out), *[self._feature(out)] * 4]
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
         def normalised(x: Array, scale: Array, offset: Array, mean: Array, spread: Array) -> Array:
             return _normal(self.epsilon, x - mean, spread, scale, offset)
 
-        return Elementwise(ScalarFunction("normalised", "call", normalised))
+        return ElementwiseRule(ScalarFunction("normalised", "call", normalised))
 
     def kernel(self, *operands: Array) -> Array:
         array, *vectors = operands

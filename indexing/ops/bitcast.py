@@ -22,7 +22,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.maps.layouts import logical_map, physical_map
 from indexing.ops.base import Array, UnaryOp, placed
-from indexing.ops.element import Copy, Element, Opaque
+from indexing.ops.element import CopyRule, ElementRule, OpaqueRule
 from indexing.ops.elementwise import UnaryElementwise, dims_text
 from indexing.ops.functions import joined, part_of, reinterpreted
 from indexing.ops.reshape import elements, reindexed
@@ -78,7 +78,7 @@ class Bitcast(UnaryOp):
     def input_to_output(self, out: Shape, operand: Shape) -> IndexingMap | Unknown:
         return _same_bytes(operand, out)
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
         return same_bits(out, operands[0], _is_tiled(out) or _is_tiled(operands[0]))
 
     def kernel(self, operand: Array, operands: tuple[Shape, ...]) -> Array:
@@ -140,7 +140,7 @@ class BitcastConvert(UnaryElementwise):
         s = ranges(*operand.dims[out.rank :])  # a further minor dimension
         return IndexingMap.of(i, [*i[: operand.rank], *s], ranges=s)
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
         return same_bits(out, operands[0], is_tiled=False)
 
     def kernel(self, operand: Array) -> Array:
@@ -151,21 +151,23 @@ class BitcastConvert(UnaryElementwise):
         return flat.view(kind).reshape(self.shape.dims)
 
 
-def same_bits(out: Shape, operand: Shape, is_tiled: bool) -> Element:
+def same_bits(out: Shape, operand: Shape, is_tiled: bool) -> ElementRule:
     """An element with the bits of an element of the operand, of several, or of a part of one."""
     ours, theirs = (ELEMENT_TYPES[s.element_type] for s in (out, operand))
     kind, is_view = dtype(ours.name), not is_tiled
     if ours.name == theirs.name:
-        return Copy(has_padding=is_tiled, is_view=is_view)
+        return CopyRule(has_padding=is_tiled, is_view=is_view)
     if ours.bits == theirs.bits:
         function = reinterpreted(kind, ours.name)
-        return Copy(function=function, has_padding=is_tiled, is_view=is_view)
+        return CopyRule(function=function, has_padding=is_tiled, is_view=is_view)
     if min(ours.bits, theirs.bits) < 8 or is_tiled:
-        return Opaque(f"elements of {ours.bits} bits are made of elements of {theirs.bits} bits")
+        return OpaqueRule(
+            f"elements of {ours.bits} bits are made of elements of {theirs.bits} bits"
+        )
     if ours.bits > theirs.bits:
-        return Copy(function=joined(kind, ours.name), joins=True, is_view=True)
+        return CopyRule(function=joined(kind, ours.name), joins=True, is_view=True)
     parts = theirs.bits // ours.bits
-    return Copy(function=part_of(kind, ours.name), parts=parts, is_view=True)
+    return CopyRule(function=part_of(kind, ours.name), parts=parts, is_view=True)
 
 
 def _same_bytes(source: Shape, target: Shape) -> IndexingMap | Unknown:

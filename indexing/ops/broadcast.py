@@ -22,7 +22,7 @@ from hlo.ops.op import (
 from hlo.ops.unify import PartialShape, array, dims_of, may_be, with_rank
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
-from indexing.ops.element import Copy, Element
+from indexing.ops.element import CopyRule, ElementRule
 
 
 @op(
@@ -40,7 +40,7 @@ from indexing.ops.element import Copy, Element
 class Broadcast(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = i_{dimensions[k]}``; other dimensions of i are free."""
 
-    rule: ClassVar[Element] = Copy(is_view=True)
+    rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
 

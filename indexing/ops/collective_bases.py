@@ -30,7 +30,7 @@ from indexing.devices.groups import (
 from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.access_edge import AccessEdge
-from indexing.ops.element import Element, Opaque
+from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.linear import Affine
 
@@ -68,7 +68,7 @@ class Collective(StructuredOp):
     """
 
     __slots__ = ()
-    rule: ClassVar[Element] = Opaque("its values come from other devices")
+    rule: ClassVar[ElementRule] = OpaqueRule("its values come from other devices")
     has_effect: ClassVar[bool] = True
     least: ClassVar[int] = 1
     takes_arrays: ClassVar[bool] = True

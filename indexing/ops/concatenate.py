@@ -13,7 +13,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, alike_fault, attribute, constraint, 
 from hlo.ops.unify import UNKNOWN, Dim, PartialShape, array, dims_of, same_shape
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, VariadicOp
-from indexing.ops.element import Copy, Element
+from indexing.ops.element import CopyRule, ElementRule
 from simplifier.atoms import Variable
 
 
@@ -89,8 +89,8 @@ class Concatenate(VariadicOp):
             maps.append(IndexingMap.of(i, [*i[:at], i[at] - offset, *i[at + 1 :]]))
         return maps
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Copy(tuple(range(len(operands))))
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
+        return CopyRule(tuple(range(len(operands))))
 
     def kernel(self, *operands: Array) -> Array:
         return np.concatenate(operands, self.dimension)

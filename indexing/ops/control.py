@@ -27,7 +27,7 @@ from hlo.shapes.shape import AnyShape, leaves
 from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.access_edge import AccessEdge, identity
-from indexing.ops.element import Element, Opaque
+from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.structure import Barrier, Done
 from indexing.ops.structured_ops import StructuredOp, Summaries, through
 
@@ -59,7 +59,7 @@ class While(StructuredOp):
     Source: XLA ``docs/operation_semantics.md``, "While".
     """
 
-    rule: ClassVar[Element] = Opaque("it runs a computation on whole values")
+    rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
     least: ClassVar[int] = 1
     most: ClassVar[int | None] = 1
     condition: str = attribute(computation)
@@ -130,7 +130,7 @@ class Conditional(StructuredOp):
     Source: XLA ``docs/operation_semantics.md``, "Conditional".
     """
 
-    rule: ClassVar[Element] = Opaque("it runs a computation on whole values")
+    rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
     least: ClassVar[int] = 2
     shape: AnyShape = declared(any_shape=True)
     branch_computations: tuple[str, ...] = attribute(computation_list, default=())
@@ -191,7 +191,7 @@ class AsyncStart(StructuredOp):
     Source: XLA ``docs/async_ops.md``.
     """
 
-    rule: ClassVar[Element] = Opaque("it runs a computation on whole values")
+    rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)
     async_execution_thread: str = attribute(string, default="main")

@@ -15,7 +15,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, dtype
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Entry, placed
 from indexing.ops.dot import sum_of_products
-from indexing.ops.element import Element
+from indexing.ops.element import ElementRule
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import slid
@@ -193,7 +193,7 @@ class Convolution(BinaryOp):
         of_left = IndexingMap.of(d, results, ranges=[*s, o], constraints=full)
         return of_left, inverses(read, right)
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
         return sum_of_products(out, *operands)
 
     def kernel(self, left: Array, right: Array) -> Array:

@@ -38,7 +38,7 @@ from hlo.ops.op import (
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, leaves
 from indexing.maps.answers import Path, Unknown
 from indexing.ops.access_edge import AccessEdge
-from indexing.ops.element import Element, Opaque
+from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.structure import Barrier
 from indexing.ops.structured_ops import StructuredOp, Summaries
 
@@ -71,7 +71,7 @@ class CustomCall(StructuredOp):
     Source: XLA ``docs/custom_call.md``.
     """
 
-    rule: ClassVar[Element] = Opaque("its values come from outside of the program")
+    rule: ClassVar[ElementRule] = OpaqueRule("its values come from outside of the program")
     least: ClassVar[int] = 0
     most: ClassVar[int | None] = None
     shape: AnyShape = declared(any_shape=True)

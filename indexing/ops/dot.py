@@ -24,17 +24,17 @@ from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Entries, placed
-from indexing.ops.element import Element, Opaque, Reduction
+from indexing.ops.element import ElementRule, OpaqueRule, ReductionRule
 
 _SPARSE = Unknown("the dot has structured sparsity")
 
 
-def sum_of_products(out: Shape, left: Shape, *_: Shape) -> Reduction:
+def sum_of_products(out: Shape, left: Shape, *_: Shape) -> ReductionRule:
     """Sums of products of operands 0 and 1; floating-point numbers are summed as f32 or wider."""
     kind = dtype(out.element_type)
     is_plain = dtype(left.element_type).kind in "biucO"
     wide = kind if is_plain else np.result_type(kind, np.float32)
-    return Reduction((), (0, 1), is_product=True, wide=wide)
+    return ReductionRule((), (0, 1), is_product=True, wide=wide)
 
 
 @op(
@@ -139,9 +139,9 @@ class Dot(BinaryOp):
             IndexingMap.of(i, placed(right.rank, of_right), ranges=s),
         )
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
         if self.sparsity:
-            return Opaque("the dot has structured sparsity")
+            return OpaqueRule("the dot has structured sparsity")
         return sum_of_products(out, *operands)
 
     def kernel(self, left: Array, right: Array) -> Array:

@@ -19,7 +19,7 @@ from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, Maps, VariadicOp, every_element
-from indexing.ops.element import Copy, Element
+from indexing.ops.element import CopyRule, ElementRule
 from indexing.ops.regions import Extent, complement_maps, window
 from simplifier.linear import Affine
 
@@ -88,7 +88,7 @@ def _clamped(sizes: Sizes, window: Sizes, starts: Sequence[Array]) -> list[int]:
 class DynamicSlice(VariadicOp):
     """``out[i] = operand[start + i]``, start clamped so that the window stays inside."""
 
-    rule: ClassVar[Element] = Copy()
+    rule: ClassVar[ElementRule] = CopyRule()
     dynamic_slice_sizes: tuple[int, ...] = attribute(int_list)
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
@@ -146,7 +146,7 @@ class DynamicSlice(VariadicOp):
 class DynamicUpdateSlice(VariadicOp):
     """``out[i] = update[i − start]`` in the window of update's size at start, or ``operand[i]``."""
 
-    rule: ClassVar[Element] = Copy((0, 1))
+    rule: ClassVar[ElementRule] = CopyRule((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     least: ClassVar[int] = 2
 

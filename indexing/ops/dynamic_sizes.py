@@ -20,7 +20,7 @@ from hlo.ops.unify import PartialShape, is_partial
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, BinaryOp, Entry, UnaryOp, VariadicOp, every_element
-from indexing.ops.element import Element, Opaque
+from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.reshape import elements, reindexed
 
 
@@ -47,7 +47,7 @@ def _size_fault(size: Shape, number: int) -> Fault:
 class GetDimensionSize(UnaryOp):
     """The size of one dimension of the operand; of its elements it needs none."""
 
-    rule: ClassVar[Element] = Opaque("the shape is dynamic")
+    rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     dimensions: tuple[int, ...] = attribute(int_list)
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
@@ -81,7 +81,7 @@ class SetDimensionSize(BinaryOp):
     The size decides which elements there are, and none of their values.
     """
 
-    rule: ClassVar[Element] = Opaque("the shape is dynamic")
+    rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     dimensions: tuple[int, ...] = attribute(int_list)
 
     @constraint("C1", "dimensions is one dimension of the operand")
@@ -122,7 +122,7 @@ class DynamicReshape(VariadicOp):
     """
 
     kernel_takes_shapes: ClassVar[bool] = True
-    rule: ClassVar[Element] = Opaque("the shape is dynamic")
+    rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     least: ClassVar[int] = 1
     shape: Shape = declared()
 

@@ -1,8 +1,9 @@
-"""What an element of an op's result is: given, counted, computed, copied, folded, or opaque.
+"""Element rules: the value of one element of an op's result, given the operand elements it reads.
 
-The *index* part, which elements are read and when, is the op's maps. The element adds the scalar
-part: which operands hold the data, and the function of the elements that the maps lead to. Loop
-nests, folded runtime variables, pointwise execution and memory estimates are made from both.
+An op's maps are the *index* part: which elements are read, and under which constraints. Its element
+rule is the scalar part: which operands contain the data, and the function of the elements that the
+maps lead to. Loop nests, folded runtime variables, pointwise execution and memory estimates are
+derived from both.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
+from hlo.moved import with_old_names
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape, leaves
 
@@ -21,24 +23,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """A number of the program's text."""
+class ConstantRule:
+    """The element is given in the program's text."""
 
 
 @dataclass(frozen=True, slots=True)
-class Iota:
-    """The index along a dimension."""
+class IotaRule:
+    """The element is its own index along `dimension`."""
 
     dimension: int
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise:
-    """``function(operand elements)``.
+class ElementwiseRule:
+    """The element is ``function(operand elements)``.
 
     Attributes:
         function: the function; None if it is a computation.
-        applied: the first computation that the instruction calls is the function.
+        applied: the function is the first computation that the instruction calls.
         reads_nothing: the result does not depend on the operand's values.
     """
 
@@ -48,17 +50,18 @@ class Elementwise:
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
-    """The element of an operand that the maps lead to, then `function` of it.
+class CopyRule:
+    """The element is the operand element that the maps lead to, after `function` if one is given.
 
     Attributes:
-        operands: those that hold the data; at each index one map of one of them applies.
+        operands: operands that contain the data; each index is in the domain of one map of one of
+            them.
         function: takes the element; with `parts`, also the number of the part; with `joins`, the
             elements along the range variable, in order.
-        has_padding: an element that no map leads from is 0: the value of padding is undefined.
-        parts: how many elements of the result have the bits of one element of the operand.
-        joins: one element of the result has the bits of several elements of the operand.
-        is_view: the result needs no memory of its own.
+        has_padding: an element in no map's domain is 0; the value of padding is undefined.
+        parts: number of result elements that share the bits of one operand element.
+        joins: one result element has the bits of several operand elements.
+        is_view: the result needs no buffer of its own.
     """
 
     operands: tuple[int, ...] = (0,)
@@ -70,16 +73,17 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduction:
-    """A fold over the range variables of the maps.
+class ReductionRule:
+    """The element is a fold over the range variables of the maps.
 
     Attributes:
-        inits: operands that hold the initial values; () for zero.
+        inits: operands with the initial values; () for zero.
         values: operands that are folded; if `is_product`, they are multiplied first.
-        applied: the first computation that the instruction calls folds; else the fold is a sum.
-        is_windowed: an element of an operand may be folded into several results.
+        applied: the first computation that the instruction calls folds; otherwise the fold is a
+            sum.
+        is_windowed: an operand element may be folded into several results.
         is_placed: a runtime variable decides to which result a value contributes.
-        wide: the type in which products are summed.
+        wide: the accumulation type of a sum of products.
     """
 
     inits: tuple[int, ...]
@@ -92,39 +96,54 @@ class Reduction:
 
 
 @dataclass(frozen=True, slots=True)
-class Opaque:
-    """No per-element rule, and the reason."""
+class OpaqueRule:
+    """There is no per-element rule, for the given reason.
+
+    The reason is a clause that follows the opcode and the name of an instruction in a message:
+    ``no loop nest for sort `r`: <reason>``.
+    """
 
     reason: str
 
 
-Element: TypeAlias = Constant | Iota | Elementwise | Copy | Reduction | Opaque
-NOT_A_FOLD: Final = Opaque("an element of its result is not a fold of elements that it reads")
+ElementRule: TypeAlias = (
+    ConstantRule | IotaRule | ElementwiseRule | CopyRule | ReductionRule | OpaqueRule
+)
+NOT_A_FOLD: Final = OpaqueRule("an element of the result is not a fold of operand elements")
 NO_RULE: Final = "no per-element rule is declared for this op"
 
 
 class ElementOp(Op):
-    """An op that says what an element of its result is.
+    """An op that declares the element rule of its result.
 
-    It has to know what to do with dimensions of unknown size, or say ``takes_partial = False``.
+    Its constraints and `infer_shape` must accept dimensions of unknown size; otherwise the class
+    sets ``takes_partial = False``.
 
     Class attributes:
-        rule: the element, where it is the same for all attributes and shapes.
-        has_effect: it does more than its value shows, and runs even if no result is needed.
+        rule: the element rule, if it is the same for all attributes and shapes.
+        has_effect: the op has side effects, and runs even if its result is unused.
     """
 
     __slots__ = ()
     takes_partial: ClassVar[bool] = True
-    rule: ClassVar[Element] = Opaque(NO_RULE)
+    rule: ClassVar[ElementRule] = OpaqueRule(NO_RULE)
     has_effect: ClassVar[bool] = False
 
-    def element(self, out: Any, *operands: Any) -> Element:
-        """An element of `out`, one array of the result, for operands of these shapes."""
+    def element(self, out: Any, *operands: Any) -> ElementRule:
+        """Return the rule for the elements of `out`, one array of the result.
+
+        Args:
+            out: shape of that array.
+            operands: shapes of the operands.
+        """
         return self.rule
 
 
-def element_of(instruction: Instruction, output_id: int = 0) -> Element:
-    """The element of one array of an instruction's result, by its number.
+def element_of(instruction: Instruction, output_id: int = 0) -> ElementRule:
+    """Return the element rule of one array of an instruction's result.
+
+    Args:
+        output_id: number of the array among the leaves of the result.
 
     >>> import hlo, indexing.ops
     >>> root = hlo.parse("ENTRY e { p = f32[2] parameter(0) ROOT r = f32[2] copy(p) }").entry.root
@@ -133,7 +152,28 @@ def element_of(instruction: Instruction, output_id: int = 0) -> Element:
     """
     op = instruction.op
     if not isinstance(op, ElementOp):
-        return Opaque("the opcode is not registered" if op is None else NO_RULE)
+        return OpaqueRule("the opcode is not registered" if op is None else NO_RULE)
     arrays: list[AnyShape] = [shape for _, shape in leaves(instruction.shape)]
     out = arrays[output_id] if arrays else instruction.shape
     return op.element(out, *[operand.shape for operand in instruction.operands])
+
+
+OLD_NAMES: Final = {
+    "Constant": "ConstantRule",
+    "Copy": "CopyRule",
+    "Element": "ElementRule",
+    "Elementwise": "ElementwiseRule",
+    "Iota": "IotaRule",
+    "Opaque": "OpaqueRule",
+    "Reduction": "ReductionRule",
+}
+"""Deprecated names of the rules."""
+
+
+def _look_up(name: str) -> Any:
+    if name in globals():
+        return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__getattr__ = with_old_names(__name__, OLD_NAMES, _look_up)

@@ -22,7 +22,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, AnyShape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import integer_rules, numerics
 from indexing.ops.base import Array, BinaryOp, Entry, MappedOp, UnaryOp
-from indexing.ops.element import Element, Elementwise
+from indexing.ops.element import ElementRule, ElementwiseRule
 from indexing.ops.functions import ScalarFunction
 
 PRED = ("pred",)
@@ -106,8 +106,8 @@ class ElementwiseOp(MappedOp):
         """What is done with the elements: the kernel, unless the op has a better name for it."""
         return ScalarFunction.of(self.kernel, self.opcode.replace("-", "_"))
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Elementwise(self.function)
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
+        return ElementwiseRule(self.function)
 
 
 class UnaryElementwise(ElementwiseOp, UnaryOp):
@@ -350,8 +350,8 @@ class Imag(UnaryElementwise):
 
     takes: ClassVar[tuple[str, ...]] = ANALYTIC
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
-        return Elementwise(self.function, reads_nothing=operands[0].element_type not in _PARTS)
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
+        return ElementwiseRule(self.function, reads_nothing=operands[0].element_type not in _PARTS)
 
     def infer_shape(self, operand: Shape) -> Shape:
         return operand.with_element_type(part(operand.element_type)).with_layout(None)

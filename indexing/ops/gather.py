@@ -33,7 +33,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, BinaryOp, placed
-from indexing.ops.element import Copy, Element
+from indexing.ops.element import CopyRule, ElementRule
 from indexing.ops.numerics import limits
 from indexing.ops.sliding import windows_of
 from simplifier.linear import Affine
@@ -65,7 +65,7 @@ from simplifier.linear import Affine
 class Gather(BinaryOp):
     """``out[batch, offset] = operand[clamp(indices[batch, :]) + offset]``, dimensions as named."""
 
-    rule: ClassVar[Element] = Copy()
+    rule: ClassVar[ElementRule] = CopyRule()
     offset_dims: tuple[int, ...] = attribute(int_list)
     collapsed_slice_dims: tuple[int, ...] = attribute(int_list, default=())
     start_index_map: tuple[int, ...] = attribute(int_list)

@@ -46,7 +46,7 @@ class Parameter(NullaryOp):
 class Constant(NullaryOp):
     """The value in the parentheses."""
 
-    rule: ClassVar[elements.Element] = elements.Constant()
+    rule: ClassVar[elements.ElementRule] = elements.ConstantRule()
     literal: str = contents(raw)
     shape: AnyShape = declared(any_shape=True)
 
@@ -82,8 +82,8 @@ class Iota(NullaryOp):
     def infer_shape(self) -> Shape:
         return self.shape
 
-    def element(self, out: Shape, *operands: Shape) -> elements.Element:
-        return elements.Iota(self.iota_dimension)
+    def element(self, out: Shape, *operands: Shape) -> elements.ElementRule:
+        return elements.IotaRule(self.iota_dimension)
 
     def kernel(self) -> Array:
         sizes = [n if k == self.iota_dimension else 1 for k, n in enumerate(self.shape.dims)]

@@ -28,7 +28,7 @@ from hlo.ops.unify import PartialShape, same_shape
 from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, VariadicOp
-from indexing.ops.element import Element, Elementwise
+from indexing.ops.element import ElementRule, ElementwiseRule
 
 
 @op(
@@ -46,7 +46,7 @@ class Map(VariadicOp):
     The type of the result is that of `to_apply`, and so it is read from the text.
     """
 
-    rule: ClassVar[Element] = Elementwise(applied=True)
+    rule: ClassVar[ElementRule] = ElementwiseRule(applied=True)
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
     to_apply: str = attribute(computation)

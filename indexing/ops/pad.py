@@ -13,7 +13,7 @@ from hlo.ops.unify import PartialShape, array, dims_of, with_rank
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, BinaryOp, Maps
-from indexing.ops.element import Copy, Element
+from indexing.ops.element import CopyRule, ElementRule
 from indexing.ops.regions import Extent, complement_maps, window
 from simplifier.atoms import Variable
 
@@ -37,7 +37,7 @@ class Pad(BinaryOp):
     Negative low and high padding removes elements.
     """
 
-    rule: ClassVar[Element] = Copy((0, 1))
+    rule: ClassVar[ElementRule] = CopyRule((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     types: ClassVar[tuple[str, ...]] = ("T", "T")
     padding: tuple[Padding, ...] = attribute(padding_config)

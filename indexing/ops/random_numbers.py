@@ -16,7 +16,7 @@ from hlo.ops.unify import PartialShape, same_dims, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, TupleShape, dtype, leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, BinaryOp, NullaryOp, UnaryOp, every_element
-from indexing.ops.element import Element, Opaque
+from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.random_bits import philox, three_fry
 
 
@@ -36,7 +36,7 @@ class Rng(BinaryOp):
     Each run of a program gives other ones; the kernel always gives the same.
     """
 
-    rule: ClassVar[Element] = Opaque("it makes numbers")
+    rule: ClassVar[ElementRule] = OpaqueRule("it makes numbers")
     has_effect: ClassVar[bool] = True
     shape: Shape = declared()
     distribution: str = attribute(enum("rng_uniform", "rng_normal"))
@@ -93,7 +93,7 @@ class RngBitGenerator(UnaryOp):
     The algorithm ``rng_default`` is the backend's choice; the kernel's is Philox, as XLA's on CPU.
     """
 
-    rule: ClassVar[Element] = Opaque("it makes numbers")
+    rule: ClassVar[ElementRule] = OpaqueRule("it makes numbers")
     shape: AnyShape = declared(any_shape=True)
     algorithm: str = attribute(enum("rng_default", "rng_three_fry", "rng_philox"))
 
@@ -139,7 +139,7 @@ class RngBitGenerator(UnaryOp):
 class RngGetAndUpdateState(NullaryOp):
     """The state of the program's random number generator, which then counts `delta` further."""
 
-    rule: ClassVar[Element] = Opaque("it makes numbers")
+    rule: ClassVar[ElementRule] = OpaqueRule("it makes numbers")
     has_effect: ClassVar[bool] = True
     shape: Shape = declared()
     delta: int = attribute(integer)

@@ -25,7 +25,7 @@ from hlo.ops.unify import Dim, PartialShape, array, dims_of, same_shape, with_ra
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
-from indexing.ops.element import Element, Reduction
+from indexing.ops.element import ElementRule, ReductionRule
 from indexing.ops.folding import folded, reduced, ufunc_of
 
 
@@ -113,9 +113,9 @@ class Reduce(VariadicOp):
         nothing = any(operands[0].dims[k] == 0 for k in self.dimensions)
         return "may" if nothing and len(operands) > 2 else "exact"
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
         half = len(operands) // 2
-        return Reduction(tuple(range(half, 2 * half)), tuple(range(half)), applied=True)
+        return ReductionRule(tuple(range(half, 2 * half)), tuple(range(half)), applied=True)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

@@ -23,7 +23,7 @@ from hlo.ops.unify import Dim, PartialShape, dims_of
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
-from indexing.ops.element import Element, Reduction
+from indexing.ops.element import ElementRule, ReductionRule
 from indexing.ops.folding import ufunc_of
 from indexing.ops.reduce import paired, pairs_fault, results
 from indexing.ops.sliding import overlaps, window_totals
@@ -105,10 +105,10 @@ class ReduceWindow(VariadicOp):
         half = len(operands) // 2
         return [window_map(i, s, found)] * half + [IndexingMap.of(i, [])] * half
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
         half = len(operands) // 2
         inits, values = tuple(range(half, 2 * half)), tuple(range(half))
-        return Reduction(inits, values, applied=True, is_windowed=True)
+        return ReductionRule(inits, values, applied=True, is_windowed=True)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

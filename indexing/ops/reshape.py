@@ -31,7 +31,7 @@ from hlo.ops.unify import Dim, array, dims_of
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
-from indexing.ops.element import Copy, Element
+from indexing.ops.element import CopyRule, ElementRule
 from simplifier.linear import Affine, Expr, constant
 
 
@@ -117,7 +117,7 @@ class Reshape(UnaryOp):
     Source: openxla.org, "Operation semantics", Reshape.
     """
 
-    rule: ClassVar[Element] = Copy(is_view=True)
+    rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     shape: Shape = declared()
     inferred_dimension: int | None = attribute(integer, default=None)
     dimensions: tuple[int, ...] | None = attribute(int_list, default=None)

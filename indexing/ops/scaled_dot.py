@@ -11,7 +11,7 @@ from hlo.ops.unify import may_divide
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, Entries
 from indexing.ops.dot import Dot
-from indexing.ops.element import Element
+from indexing.ops.element import ElementRule
 
 
 @op(
@@ -59,7 +59,7 @@ class ScaledDot(Dot):
     def _maps(self, entries: Entries) -> list[IndexingMap]:
         return [entry for entry in entries if isinstance(entry, IndexingMap)]
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
         return self.rule
 
     def kernel(self, left: Array, right: Array, *scales: Array) -> Array:

@@ -22,7 +22,7 @@ from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.map_set import MapSet
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.base import Array, every_element
-from indexing.ops.element import Element, Opaque
+from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -54,7 +54,7 @@ class Scan(StructuredOp):
     goes element by element, these maps do as well; else a slice may need all of another.
     """
 
-    rule: ClassVar[Element] = Opaque("it runs a computation on whole values")
+    rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
     least: ClassVar[int] = 1
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)

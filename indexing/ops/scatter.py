@@ -34,7 +34,7 @@ from hlo.shapes.shape import TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, VariadicOp, placed
-from indexing.ops.element import Element, Reduction
+from indexing.ops.element import ElementRule, ReductionRule
 from indexing.ops.folding import put
 from indexing.ops.gather import Gather
 from indexing.ops.inverse import inverses
@@ -269,9 +269,9 @@ class Scatter(VariadicOp):
         moved = {*self.scatter_dims_to_operand_dims, *self.input_batching_dims}
         return [(k, n) for k, n in sizes if k not in moved]
 
-    def element(self, out: Shape, *operands: Shape) -> Element:
+    def element(self, out: Shape, *operands: Shape) -> ElementRule:
         bases, updates = range(len(operands) // 2), range(len(operands) // 2 + 1, len(operands))
-        return Reduction(
+        return ReductionRule(
             tuple(bases), tuple(updates), applied=True, is_windowed=True, is_placed=True
         )
 

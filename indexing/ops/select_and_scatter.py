@@ -22,7 +22,7 @@ from hlo.ops.op import (
 from hlo.ops.unify import PartialShape, same_dims, with_rank
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, TernaryOp
-from indexing.ops.element import Element, Opaque
+from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.folding import put
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import positions, window_fault
@@ -64,7 +64,7 @@ class SelectAndScatter(TernaryOp):
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
 
-    rule: ClassVar[Element] = Opaque("what it reads depends on the values that it finds")
+    rule: ClassVar[ElementRule] = OpaqueRule("what it reads depends on the values that it finds")
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     select: str = attribute(computation)
     scatter: str = attribute(computation)

@@ -12,7 +12,7 @@ from hlo.ops.unify import PartialShape, with_rank
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
-from indexing.ops.element import Copy, Element
+from indexing.ops.element import CopyRule, ElementRule
 
 
 @op(
@@ -28,7 +28,7 @@ from indexing.ops.element import Copy, Element
 class Slice(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = start_k + stride_k · i_k``."""
 
-    rule: ClassVar[Element] = Copy(is_view=True)
+    rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     slice: tuple[attributes.Slice, ...] = attribute(slices)
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:

@@ -25,7 +25,7 @@ from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.base import Entry, RoutingOp, UnaryOp
-from indexing.ops.element import Element, Opaque
+from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.structure import Barrier
 from indexing.ops.structured_ops import StructuredOp, Summaries
 
@@ -136,7 +136,7 @@ class Domain(Barrier):
 class Infeed(SinkOp):
     """Data from the host, and a token."""
 
-    rule: ClassVar[Element] = Opaque("its values come from outside of the program")
+    rule: ClassVar[ElementRule] = OpaqueRule("its values come from outside of the program")
     has_effect: ClassVar[bool] = True
     most: ClassVar[int | None] = 1
     shape: AnyShape = declared(any_shape=True)
@@ -226,7 +226,7 @@ class Send(EndpointOp):
 class Recv(SinkOp):
     """Begins to receive data: a place for the data, a context, and a token."""
 
-    rule: ClassVar[Element] = Opaque("its values come from outside of the program")
+    rule: ClassVar[ElementRule] = OpaqueRule("its values come from outside of the program")
     has_effect: ClassVar[bool] = True
     least: ClassVar[int] = 1
     most: ClassVar[int | None] = 1

@@ -12,7 +12,7 @@ from hlo.ops.op import Fault, Shape, attribute, constraint, dimensions_fault, op
 from hlo.ops.unify import PartialShape, array, dims_of, with_rank
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, UnaryOp
-from indexing.ops.element import Copy, Element
+from indexing.ops.element import CopyRule, ElementRule
 
 
 @op(
@@ -27,7 +27,7 @@ from indexing.ops.element import Copy, Element
 class Transpose(UnaryOp):
     """``out[i_0, ..] = operand[j_0, ..]`` where ``i_k = j_{dimensions[k]}``."""
 
-    rule: ClassVar[Element] = Copy(is_view=True)
+    rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
@@ -61,7 +61,7 @@ class Transpose(UnaryOp):
 class Reverse(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = size_k − 1 − i_k`` for k in dimensions, or ``i_k``."""
 
-    rule: ClassVar[Element] = Copy(is_view=True)
+    rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 
     @constraint("C1", "dimensions are different dimensions of the operand")

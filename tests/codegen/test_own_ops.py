@@ -15,7 +15,7 @@ from indexing.codegen.nest import LoopNest
 from indexing.codegen.validation import validated
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, BinaryOp
-from indexing.ops.element import Element, Elementwise
+from indexing.ops.element import ElementRule, ElementwiseRule
 from indexing.ops.functions import ScalarFunction
 from tests.codegen.test_three_ways import check
 from tests.ops.samples import Sample
@@ -45,8 +45,8 @@ def mean(made: dict[str, Any]) -> Iterator[None]:
         ) -> tuple[IndexingMap, IndexingMap]:
             return IndexingMap.identity(out), IndexingMap.identity(out)
 
-        def element(self, out: Shape, *operands: Shape) -> Element:
-            return Elementwise(ScalarFunction("acme-mean-of", "call", self.kernel))
+        def element(self, out: Shape, *operands: Shape) -> ElementRule:
+            return ElementwiseRule(ScalarFunction("acme-mean-of", "call", self.kernel))
 
         def kernel(self, left: Array, right: Array) -> Array:
             return np.asarray((left + right) * left.dtype.type(0.5))

@@ -93,7 +93,7 @@ def an_op_is_a_nest_or_says_why_not(sample: Sample) -> None:
         if isinstance(nest, Unknown):
             assert nest.instruction is sample.instruction
             assert f"{opcode} `out`" in nest.reason
-            assert NOT_SAID.get(opcode, "bits are made of elements") in nest.reason
+            assert NOT_SAID.get(opcode, "it repacks") in nest.reason
         elif nest.stages:  # else there is nothing to be said
             assert opcode not in NOT_SAID
 

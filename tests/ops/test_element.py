@@ -13,15 +13,16 @@ from hlo.ops.op import OPS
 from indexing import IndexingMap
 from indexing.dataflow.runtime import value
 from indexing.maps.arrays import ArrayRef
+from indexing.ops import element as rules
 from indexing.ops.base import MappedOp
 from indexing.ops.element import (
-    Constant,
-    Copy,
-    Element,
-    Elementwise,
-    Iota,
-    Opaque,
-    Reduction,
+    ConstantRule,
+    CopyRule,
+    ElementRule,
+    ElementwiseRule,
+    IotaRule,
+    OpaqueRule,
+    ReductionRule,
     element_of,
 )
 from tests.ops.samples import FUNCTIONS, Array, Index, Sample, parse_sample
@@ -45,7 +46,7 @@ def check_element(sample: Sample, random: np.random.Generator) -> None:
     inputs = sample.inputs(random)
     for number, result in enumerate(sample.run(inputs)):
         element = element_of(sample.instruction, number)
-        if isinstance(element, Opaque):
+        if isinstance(element, OpaqueRule):
             assert element.reason
             continue
         with np.errstate(all="ignore"):
@@ -71,24 +72,24 @@ class _Elements:
         self.maps = [maps if isinstance(maps, tuple) else () for maps in reads]
         self.sample, self.inputs, self.output = sample, inputs, output
 
-    def at(self, element: Element, index: Index) -> Any:
+    def at(self, element: ElementRule, index: Index) -> Any:
         match element:
-            case Constant():
+            case ConstantRule():
                 return self.sample.op.kernel()[index]
-            case Iota(dimension):
+            case IotaRule(dimension):
                 return index[dimension]
-            case Elementwise():
+            case ElementwiseRule():
                 function = element.function.call if element.function else self.applied
                 found = [self.read(k, index) for k in range(len(self.inputs))]
                 if element.reads_nothing:
                     assert found == [[]]
                     found = [[array.dtype.type(0)] for array in self.inputs]
                 return function(*[each for (each,) in found])
-            case Copy():
+            case CopyRule():
                 return self.copied(element, index)
-            case Reduction(is_product=True):
+            case ReductionRule(is_product=True):
                 return self.summed(element, index)
-            case Reduction():
+            case ReductionRule():
                 return self.folded(element, index)
         raise AssertionError(element)
 
@@ -118,7 +119,7 @@ class _Elements:
             if found is not None:
                 yield values, found
 
-    def copied(self, element: Copy, index: Index) -> Any:
+    def copied(self, element: CopyRule, index: Index) -> Any:
         found = [each for k in element.operands for each in self.read(k, index)]
         if not found and element.has_padding:
             return 0
@@ -138,7 +139,7 @@ class _Elements:
             found = found * shape.dims[k] + index[k]
         return found
 
-    def summed(self, element: Reduction, index: Index) -> Any:
+    def summed(self, element: ReductionRule, index: Index) -> Any:
         left, right = [
             {at: place for m in self.maps[k] for at, place in self.places(m, index)}
             for k in element.values
@@ -148,10 +149,10 @@ class _Elements:
             total += self.wide(element, 0, left[values]) * self.wide(element, 1, right[values])
         return np.asarray(total).astype(element.wide)
 
-    def wide(self, element: Reduction, operand: int, place: Index) -> Any:
+    def wide(self, element: ReductionRule, operand: int, place: Index) -> Any:
         return self.inputs[operand][place].astype(element.wide)
 
-    def folded(self, element: Reduction, index: Index) -> Any:
+    def folded(self, element: ReductionRule, index: Index) -> Any:
         inits = [self.read(k, index) for k in element.inits]
         totals = [init[0] for init in inits]
         for row in zip(*[self.read(k, index) for k in element.values], strict=True):
@@ -172,3 +173,9 @@ def test_folded_values_are_those_of_the_kernel(opcode: str) -> None:
             assert [int(v) for found in at if found for v in found] == [int(result[index])]
             folds += 1
     assert folds
+
+
+@pytest.mark.parametrize("old, new", rules.OLD_NAMES.items())
+def test_a_deprecated_name_of_a_rule_warns_and_gives_the_rule(old: str, new: str) -> None:
+    with pytest.warns(DeprecationWarning, match=f"use indexing.ops.element.{new}"):
+        assert getattr(rules, old) is getattr(rules, new)
