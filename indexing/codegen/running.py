@@ -21,7 +21,7 @@ from indexing.codegen.graph import Array
 from indexing.codegen.nest import LoopNest
 from indexing.execution.effects import has_effects
 from indexing.execution.interpreter import Handler, Step, plan, result
-from indexing.execution.machine import Machine, Options
+from indexing.execution.machine import Machine, RunOptions
 from indexing.execution.memory import check_bytes, check_room
 from indexing.execution.shards import has_regions
 from indexing.execution.sizes import filled
@@ -78,7 +78,7 @@ class Nests:
         held = [nest.vectorized().held_bytes(_sizes(nest, self.tile)) for nest in self.whole]
         check_bytes(arrays + max(held, default=0), memory, entry.root)
 
-    def run(self, inputs: Sequence[Array], options: Options | None = None) -> tuple[Array, ...]:
+    def run(self, inputs: Sequence[Array], options: RunOptions | None = None) -> tuple[Array, ...]:
         """The results for these inputs, tuples taken apart in order.
 
         Raises:

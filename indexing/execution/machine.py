@@ -55,7 +55,7 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class RunOptions:
     """How a program is run.
 
     Attributes:
@@ -80,11 +80,11 @@ class Machine:
 
     def __init__(
         self,
-        options: Options | None = None,
+        options: RunOptions | None = None,
         environment: Environment | None = None,
         device: Device = ALONE,
     ) -> None:
-        self.options = options or Options()
+        self.options = options or RunOptions()
         self.environment = environment or Environment()
         self.device = device
         self.random = np.random.default_rng([self.options.seed, device.number])

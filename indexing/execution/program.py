@@ -11,7 +11,7 @@ import numpy as np
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.execution.devices import ALONE, Device
 from indexing.execution.interpreter import every_value, result
-from indexing.execution.machine import MAX_TRIPS, Environment, Machine, Options
+from indexing.execution.machine import MAX_TRIPS, Environment, Machine, RunOptions
 from indexing.execution.rendezvous import Rendezvous
 from indexing.execution.shards import has_regions, mesh_of
 from indexing.execution.sizes import filled
@@ -68,7 +68,7 @@ def run(
     from indexing.execution.memory import check_room
 
     computation = program.entry if isinstance(program, Module) else program
-    options = Options(seed, max_trips, elided, constants or {})
+    options = RunOptions(seed, max_trips, elided, constants or {})
     module = computation.module
     is_global = replicas == 1 and computation.is_entry and has_regions(module)
     mesh = mesh_of(module) if is_global else None

@@ -13,7 +13,7 @@ from indexing.codegen import running
 from indexing.codegen.running import nests_of
 from indexing.execution import random_inputs
 from indexing.execution import run as execute
-from indexing.execution.machine import Options
+from indexing.execution.machine import RunOptions
 
 ADD = "add { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }\n"
 LESS = "less { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = pred[] compare(a, b), direction=LT }\n"  # noqa: E501
@@ -71,7 +71,7 @@ def test_nests_give_what_the_kernels_give(
     assert len(nests.remarks) == len(remarks)
     assert all(said in remark for said, remark in zip(remarks, nests.remarks, strict=True))
     inputs = random_inputs(module.entry, 3)
-    found = nests.run(inputs, Options(elided="random"))
+    found = nests.run(inputs, RunOptions(elided="random"))
     wanted = execute(module, inputs, elided="random")
     assert [a.dtype for a in found] == [a.dtype for a in wanted]
     assert [a.tolist() for a in found] == [a.tolist() for a in wanted]

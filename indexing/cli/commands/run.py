@@ -107,14 +107,16 @@ def command(
 
             if not reporter.is_sound(module):
                 return
-            from indexing.execution.machine import Options
+            from indexing.execution.machine import RunOptions
             from indexing.execution.memory import check_room
 
             results: Any
             if loops or tile is not None:
                 nests = _nests(reporter, module, tile)
                 given = archive.read(inputs, module.entry, replicas, seed)
-                results = nests.run(given.inputs, Options(seed, max_trips, elided, given.constants))
+                results = nests.run(
+                    given.inputs, RunOptions(seed, max_trips, elided, given.constants)
+                )
             else:
                 check_room(module.entry, None, replicas)
                 given = archive.read(inputs, module.entry, replicas, seed)
