@@ -24,14 +24,14 @@ _RESULT = re.compile(r"(device\d+\.)?out\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class RunInputs:
     """What a file gives: the inputs of the device, or of each device; and values of constants."""
 
     inputs: Sequence[Any]
     constants: Mapping[str, Array] = field(default_factory=dict)
 
 
-def read(path: str | None, computation: Computation, devices: int, seed: int) -> Given:
+def read(path: str | None, computation: Computation, devices: int, seed: int) -> RunInputs:
     """The inputs in a file; random ones where there is no file.
 
     Raises:
@@ -39,8 +39,8 @@ def read(path: str | None, computation: Computation, devices: int, seed: int) ->
     """
     if path is None:
         if devices == 1:
-            return Given(random_inputs(computation, seed))
-        return Given([random_inputs(computation, seed + k) for k in range(devices)])
+            return RunInputs(random_inputs(computation, seed))
+        return RunInputs([random_inputs(computation, seed + k) for k in range(devices)])
     arrays = _loaded(path, computation)
     values = {name: arrays[name] for name in arrays.keys() & _constants(computation)}
     others = [name for name in arrays if name not in values and not _RESULT.fullmatch(name)]
@@ -50,7 +50,7 @@ def read(path: str | None, computation: Computation, devices: int, seed: int) ->
     if unknown := sorted(rest.keys() - known):
         message = f"{path} has {', '.join(unknown)}, which is no input of this program"
         raise ExecutionError(message, computation.span, "inputs", help=_wanted(computation))
-    return Given(found[0][1] if devices == 1 else [inputs for _, inputs in found], values)
+    return RunInputs(found[0][1] if devices == 1 else [inputs for _, inputs in found], values)
 
 
 def _constants(computation: Computation) -> set[str]:
