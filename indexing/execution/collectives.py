@@ -23,14 +23,14 @@ from indexing.ops.folding import folded, narrowed, reduced, ufunc_of, widened
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """The devices that take part, in order; `place` is where this one stands among them."""
+class CollectiveGroup:
+    """The devices that take part, in order; `position` is where this one stands among them."""
 
     members: tuple[int, ...]
-    place: int
+    position: int
 
 
-def group_of(machine: Machine, instruction: Instruction) -> Group:
+def group_of(machine: Machine, instruction: Instruction) -> CollectiveGroup:
     """The group of the machine's device.
 
     Raises:
@@ -43,7 +43,7 @@ def group_of(machine: Machine, instruction: Instruction) -> Group:
     number = machine.device.number
     for group in groups:
         if number in group:
-            return Group(tuple(group), group.index(number))
+            return CollectiveGroup(tuple(group), group.index(number))
     raise failure(instruction, f"device {number} is in no group of {instruction.opcode}")
 
 
@@ -127,7 +127,7 @@ def _reduce_scatter(machine: Machine, instruction: Instruction, operands: Sequen
     op: Any = instruction.op
     group, rows = _rows(machine, instruction, operands)
     found = [_reduced(machine, instruction, column) for column in zip(*rows, strict=True)]
-    parts = [np.split(array, len(rows), op.dimensions[0])[group.place] for array in found]
+    parts = [np.split(array, len(rows), op.dimensions[0])[group.position] for array in found]
     wanted = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
     _check_parts(instruction, parts[-1].shape, wanted[-1].dims, len(rows))
     return _results(instruction, parts)
@@ -173,9 +173,9 @@ def _all_to_all(machine: Machine, instruction: Instruction, operands: Sequence[V
     op: Any = instruction.op
     group, rows = _rows(machine, instruction, operands)
     if not op.dimensions:
-        return tuple([row[group.place] for row in rows])
+        return tuple([row[group.position] for row in rows])
     axis = op.dimensions[0]
-    parts = [np.split(row[0], len(rows), axis)[group.place] for row in rows]
+    parts = [np.split(row[0], len(rows), axis)[group.position] for row in rows]
     return np.concatenate(parts, axis)
 
 
@@ -233,7 +233,7 @@ def _ragged(machine: Machine, instruction: Instruction, operands: Sequence[Value
     out = np.array(operands[1])
     for sent, _, starts, counts, targets, _ in rows:
         each = len(starts) // len(rows)
-        for k in range(group.place * each, (group.place + 1) * each):
+        for k in range(group.position * each, (group.position + 1) * each):
             begin, count, target = int(starts[k]), int(counts[k]), int(targets[k])
             out[target : target + count] = sent[begin : begin + count]
     return out
