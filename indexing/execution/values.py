@@ -23,7 +23,7 @@ Value: TypeAlias = Any
 """An array, a token, or a tuple of values."""
 
 
-class Token:
+class TokenValue:
     """What tokens are: nothing but the order of what they stand between."""
 
     __slots__ = ()
@@ -32,7 +32,7 @@ class Token:
         return "TOKEN_VALUE"
 
 
-TOKEN_VALUE: Final = Token()
+TOKEN_VALUE: Final = TokenValue()
 
 
 class ExecutionError(HloError):
@@ -55,7 +55,7 @@ def flattened(value: Value) -> tuple[Array, ...]:
     """
     if isinstance(value, tuple):
         return tuple([array for element in value for array in flattened(element)])
-    return () if isinstance(value, Token) else (np.asarray(value),)
+    return () if isinstance(value, TokenValue) else (np.asarray(value),)
 
 
 def assembled(shape: AnyShape, arrays: Iterator[Array]) -> Value:
