@@ -20,7 +20,7 @@ from indexing.codegen.build import loop_nest
 from indexing.codegen.graph import Array
 from indexing.codegen.nest import LoopNest
 from indexing.execution.effects import has_effects
-from indexing.execution.interpreter import Handler, Step, plan, result
+from indexing.execution.interpreter import Handler, PlanStep, plan, result
 from indexing.execution.machine import Machine, RunOptions
 from indexing.execution.memory import check_bytes, check_room
 from indexing.execution.shards import has_regions
@@ -61,7 +61,7 @@ class Nests:
     module: Module
     tile: tuple[int, ...] | None
     whole: tuple[LoopNest, ...] | None
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     remarks: tuple[str, ...]
 
     def check_room(self, memory: int | None = None) -> None:

@@ -27,7 +27,7 @@ from indexing.codegen.differences import first_difference
 from indexing.codegen.graph import Array
 from indexing.codegen.lowering import TYPE_NAMES
 from indexing.dataflow.queries import output_to_input
-from indexing.execution.interpreter import Step, computed, handler_of
+from indexing.execution.interpreter import PlanStep, computed, handler_of
 from indexing.execution.machine import Machine
 from indexing.execution.values import assembled, flattened, random_array
 from indexing.maps.answers import Answer, Path, Unknown
@@ -150,7 +150,7 @@ class _Case:
             for operand, arrays in zip(self.instruction.operands, self.operands, strict=True)
         ]
         handler = handler_of(self.instruction)
-        step = Step(self.instruction, handler, tuple(range(len(values))), ())
+        step = PlanStep(self.instruction, handler, tuple(range(len(values))), ())
         with np.errstate(all="ignore"):
             found = flattened(computed(Machine(), step, values))
         return tuple([array.copy() for array in found])  # it may be a view of an operand

@@ -60,21 +60,21 @@ def runs(*opcodes: str) -> Callable[[H], H]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """One instruction: who computes it, from which values, and which are over afterwards."""
 
     instruction: Instruction
     handler: Handler
     operands: tuple[int, ...]
-    over: tuple[int, ...]
+    dead: tuple[int, ...]
 
 
-def plan(computation: Computation) -> tuple[Step, ...]:
+def plan(computation: Computation) -> tuple[PlanStep, ...]:
     """The steps of a computation without those that nothing needs."""
     return computation.module.remembered((plan, computation), lambda: _planned(computation))
 
 
-def _planned(computation: Computation) -> tuple[Step, ...]:
+def _planned(computation: Computation) -> tuple[PlanStep, ...]:
     instructions = needed(computation)
     last: dict[int, int] = {}
     for instruction in instructions:
@@ -85,7 +85,7 @@ def _planned(computation: Computation) -> tuple[Step, ...]:
         over.setdefault(user, []).append(index)
     return tuple(
         [
-            Step(
+            PlanStep(
                 instruction,
                 handler_of(instruction),
                 tuple([operand.index for operand in instruction.operands]),
@@ -142,7 +142,7 @@ def _run_nothing(machine: Machine, instruction: Instruction, operands: Sequence[
 # ---------------------------------------------------------------- evaluation
 
 
-def computed(machine: Machine, step: Step, values: Sequence[Value]) -> Value:
+def computed(machine: Machine, step: PlanStep, values: Sequence[Value]) -> Value:
     """The value of a step's instruction.
 
     Raises:
@@ -177,7 +177,7 @@ def result(
     machine: Machine,
     computation: Computation,
     arguments: Sequence[Value],
-    steps: Sequence[Step] | None = None,
+    steps: Sequence[PlanStep] | None = None,
 ) -> Value:
     """The value of the root; other values are forgotten as soon as nobody needs them.
 
@@ -189,7 +189,7 @@ def result(
         values[parameter.index] = argument
     for step in plan(computation) if steps is None else steps:
         values[step.instruction.index] = computed(machine, step, values)
-        for index in step.over:
+        for index in step.dead:
             values[index] = None
     return values[computation.root.index]
 
@@ -204,7 +204,7 @@ def every_value(
     for instruction in computation.instructions:
         if instruction.opcode != "parameter":
             operands = tuple([operand.index for operand in instruction.operands])
-            step = Step(instruction, handler_of(instruction), operands, ())
+            step = PlanStep(instruction, handler_of(instruction), operands, ())
             values[instruction.index] = computed(machine, step, values)
     return {instruction: values[instruction.index] for instruction in computation.instructions}
 

@@ -31,7 +31,7 @@ def _estimated(computation: Computation) -> int:
         called = [estimated_bytes(c) for c in step.instruction.called_computations]
         held += own[step.instruction.index]
         most = max(most, held + max(called, default=0))
-        held -= sum(own[index] for index in step.over)
+        held -= sum(own[index] for index in step.dead)
     root = computation.root
     results = root.operands if root.opcode == "tuple" else [root]
     return max(most, held + sum(map(_copied, results)))
