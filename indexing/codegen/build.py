@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlo.modules.module import Computation, Instruction
-from indexing.codegen.demands import NoLoopNest
 from indexing.codegen.graph import Body, Buffer, Composed, Stage
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.numpy.program import function_on_arrays
 from indexing.codegen.program_arrays import ProgramArray, arrays_of
+from indexing.codegen.reads import NoLoopNest
 from indexing.codegen.staging import Staging
 from indexing.codegen.text import identifier
 from indexing.maps.answers import Unknown

@@ -20,7 +20,6 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.literal import read_literal
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from hlo.text.source import HloError
-from indexing.codegen.demands import NoLoopNest, Scope
 from indexing.codegen.graph import (
     Apply,
     Array,
@@ -38,6 +37,7 @@ from indexing.codegen.graph import (
     dtype_of,
 )
 from indexing.codegen.program_arrays import ProgramArray
+from indexing.codegen.reads import NoLoopNest, Scope
 from indexing.dataflow.queries import input_to_output, output_to_input
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.indexing_map import IndexingMap

@@ -18,7 +18,6 @@ from typing import Final
 
 from hlo.modules.module import Computation
 from hlo.shapes.shape import Shape, dtype, leaves
-from indexing.codegen.demands import Demands, Scope
 from indexing.codegen.graph import (
     Buffer,
     Fold,
@@ -34,6 +33,7 @@ from indexing.codegen.graph import (
 )
 from indexing.codegen.lowering import Lowering, literal, rule_of
 from indexing.codegen.program_arrays import ProgramArray
+from indexing.codegen.reads import PendingReads, Scope
 from indexing.codegen.text import Names
 from indexing.ops.element import ConstantRule, CopyRule, ElementRule, IotaRule, ReductionRule
 from indexing.ops.functions import ScalarFunction
@@ -64,7 +64,7 @@ class Staging:
         self.inputs = {array: self._buffer(array) for array in inputs}
         self.constants: dict[ProgramArray, Buffer] = {}
         self.bodies: dict[Scope, Node | Fold] = {}
-        self._demands = Demands()
+        self._pending = PendingReads()
         self._buffers: dict[Scope, dict[int, Buffer]] = {}  # by the leaf of the result
         self._staged: dict[object, Scope] = {}  # by the group of the arrays
         self._definitions: dict[Node, Node] = {}  # of reads
@@ -76,7 +76,7 @@ class Staging:
         if isinstance(rule, ReductionRule):
             self._stage(result, rule, output)
         else:
-            scope = Scope(self._demands, result)
+            scope = Scope(self._pending, result)
             self._buffers[scope] = {result.leaf: output}
             self.bodies[scope] = scope.read(result, _index(scope))
         self._decide_all()
@@ -85,7 +85,7 @@ class Staging:
 
     def scalars(self, results: Sequence[ProgramArray]) -> tuple[Node, ...]:
         """Scalars of one computation, by its inputs; `bodies` stays empty if they need no stage."""
-        scope = Scope(self._demands, results[0])
+        scope = Scope(self._pending, results[0])
         roots = [scope.read(array, ()) for array in results]
         self._decide_all()
         return self._resolved(roots)
@@ -93,8 +93,8 @@ class Staging:
     # ------------------------------------------------------------ decisions
 
     def _decide_all(self) -> None:
-        for array in self._demands:
-            reads = self._demands.reads[array]
+        for array in self._pending:
+            reads = self._pending.reads[array]
             buffer = self._existing(array)
             if buffer is None:
                 rule = rule_of(array)
@@ -133,7 +133,7 @@ class Staging:
 
     def _stage(self, array: ProgramArray, rule: ElementRule, buffer: Buffer) -> None:
         """A stage that fills a buffer."""
-        scope = Scope(self._demands, array)
+        scope = Scope(self._pending, array)
         self._staged[array.group] = scope
         self._buffers[scope] = {array.leaf: buffer}
         lowering = Lowering(scope, self.function)

@@ -1,6 +1,6 @@
-"""Demands: the elements that each stage reads of each array, hash-consed.
+"""PendingReads: the elements that each stage reads of each array, hash-consed.
 
-A read of an array whose form is not decided yet is a demand.  `Demands` gives the arrays from the
+A read of an array whose form is not decided yet is a demand.  `PendingReads` gives the arrays from the
 last one of the program to the first, so that all reads of an array exist when it is decided.
 """
 
@@ -25,7 +25,7 @@ class NoLoopNest(Exception):
         self.unknown = unknown
 
 
-class Demands:
+class PendingReads:
     """For each array, its reads and the stages that they are in; iteration gives the last first."""
 
     def __init__(self) -> None:
@@ -54,11 +54,11 @@ class Scope:
         runtime: the runtime variables of the stage.
     """
 
-    def __init__(self, demands: Demands, array: ProgramArray) -> None:
+    def __init__(self, pending: PendingReads, array: ProgramArray) -> None:
         self.array, self.dims = array, dims(array.shape)
         self.is_windowed = False
         self.runtime: dict[object, Runtime] = {}
-        self._demands = demands
+        self._pending = pending
         self._reads: dict[tuple[ProgramArray, Index], Read] = {}
 
     def read(self, array: ProgramArray, index: Iterable[Expr]) -> Read:
@@ -66,7 +66,7 @@ class Scope:
         key = array, tuple(index)
         if key not in self._reads:
             self._reads[key] = read = Read(array, key[1], self.mentioned(key[1]))
-            self._demands.add(array, read, self)
+            self._pending.add(array, read, self)
         return self._reads[key]
 
     def mentioned(self, exprs: Iterable[Expr]) -> tuple[Runtime, ...]:
