@@ -24,7 +24,7 @@ from indexing.codegen.graph import (
     in_order,
     with_cases,
 )
-from indexing.codegen.sources import Source, functions_of
+from indexing.codegen.sources import SourceBuilder, functions_of
 from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
 from simplifier.constraints import Constraint
 
@@ -37,7 +37,7 @@ class LoopProgram:
 
     def __init__(self, nest: Nest) -> None:
         taken = [nest.name, *[buffer.name for buffer in nest.buffers]]
-        source = Source(functions_of(nest), taken, {"clamp": clamped}, on_scalars)
+        source = SourceBuilder(functions_of(nest), taken, {"clamp": clamped}, on_scalars)
         for function in source.composed():
             _Loops(source).define(function)
         with source.text.under(f"def {nest.name}({', '.join(b.name for b in nest.given)}):"):
@@ -76,7 +76,7 @@ def clamped(value: Any, low: int, high: int) -> int:
 class _Loops:
     """Writes one stage or function."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceBuilder) -> None:
         self.source, self.text, self.names = source, source.text, source.names
         self.uses: Counter[Node] = Counter()
 

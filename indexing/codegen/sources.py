@@ -15,7 +15,7 @@ from indexing.ops import numerics
 from indexing.ops.functions import ScalarFunction
 
 
-class Source:
+class SourceBuilder:
     """The lines of a program, its names, and what they are when it runs.
 
     Functions of NumPy and of `numerics` keep the names by which they are documented; of two others

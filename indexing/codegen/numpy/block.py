@@ -32,7 +32,7 @@ from indexing.codegen.numpy.access import (
     vector_text,
 )
 from indexing.codegen.numpy.spaces import Space
-from indexing.codegen.sources import Source
+from indexing.codegen.sources import SourceBuilder
 from indexing.codegen.text import dtype_text, index_text, scalar_text
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -58,7 +58,7 @@ class Writing:
         large: names of arrays to delete after their last use.
     """
 
-    source: Source
+    source: SourceBuilder
     unread: frozenset[Buffer] = frozenset()
     origins: Origins = field(default_factory=dict)
     uses: Counter[Node] = field(default_factory=Counter)
@@ -227,7 +227,7 @@ class Block:
         return Text(" & ".join([expanded(part, axes) for part in parts]) or "True", axes)
 
 
-def define(source: Source, name: str, body: Body) -> None:
+def define(source: SourceBuilder, name: str, body: Body) -> None:
     """A computation of scalars as a function of arrays."""
     parameters = ", ".join([parameter.name for parameter in body.parameters])
     with source.text.under(f"def {name}({parameters}):"):

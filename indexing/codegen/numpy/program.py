@@ -25,7 +25,7 @@ from indexing.codegen.numpy import helpers
 from indexing.codegen.numpy.block import Writing, define
 from indexing.codegen.numpy.spaces import Axis, Space
 from indexing.codegen.numpy.writer import write_stage
-from indexing.codegen.sources import Source, functions_in, functions_of
+from indexing.codegen.sources import SourceBuilder, functions_in, functions_of
 from indexing.codegen.text import dtype_text, tuple_text
 from simplifier.atoms import Variable
 from simplifier.substitute import Substitution
@@ -44,7 +44,7 @@ _HELPERS = {
 def function_on_arrays(name: str, body: Body) -> Callable[..., Any]:
     """A computation of scalars as a function of arrays, applied element by element."""
     functions = functions_in(in_order(body.results, with_cases))
-    source = Source(functions, [name], {})
+    source = SourceBuilder(functions, [name], {})
     define(source, name, body)
     _, function = source.executed(name, "computation")
     (first, *_) = body.results
@@ -169,7 +169,7 @@ class Vectorized:
         """The source and its function; with `boxes`, which name the box of each stage, a tile."""
         nest = self.nest
         taken = ["out", nest.name, *[buffer.name for buffer in nest.buffers]]
-        source = Source(functions_of(nest), taken, _HELPERS)
+        source = SourceBuilder(functions_of(nest), taken, _HELPERS)
         for function in source.composed():
             define(source, source.name(function), function.body)
         writing = Writing(source, _unread(nest))
