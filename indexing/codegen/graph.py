@@ -122,7 +122,7 @@ Node: TypeAlias = Read | Scalar | IndexValue | Apply | Choose | Runtime
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scatter:
+class ScatterFold:
     """The same fold by its values: each value selects the element that it is folded into.
 
     Attributes:
@@ -159,7 +159,7 @@ class Fold:
     guards: Guards = ()
     runtime: tuple[Runtime, ...] = ()
     finish: ScalarFunction | None = None
-    scatter: Scatter | None = None
+    scatter: ScatterFold | None = None
     is_product: bool = False
 
 
@@ -267,7 +267,7 @@ def rebuilt(node: Any, at: Callable[[Any], Any]) -> Any:
             return replace(node, cases=cases, otherwise=at(node.otherwise))
         case Runtime():
             return replace(node, value=at(node.value))
-        case Scatter():
+        case ScatterFold():
             runtime = _each(node.runtime, at)
             return replace(node, values=_each(node.values, at), runtime=runtime)
         case Fold():

@@ -33,7 +33,7 @@ from indexing.codegen.graph import (
     Read,
     Runtime,
     Scalar,
-    Scatter,
+    ScatterFold,
     dtype_of,
 )
 from indexing.codegen.program_arrays import ProgramArray
@@ -315,7 +315,7 @@ class Lowering:
         fold = replace(fold, inits=tuple(inits), values=tuple(values), finish=finish)
         return replace(fold, is_product=rule.is_product and bool(values))
 
-    def _scatter(self, array: ProgramArray, rule: ReductionRule) -> Scatter:
+    def _scatter(self, array: ProgramArray, rule: ReductionRule) -> ScatterFold:
         """The fold by its values: the element each goes to, from `input_to_output`."""
         answer = input_to_output(array.instruction, rule.values[0], simplify=False)
         (found,) = answer.maps[array.leaf]
@@ -327,7 +327,7 @@ class Lowering:
         runtime = self.scope.mentioned([*at, *[guard.expr for guard in guards]])
         deciding = {v for rt in found.runtime for e in rt.index for v in e.variables()}
         order = sorted(found.dims, key=lambda v: v not in deciding)
-        return Scatter(tuple([fresh[v] for v in order]), tuple(values), at, guards, runtime)
+        return ScatterFold(tuple([fresh[v] for v in order]), tuple(values), at, guards, runtime)
 
 
 def _maps_of(array: ProgramArray, exact: bool = False) -> Answer:

@@ -14,7 +14,7 @@ from indexing.codegen.graph import (
     Fold,
     Node,
     Read,
-    Scatter,
+    ScatterFold,
     Stage,
     dtype_of,
     in_order,
@@ -150,7 +150,7 @@ class FoldWriter:
 
     # ------------------------------------------------------------ scatters
 
-    def _scattered(self, scatter: Scatter) -> None:
+    def _scattered(self, scatter: ScatterFold) -> None:
         """Values folded into the elements where they go."""
         stage, fold = self.stage, self.fold
         dims = Space.whole(stage.dims)
