@@ -60,7 +60,7 @@ class Runtime:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Read:
+class BufferRead:
     """``buffer[index]``; `runtime` holds the runtime variables of the index."""
 
     buffer: Buffer
@@ -118,7 +118,7 @@ class Choose:
     rest: Guards = ()
 
 
-Node: TypeAlias = Read | Scalar | IndexValue | Apply | Choose | Runtime
+Node: TypeAlias = BufferRead | Scalar | IndexValue | Apply | Choose | Runtime
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,7 +184,7 @@ class Composed(ScalarFunction):
 def dtype_of(node: Node) -> np.dtype[Any]:
     """The type of a node's value."""
     match node:
-        case Read():
+        case BufferRead():
             return node.buffer.dtype
         case Scalar():
             return node.value.dtype
@@ -199,7 +199,7 @@ def dtype_of(node: Node) -> np.dtype[Any]:
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes that are computed wherever a node is: all but the values of cases."""
     match node:
-        case Read() | IndexValue():
+        case BufferRead() | IndexValue():
             return node.runtime
         case Apply():
             return node.arguments
@@ -247,7 +247,7 @@ def roots_of(body: Node | Fold) -> tuple[Node, ...]:
 def exprs_of(nodes: Iterable[Node]) -> Iterator[Expr]:
     """The indices that nodes read at, or are."""
     for node in nodes:
-        if isinstance(node, Read):
+        if isinstance(node, BufferRead):
             yield from node.index
         elif isinstance(node, IndexValue):
             yield node.expr
@@ -256,7 +256,7 @@ def exprs_of(nodes: Iterable[Node]) -> Iterator[Expr]:
 def rebuilt(node: Any, at: Callable[[Any], Any]) -> Any:
     """The same node, case, fold or scatter with every node `n` that it consists of as ``at(n)``."""
     match node:
-        case Read() | IndexValue():
+        case BufferRead() | IndexValue():
             return replace(node, runtime=_each(node.runtime, at)) if node.runtime else node
         case Apply():
             return Apply(node.function, _each(node.arguments, at), node.name, node.dtype)

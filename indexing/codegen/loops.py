@@ -11,13 +11,13 @@ import numpy as np
 from indexing.codegen.graph import (
     Apply,
     Array,
+    BufferRead,
     Choose,
     Composed,
     Fold,
     IndexValue,
     Nest,
     Node,
-    Read,
     Runtime,
     Scalar,
     Stage,
@@ -86,7 +86,9 @@ class _Loops:
         parameters = ", ".join([parameter.name for parameter in body.parameters])
         with self.text.under(f"def {self.source.name(function)}({parameters}):"):
             nodes = in_order(body.results, with_cases)
-            scope: Scope = {node: node.buffer.name for node in nodes if isinstance(node, Read)}
+            scope: Scope = {
+                node: node.buffer.name for node in nodes if isinstance(node, BufferRead)
+            }
             self.let(body.results, scope)
             results = [self.written(result, scope) for result in body.results]
             self.text.add(f"return {', '.join(results)}")
@@ -174,7 +176,7 @@ class _Loops:
                 case Apply():
                     name = self.names.new(node.name)
                     self.text.add(f"{name} = {self.written(node, scope)}")
-                case Read() if self.uses[node] > 1:
+                case BufferRead() if self.uses[node] > 1:
                     name = self.names.new(f"{node.buffer.name}_here")
                     self.text.add(f"{name} = {self.written(node, scope)}")
                 case _:
@@ -186,7 +188,7 @@ class _Loops:
         if element in scope:
             return scope[element]
         match element:
-            case Read():
+            case BufferRead():
                 at = ", ".join(map(index_text, element.index)) or "()"
                 return f"{element.buffer.name}[{at}]"
             case Scalar():

@@ -23,6 +23,7 @@ from hlo.text.source import HloError
 from indexing.codegen.graph import (
     Apply,
     Array,
+    BufferRead,
     Case,
     Choose,
     Fold,
@@ -30,7 +31,6 @@ from indexing.codegen.graph import (
     Index,
     IndexValue,
     Node,
-    Read,
     Runtime,
     Scalar,
     ScatterFold,
@@ -142,7 +142,7 @@ class Lowering:
             function = self.function(array.instruction.called_computations[0])
         return Apply(function, arguments, array.name, array.dtype)
 
-    def _only(self, array: ProgramArray, answer: Answer, number: int, index: Index) -> Read:
+    def _only(self, array: ProgramArray, answer: Answer, number: int, index: Index) -> BufferRead:
         """The one element of an operand that an element reads."""
         (found,) = answer.maps[number]
         at, _, _ = self._access(array, found, index)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 
-from indexing.codegen.graph import Index, Read, Runtime
+from indexing.codegen.graph import BufferRead, Index, Runtime
 from indexing.codegen.program_arrays import ProgramArray
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import dims
@@ -29,10 +29,10 @@ class PendingReads:
     """For each array, its reads and the stages that they are in; iteration gives the last first."""
 
     def __init__(self) -> None:
-        self.reads: dict[ProgramArray, dict[Read, Scope]] = {}
+        self.reads: dict[ProgramArray, dict[BufferRead, Scope]] = {}
         self._waiting: list[tuple[int, ProgramArray]] = []
 
-    def add(self, array: ProgramArray, read: Read, scope: Scope) -> None:
+    def add(self, array: ProgramArray, read: BufferRead, scope: Scope) -> None:
         """`scope` needs an element of `array`."""
         if array not in self.reads:
             self.reads[array] = {}
@@ -59,13 +59,13 @@ class Scope:
         self.is_windowed = False
         self.runtime: dict[object, Runtime] = {}
         self._pending = pending
-        self._reads: dict[tuple[ProgramArray, Index], Read] = {}
+        self._reads: dict[tuple[ProgramArray, Index], BufferRead] = {}
 
-    def read(self, array: ProgramArray, index: Iterable[Expr]) -> Read:
+    def read(self, array: ProgramArray, index: Iterable[Expr]) -> BufferRead:
         """The element of an array at an index over the loops."""
         key = array, tuple(index)
         if key not in self._reads:
-            self._reads[key] = read = Read(array, key[1], self.mentioned(key[1]))
+            self._reads[key] = read = BufferRead(array, key[1], self.mentioned(key[1]))
             self._pending.add(array, read, self)
         return self._reads[key]
 

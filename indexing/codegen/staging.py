@@ -20,11 +20,11 @@ from hlo.modules.module import Computation
 from hlo.shapes.shape import Shape, dtype, leaves
 from indexing.codegen.graph import (
     Buffer,
+    BufferRead,
     Fold,
     Index,
     Node,
     Origin,
-    Read,
     Stage,
     in_order,
     rebuilt,
@@ -101,7 +101,7 @@ class Staging:
                 buffer = self._new(array, rule, reads)
             for read, scope in reads.items():
                 if buffer is not None:
-                    self._definitions[read] = Read(buffer, read.index, read.runtime)
+                    self._definitions[read] = BufferRead(buffer, read.index, read.runtime)
                 else:
                     lowering = Lowering(scope, self.function)
                     self._definitions[read] = lowering.element(array, rule, read.index)
@@ -116,7 +116,7 @@ class Staging:
         return buffers[array.leaf]
 
     def _new(
-        self, array: ProgramArray, rule: ElementRule, reads: Mapping[Read, Scope]
+        self, array: ProgramArray, rule: ElementRule, reads: Mapping[BufferRead, Scope]
     ) -> Buffer | None:
         """A new buffer for an array, if it gets one."""
         if isinstance(rule, ConstantRule) and array.dims:
@@ -184,7 +184,7 @@ def _index(scope: Scope) -> Index:
     return tuple([d.as_expr() for d in scope.dims])
 
 
-def _needs_stage(rule: ElementRule, reads: Mapping[Read, Scope]) -> bool:
+def _needs_stage(rule: ElementRule, reads: Mapping[BufferRead, Scope]) -> bool:
     if isinstance(rule, ReductionRule):
         return True
     if isinstance(rule, ConstantRule | IotaRule):

@@ -12,11 +12,11 @@ from indexing.codegen.graph import (
     Apply,
     Body,
     Buffer,
+    BufferRead,
     Choose,
     Fold,
     IndexValue,
     Node,
-    Read,
     Runtime,
     Scalar,
     Stage,
@@ -125,7 +125,7 @@ class Block:
                 return self._runtime(node)
             case Scalar():
                 return Text(scalar_text(node.value))
-            case Read():
+            case BufferRead():
                 text, name = self._read(node), node.buffer.name
                 is_shared = self.writing.uses[node] > 1 and text.code != name
                 return self._named(f"{name}_here", text) if is_shared else text
@@ -171,7 +171,7 @@ class Block:
         self.track(name, found.axes)
         return Text(name, found.axes)
 
-    def _read(self, node: Read) -> Text:
+    def _read(self, node: BufferRead) -> Text:
         index = tuple(map(self.space.swap, node.index))
         if node in self.writing.padded:
             name, sizes, low = self.writing.padded[node]
@@ -233,7 +233,7 @@ def define(source: SourceBuilder, name: str, body: Body) -> None:
     with source.text.under(f"def {name}({parameters}):"):
         block = Block(Writing(source), Space(()))
         for node in in_order(body.results, with_cases):
-            if isinstance(node, Read):
+            if isinstance(node, BufferRead):
                 block.scope[node] = Text(node.buffer.name)
         codes = [block.text_of(result).code for result in body.results]
         source.text.add(f"return {', '.join(codes)}")

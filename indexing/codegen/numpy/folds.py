@@ -11,9 +11,9 @@ import numpy as np
 
 from indexing.codegen.graph import (
     Apply,
+    BufferRead,
     Fold,
     Node,
-    Read,
     ScatterFold,
     Stage,
     dtype_of,
@@ -245,7 +245,7 @@ class FoldWriter:
         guards = [Constraint(space.swap(g.expr), g.lower, g.upper) for g in self.fold.guards]
         left = [g for g in guards if not g.is_true]
         for node in in_order(values):
-            if not left or not isinstance(node, Read) or not _is_plain(values, node):
+            if not left or not isinstance(node, BufferRead) or not _is_plain(values, node):
                 continue
             if node.runtime or node.buffer in self.writing.origins:
                 continue
@@ -282,7 +282,7 @@ def _where(space: Space, mask: Text, value: Text, fill: str) -> Text:
 
 
 def _padding(
-    node: Read, space: Space, guards: Sequence[Constraint]
+    node: BufferRead, space: Space, guards: Sequence[Constraint]
 ) -> tuple[list[tuple[int, int]], set[Constraint]] | None:
     """The padding that keeps a read inside, and the guards that it makes true.
 
@@ -308,7 +308,7 @@ def _is_windowed(fold: Fold, space: Space) -> bool:
     return any(
         len(space.ordered(space.swap(e).variables())) > 1
         for node in in_order(fold.values)
-        if isinstance(node, Read)
+        if isinstance(node, BufferRead)
         for e in node.index
     )
 
@@ -316,7 +316,7 @@ def _is_windowed(fold: Fold, space: Space) -> bool:
 def _overlaps(fold: Fold, space: Space) -> bool:
     """Windows have elements in common, or there are guards."""
     for node in in_order(fold.values):
-        for e in map(space.swap, node.index if isinstance(node, Read) else ()):
+        for e in map(space.swap, node.index if isinstance(node, BufferRead) else ()):
             steps = sorted(
                 (abs(step), atom.key, atom)
                 for atom, step in e.terms
@@ -330,7 +330,7 @@ def _overlaps(fold: Fold, space: Space) -> bool:
     return bool(fold.guards)
 
 
-def _is_plain(values: Sequence[Node], node: Read) -> bool:
+def _is_plain(values: Sequence[Node], node: BufferRead) -> bool:
     """What is read is folded as it is, or after a change of its type."""
     return any(
         value is node

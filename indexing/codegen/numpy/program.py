@@ -14,9 +14,9 @@ from indexing.codegen.graph import (
     Array,
     Body,
     Buffer,
+    BufferRead,
     Fold,
     Nest,
-    Read,
     Stage,
     in_order,
     with_cases,
@@ -49,7 +49,9 @@ def function_on_arrays(name: str, body: Body) -> Callable[..., Any]:
     _, function = source.executed(name, "computation")
     (first, *_) = body.results
     function.picks_second = (
-        len(body.parameters) == 2 and isinstance(first, Read) and first.buffer is body.parameters[1]
+        len(body.parameters) == 2
+        and isinstance(first, BufferRead)
+        and first.buffer is body.parameters[1]
     )
     return function  # type: ignore[no-any-return]
 
@@ -201,7 +203,7 @@ class Vectorized:
 def _unread(nest: Nest) -> frozenset[Buffer]:
     """The buffers of stages that no stage reads."""
     nodes = [node for stage in nest.stages for node in stage.nodes()]
-    read = {node.buffer for node in nodes if isinstance(node, Read)}
+    read = {node.buffer for node in nodes if isinstance(node, BufferRead)}
     return frozenset(nest.buffers) - read - {nest.output}
 
 
@@ -235,7 +237,7 @@ def _needs(stage: Stage, box: Box) -> Iterator[tuple[Buffer, Box]]:
     }
     swap = Substitution(narrow)
     for node in stage.nodes():
-        if isinstance(node, Read) and node.buffer.origin == "stage":
+        if isinstance(node, BufferRead) and node.buffer.origin == "stage":
             ends = []
             for e, size in zip(node.index, node.buffer.dims, strict=True):
                 least, most = swap(e).bounds
