@@ -46,7 +46,7 @@ Origins: TypeAlias = dict[Buffer, tuple[Expr, ...]]
 
 
 @dataclass(slots=True)
-class Writing:
+class WriterState:
     """State that all lines of a program share.
 
     Attributes:
@@ -78,15 +78,15 @@ class Writing:
             self.uses.update((*stage.body.inits, *stage.body.values))
 
 
-class Block:
+class BlockWriter:
     """Lines that compute elements over one space; each element once.
 
     Args:
         around: an enclosing block, whose elements are computed already.
     """
 
-    def __init__(self, writing: Writing, space: Space, around: Block | None = None) -> None:
-        self.writing, self.source, self.space = writing, writing.source, space
+    def __init__(self, state: WriterState, space: Space, around: BlockWriter | None = None) -> None:
+        self.state, self.source, self.space = state, state.source, space
         self.scope: dict[Node, Text] = dict(around.scope) if around else {}
         self.runtime: dict[str, Text] = dict(around.runtime) if around else {}
         self.vectors: dict[str, Text] = {}
@@ -127,7 +127,7 @@ class Block:
                 return Text(scalar_text(node.value))
             case BufferRead():
                 text, name = self._read(node), node.buffer.name
-                is_shared = self.writing.uses[node] > 1 and text.code != name
+                is_shared = self.state.uses[node] > 1 and text.code != name
                 return self._named(f"{name}_here", text) if is_shared else text
             case IndexValue():
                 return self._index_value(node)
@@ -163,7 +163,7 @@ class Block:
         """Delete an array with these axes after its last use, if it is known to be large."""
         sizes = [self.space.axis(v).size for v in axes]
         if all(size.is_constant for size in sizes):
-            self.writing.track(name, prod(size.constant for size in sizes))
+            self.state.track(name, prod(size.constant for size in sizes))
 
     def _named(self, stem: str, found: Text) -> Text:
         name = self.source.names.new(stem)
@@ -173,11 +173,11 @@ class Block:
 
     def _read(self, node: BufferRead) -> Text:
         index = tuple(map(self.space.swap, node.index))
-        if node in self.writing.padded:
-            name, sizes, low = self.writing.padded[node]
+        if node in self.state.padded:
+            name, sizes, low = self.state.padded[node]
             moved = tuple([e + k for e, k in zip(index, low, strict=True)])
             return read_text(self.space, Access(name, sizes, moved), self)
-        origin = self.writing.origins.get(node.buffer)
+        origin = self.state.origins.get(node.buffer)
         access = Access(node.buffer.name, node.buffer.dims, index, origin)
         if not node.buffer.dims:
             return Text(f"{node.buffer.name}[()]")
@@ -231,7 +231,7 @@ def define(source: SourceBuilder, name: str, body: Body) -> None:
     """A computation of scalars as a function of arrays."""
     parameters = ", ".join([parameter.name for parameter in body.parameters])
     with source.text.under(f"def {name}({parameters}):"):
-        block = Block(Writing(source), Space(()))
+        block = BlockWriter(WriterState(source), Space(()))
         for node in in_order(body.results, with_cases):
             if isinstance(node, BufferRead):
                 block.scope[node] = Text(node.buffer.name)

@@ -20,7 +20,7 @@ from indexing.codegen.graph import (
     in_order,
 )
 from indexing.codegen.numpy.access import Text, expanded, vector_text
-from indexing.codegen.numpy.block import Block, Writing
+from indexing.codegen.numpy.block import BlockWriter, WriterState
 from indexing.codegen.numpy.spaces import Axis, Space, depends_on_axes, split_space
 from indexing.codegen.numpy.storing import store, whole
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
@@ -43,8 +43,8 @@ class FoldWriter:
         ranges: those range variables that take more than one value.
     """
 
-    def __init__(self, writing: Writing, stage: Stage, fold: Fold, box: Space | None) -> None:
-        self.writing, self.source = writing, writing.source
+    def __init__(self, state: WriterState, stage: Stage, fold: Fold, box: Space | None) -> None:
+        self.state, self.source = state, state.source
         self.stage, self.fold, self.box = stage, fold, box
         self.ranges = [s for s in fold.ranges if s.lower < s.upper]
 
@@ -75,11 +75,11 @@ class FoldWriter:
         if finish is not None:
             code = self.source.call(finish, code)
         found = Text(code, axes)
-        store(self.writing, self.stage, self.stage.buffers[number], found, space, self.box)
+        store(self.state, self.stage, self.stage.buffers[number], found, space, self.box)
 
     def _nothing(self, dims: Space) -> None:
         """No value is folded."""
-        block = Block(self.writing, dims)
+        block = BlockWriter(self.state, dims)
         for number, init in enumerate(self.fold.inits):
             found = block.text_of(init)
             self._store(number, found.code, found.axes, dims)
@@ -90,7 +90,7 @@ class FoldWriter:
         """A sum of products as a product of matrices."""
         (product,) = self.fold.values
         assert isinstance(product, Apply)
-        block = Block(self.writing, space)
+        block = BlockWriter(self.state, space)
         guards = self._padded(product.arguments, space, "0")
         sides = [block.text_of(side) for side in product.arguments]
         for guard in guards:
@@ -131,7 +131,7 @@ class FoldWriter:
         folded = [v for v in space.variables if v not in dims.variables]
         neutral = self._neutral(ufunc)
         guards = self._padded(fold.values, space, neutral)
-        block = Block(self.writing, space)
+        block = BlockWriter(self.state, space)
         init, value = block.text_of(fold.inits[0]), block.text_of(fold.values[0])
         if guards:
             value = _where(space, block.mask(guards), value, neutral)
@@ -154,13 +154,13 @@ class FoldWriter:
         """Values folded into the elements where they go."""
         stage, fold = self.stage, self.fold
         dims = Space.whole(stage.dims)
-        before = Block(self.writing, dims)
+        before = BlockWriter(self.state, dims)
         bases = []
         for buffer, init in zip(stage.buffers, fold.inits, strict=True):
             found = before.text_of(init)
             bases.append(whole(stage, buffer, found, dims, None))
         space = Space.whole(scatter.dims)
-        block = Block(self.writing, space)
+        block = BlockWriter(self.state, space)
         for rt in scatter.runtime:
             block.text_of(rt)
         flat = as_expr(0)
@@ -193,7 +193,7 @@ class FoldWriter:
             neutral = self._neutral(ufunc)
             guards = self._padded(fold.values, dims, neutral)
         is_plain = ufunc is not None and not guards  # then totals are overwritten
-        block = Block(self.writing, dims)
+        block = BlockWriter(self.state, dims)
         sizes = tuple_text(dims.size_text(dims.variables))
         totals = [self.source.names.new("total") for _ in fold.inits]
         for total, init in zip(totals, fold.inits, strict=True):
@@ -202,11 +202,13 @@ class FoldWriter:
             self.source.text.add(f"{total} = {f'np.array({code})' if is_plain else code}")
             block.track(total, dims.variables)
         with self.source.text.loops(self.ranges):
-            self._guarded_step(Block(self.writing, dims, block), totals, guards)
+            self._guarded_step(BlockWriter(self.state, dims, block), totals, guards)
         for number, total in enumerate(totals):
             self._store(number, total, dims.variables, dims)
 
-    def _guarded_step(self, block: Block, totals: list[str], guards: Sequence[Constraint]) -> None:
+    def _guarded_step(
+        self, block: BlockWriter, totals: list[str], guards: Sequence[Constraint]
+    ) -> None:
         for rt in self.fold.runtime:
             block.text_of(rt)
         mask = block.mask(guards) if guards else None
@@ -216,7 +218,9 @@ class FoldWriter:
         else:
             self._step(block, totals, mask, not guards)
 
-    def _step(self, block: Block, totals: list[str], mask: Text | None, is_plain: bool) -> None:
+    def _step(
+        self, block: BlockWriter, totals: list[str], mask: Text | None, is_plain: bool
+    ) -> None:
         function, axes = self.fold.function, block.space.variables
         values = [expanded(block.text_of(value), axes) for value in self.fold.values]
         code = self.source.call(function, *totals, *values)
@@ -247,7 +251,7 @@ class FoldWriter:
         for node in in_order(values):
             if not left or not isinstance(node, BufferRead) or not _is_plain(values, node):
                 continue
-            if node.runtime or node.buffer in self.writing.origins:
+            if node.runtime or node.buffer in self.state.origins:
                 continue
             padding = _padding(node, space, left)
             if padding is None:
@@ -257,8 +261,8 @@ class FoldWriter:
             code = f"np.pad({node.buffer.name}, {tuple_text(widths)}, constant_values={fill})"
             self.source.text.add(f"{name} = {code}")
             wide = [n + a + b for n, (a, b) in zip(node.buffer.dims, widths, strict=True)]
-            self.writing.track(name, prod(wide))
-            self.writing.padded[node] = name, tuple(wide), tuple([low for low, _ in widths])
+            self.state.track(name, prod(wide))
+            self.state.padded[node] = name, tuple(wide), tuple([low for low, _ in widths])
             left = [g for g in left if g not in done]
         return left
 

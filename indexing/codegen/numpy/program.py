@@ -22,7 +22,7 @@ from indexing.codegen.graph import (
     with_cases,
 )
 from indexing.codegen.numpy import helpers
-from indexing.codegen.numpy.block import Writing, define
+from indexing.codegen.numpy.block import WriterState, define
 from indexing.codegen.numpy.spaces import Axis, Space
 from indexing.codegen.numpy.writer import write_stage
 from indexing.codegen.sources import SourceBuilder, functions_in, functions_of
@@ -174,12 +174,12 @@ class Vectorized:
         source = SourceBuilder(functions_of(nest), taken, _HELPERS)
         for function in source.composed():
             define(source, source.name(function), function.body)
-        writing = Writing(source, _unread(nest))
+        state = WriterState(source, _unread(nest))
         parameters = [*[buffer.name for buffer in nest.given], *boxes]
         with source.text.under(f"def {nest.name}({', '.join(parameters)}):"):
             for stage, name in zip_longest(nest.stages, boxes):
-                write_stage(writing, stage, _box_of(writing, stage, name) if name else None)
-            source.text.delete(writing.large - {nest.output.name})
+                write_stage(state, stage, _box_of(state, stage, name) if name else None)
+            source.text.delete(state.large - {nest.output.name})
             if not nest.stages:
                 dims, kind = tuple_text(nest.output.dims), dtype_text(nest.output.dtype)
                 source.text.add(f"out = np.empty({dims}, {kind})")
@@ -207,9 +207,9 @@ def _unread(nest: Nest) -> frozenset[Buffer]:
     return frozenset(nest.buffers) - read - {nest.output}
 
 
-def _box_of(writing: Writing, stage: Stage, name: str) -> Space:
+def _box_of(state: WriterState, stage: Stage, name: str) -> Space:
     """The space of the box `name` of a stage; its arrays begin where the box does."""
-    source, ends = writing.source, []
+    source, ends = state.source, []
     for k, n in enumerate(stage.buffers[0].dims):
         low = Variable(source.names.new(f"{stage.name}_lo{k}"), 0, n - 1)
         ends.append((low, Variable(source.names.new(f"{stage.name}_hi{k}"), 0, n)))
@@ -217,7 +217,7 @@ def _box_of(writing: Writing, stage: Stage, name: str) -> Space:
         pairs = tuple_text([f"({low.name}, {high.name})" for low, high in ends])
         source.text.add(f"{pairs[1:-1] if len(ends) > 1 else pairs} = {name}")
     for buffer in stage.buffers:
-        writing.origins[buffer] = tuple([low.as_expr() for low, _ in ends])
+        state.origins[buffer] = tuple([low.as_expr() for low, _ in ends])
     bounds = zip(stage.dims, ends, strict=True)
     axes = [Axis(d, a.as_expr(), b.as_expr()) for d, (a, b) in bounds if d.lower < d.upper]
     return Space(tuple(axes))

@@ -6,21 +6,21 @@ from math import prod
 
 from indexing.codegen.graph import Buffer, Stage
 from indexing.codegen.numpy.access import Text, as_operand, expanded
-from indexing.codegen.numpy.block import Writing
+from indexing.codegen.numpy.block import WriterState
 from indexing.codegen.numpy.spaces import Space
 from indexing.codegen.text import tuple_text
 
 
 def store(
-    writing: Writing, stage: Stage, buffer: Buffer, found: Text, space: Space, box: Space | None
+    state: WriterState, stage: Stage, buffer: Buffer, found: Text, space: Space, box: Space | None
 ) -> None:
     """``buffer = found``, as an array with all dimensions."""
-    if buffer in writing.unread:
+    if buffer in state.unread:
         return
     code = whole(stage, buffer, found, space, box)
     if code != buffer.name:
-        writing.source.text.add(f"{buffer.name} = {code}")
-    writing.track(buffer.name, prod(buffer.dims))
+        state.source.text.add(f"{buffer.name} = {code}")
+    state.track(buffer.name, prod(buffer.dims))
 
 
 def whole(stage: Stage, buffer: Buffer, found: Text, space: Space, box: Space | None) -> str:
