@@ -28,7 +28,7 @@ from indexing.codegen.sources import SourceBuilder, functions_of
 from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
 from simplifier.constraints import Constraint
 
-Scope: TypeAlias = dict[Node, str]
+NodeNames: TypeAlias = dict[Node, str]
 """The names of elements that are computed already."""
 
 
@@ -86,7 +86,7 @@ class _Loops:
         parameters = ", ".join([parameter.name for parameter in body.parameters])
         with self.text.under(f"def {self.source.name(function)}({parameters}):"):
             nodes = in_order(body.results, with_cases)
-            scope: Scope = {
+            scope: NodeNames = {
                 node: node.buffer.name for node in nodes if isinstance(node, BufferRead)
             }
             self.let(body.results, scope)
@@ -110,7 +110,7 @@ class _Loops:
             else:
                 self._assign(f"{stage.name}[{at}]", stage.body, {})
 
-    def _assign(self, target: str, element: Node, scope: Scope) -> None:
+    def _assign(self, target: str, element: Node, scope: NodeNames) -> None:
         """``target = element``."""
         if isinstance(element, Choose):
             self.let([rt for case in element.cases for rt in case.runtime], scope)
@@ -119,7 +119,7 @@ class _Loops:
             self.let([element], scope, but=element)
             self.text.add(f"{target} = {self.written(element, scope)}")
 
-    def _choose(self, target: str, element: Choose, scope: Scope) -> None:
+    def _choose(self, target: str, element: Choose, scope: NodeNames) -> None:
         word = "if"
         for case in element.cases:
             with self.text.under(f"{word} {guards_text(case.guards)}:"):
@@ -129,7 +129,7 @@ class _Loops:
             self._assign(target, element.otherwise, dict(scope))
 
     def _fold(self, stage: Stage, fold: Fold, at: str) -> None:
-        scope: Scope = {}
+        scope: NodeNames = {}
         count = len(fold.inits)
         totals = ["total"] if count == 1 else [f"total{k}" for k in range(count)]
         self.let(fold.inits, scope)
@@ -142,7 +142,7 @@ class _Loops:
             code = self.source.call(fold.finish, total) if fold.finish else total
             self.text.add(f"{buffer.name}[{at}] = {code}")
 
-    def _guarded_step(self, fold: Fold, totals: list[str], scope: Scope) -> None:
+    def _guarded_step(self, fold: Fold, totals: list[str], scope: NodeNames) -> None:
         self.let(fold.runtime, scope)
         if fold.guards:
             with self.text.under(f"if {guards_text(fold.guards)}:"):
@@ -150,7 +150,7 @@ class _Loops:
         else:
             self._step(fold, totals, scope)
 
-    def _step(self, fold: Fold, totals: list[str], scope: Scope) -> None:
+    def _step(self, fold: Fold, totals: list[str], scope: NodeNames) -> None:
         self.let(fold.values, scope)
         values = [self.written(value, scope) for value in fold.values]
         if fold.function.style == "infix":
@@ -161,7 +161,7 @@ class _Loops:
 
     # ------------------------------------------------------------ elements
 
-    def let(self, roots: Iterable[Node], scope: Scope, but: Node | None = None) -> None:
+    def let(self, roots: Iterable[Node], scope: NodeNames, but: Node | None = None) -> None:
         """Compute the nodes that these need, and those that are worth a name, except `but`."""
         for node in in_order(roots):
             if node in scope or node is but:
@@ -183,7 +183,7 @@ class _Loops:
                     continue
             scope[node] = name
 
-    def written(self, element: Node, scope: Scope) -> str:
+    def written(self, element: Node, scope: NodeNames) -> str:
         """An element as an expression."""
         if element in scope:
             return scope[element]
