@@ -37,7 +37,7 @@ from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 
 Index: TypeAlias = tuple[int, ...]
-Verdict: TypeAlias = Literal["ok", "wrong", "skipped"]
+Status: TypeAlias = Literal["ok", "wrong", "skipped"]
 
 MAX_ITERATIONS: Final = 20_000
 """Limit on the iterations of the innermost Python loops."""
@@ -57,7 +57,7 @@ class Finding:
     """The result of one check of one output."""
 
     check: str
-    verdict: Verdict
+    status: Status
     details: tuple[str, ...] = ()
 
 
@@ -69,17 +69,17 @@ class Report:
     findings: tuple[Finding, ...] = field(default_factory=tuple)
 
     @property
-    def verdict(self) -> Verdict:
+    def status(self) -> Status:
         """The worst of the findings; skipped if nothing could be checked."""
-        verdicts = [finding.verdict for finding in self.findings]
-        if "wrong" in verdicts:
+        statuses = [finding.status for finding in self.findings]
+        if "wrong" in statuses:
             return "wrong"
-        return "ok" if "ok" in verdicts else "skipped"
+        return "ok" if "ok" in statuses else "skipped"
 
     @property
     def checks(self) -> str:
         """The checks that passed, each once."""
-        return ", ".join(dict.fromkeys([f.check for f in self.findings if f.verdict == "ok"]))
+        return ", ".join(dict.fromkeys([f.check for f in self.findings if f.status == "ok"]))
 
 
 def is_checked(instruction: Instruction) -> bool:

@@ -193,10 +193,10 @@ def test_a_wrong_kernel_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
         "ENTRY e { p = f32[5] parameter(0) ROOT n = f32[5] reverse(p), dimensions={0} }"
     )
     root = module.entry.root
-    assert validated(root, 0, 100).verdict == "ok"
+    assert validated(root, 0, 100).status == "ok"
     monkeypatch.setattr(type(root.op), "kernel", lambda self, operand: operand)
     report = validated(root, 0, 100)
-    assert report.verdict == "wrong"
+    assert report.status == "wrong"
     assert any("the kernel reads p at [0]" in d for f in report.findings for d in f.details)
 
 
@@ -223,11 +223,11 @@ def test_results_that_hang_on_roundings_are_told_from_those_that_do_not() -> Non
 
 
 @pytest.mark.parametrize(
-    ("output", "index", "verdict"),
+    ("output", "index", "status"),
     [(0, 4, "skipped"), (1, 4, "wrong")],  # nobody knows the sine; the negation is known
 )
 def test_chaos_in_one_result_hides_no_mistake_in_another(
-    output: int, index: int, verdict: str, monkeypatch: pytest.MonkeyPatch
+    output: int, index: int, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def other(module: hlo.Module, inputs: list[Array]) -> list[Array]:
         results = list(execute(module, inputs))
@@ -237,14 +237,14 @@ def test_chaos_in_one_result_hides_no_mistake_in_another(
     monkeypatch.setattr(xla, "is_available", lambda: True)
     monkeypatch.setattr(xla, "run", other)
     report = against_xla(hlo.parse(CHAOS), 0, 100)
-    found = {(f.verdict, f.details) for f in report.findings if f.verdict != "ok"}
-    assert {said for said, _ in found} == {verdict}
+    found = {(f.status, f.details) for f in report.findings if f.status != "ok"}
+    assert {said for said, _ in found} == {status}
     text = str(found)
     assert f"output {output} changes as much" in text or f"output {output} at [{index}]" in text
 
 
 @pytest.mark.parametrize(
-    ("here", "there", "verdict"),
+    ("here", "there", "status"),
     [
         (np.nan, np.nan, "ok"),
         (np.nan, 1.0, "wrong"),
@@ -255,7 +255,7 @@ def test_chaos_in_one_result_hides_no_mistake_in_another(
     ],
 )
 def test_what_is_not_a_number_has_to_be_so_on_both_sides(
-    here: float, there: float, verdict: str, monkeypatch: pytest.MonkeyPatch
+    here: float, there: float, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"""ENTRY e {{ p = f32[3] parameter(0) c = f32[3] constant({{0, {here}, 0}})
       ROOT r = f32[3] add(p, c) }}"""
@@ -265,7 +265,7 @@ def test_what_is_not_a_number_has_to_be_so_on_both_sides(
 
     monkeypatch.setattr(xla, "is_available", lambda: True)
     monkeypatch.setattr(xla, "run", other)
-    assert against_xla(hlo.parse(text), 0, 100).verdict == verdict
+    assert against_xla(hlo.parse(text), 0, 100).status == status
 
 
 def test_programs_for_a_mesh_are_not_given_to_xla(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,7 +279,7 @@ def test_programs_for_a_mesh_are_not_given_to_xla(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(xla, "is_available", lambda: True)
     monkeypatch.setattr(xla, "run", never)
     (finding,) = against_xla(hlo.parse(text), 0, 100).findings
-    assert finding.verdict == "skipped"
+    assert finding.status == "skipped"
     assert finding.details == ("`r` is for the devices of a mesh: xla.sdy.FuncResultSharding",)
 
 

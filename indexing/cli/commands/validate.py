@@ -68,19 +68,17 @@ def command(
                 from indexing.codegen.validation import validated
 
                 report = validated(instruction, seed, most)
-                counts[report.verdict] += 1
+                counts[report.status] += 1
                 rows += _rows(reporter, report)
         if not (names or no_xla):
             with reporter.reporting(module.filename):
                 from indexing.codegen.whole_modules import against_xla
 
                 report = against_xla(module, seed, most * 16)
-                counts[report.verdict] += 1
+                counts[report.status] += 1
                 rows += _rows(reporter, report)
         _show(reporter, module, rows)
-        summary = ", ".join(
-            f"{counts[verdict]} {verdict}" for verdict in ("ok", "skipped", "wrong")
-        )
+        summary = ", ".join(f"{counts[status]} {status}" for status in ("ok", "skipped", "wrong"))
         reporter.print(f"{module.filename}: {summary}")
 
 
@@ -109,16 +107,16 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
     skipped = [
         f"{finding.check} skipped: {detail}"
         for finding in report.findings
-        if finding.verdict == "skipped"
+        if finding.status == "skipped"
         for detail in finding.details
     ]
     details = "; ".join(dict.fromkeys(skipped))
-    if report.verdict != "wrong":
-        yield report.verdict, *place, report.checks or "nothing", details
+    if report.status != "wrong":
+        yield report.status, *place, report.checks or "nothing", details
         return
     reporter.failed = True
     for finding in dict.fromkeys(report.findings):
-        if finding.verdict == "wrong":
+        if finding.status == "wrong":
             for detail in finding.details:
                 yield "wrong", *place, finding.check, detail
 
@@ -126,9 +124,9 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
 def _show(reporter: Reporter, module: Module, rows: Sequence[tuple[str, ...]]) -> None:
     """A table on a terminal; elsewhere a line for each row, the same wherever it goes."""
     if not reporter.coloured:
-        for verdict, computation, name, opcode, check, details in rows:
+        for status, computation, name, opcode, check, details in rows:
             place = ": ".join(filter(None, [module.filename, computation, name]))
-            text = f"{verdict}: {place}: {opcode}: {check}"
+            text = f"{status}: {place}: {opcode}: {check}"
             reporter.print(f"{text}: {details}" if details else text)
         return
     from rich.console import Console
@@ -138,6 +136,6 @@ def _show(reporter: Reporter, module: Module, rows: Sequence[tuple[str, ...]]) -
     for heading in ("", "computation", "instruction", "opcode", "check", "details"):
         table.add_column(heading, overflow="fold")
     styles = {"ok": "green", "wrong": "bold red", "skipped": "yellow"}
-    for verdict, *cells in rows:
-        table.add_row(verdict, *cells, style=styles[verdict])
+    for status, *cells in rows:
+        table.add_row(status, *cells, style=styles[status])
     Console().print(table)
