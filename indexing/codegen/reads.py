@@ -1,7 +1,7 @@
-"""PendingReads: the elements that each stage reads of each array, hash-consed.
+"""Reads of arrays that are not yet staged, hash-consed per stage.
 
-A read of an array whose form is not decided yet is a demand.  `PendingReads` gives the arrays from the
-last one of the program to the first, so that all reads of an array exist when it is decided.
+`PendingReads` visits the arrays in reverse program order.  When an array is visited, all of its
+reads exist, and staging can decide whether the array gets a buffer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from simplifier.linear import Expr
 
 
 class NoLoopNest(Exception):
-    """Ends the construction of a nest: an instruction has no loop-nest form."""
+    """An instruction has no loop-nest form; raised to abandon the nest."""
 
     def __init__(self, unknown: Unknown) -> None:
         super().__init__(unknown.reason)
@@ -26,14 +26,14 @@ class NoLoopNest(Exception):
 
 
 class PendingReads:
-    """For each array, its reads and the stages that they are in; iteration gives the last first."""
+    """The reads of each array, with the stage of each; iterates in reverse program order."""
 
     def __init__(self) -> None:
         self.reads: dict[ProgramArray, dict[BufferRead, Scope]] = {}
         self._waiting: list[tuple[int, ProgramArray]] = []
 
     def add(self, array: ProgramArray, read: BufferRead, scope: Scope) -> None:
-        """`scope` needs an element of `array`."""
+        """Record that the stage `scope` reads an element of `array`."""
         if array not in self.reads:
             self.reads[array] = {}
             heapq.heappush(self._waiting, (-array.number, array))
@@ -45,12 +45,12 @@ class PendingReads:
 
 
 class Scope:
-    """The loops of one stage, and the elements that are read in them.
+    """The loops of one stage, and the elements that the stage reads.
 
     Attributes:
-        array: the array that the stage fills; a stage reads only arrays with smaller numbers.
-        dims: the loop over each of its dimensions.
-        is_windowed: elements are read again and again.
+        array: the array that the stage fills; the stage reads only arrays with smaller numbers.
+        dims: the loop over each dimension of `array`.
+        is_windowed: several iterations read the same elements.
         runtime: the runtime variables of the stage.
     """
 
@@ -62,7 +62,7 @@ class Scope:
         self._reads: dict[tuple[ProgramArray, Index], BufferRead] = {}
 
     def read(self, array: ProgramArray, index: Iterable[Expr]) -> BufferRead:
-        """The element of an array at an index over the loops."""
+        """Return the read of `array` at an index over the loops; equal reads are one object."""
         key = array, tuple(index)
         if key not in self._reads:
             self._reads[key] = read = BufferRead(array, key[1], self.mentioned(key[1]))
@@ -70,14 +70,14 @@ class Scope:
         return self._reads[key]
 
     def mentioned(self, exprs: Iterable[Expr]) -> tuple[Runtime, ...]:
-        """The runtime variables that expressions depend on."""
+        """Return the runtime variables that occur in the expressions."""
         if not self.runtime:
             return ()
         variables = {v for expr in exprs for v in expr.variables()}
         return tuple([rt for rt in self.runtime.values() if rt.variable in variables])
 
     def variable(self, source: ProgramArray, index: Index, clamp: tuple[int, int]) -> Variable:
-        """The runtime variable whose value is the element of `source`, clamped."""
+        """Return the runtime variable whose value is an element of `source`, clamped."""
         key = source, index, clamp
         if key not in self.runtime:
             variable = Variable(f"rt{len(self.runtime)}", *clamp)
