@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hlo.formats.draft import Draft
+from hlo.formats.parser_state import ParserState
 from hlo.modules.module import Computation, Instruction
 from hlo.ops.opcodes import ASYNCHRONOUS, OPCODES
 from hlo.shapes.shape import AnyShape, TupleShape
@@ -46,7 +46,7 @@ _OF_BOTH: Final = "backend_config"
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ParsedInstruction:
     """What the parser has read of one instruction; `span` is its opcode."""
 
     span: Span
@@ -57,68 +57,68 @@ class Parts:
     called: tuple[Computation, ...]
 
 
-def resolved(parts: Parts, draft: Draft) -> Parts:
-    """The parts without the short form, checked against the start that they belong to.
+def resolved(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruction:
+    """The parsed without the short form, checked against the start that they belong to.
 
     Raises:
         HloError: there is no such start, or it says something else.
     """
-    op, _, step = parts.opcode.rpartition("-")
-    if parts.opcode in ASYNCHRONOUS:
+    op, _, step = parsed.opcode.rpartition("-")
+    if parsed.opcode in ASYNCHRONOUS:
         if op != "async":
-            return parts
+            return parsed
         op = ""
     elif op not in OPCODES:
-        return parts
+        return parsed
     if step == "start":
-        _check_start(parts)
+        _check_start(parsed)
         if op:
-            parts = _with_computation(parts, op, draft)
-        return _called_once(parts, draft)
-    _check_step(parts, op, step)
-    return replace(parts, opcode=f"async-{step}")
+            parsed = _with_computation(parsed, op, state)
+        return _called_once(parsed, state)
+    _check_step(parsed, op, step)
+    return replace(parsed, opcode=f"async-{step}")
 
 
 # ---------------------------------------------------------------- a start
 
 
-def _check_start(parts: Parts) -> None:
-    match parts.shape:
-        case TupleShape((TupleShape(elements), _, *_)) if len(elements) == len(parts.operands):
+def _check_start(parsed: ParsedInstruction) -> None:
+    match parsed.shape:
+        case TupleShape((TupleShape(elements), _, *_)) if len(elements) == len(parsed.operands):
             return
         case None:
             label = "its shape does not follow from the operands"
         case _:
-            label = f"its shape is {parts.shape}"
-    operands = ", ".join(str(o.declared_shape or "f32[]") for o in parts.operands)
-    message = f"the shape of {parts.opcode} is ((operands), results, state)"
-    hint = f"write (({operands}), results, u32[]) before {parts.opcode}"
-    raise HloError(message, parts.span, "async", label, help=hint)
+            label = f"its shape is {parsed.shape}"
+    operands = ", ".join(str(o.declared_shape or "f32[]") for o in parsed.operands)
+    message = f"the shape of {parsed.opcode} is ((operands), results, state)"
+    hint = f"write (({operands}), results, u32[]) before {parsed.opcode}"
+    raise HloError(message, parsed.span, "async", label, help=hint)
 
 
-def _with_computation(parts: Parts, op: str, draft: Draft) -> Parts:
+def _with_computation(parsed: ParsedInstruction, op: str, state: ParserState) -> ParsedInstruction:
     """An ``async-start`` of a new computation that holds the op `op`."""
-    assert isinstance(parts.shape, TupleShape)
-    computation = _computation(parts, op, draft)
+    assert isinstance(parsed.shape, TupleShape)
+    computation = _computation(parsed, op, state)
     attributes = {"calls": AttributeText.of(computation.name)}
-    for name, value in parts.attributes.items():
+    for name, value in parsed.attributes.items():
         if name in _OF_THE_START or name in (_OF_BOTH, THREAD):
             attributes[name] = value
-    return replace(parts, opcode="async-start", attributes=attributes, called=(computation,))
+    return replace(parsed, opcode="async-start", attributes=attributes, called=(computation,))
 
 
-def _computation(parts: Parts, op: str, draft: Draft) -> Computation:
+def _computation(parsed: ParsedInstruction, op: str, state: ParserState) -> Computation:
     """A computation of the op alone, with a parameter for each operand."""
-    assert isinstance(parts.shape, TupleShape)
-    inputs, result = parts.shape.elements[:2]
+    assert isinstance(parsed.shape, TupleShape)
+    inputs, result = parsed.shape.elements[:2]
     assert isinstance(inputs, TupleShape)
-    computation = Computation(draft.fresh_name("async_wrapped"), draft.result, parts.span.start)
-    start, end = parts.span.start, parts.span.end
+    computation = Computation(state.fresh_name("async_wrapped"), state.result, parsed.span.start)
+    start, end = parsed.span.start, parsed.span.end
     made = [
         Instruction(
             name=f"async_param.{number}" if number else "async_param",
             opcode="parameter",
-            shape=parts.operands[number].declared_shape or shape,
+            shape=parsed.operands[number].declared_shape or shape,
             literal=AttributeText.of(str(number)),
             computation=computation,
             index=number,
@@ -135,10 +135,10 @@ def _computation(parts: Parts, op: str, draft: Draft) -> Computation:
             operands=tuple(made),
             attributes={
                 name: value
-                for name, value in parts.attributes.items()
+                for name, value in parsed.attributes.items()
                 if name not in _OF_THE_START and name != THREAD
             },
-            called_computations=parts.called,
+            called_computations=parsed.called,
             computation=computation,
             index=len(made),
             start=start,
@@ -148,61 +148,61 @@ def _computation(parts: Parts, op: str, draft: Draft) -> Computation:
     computation.instructions = tuple(made)
     computation.root = made[-1]
     computation.end = end
-    if THREAD in parts.attributes:
-        computation.attributes = {"execution_thread": parts.attributes[THREAD]}
-    draft.computations[computation.name] = computation
+    if THREAD in parsed.attributes:
+        computation.attributes = {"execution_thread": parsed.attributes[THREAD]}
+    state.computations[computation.name] = computation
     return computation
 
 
-def _called_once(parts: Parts, draft: Draft) -> Parts:
-    """`parts`, unless another start calls the same computation."""
-    for computation in parts.called:
-        first = draft.started.setdefault(computation.name, parts.span)
-        if first is not parts.span:
+def _called_once(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruction:
+    """`parsed`, unless another start calls the same computation."""
+    for computation in parsed.called:
+        first = state.started.setdefault(computation.name, parsed.span)
+        if first is not parsed.span:
             message = f"the computation `{computation.name}` is started twice"
             note = f"the first start is at {first.place()}"
             hint = "give each start a computation of its own"
-            raise HloError(message, parts.span, "async", "the second start", [note], hint)
-    return parts
+            raise HloError(message, parsed.span, "async", "the second start", [note], hint)
+    return parsed
 
 
 # ---------------------------------------------------------------- an update or the end
 
 
-def _check_step(parts: Parts, op: str, step: str) -> None:
-    start = _start_of(parts.operands)
+def _check_step(parsed: ParsedInstruction, op: str, step: str) -> None:
+    start = _start_of(parsed.operands)
     if start is None:
-        wrong = parts.operands[0] if parts.operands else None
+        wrong = parsed.operands[0] if parsed.operands else None
         label = f"`{wrong.name}` is {wrong.opcode}" if wrong else "there is no operand"
-        message = f"the operand of {parts.opcode} is one async-start or async-update"
-        raise HloError(message, parts.span, "async", label)
+        message = f"the operand of {parsed.opcode} is one async-start or async-update"
+        raise HloError(message, parsed.span, "async", label)
     place = f"`{start.name}` is at {start.span.place()}"
-    _check_wrapped(parts, op, step, start, place)
+    _check_wrapped(parsed, op, step, start, place)
     thread = _thread(start)
-    said = parts.attributes.get(THREAD)
+    said = parsed.attributes.get(THREAD)
     if said is not None and said.text.strip('"') != thread:
         message = f"`{start.name}` runs on the thread {thread}, not on {said.text}"
         raise HloError(message, said.span, "async", "another thread", [place])
-    before = parts.operands[0].declared_shape
-    if step == "update" and before and parts.shape and not parts.shape.compatible(before):
-        message = f"{parts.opcode} has the shape of its operand"
-        label = f"it is {parts.shape}"
-        raise HloError(message, parts.span, "async", label, [place], f"write {before}")
+    before = parsed.operands[0].declared_shape
+    if step == "update" and before and parsed.shape and not parsed.shape.compatible(before):
+        message = f"{parsed.opcode} has the shape of its operand"
+        label = f"it is {parsed.shape}"
+        raise HloError(message, parsed.span, "async", label, [place], f"write {before}")
 
 
-def _check_wrapped(parts: Parts, op: str, step: str, start: Instruction, place: str) -> None:
+def _check_wrapped(parsed: ParsedInstruction, op: str, step: str, start: Instruction, place: str) -> None:
     """The op and the computation that a step names are those that its start wraps."""
     wrapped = start.called_computations[0] if start.called_computations else None
     if wrapped is None:
         return
     wanted = wrapped.root.opcode
     if op and wanted != op:
-        message = f"{parts.opcode} belongs to a start of {op}, but `{start.name}` starts {wanted}"
+        message = f"{parsed.opcode} belongs to a start of {op}, but `{start.name}` starts {wanted}"
         hint = f"write {wanted}-{step}"
-        raise HloError(message, parts.span, "async", f"{wanted} is started", [place], hint)
-    if parts.called and parts.called != (wrapped,):
-        message = f"`{start.name}` has started `{wrapped.name}`, not `{parts.called[0].name}`"
-        span = parts.attributes["calls"].span if "calls" in parts.attributes else parts.span
+        raise HloError(message, parsed.span, "async", f"{wanted} is started", [place], hint)
+    if parsed.called and parsed.called != (wrapped,):
+        message = f"`{start.name}` has started `{wrapped.name}`, not `{parsed.called[0].name}`"
+        span = parsed.attributes["calls"].span if "calls" in parsed.attributes else parsed.span
         raise HloError(message, span, "async", "another computation", [place])
 
 

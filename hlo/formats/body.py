@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from hlo.formats.asynchronous import SUFFIXES, Parts, resolved
-from hlo.formats.draft import Draft, free_name
+from hlo.formats.asynchronous import SUFFIXES, ParsedInstruction, resolved
+from hlo.formats.parser_state import ParserState, free_name
 from hlo.formats.faults import (
     duplicate,
     no_instruction,
@@ -59,7 +59,7 @@ _NEXT_CALLEE = word(r"([,}])")
 _NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
 
 
-class BodyReader(Draft):
+class BodyReader(ParserState):
     """Reads computations, of which each may call those read before it.
 
     `names` holds the instructions of one computation so far, by name; those that the text gives no
@@ -138,11 +138,11 @@ class BodyReader(Draft):
         if "control-predecessors" in attributes:
             self.check_names(attributes["control-predecessors"], names)
         if opcode.endswith(SUFFIXES):
-            parts = Parts(
+            parsed = ParsedInstruction(
                 self.source.span(*found.span(1)), opcode, shape, operands, attributes, called
             )
-            parts = resolved(parts, self)
-            opcode, attributes, called = parts.opcode, parts.attributes, parts.called
+            parsed = resolved(parsed, self)
+            opcode, attributes, called = parsed.opcode, parsed.attributes, parsed.called
         result = Instruction(
             name=name or (f"{opcode}.anon" if head is None else opcode),
             opcode=opcode,

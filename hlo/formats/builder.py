@@ -32,7 +32,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlo.formats.draft import free_name
+from hlo.formats.parser_state import free_name
 from hlo.formats.faults import nearest
 from hlo.formats.parser import parse
 from hlo.modules.bind import check_instruction

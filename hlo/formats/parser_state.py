@@ -11,7 +11,7 @@ from hlo.modules.module import Computation, Module
 from hlo.text.source import Source, Span
 
 
-class Draft:
+class ParserState:
     """What has been read of a module.
 
     Attributes:
