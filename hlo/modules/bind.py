@@ -12,7 +12,7 @@ from typing import Final
 
 from hlo.modules.module import Instruction, Module, Semantics
 from hlo.modules.read_op import bind_op, default_shape, op_class, read_op, unknown_attributes
-from hlo.ops.op import Constraint, Fault, Op
+from hlo.ops.op import OpConstraint, Fault, Op
 from hlo.ops.unify import (
     Conflict,
     PartialShape,
@@ -147,7 +147,7 @@ class _Verdict:
     """
 
     inferred: PartialShape | None = None
-    broken: tuple[Constraint, Fault] | None = None
+    broken: tuple[OpConstraint, Fault] | None = None
 
 
 def _judged(instruction: Instruction, op: Op) -> tuple[PartialShape | None, HloError | None]:
@@ -188,7 +188,7 @@ def _verdict(op: Op, shapes: tuple[PartialShape, ...]) -> _Verdict:
     return _Verdict(broken=broken) if broken else _Verdict(op.infer_shape(*shapes))
 
 
-_AGREE: Final = Constraint("C0", "what is known of the operands agrees", "unified")
+_AGREE: Final = OpConstraint("C0", "what is known of the operands agrees", "unified")
 
 
 def _operands_error(
@@ -215,7 +215,7 @@ def _operands_error(
     return None
 
 
-def _constraint_error(instruction: Instruction, rule: Constraint, fault: Fault) -> HloError:
+def _constraint_error(instruction: Instruction, rule: OpConstraint, fault: Fault) -> HloError:
     message = f"{instruction.opcode} {rule.label} does not hold: {rule.sentence}"
     return HloError(
         message,

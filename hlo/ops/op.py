@@ -49,7 +49,7 @@ from hlo.ops.operand_types import types_fault, types_sentence
 from hlo.ops.rules import (
     HOLDS,
     MARK,
-    Constraint,
+    OpConstraint,
     Fault,
     alike_fault,
     constraint,
@@ -116,7 +116,7 @@ def signature(*attributes: str) -> Callable[[Method], Method]:
 
 
 _CALLS: Final = "__calls__"
-_LEGAL: Final = Constraint("C0", "the result has a legal shape", "infer_shape")
+_LEGAL: Final = OpConstraint("C0", "the result has a legal shape", "infer_shape")
 
 
 # ---------------------------------------------------------------- ops
@@ -142,7 +142,7 @@ class Op(ABC):
     opcode: ClassVar[str]
     samples: ClassVar[tuple[str, ...]]
     fields: ClassVar[dict[str, Field]]
-    constraints: ClassVar[tuple[Constraint, ...]]
+    constraints: ClassVar[tuple[OpConstraint, ...]]
     signatures: ClassVar[dict[str, tuple[str, ...]]] = {}
     target: ClassVar[str] = ""
     least: ClassVar[int] = 0
@@ -180,10 +180,10 @@ class Op(ABC):
         Declared so openly that every op may name its operands.
         """
 
-    def first_fault(self, operands: Sequence[Any]) -> tuple[Constraint, Fault] | None:
+    def first_fault(self, operands: Sequence[Any]) -> tuple[OpConstraint, Fault] | None:
         """The first constraint that operands of these shapes break, and how."""
         if self.types and (fault := types_fault(self.types, operands)):
-            return Constraint("T", types_sentence(self.types), "types"), fault
+            return OpConstraint("T", types_sentence(self.types), "types"), fault
         for rule in self.constraints:
             fault = getattr(self, rule.method)(*operands)
             if fault:
@@ -304,9 +304,9 @@ def _named(field: Field, name: str) -> Field:
     return dataclasses.replace(field, name=field.name or name)
 
 
-def _constraints(cls: type[Op]) -> tuple[Constraint, ...]:
+def _constraints(cls: type[Op]) -> tuple[OpConstraint, ...]:
     """The rules of a class and its bases in the order of the text; a method overrides as usual."""
-    found: dict[str, Constraint] = {}
+    found: dict[str, OpConstraint] = {}
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
             rule = getattr(member, MARK, None)
@@ -322,7 +322,7 @@ __all__ = [
     "OPS",
     "REQUIRED",
     "TARGETS",
-    "Constraint",
+    "OpConstraint",
     "Fault",
     "Field",
     "Op",

@@ -1,4 +1,4 @@
-"""The rules of ops and how they fail: a `Constraint`, its `Fault`, and faults of many ops.
+"""The rules of ops and how they fail: a `OpConstraint`, its `Fault`, and faults of many ops.
 
 >>> bool(HOLDS), bool(Fault("0 appears twice", at="dimensions"))
 (False, True)
@@ -41,7 +41,7 @@ HOLDS: Final = Fault("")
 
 
 @dataclass(frozen=True, slots=True)
-class Constraint:
+class OpConstraint:
     """A labelled rule of an op, and the method that checks it."""
 
     label: str
@@ -53,7 +53,7 @@ def constraint(label: str, sentence: str) -> Callable[[Method], Method]:
     """Marks a method ``(self, *operand shapes) -> Fault`` as the check of a rule."""
 
     def mark(method: Method) -> Method:
-        setattr(method, MARK, Constraint(label, sentence, method.__name__))
+        setattr(method, MARK, OpConstraint(label, sentence, method.__name__))
         return method
 
     return mark
