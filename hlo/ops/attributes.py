@@ -3,7 +3,7 @@
 A `Kind` reads a value and prints it; an error points at the very characters that are wrong:
 
 >>> slices.parse("{[0:2], [1:9:3]}")
-(Slice(start=0, limit=2, stride=1), Slice(start=1, limit=9, stride=3))
+(SliceDimension(start=0, limit=2, stride=1), SliceDimension(start=1, limit=9, stride=3))
 >>> slices.print(_)
 '{[0:2], [1:9:3]}'
 >>> from hlo.text.source import HloError
@@ -30,7 +30,7 @@ from hlo.ops.kinds import WORD, Cursor, Kind, at_least, enum, list_of
 from hlo.ops.operand_types import is_in_class
 from hlo.ops.windows import (
     Padding,
-    Slice,
+    SliceDimension,
     WindowDimension,
     dilated,
     padding_config,
@@ -127,7 +127,7 @@ __all__ = [
     "Cursor",
     "Kind",
     "Padding",
-    "Slice",
+    "SliceDimension",
     "WindowDimension",
     "at_least",
     "boolean",

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Slice:
+class SliceDimension:
     """``[start:limit:stride]``: elements start, start + stride, .. below limit."""
 
     start: int
@@ -30,7 +30,7 @@ class Slice:
     def count(self) -> int:
         """How many elements are taken.
 
-        >>> Slice(1, 10, 3).count
+        >>> SliceDimension(1, 10, 3).count
         3
         """
         return len(range(self.start, self.limit, self.stride))
@@ -114,14 +114,14 @@ def _crossed(cursor: Cursor, read: Callable[[Cursor], T]) -> tuple[T, ...]:
     return tuple(items)
 
 
-def _slice(cursor: Cursor) -> Slice:
+def _slice(cursor: Cursor) -> SliceDimension:
     cursor.expect("[")
     start = cursor.integer()
     cursor.expect(":")
     limit = cursor.integer()
     stride = cursor.integer() if cursor.accepts(":") else 1
     cursor.expect("]")
-    return Slice(start, limit, stride)
+    return SliceDimension(start, limit, stride)
 
 
 def _padding(cursor: Cursor) -> Padding:

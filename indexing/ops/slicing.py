@@ -29,7 +29,7 @@ class Slice(UnaryOp):
     """``out[i] = operand[j]`` where ``j_k = start_k + stride_k · i_k``."""
 
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
-    slice: tuple[attributes.Slice, ...] = attribute(slices)
+    slice: tuple[attributes.SliceDimension, ...] = attribute(slices)
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, len(self.slice)) for operand in operands]

@@ -17,7 +17,7 @@ import indexing
 import indexing.ops  # registers the ops whose kernels run here
 from hlo import Builder
 from hlo.formats.builder import Value
-from hlo.ops.attributes import Padding, Slice
+from hlo.ops.attributes import Padding, SliceDimension
 from hlo.shapes.shape import Shape
 from indexing.ops.base import MappedOp
 from tests.oracles import Pair, fuzz, swapped, union
@@ -89,9 +89,9 @@ def programs(draw: st.DrawFn) -> Program:
     return program
 
 
-def cut(size: int, draw: st.DrawFn) -> Slice:
+def cut(size: int, draw: st.DrawFn) -> SliceDimension:
     start = draw(st.integers(0, size - 1))
-    return Slice(start, draw(st.integers(start + 1, size)), draw(st.integers(1, 3)))
+    return SliceDimension(start, draw(st.integers(start + 1, size)), draw(st.integers(1, 3)))
 
 
 def widened(program: Program, x: Value, draw: st.DrawFn) -> None:
