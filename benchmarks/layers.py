@@ -17,7 +17,7 @@ import hlo
 import indexing
 from benchmarks.maps import all_maps, timed
 from hlo import Builder
-from hlo.formats.builder import Value
+from hlo.formats.builder import BuilderValue
 from hlo.modules.module import Module
 
 LAYERS = (1, 2, 4, 8, 16)
@@ -37,7 +37,7 @@ def model(layers: int) -> Module:
     return main.build(x)
 
 
-def layer(main: Builder, x: Value, add: Builder, most: Builder) -> Value:
+def layer(main: Builder, x: BuilderValue, add: Builder, most: Builder) -> BuilderValue:
     """Attention and two products, with a sum around both."""
     square, size = f"f32[{WIDTH},{WIDTH}]", WIDTH // HEADS
     query, key, up, down = (main.parameter(square) for _ in range(4))

@@ -190,7 +190,9 @@ def _check_step(parsed: ParsedInstruction, op: str, step: str) -> None:
         raise HloError(message, parsed.span, "async", label, [place], f"write {before}")
 
 
-def _check_wrapped(parsed: ParsedInstruction, op: str, step: str, start: Instruction, place: str) -> None:
+def _check_wrapped(
+    parsed: ParsedInstruction, op: str, step: str, start: Instruction, place: str
+) -> None:
     """The op and the computation that a step names are those that its start wraps."""
     wrapped = start.called_computations[0] if start.called_computations else None
     if wrapped is None:

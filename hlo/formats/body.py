@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from hlo.formats.asynchronous import SUFFIXES, ParsedInstruction, resolved
-from hlo.formats.parser_state import ParserState, free_name
 from hlo.formats.faults import (
     duplicate,
     no_instruction,
@@ -24,6 +23,7 @@ from hlo.formats.faults import (
     undefined_operand,
     wrong_operand_shape,
 )
+from hlo.formats.parser_state import ParserState, free_name
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, find_shape
 from hlo.text.lexer import (

@@ -32,9 +32,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlo.formats.parser_state import free_name
 from hlo.formats.faults import nearest
 from hlo.formats.parser import parse
+from hlo.formats.parser_state import free_name
 from hlo.modules.bind import check_instruction
 from hlo.modules.module import Module
 from hlo.modules.read_op import CALL_ATTRIBUTES, COMMON_ATTRIBUTES
@@ -47,7 +47,7 @@ _TARGET = "custom_call_target"
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class BuilderValue:
     """An instruction that a `Builder` has made: an operand of others.
 
     Attributes:
@@ -77,7 +77,7 @@ class Builder:
         self.name = entry
         self._computations: dict[str, Builder] = {entry: self}
         self._lines: dict[str, str] = {}  # instructions by name
-        self._values: dict[str, Value] = {}
+        self._values: dict[str, BuilderValue] = {}
         self._uses: dict[Builder, None] = {}  # the computations that instructions call
         self._parameters = 0
         self._root = ""
@@ -95,14 +95,14 @@ class Builder:
 
     # ------------------------------------------------------------ instructions
 
-    def parameter(self, shape: AnyShape | str, name: str = "") -> Value:
+    def parameter(self, shape: AnyShape | str, name: str = "") -> BuilderValue:
         """The next argument of the computation."""
         line = f"{_text(shape)} parameter({self._parameters})"
         value = self._add(name or "parameter", line, [], [])
         self._parameters += 1
         return value
 
-    def constant(self, shape: AnyShape | str, value: Any, name: str = "") -> Value:
+    def constant(self, shape: AnyShape | str, value: Any, name: str = "") -> BuilderValue:
         """A value: a number, nested lists, a NumPy array, or the text of a literal.
 
         >>> build = Builder()
@@ -115,11 +115,11 @@ class Builder:
     def op(
         self,
         opcode: str,
-        *operands: Value,
+        *operands: BuilderValue,
         name: str = "",
         shape: AnyShape | str | None = None,
         **attributes: Any,
-    ) -> Value:
+    ) -> BuilderValue:
         """An instruction of a declared op.
 
         Args:
@@ -151,32 +151,32 @@ class Builder:
         line = f"{declared}{', '.join([f'{opcode}({inside})', *texts])}"
         return self._add(name or opcode, line, operands, called)
 
-    def tuple(self, *elements: Value, name: str = "") -> Value:
+    def tuple(self, *elements: BuilderValue, name: str = "") -> BuilderValue:
         """All elements as one value."""
         return self.op("tuple", *elements, name=name)
 
-    def element(self, value: Value, index: int, name: str = "") -> Value:
+    def element(self, value: BuilderValue, index: int, name: str = "") -> BuilderValue:
         """One element of a tuple."""
         return self.op("get-tuple-element", value, index=index, name=name)
 
-    def call(self, computation: Builder, *operands: Value, name: str = "") -> Value:
+    def call(self, computation: Builder, *operands: BuilderValue, name: str = "") -> BuilderValue:
         """What another computation gives for these operands."""
         return self.op("call", *operands, to_apply=computation, name=name)
 
     def fusion(
-        self, computation: Builder, *operands: Value, kind: str = "kLoop", name: str = ""
-    ) -> Value:
+        self, computation: Builder, *operands: BuilderValue, kind: str = "kLoop", name: str = ""
+    ) -> BuilderValue:
         """What another computation gives, compiled as one kernel."""
         return self.op("fusion", *operands, kind=kind, calls=computation, name=name)
 
-    def root(self, value: Value) -> Value:
+    def root(self, value: BuilderValue) -> BuilderValue:
         """Makes `value` the result of the computation, which is otherwise the last one made."""
         self._root = value.name
         return value
 
     # ------------------------------------------------------------ the module
 
-    def build(self, root: Value | None = None) -> Module:
+    def build(self, root: BuilderValue | None = None) -> Module:
         """The module, with this computation as its entry.
 
         Computations come before those that call them; those that are not called are left out.
@@ -218,8 +218,8 @@ class Builder:
         return "\n".join([f"%{self.name} {{", *lines, "}"])
 
     def _add(
-        self, name: str, line: str, operands: Sequence[Value], called: Iterable[Builder]
-    ) -> Value:
+        self, name: str, line: str, operands: Sequence[BuilderValue], called: Iterable[Builder]
+    ) -> BuilderValue:
         """The instruction `line`, checked in a module of its own."""
         name = free_name(name.removeprefix("%"), self._lines)
         trial = Builder(self.module_name, self.name)
@@ -238,7 +238,7 @@ class Builder:
             line = f"{shape} {line}"
         self._lines[name] = line
         self._uses |= trial._uses
-        value = self._values[name] = Value(name, shape, self)
+        value = self._values[name] = BuilderValue(name, shape, self)
         return value
 
 

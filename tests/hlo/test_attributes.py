@@ -25,8 +25,8 @@ ROWS: list[tuple[Kind[Any], str, Any, str]] = [
     (a.int_list,       "{ 2, 0,1 }",                 (2, 0, 1),                           "{2,0,1}"),
     (a.int_list,       "{1,\n /*i=1*/ -1}",          (1, -1),                             "{1,-1}"),
     (a.word_list,      "{highest,default}",          ("highest", "default"),              "{highest,default}"),
-    (a.slices,         "{[0:2], [1:9:3]}",           (SliceDimension(0, 2), SliceDimension(1, 9, 3)),       "{[0:2], [1:9:3]}"),
-    (a.slices,         "{[0:2:1]}",                  (SliceDimension(0, 2),),                      "{[0:2]}"),
+    (a.slices,         "{[0:2], [1:9:3]}",           (SliceDimension(0, 2), SliceDimension(1, 9, 3)), "{[0:2], [1:9:3]}"),
+    (a.slices,         "{[0:2:1]}",                  (SliceDimension(0, 2),),    "{[0:2]}"),
     (a.padding_config, "1_4_1x-2_8",                 (Padding(1, 4, 1), Padding(-2, 8)),  "1_4_1x-2_8"),
     (a.padding_config, "0_-1",                       (Padding(0, -1),),                   "0_-1"),
     (a.padding_config, "",                           (),                                  ""),
@@ -96,7 +96,10 @@ def test_every_kind_reads_its_example() -> None:
         kind.parse(kind.example)
 
 
-@pytest.mark.parametrize("cut", [SliceDimension(0, 0), SliceDimension(0, 7), SliceDimension(1, 8, 3), SliceDimension(2, 8, 3)])
+@pytest.mark.parametrize(
+    "cut",
+    [SliceDimension(0, 0), SliceDimension(0, 7), SliceDimension(1, 8, 3), SliceDimension(2, 8, 3)],
+)
 def test_a_slice_counts_its_elements(cut: SliceDimension) -> None:
     assert cut.count == len(range(9)[cut.start : cut.limit : cut.stride])
 

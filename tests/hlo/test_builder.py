@@ -13,12 +13,12 @@ import pytest
 
 import hlo
 import indexing
-from hlo.formats.builder import Builder, Value
+from hlo.formats.builder import Builder, BuilderValue
 
 ROOT = Path(__file__).parents[2]
 
 
-def vector(build: Builder) -> Value:
+def vector(build: Builder) -> BuilderValue:
     return build.parameter("f32[2,3]", name="p")
 
 

@@ -16,7 +16,7 @@ import hlo
 import indexing
 import indexing.ops  # registers the ops whose kernels run here
 from hlo import Builder
-from hlo.formats.builder import Value
+from hlo.formats.builder import BuilderValue
 from hlo.ops.attributes import Padding, SliceDimension
 from hlo.shapes.shape import Shape
 from indexing.ops.base import MappedOp
@@ -36,12 +36,12 @@ class Program:
         self.total = self.main.computation("total")
         self.total.op("add", self.total.parameter("s64[]"), self.total.parameter("s64[]"))
         self.fused = self.main.computation("fused")
-        self.values: list[Value] = []
+        self.values: list[BuilderValue] = []
 
-    def add(self, opcode: str, *operands: Value, **attributes: Any) -> None:
+    def add(self, opcode: str, *operands: BuilderValue, **attributes: Any) -> None:
         self.values.append(self.fused.op(opcode, *operands, **attributes))
 
-    def zero(self) -> Value:
+    def zero(self) -> BuilderValue:
         return self.fused.constant("s64[]", 0)
 
     def module(self) -> hlo.Module:
@@ -59,7 +59,7 @@ class Program:
         return str(self.fused._text())
 
 
-def sizes_of(value: Value) -> Dims:
+def sizes_of(value: BuilderValue) -> Dims:
     assert isinstance(value.shape, Shape)
     return value.shape.dims
 
@@ -94,7 +94,7 @@ def cut(size: int, draw: st.DrawFn) -> SliceDimension:
     return SliceDimension(start, draw(st.integers(start + 1, size)), draw(st.integers(1, 3)))
 
 
-def widened(program: Program, x: Value, draw: st.DrawFn) -> None:
+def widened(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
     """A broadcast to one more dimension, at any place."""
     dims = sizes_of(x)
     at, size = draw(st.integers(0, len(dims))), draw(st.integers(1, 3))
@@ -102,7 +102,7 @@ def widened(program: Program, x: Value, draw: st.DrawFn) -> None:
     program.add("broadcast", x, shape=shape((*dims[:at], size, *dims[at:])), dimensions=places)
 
 
-def padded(program: Program, x: Value, draw: st.DrawFn) -> None:
+def padded(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
     """A pad; a sum if that would have no elements."""
     ends, dims = st.integers(-1, 2), sizes_of(x)
     pads = [Padding(draw(ends), draw(ends), draw(st.integers(0, 2))) for _ in dims]
