@@ -1,7 +1,7 @@
 """Deprecated names of modules and of public names: each still works, with a `DeprecationWarning`.
 
 `declare` makes old module names importable; `with_old_names` makes old names attributes of a
-module.  The warning gives the new name.
+module; `with_old_keywords` accepts old names of keyword arguments.  The warning gives the new name.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _NEW_NAMES: Final[dict[str, str]] = {}
 
@@ -59,6 +63,35 @@ def with_old_names(
         return lookup(new)
 
     return look_up
+
+
+def with_old_keywords(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator that accepts deprecated names of keyword arguments.
+
+    Args:
+        names: the new name of each deprecated one.
+
+    >>> @with_old_keywords(size="length")
+    ... def line(length: int) -> str:
+    ...     return "-" * length
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     print(line(size=3), caught[0].message)
+    --- line(size=..) is deprecated: use length=..
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for old in names.keys() & kwargs.keys():
+                message = f"{function.__name__}({old}=..) is deprecated: use {names[old]}=.."
+                warnings.warn(message, DeprecationWarning, stacklevel=2)
+                kwargs[names[old]] = kwargs.pop(old)
+            return function(*args, **kwargs)
+
+        return call
+
+    return decorate
 
 
 class _Moved(MetaPathFinder, Loader):

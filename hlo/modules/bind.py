@@ -12,7 +12,7 @@ from typing import Final
 
 from hlo.modules.module import Instruction, Module, Semantics
 from hlo.modules.read_op import bind_op, default_shape, op_class, read_op, unknown_attributes
-from hlo.ops.op import OpConstraint, Fault, Op
+from hlo.ops.op import Fault, Op, OpConstraint
 from hlo.ops.unify import (
     Conflict,
     PartialShape,
@@ -196,13 +196,13 @@ def _operands_error(
 ) -> HloError | None:
     """Too many or too few operands, or one that is no array where arrays are needed."""
     count, opcode = len(instruction.operands), instruction.opcode
-    if count < op.least or (op.most is not None and count > op.most):
-        if op.least == op.most:
-            wanted = str(op.least)
-        elif op.most is None:
-            wanted = f"at least {op.least}"
+    if count < op.min_operands or (op.max_operands is not None and count > op.max_operands):
+        if op.min_operands == op.max_operands:
+            wanted = str(op.min_operands)
+        elif op.max_operands is None:
+            wanted = f"at least {op.min_operands}"
         else:
-            wanted = f"{op.least} to {op.most}"
+            wanted = f"{op.min_operands} to {op.max_operands}"
         plural = "" if wanted == "1" else "s"
         message = f"{opcode} takes {wanted} operand{plural}, but {_given(count)}"
         return HloError(message, instruction.span, "operands", notes=_notes(instruction))

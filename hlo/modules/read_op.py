@@ -76,7 +76,7 @@ def op_class(instruction: Instruction) -> type[Op] | None:
 def default_shape(instruction: Instruction) -> AnyShape | None:
     """The shape that an op takes as declared where the text leaves it out; None if it has none."""
     cls = op_class(instruction)
-    return cls.left_out(instruction) if cls else None
+    return cls.default_shape(instruction) if cls else None
 
 
 def read_op(instruction: Instruction, shape: AnyShape | None) -> Op | None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final, Generic, TypeVar
 
+from hlo.moved import with_old_keywords
 from hlo.text import lexer
 from hlo.text.lexer import NAME, balanced, here, skip
 from hlo.text.source import HloError, Source, Span
@@ -170,8 +171,14 @@ def enum(*choices: str) -> Kind[str]:
     return Kind(f"one of {', '.join(choices)}", choices[0], read, str, limits)
 
 
-def at_least(kind: Kind[N], least: int, most: int | None = None) -> Kind[N]:
-    """The numbers of a kind from `least` on, up to `most`; for lists that is their length.
+@with_old_keywords(least="minimum", most="maximum")
+def at_least(kind: Kind[N], minimum: int, maximum: int | None = None) -> Kind[N]:
+    """Return `kind` with bounds on the value, or on the length of a list.
+
+    Args:
+        kind: the kind of a number or of a list.
+        minimum: the smallest value or length.
+        maximum: the largest value or length; None for no limit.
 
     >>> integer = Kind("an integer", "0", Cursor.integer, str)
     >>> at_least(integer, 2).parse("7")
@@ -187,14 +194,14 @@ def at_least(kind: Kind[N], least: int, most: int | None = None) -> Kind[N]:
         start = cursor.position
         value = kind.read(cursor)
         amount = len(value) if isinstance(value, tuple) else value
-        if least <= amount and (most is None or amount <= most):
+        if minimum <= amount and (maximum is None or amount <= maximum):
             return value
         label = f"there are {amount}" if isinstance(value, tuple) else f"it is {amount}"
         raise cursor.fault(label, cursor.source.span(start, cursor.position))
 
-    bounds = f"at least {least}" if most is None else f"{least} to {most}"
+    bounds = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"
     is_list = kind.example.startswith("{")
     name = f"{kind.name}, {bounds} of them" if is_list else f"{kind.name}, {bounds}"
-    upper = () if most is None else (("at most", most),)
-    example = kind.example if is_list else str(least)
-    return Kind(name, example, read, kind.print, (*kind.limits, ("at least", least), *upper))
+    upper = () if maximum is None else (("at most", maximum),)
+    example = kind.example if is_list else str(minimum)
+    return Kind(name, example, read, kind.print, (*kind.limits, ("at least", minimum), *upper))

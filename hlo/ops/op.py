@@ -8,7 +8,7 @@ missing, and registers it in `OPS`:
 >>> @op("example-flip", samples=["f32[2,3] example-flip(f32[2,3] p), dimensions={1}"])
 ... class Flip(Op):
 ...     '''Reverses the order of the elements along `dimensions`.'''
-...     least = most = 1
+...     min_operands = max_operands = 1
 ...     dimensions: tuple[int, ...] = attribute(int_list)
 ...
 ...     @constraint("C1", "every dimension is one of the operand's")
@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -46,11 +47,12 @@ from typing import (
 
 from hlo.ops.fields import REQUIRED, Field, attribute, configured, contents, declared
 from hlo.ops.operand_types import types_fault, types_sentence
+from hlo.ops.protocols import InstructionLike
 from hlo.ops.rules import (
     HOLDS,
     MARK,
-    OpConstraint,
     Fault,
+    OpConstraint,
     alike_fault,
     constraint,
     count_fault,
@@ -116,6 +118,11 @@ def signature(*attributes: str) -> Callable[[Method], Method]:
 
 
 _CALLS: Final = "__calls__"
+_OLD_NAMES: Final = {
+    "least": "min_operands",
+    "most": "max_operands",
+    "left_out": "default_shape",
+}
 _LEGAL: Final = OpConstraint("C0", "the result has a legal shape", "infer_shape")
 
 
@@ -127,7 +134,8 @@ class Op(ABC):
 
     Class attributes:
         opcode, samples, fields, constraints: set by ``@op``.
-        least, most: how many operands it takes; `most` is None for any number.
+        min_operands, max_operands: limits of the operand count; `max_operands` is None if there
+            is no upper limit.
         takes_arrays: its operands are arrays, not tuples or tokens.
         runs_called: it passes its operands to the one computation it calls, and gives its result.
         types: for each operand its element type: a name such as ``pred``, a class such as
@@ -145,8 +153,8 @@ class Op(ABC):
     constraints: ClassVar[tuple[OpConstraint, ...]]
     signatures: ClassVar[dict[str, tuple[str, ...]]] = {}
     target: ClassVar[str] = ""
-    least: ClassVar[int] = 0
-    most: ClassVar[int | None] = None
+    min_operands: ClassVar[int] = 0
+    max_operands: ClassVar[int | None] = None
     takes_arrays: ClassVar[bool] = True
     runs_called: ClassVar[bool] = False
     types: ClassVar[tuple[str, ...]] = ()
@@ -165,11 +173,11 @@ class Op(ABC):
         return Unranked()
 
     @classmethod
-    def left_out(cls, instruction: Any) -> AnyShape | None:
-        """The shape that `declared` is where the text of an instruction leaves it out.
+    def default_shape(cls, instruction: InstructionLike) -> AnyShape | None:
+        """Return the value of a `declared` field if the text omits the result shape.
 
-        None where nothing else says it, such as what an instruction calls.  Untyped here, because
-        an op is a value below instructions; an override takes an `hlo.modules.module.Instruction`.
+        An override derives the shape from the called computations or the operands. The default,
+        None, requires a result shape in the text.
         """
         return None
 
@@ -230,6 +238,7 @@ def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[ty
     """
 
     def register(cls: type[O]) -> type[O]:
+        _accept_old_names(cls)
         made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
         named = f"target {target!r}" if target else f"op {opcode!r}"
         if target and opcode != CUSTOM_CALL:
@@ -257,6 +266,15 @@ def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[ty
         return made
 
     return register
+
+
+def _accept_old_names(cls: type[Op]) -> None:
+    """Set the attributes that a class declares under a deprecated name, with a warning."""
+    for old, new in _OLD_NAMES.items():
+        if old in vars(cls):
+            message = f"Op.{old} is deprecated: declare {new} in {cls.__name__}"
+            warnings.warn(message, DeprecationWarning, stacklevel=3)
+            setattr(cls, new, vars(cls)[old])
 
 
 def custom_call(target: str, *, samples: Sequence[str]) -> Callable[[type[O]], type[O]]:
@@ -322,10 +340,10 @@ __all__ = [
     "OPS",
     "REQUIRED",
     "TARGETS",
-    "OpConstraint",
     "Fault",
     "Field",
     "Op",
+    "OpConstraint",
     "Shape",
     "Signature",
     "alike_fault",

@@ -6,7 +6,7 @@
 ...     @op("example-fold", samples=["f32[2] example-fold(f32[2] p), axes={0}"])
 ...     class Fold(Op):
 ...         '''Folds dimensions.'''
-...         least, most = more.get("operands", (1, 1))
+...         min_operands, max_operands = more.get("operands", (1, 1))
 ...         axes: tuple[int, ...] = attribute(more.get("kind", int_list))
 ...         def infer_shape(self, operand):
 ...             return operand
@@ -38,7 +38,7 @@ def describe(cls: type[Op]) -> dict[str, Any]:
     """The signature of an op: operands, attributes with defaults and limits, rules, samples."""
     attributes = [f for f in cls.fields.values() if f.role in ("attribute", "config") and f.kind]
     return {
-        "operands": [cls.least, cls.most],
+        "operands": [cls.min_operands, cls.max_operands],
         "types": list(cls.types),
         "attributes": {field.name: _described(field, field.kind) for field in attributes},
         "constraints": {rule.label: rule.sentence for rule in cls.constraints},

@@ -179,7 +179,9 @@ class MappedOp(ElementOp):
         for _, leaf in leaves(TupleShape((out, *operands))):
             if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
                 return f"{leaf} has a dimension of unknown size"
-        if len(operands) < self.least or (self.most is not None and len(operands) > self.most):
+        if len(operands) < self.min_operands or (
+            self.max_operands is not None and len(operands) > self.max_operands
+        ):
             return f"{self.opcode} is given {len(operands)} operands"
         if broken := self.first_fault(operands):
             rule, fault = broken
@@ -210,8 +212,8 @@ class NullaryOp(MappedOp):
     """An op without operands: it reads nothing."""
 
     __slots__ = ()
-    least: ClassVar[int] = 0
-    most: ClassVar[int | None] = 0
+    min_operands: ClassVar[int] = 0
+    max_operands: ClassVar[int | None] = 0
 
     def output_to_input(self, out: Shape) -> tuple[()]:
         return ()
@@ -221,8 +223,8 @@ class UnaryOp(MappedOp):
     """An op with one operand; both directions are one entry."""
 
     __slots__ = ()
-    least: ClassVar[int] = 1
-    most: ClassVar[int | None] = 1
+    min_operands: ClassVar[int] = 1
+    max_operands: ClassVar[int | None] = 1
 
     def input_to_output(self, *args: Any, **options: Any) -> Any:
         (entry,) = MappedOp.input_to_output(self, *args, **options)
@@ -236,23 +238,23 @@ class BinaryOp(MappedOp):
     """An op with two operands."""
 
     __slots__ = ()
-    least: ClassVar[int] = 2
-    most: ClassVar[int | None] = 2
+    min_operands: ClassVar[int] = 2
+    max_operands: ClassVar[int | None] = 2
 
 
 class TernaryOp(MappedOp):
     """An op with three operands."""
 
     __slots__ = ()
-    least: ClassVar[int] = 3
-    most: ClassVar[int | None] = 3
+    min_operands: ClassVar[int] = 3
+    max_operands: ClassVar[int | None] = 3
 
 
 class VariadicOp(MappedOp):
-    """An op with any number of operands, `least` or more."""
+    """An op with any number of operands, `min_operands` or more."""
 
     __slots__ = ()
-    least: ClassVar[int] = 1
+    min_operands: ClassVar[int] = 1
 
 
 # ---------------------------------------------------------------- ops that move no element

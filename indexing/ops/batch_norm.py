@@ -113,8 +113,8 @@ class BatchNormTraining(BatchNorm):
     """
 
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
-    least: ClassVar[int] = 3
-    most: ClassVar[int | None] = 3
+    min_operands: ClassVar[int] = 3
+    max_operands: ClassVar[int | None] = 3
     epsilon: float = attribute(number)
     feature_index: int = attribute(integer)
 
@@ -160,8 +160,8 @@ class BatchNormInference(BatchNorm):
     The operands are the array, scale, offset, mean and variance.
     """
 
-    least: ClassVar[int] = 5
-    most: ClassVar[int | None] = 5
+    min_operands: ClassVar[int] = 5
+    max_operands: ClassVar[int | None] = 5
     epsilon: float = attribute(number)
     feature_index: int = attribute(integer)
 
@@ -208,8 +208,8 @@ class BatchNormGrad(BatchNorm):
     """
 
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
-    least: ClassVar[int] = 5
-    most: ClassVar[int | None] = 5
+    min_operands: ClassVar[int] = 5
+    max_operands: ClassVar[int | None] = 5
     arrays: ClassVar[tuple[int, ...]] = (0, 4)
     epsilon: float = attribute(number)
     feature_index: int = attribute(integer)

@@ -70,7 +70,7 @@ class Collective(StructuredOp):
     __slots__ = ()
     rule: ClassVar[ElementRule] = OpaqueRule("its values come from other devices")
     has_effect: ClassVar[bool] = True
-    least: ClassVar[int] = 1
+    min_operands: ClassVar[int] = 1
     takes_arrays: ClassVar[bool] = True
     gives_zeros: ClassVar[bool] = False  # where a device receives nothing; else that is undefined
 

@@ -297,8 +297,8 @@ class RaggedAllToAll(Grouped):
     """Rows of the first operand, as many as sizes say, written into the second one elsewhere."""
 
     takes_arrays: ClassVar[bool] = False
-    least: ClassVar[int] = 6
-    most: ClassVar[int | None] = 6
+    min_operands: ClassVar[int] = 6
+    max_operands: ClassVar[int | None] = 6
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(every=True)

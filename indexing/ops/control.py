@@ -22,6 +22,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
+from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import PartialShape
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.maps.answers import Path
@@ -60,8 +61,8 @@ class While(StructuredOp):
     """
 
     rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
-    least: ClassVar[int] = 1
-    most: ClassVar[int | None] = 1
+    min_operands: ClassVar[int] = 1
+    max_operands: ClassVar[int | None] = 1
     condition: str = attribute(computation)
     body: str = attribute(computation)
 
@@ -131,7 +132,7 @@ class Conditional(StructuredOp):
     """
 
     rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
-    least: ClassVar[int] = 2
+    min_operands: ClassVar[int] = 2
     shape: AnyShape = declared(any_shape=True)
     branch_computations: tuple[str, ...] = attribute(computation_list, default=())
     true_computation: str = attribute(computation, default="")
@@ -154,7 +155,7 @@ class Conditional(StructuredOp):
         return Fault("operand 0 is a pred", "branch_computations") if wrong else HOLDS
 
     @classmethod
-    def left_out(cls, instruction: Instruction) -> AnyShape | None:
+    def default_shape(cls, instruction: InstructionLike) -> AnyShape | None:
         called = instruction.called_computations
         return called[0].root.shape if called else None
 

@@ -72,8 +72,8 @@ class CustomCall(StructuredOp):
     """
 
     rule: ClassVar[ElementRule] = OpaqueRule("its values come from outside of the program")
-    least: ClassVar[int] = 0
-    most: ClassVar[int | None] = None
+    min_operands: ClassVar[int] = 0
+    max_operands: ClassVar[int | None] = None
     shape: AnyShape = declared(any_shape=True)
     custom_call_target: str = attribute(string)
     api_version: str = attribute(enum(*API_VERSIONS), default="API_VERSION_ORIGINAL")

@@ -57,7 +57,7 @@ class Dot(BinaryOp):
     dimension, and a further operand says which; no map is given then.
     """
 
-    most: ClassVar[int | None] = 4
+    max_operands: ClassVar[int | None] = 4
 
     shape: Shape | None = declared(default=None)
     lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())

@@ -148,7 +148,7 @@ class DynamicUpdateSlice(VariadicOp):
 
     rule: ClassVar[ElementRule] = CopyRule((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
-    least: ClassVar[int] = 2
+    min_operands: ClassVar[int] = 2
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [*same_rank(*operands[:2]), *operands[2:]]

@@ -123,7 +123,7 @@ class DynamicReshape(VariadicOp):
 
     kernel_takes_shapes: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
-    least: ClassVar[int] = 1
+    min_operands: ClassVar[int] = 1
     shape: Shape = declared()
 
     @constraint("C1", "there is an integer scalar for the size of each dimension of the result")

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hlo.modules.module import Instruction
 from hlo.ops.attributes import computation, int_list
 from hlo.ops.op import (
     HOLDS,
@@ -24,6 +23,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
+from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import PartialShape, same_shape
 from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import IndexingMap
@@ -52,7 +52,7 @@ class Map(VariadicOp):
     to_apply: str = attribute(computation)
 
     @classmethod
-    def left_out(cls, instruction: Instruction) -> AnyShape | None:
+    def default_shape(cls, instruction: InstructionLike) -> AnyShape | None:
         if not instruction.called_computations or not instruction.operands:
             return None
         match instruction.called_computations[0].root.shape, instruction.operands[0].shape:

@@ -71,7 +71,7 @@ def results(sizes: Sequence[Dim | int], operands: tuple[Shape, ...]) -> Shape | 
 class Reduce(VariadicOp):
     """``out[i] = fold(to_apply, init, operand[.., i, ..])`` over all indices along `dimensions`."""
 
-    least: ClassVar[int] = 2
+    min_operands: ClassVar[int] = 2
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)
 

@@ -73,7 +73,7 @@ class ReduceWindow(VariadicOp):
     by base_dilation; positions between and beside the operand's elements hold nothing.
     """
 
-    least: ClassVar[int] = 2
+    min_operands: ClassVar[int] = 2
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     to_apply: str = attribute(computation)
 

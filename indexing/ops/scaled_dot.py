@@ -35,8 +35,8 @@ class ScaledDot(Dot):
     Source: XLA ``xla/hlo/ir/hlo_instructions.h``, ``HloScaledDotInstruction``.
     """
 
-    least: ClassVar[int] = 4
-    most: ClassVar[int | None] = 4
+    min_operands: ClassVar[int] = 4
+    max_operands: ClassVar[int | None] = 4
 
     @constraint("C5", "a scale has the rank of its operand, whose sizes are multiples of its sizes")
     def has_operands(self, left: Shape, right: Shape, *scales: Shape) -> Fault:

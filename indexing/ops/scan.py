@@ -15,6 +15,7 @@ from hlo.modules.bind import agrees
 from hlo.modules.module import Computation, Instruction
 from hlo.ops.attributes import boolean, computation, int_list, integer
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
+from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import may_be
 from hlo.shapes.shape import UNBOUNDED, AnyShape, TupleShape, dtype, leaves
 from indexing.maps.answers import Path, Unknown
@@ -55,7 +56,7 @@ class Scan(StructuredOp):
     """
 
     rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
-    least: ClassVar[int] = 1
+    min_operands: ClassVar[int] = 1
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
     num_carries: int = attribute(integer)
@@ -66,7 +67,7 @@ class Scan(StructuredOp):
     # ------------------------------------------------------------ rules
 
     @classmethod
-    def left_out(cls, instruction: Instruction) -> AnyShape | None:
+    def default_shape(cls, instruction: InstructionLike) -> AnyShape | None:
         """The results of a step; the outputs have the size of operand 0 along the dimension."""
         given = instruction.attributes
         if not instruction.called_computations or not {"dimensions", "num_carries"} <= set(given):

@@ -89,7 +89,7 @@ class Scatter(VariadicOp):
     same place is not defined.
     """
 
-    least: ClassVar[int] = 3
+    min_operands: ClassVar[int] = 3
     update_window_dims: tuple[int, ...] = attribute(int_list)
     inserted_window_dims: tuple[int, ...] = attribute(int_list)
     scatter_dims_to_operand_dims: tuple[int, ...] = attribute(int_list)

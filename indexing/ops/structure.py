@@ -46,8 +46,8 @@ class Tuple(RoutingOp):
 class GetTupleElement(RoutingOp):
     """Element `index` of a tuple."""
 
-    least: ClassVar[int] = 1
-    most: ClassVar[int | None] = 1
+    min_operands: ClassVar[int] = 1
+    max_operands: ClassVar[int | None] = 1
     index: int = attribute(integer)
 
     @constraint("C1", "the operand is a tuple with an element `index`")
@@ -75,8 +75,8 @@ class Barrier(RoutingOp):
     """Passes its operand on as it is; the compiler may not move code across it."""
 
     __slots__ = ()
-    least: ClassVar[int] = 1
-    most: ClassVar[int | None] = 1
+    min_operands: ClassVar[int] = 1
+    max_operands: ClassVar[int | None] = 1
 
     def infer_shape(self, operand: AnyShape) -> AnyShape:
         return operand
@@ -95,8 +95,8 @@ class Done(RoutingOp):
     """The result of what was begun: element 1 of ``(operands, result, ..)``."""
 
     __slots__ = ()
-    least: ClassVar[int] = 1
-    most: ClassVar[int | None] = 1
+    min_operands: ClassVar[int] = 1
+    max_operands: ClassVar[int | None] = 1
 
     @constraint("C1", "the operand is a tuple (operands, results, ..)")
     def has_result(self, operand: AnyShape) -> Fault:

@@ -94,8 +94,8 @@ class AfterAll(SinkOp):
 class AddDependency(RoutingOp):
     """The first operand, once the second one is there."""
 
-    least: ClassVar[int] = 2
-    most: ClassVar[int | None] = 2
+    min_operands: ClassVar[int] = 2
+    max_operands: ClassVar[int | None] = 2
 
     def infer_shape(self, data: AnyShape, token: AnyShape) -> AnyShape:
         return data
@@ -138,7 +138,7 @@ class Infeed(SinkOp):
 
     rule: ClassVar[ElementRule] = OpaqueRule("its values come from outside of the program")
     has_effect: ClassVar[bool] = True
-    most: ClassVar[int | None] = 1
+    max_operands: ClassVar[int | None] = 1
     shape: AnyShape = declared(any_shape=True)
     infeed_config: str = attribute(string, default="")
 
@@ -169,8 +169,8 @@ class Outfeed(SinkOp):
     """Data to the host."""
 
     has_effect: ClassVar[bool] = True
-    least: ClassVar[int] = 2
-    most: ClassVar[int | None] = 2
+    min_operands: ClassVar[int] = 2
+    max_operands: ClassVar[int | None] = 2
     outfeed_shape: AnyShape | None = attribute(shape_kind, default=None)
     outfeed_config: str = attribute(string, default="")
 
@@ -203,8 +203,8 @@ class Send(EndpointOp):
     """Begins to send data: the data, a context, and a token."""
 
     has_effect: ClassVar[bool] = True
-    least: ClassVar[int] = 2
-    most: ClassVar[int | None] = 2
+    min_operands: ClassVar[int] = 2
+    max_operands: ClassVar[int | None] = 2
     channel_id: int | None = attribute(integer, default=None)
     is_host_transfer: bool = attribute(boolean, default=False)
 
@@ -228,8 +228,8 @@ class Recv(SinkOp):
 
     rule: ClassVar[ElementRule] = OpaqueRule("its values come from outside of the program")
     has_effect: ClassVar[bool] = True
-    least: ClassVar[int] = 1
-    most: ClassVar[int | None] = 1
+    min_operands: ClassVar[int] = 1
+    max_operands: ClassVar[int | None] = 1
     shape: AnyShape = declared(any_shape=True)
     channel_id: int | None = attribute(integer, default=None)
     is_host_transfer: bool = attribute(boolean, default=False)
@@ -261,8 +261,8 @@ def _begun_fault(shape: AnyShape, at: int | None) -> Fault:
 class SendDone(SinkOp):
     """Waits until all is sent."""
 
-    least: ClassVar[int] = 1
-    most: ClassVar[int | None] = 1
+    min_operands: ClassVar[int] = 1
+    max_operands: ClassVar[int | None] = 1
     channel_id: int | None = attribute(integer, default=None)
     is_host_transfer: bool = attribute(boolean, default=False)
 
@@ -284,8 +284,8 @@ class SendDone(SinkOp):
 class RecvDone(RoutingOp):
     """The data that `recv` began to receive, and a token."""
 
-    least: ClassVar[int] = 1
-    most: ClassVar[int | None] = 1
+    min_operands: ClassVar[int] = 1
+    max_operands: ClassVar[int | None] = 1
     channel_id: int | None = attribute(integer, default=None)
     is_host_transfer: bool = attribute(boolean, default=False)
 
@@ -337,8 +337,8 @@ class CopyStart(UnaryOp):
 class CopyDone(RoutingOp):
     """The copy that `copy-start` began."""
 
-    least: ClassVar[int] = 1
-    most: ClassVar[int | None] = 1
+    min_operands: ClassVar[int] = 1
+    max_operands: ClassVar[int | None] = 1
 
     @constraint("C1", "the operand is what a copy-start gives")
     def has_begun(self, operand: AnyShape) -> Fault:

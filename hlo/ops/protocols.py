@@ -1,0 +1,29 @@
+"""The part of an instruction that an op may read, without a dependency on `hlo.modules`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from hlo.shapes.shape import AnyShape
+from hlo.text.syntax import AttributeText
+
+
+class InstructionLike(Protocol):
+    """An instruction as `Op.default_shape` sees it: an `hlo.modules.module.Instruction`."""
+
+    @property
+    def shape(self) -> AnyShape: ...
+    @property
+    def operands(self) -> Sequence[InstructionLike]: ...
+    @property
+    def attributes(self) -> Mapping[str, AttributeText]: ...
+    @property
+    def called_computations(self) -> Sequence[ComputationLike]: ...
+
+
+class ComputationLike(Protocol):
+    """A called computation as `Op.default_shape` sees it."""
+
+    @property
+    def root(self) -> InstructionLike: ...
