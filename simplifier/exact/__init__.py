@@ -35,7 +35,7 @@ from simplifier.exact.points import (
     should_enumerate,
 )
 from simplifier.exact.questions import (
-    Witness,
+    DifferingPoint,
     bounds,
     count,
     difference,
@@ -47,12 +47,12 @@ from simplifier.exact.tightening import TightBounds, tight_bounds
 
 __all__ = [
     "BUDGET",
+    "DifferingPoint",
     "Foreign",
     "Probe",
     "Relation",
     "Samples",
     "TightBounds",
-    "Witness",
     "asked",
     "bounds",
     "count",

@@ -21,7 +21,7 @@ from simplifier.unknown import Unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Witness:
+class DifferingPoint:
     """A point and its results that one of two relations has and the other has not."""
 
     point: tuple[int, ...]
@@ -64,13 +64,13 @@ def bounds(
 
 def difference(
     first: Relation | Written, second: Relation, budget: int = BUDGET
-) -> Witness | Unknown | None:
+) -> DifferingPoint | Unknown | None:
     """A point that only one of the relations has; `None` if they are equal.
 
     Inputs are matched by position; both relations have as many inputs and as many results.
     """
 
-    def question(ctx: Any) -> Witness | None:
+    def question(ctx: Any) -> DifferingPoint | None:
         a, b = as_map(ctx, first), as_map(ctx, second)
         if a.is_equal(b):
             return None
@@ -82,11 +82,11 @@ def difference(
             number(point.get_coordinate_val(isl.dim_type.set, k))
             for k in range(count + len(second.results))
         ]
-        return Witness(tuple(at[:count]), tuple(at[count:]), in_first)
+        return DifferingPoint(tuple(at[:count]), tuple(at[count:]), in_first)
 
     if isinstance(first, Relation) and may_be_enumerated(first, second):
         alone = first_difference(first, second)
-        return None if alone is None else Witness(*alone[0], in_first=alone[1])
+        return None if alone is None else DifferingPoint(*alone[0], in_first=alone[1])
     return ask(question, budget)
 
 

@@ -201,7 +201,7 @@ def test_few_points_are_looked_at_one_by_one() -> None:
     half = exact.Relation(variables, (), (i // n,), ())
     assert exact.difference(half, exact.Relation(variables, (), ((i + n) // n - 1,), ())) is None
     found = exact.difference(half, exact.Relation(variables, (), ((i + n - 1) // n,), ()))
-    assert isinstance(found, exact.Witness)
+    assert isinstance(found, exact.DifferingPoint)
     point = dict(zip(variables, found.point, strict=True))
     assert (found.results == ((i // n).value(point),)) is found.in_first
 
