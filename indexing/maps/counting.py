@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
-from indexing.maps.given_values import Given, with_values
+from indexing.maps.given_values import RuntimeValues, with_values
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.properties import is_injective
 from indexing.maps.relation import count_domain, inverse
@@ -146,7 +146,7 @@ class _Part:
     """
 
     def __init__(
-        self, places: tuple[int, ...], m: IndexingMap, given: Mapping[Variable, Given]
+        self, places: tuple[int, ...], m: IndexingMap, given: Mapping[Variable, RuntimeValues]
     ) -> None:
         self.places, self.map, self.given = places, m, given
 
@@ -226,7 +226,7 @@ class _Part:
         return prod(v.upper - v.lower + 1 for v in self.map.dims) > BUDGET
 
 
-def _parts(m: IndexingMap, given: Mapping[Variable, Given]) -> Iterator[_Part]:
+def _parts(m: IndexingMap, given: Mapping[Variable, RuntimeValues]) -> Iterator[_Part]:
     """The parts of a map all of whose runtime variables are given."""
     results = [_needs(result, given) for result in m.results]
     constraints = [_needs(c.expr, given) for c in m.constraints]
@@ -274,8 +274,8 @@ def _part(
     group: set[Variable],
     places: Sequence[int],
     constraints: Sequence[Constraint],
-    own: Sequence[Given],
-    given: Mapping[Variable, Given],
+    own: Sequence[RuntimeValues],
+    given: Mapping[Variable, RuntimeValues],
 ) -> _Part:
     """The part with these results, constraints and runtime variables."""
     results = [m.results[k] for k in places]
@@ -290,22 +290,24 @@ def _part(
     return _Part(tuple(places), part, known)
 
 
-def _mentioned(exprs: Iterable[Expr], given: Mapping[Variable, Given]) -> dict[Variable, Given]:
+def _mentioned(
+    exprs: Iterable[Expr], given: Mapping[Variable, RuntimeValues]
+) -> dict[Variable, RuntimeValues]:
     """The runtime variables in these expressions, and those that choose their elements."""
-    found: dict[Variable, Given] = {}
+    found: dict[Variable, RuntimeValues] = {}
     for v in [v for expr in exprs for v in expr.variables() if v in given]:
         found |= {v: given[v]} | _mentioned(given[v].rt.index, given)
     return found
 
 
-def _needs(expr: Expr, given: Mapping[Variable, Given]) -> set[Variable]:
+def _needs(expr: Expr, given: Mapping[Variable, RuntimeValues]) -> set[Variable]:
     """The variables that an expression depends on, those among them that choose values."""
     free = {v for v in expr.variables() if v not in given}
     chosen = [_needs_of_all(given[v].rt.index, given) for v in expr.variables() if v in given]
     return free.union(*chosen)
 
 
-def _needs_of_all(exprs: Iterable[Expr], given: Mapping[Variable, Given]) -> set[Variable]:
+def _needs_of_all(exprs: Iterable[Expr], given: Mapping[Variable, RuntimeValues]) -> set[Variable]:
     return set[Variable]().union(*[_needs(expr, given) for expr in exprs])
 
 

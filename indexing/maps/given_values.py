@@ -25,7 +25,7 @@ def depends_on_value(
     return Unknown(f"how often {element} is read depends on `{name}`: give {needed}")
 
 
-class Given(NamedTuple):
+class RuntimeValues(NamedTuple):
     """The values that a runtime variable has: an array, and which element of it."""
 
     rt: RuntimeVariable
@@ -41,7 +41,7 @@ class PartialShape(NamedTuple):
     """A map, the values of its runtime variables, and the name of one that only moves it."""
 
     map: IndexingMap
-    given: dict[Variable, Given]
+    given: dict[Variable, RuntimeValues]
     moves_with: str = ""
 
 
@@ -75,7 +75,7 @@ def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> PartialShape
     return PartialShape(found, known, moves_with)
 
 
-def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> Given | None:
+def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:
     value = values.get(_name(rt), values.get(rt.name))
     if value is None:
         return None
@@ -84,7 +84,7 @@ def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> Given | None
         raise ValueError(
             f"`{_name(rt)}` has {len(rt.index)} dimensions; the value given for it has {array.ndim}"
         )
-    return Given(rt, array)
+    return RuntimeValues(rt, array)
 
 
 def _name(rt: RuntimeVariable) -> str:

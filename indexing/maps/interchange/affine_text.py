@@ -38,7 +38,7 @@ class Heads(NamedTuple):
         return heads
 
 
-class Given(NamedTuple):
+class VariableBounds(NamedTuple):
     """What the caller says of the bounds."""
 
     dims: Sequence[Extent] | None
@@ -84,14 +84,14 @@ class Given(NamedTuple):
         )
 
 
-def affine_map(tokens: Tokens, heads: Heads, given: Given) -> IndexingMap:
+def affine_map(tokens: Tokens, heads: Heads, given: VariableBounds) -> IndexingMap:
     """``-> (d0 + s0, …)``: the map with these results."""
     names = _variables(tokens, heads, given.bounds(heads))
     tokens.expect("->", "after the variables")
     return given.made(heads, names, result_list(tokens, names), ())
 
 
-def affine_set(tokens: Tokens, heads: Heads, given: Given) -> IndexingMap:
+def affine_set(tokens: Tokens, heads: Heads, given: VariableBounds) -> IndexingMap:
     """``: (d0 - 1 >= 0, …)``: the map to nothing where these conditions hold."""
     # As in a map's text, conditions are read over variables without bounds, which come later.
     free = {t.text: Variable(t.text, -_FAR, _FAR) for t in (*heads.dims, *heads.symbols)}

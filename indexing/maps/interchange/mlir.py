@@ -17,7 +17,13 @@ from typing import Final, Literal, NoReturn, TypeAlias, assert_never
 
 from hlo.text.source import HloError, Source
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.interchange.affine_text import Extent, Given, Heads, affine_map, affine_set
+from indexing.maps.interchange.affine_text import (
+    Extent,
+    Heads,
+    VariableBounds,
+    affine_map,
+    affine_set,
+)
 from indexing.maps.printing import map_text
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.text import parse_map
@@ -214,7 +220,7 @@ def from_mlir(
         if dims is not None or symbols is not None or runtime:
             raise ValueError("an indexing_map says the bounds of its variables itself")
         return reader.indexing_map(start, end)
-    bounds = Given(dims, symbols, runtime)
+    bounds = VariableBounds(dims, symbols, runtime)
     try:
         tokens = Tokens(reader.masked(start, end))
         read = affine_map if kind == "affine_map" else affine_set
