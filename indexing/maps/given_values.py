@@ -37,7 +37,7 @@ class RuntimeValues(NamedTuple):
         return np.clip(found, *self.rt.clamp) if self.rt.clamp else found
 
 
-class PartialShape(NamedTuple):
+class EvaluatedMap(NamedTuple):
     """A map, the values of its runtime variables, and the name of one that only moves it."""
 
     map: IndexingMap
@@ -45,7 +45,7 @@ class PartialShape(NamedTuple):
     moves_with: str = ""
 
 
-def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> PartialShape | Unknown:
+def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> EvaluatedMap | Unknown:
     """`m` with the values; unknown if one is missing that does more than move what is read."""
     given = {rt.variable: g for rt in m.runtime if (g := _given(rt, values))}
     fixed: dict[Variable, Expr] = {}
@@ -59,7 +59,7 @@ def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> PartialShape
         elif all(i.is_constant for i in rt.index):
             value = int(given.pop(rt.variable).at([i.constant for i in rt.index]))
             if not rt.variable.lower <= value <= rt.variable.upper:
-                return PartialShape(IndexingMap.empty(m.dims, len(m.results)), {})
+                return EvaluatedMap(IndexingMap.empty(m.dims, len(m.results)), {})
             fixed[rt.variable] = constant(value)
     results, constraints = m.substituted(fixed)
     swap = Substitution(fixed)
@@ -72,7 +72,7 @@ def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> PartialShape
         constraints=constraints,
         grade=m.grade,
     )
-    return PartialShape(found, known, moves_with)
+    return EvaluatedMap(found, known, moves_with)
 
 
 def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:
