@@ -24,13 +24,13 @@ from typing import Literal, TypeAlias
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
 from indexing.maps.relation import MapOrMaps, as_maps, same_spaces
 from indexing.maps.witnesses import (
-    Bad,
+    PairProperty,
     Witness,
     change,
     has_two_results,
-    missed,
     pair_of_points,
     shares_result,
+    unreached_element,
 )
 from simplifier.atoms import Variable
 from simplifier.unknown import Unknown
@@ -112,13 +112,13 @@ def is_surjective_onto(asked: MapOrMaps, onto: Extents) -> Decision:
     maps = as_maps(asked)
     target = tuple([v.renamed(f"e{k}") for k, v in enumerate(dims(onto))])
     same_spaces(maps, results=len(target))
-    found = missed(maps, target)
+    found = unreached_element(maps, target)
     if isinstance(found, Unknown):
         return found
     if found is not None:
         return Verdict(False, "an element is no result", found)
     sure = [m for m in maps if m.grade == "exact"]
-    found = None if len(sure) == len(maps) else missed(sure, target)
+    found = None if len(sure) == len(maps) else unreached_element(sure, target)
     if found is None:
         return True
     if isinstance(found, Unknown):
@@ -187,7 +187,7 @@ def depends_on(asked: MapOrMaps, dimension: int | str) -> bool | Verdict | Unkno
     return Verdict(False, "no result changes with it", grade=grade)
 
 
-def _no_pair(asked: MapOrMaps, bad: Bad, says: str) -> Decision:
+def _no_pair(asked: MapOrMaps, bad: PairProperty, says: str) -> Decision:
     """`True` if no pair of related points is `bad`; exact maps are tried before the others."""
     maps = as_maps(asked)
     same_spaces(maps)

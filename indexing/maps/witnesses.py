@@ -152,7 +152,7 @@ class _Copy:
         )
 
 
-Bad: TypeAlias = Callable[[_Copy, _Copy, bool], tuple[list[Constraint], Clause]]
+PairProperty: TypeAlias = Callable[[_Copy, _Copy, bool], tuple[list[Constraint], Clause]]
 """What is asked of two related points: constraints, and alternatives of which one must hold."""
 
 
@@ -173,7 +173,7 @@ def has_two_results(a: _Copy, b: _Copy, twice: bool) -> tuple[list[Constraint], 
 
 
 def pair_of_points(
-    first: IndexingMap, second: IndexingMap, bad: Bad, what: str
+    first: IndexingMap, second: IndexingMap, bad: PairProperty, what: str
 ) -> Witness | Unknown | None:
     """A point of each map so that the two are `bad`, for some values of the program."""
     a, b = _Copy.of(first, "a."), _Copy.of(second, "b.")
@@ -206,7 +206,9 @@ def _witness(
 # ---------------------------------------------------------------- what is missed
 
 
-def missed(maps: Sequence[IndexingMap], target: tuple[Variable, ...]) -> Witness | Unknown | None:
+def unreached_element(
+    maps: Sequence[IndexingMap], target: tuple[Variable, ...]
+) -> Witness | Unknown | None:
     """An element of the box `target` that no map gives, for some values of the program.
 
     First, each runtime variable has one value everywhere, which a program may well have.  If
@@ -216,7 +218,7 @@ def missed(maps: Sequence[IndexingMap], target: tuple[Variable, ...]) -> Witness
     copies = [_Copy.of(m, f"m{k}.") for k, m in enumerate(maps)]
     reads = _distinct_reads(copies)
     question = "which elements are no results of", Listed(maps)
-    found = _missed_by_constants(copies, reads, target)
+    found = _unreached_with_constants(copies, reads, target)
     if found is not None:
         return about(found, *question)
     if all(not i.variables() for read in reads for i in read.index):
@@ -230,7 +232,7 @@ def missed(maps: Sequence[IndexingMap], target: tuple[Variable, ...]) -> Witness
     return about(Unknown("that depends on values which differ from point to point"), *question)
 
 
-def _missed_by_constants(
+def _unreached_with_constants(
     copies: Sequence[_Copy], reads: Sequence[_Read], target: tuple[Variable, ...]
 ) -> Witness | Unknown | None:
     """An element of `target` that no map gives where each of `reads` has one value everywhere."""
