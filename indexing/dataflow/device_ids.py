@@ -30,9 +30,9 @@ from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
-MOST_ELEMENTS: Final = 1 << 12
+MAX_ELEMENTS: Final = 1 << 12
 """Larger arrays are no tables of start indices, and are not computed for every device."""
-MOST_COMPUTED: Final = 1 << 10
+MAX_COMPUTED: Final = 1 << 10
 """Nor is anything for more devices than that."""
 
 
@@ -88,7 +88,7 @@ def _values(rt: RuntimeVariable, devices: Devices) -> tuple[int, ...] | None:
 
     The element that it is must be the same on all devices, and read on the device itself.
     """
-    if not isinstance(rt.source, Instruction) or devices.count > MOST_COMPUTED or not rt.index:
+    if not isinstance(rt.source, Instruction) or devices.count > MAX_COMPUTED or not rt.index:
         return None
     where, *index = rt.index
     if where != devices.variable.as_expr() or not all(expr.is_constant for expr in index):
@@ -133,7 +133,7 @@ def _is_computable(instruction: Instruction) -> bool:
         case CopyRule(has_padding=True) | ElementwiseRule(applied=True):
             return False
         case ConstantRule() | IotaRule() | CopyRule() | ElementwiseRule():
-            return shape.size <= MOST_ELEMENTS
+            return shape.size <= MAX_ELEMENTS
     return isinstance(op, DeviceId)
 
 

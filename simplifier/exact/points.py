@@ -24,10 +24,10 @@ from simplifier.exact.tightening import TightBounds
 from simplifier.interval import Interval
 from simplifier.linear import Expr, alone
 
-MOST_POINTS: Final = 100_000
+MAX_POINTS: Final = 100_000
 """Points of the box of a relation that are looked at one by one, at most."""
 
-MOST_AT_ONCE: Final = 1 << 20
+MAX_AT_ONCE: Final = 1 << 20
 """Points of a box that are looked at all at once, times the atoms of its constraints, at most; a
 quarter of it where no constraint divides, about which isl has an answer in a millisecond."""
 
@@ -38,7 +38,7 @@ Array: TypeAlias = npt.NDArray[Any]
 def may_be_enumerated(*relations: Relation) -> bool:
     """isl cannot see all of it, and there are few points in the boxes."""
     sizes = [_points_in((*r.inputs, *r.hidden)) for r in relations]
-    return sum(sizes) <= MOST_POINTS and not all(map(_is_affine, relations))
+    return sum(sizes) <= MAX_POINTS and not all(map(_is_affine, relations))
 
 
 def _points_in(variables: Iterable[Variable]) -> int:
@@ -161,7 +161,7 @@ def should_enumerate(variables: Iterable[Variable], constraints: Sequence[Constr
         return False
     divided = any(constraint.expr.divides for constraint in constraints)
     work = _points_in(variables) * sum([constraint.expr.weight for constraint in constraints])
-    return work <= (MOST_AT_ONCE if divided else MOST_AT_ONCE // 4)
+    return work <= (MAX_AT_ONCE if divided else MAX_AT_ONCE // 4)
 
 
 def enumerated_tight_bounds(

@@ -24,8 +24,8 @@ import hlo
 import indexing.ops  # noqa: F401 - registers the ops that `hlo.verify` checks
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-MOST_SECONDS = 5.0
-MOST_MEMORY = 4 << 30
+MAX_SECONDS = 5.0
+MAX_MEMORY = 4 << 30
 LARGEST = 6000  # characters of a text that is mutated; larger modules are taken in pieces
 
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|%?[A-Za-z_][\w.\-]*|\d+|->|[^\w\s]')
@@ -212,13 +212,13 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--keep-going", action="store_true", help="show all that fail")
     given = parser.parse_args(arguments)
     bases = texts(given.files or sorted(EXAMPLES.glob("*.hlo")))
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
     signal.signal(signal.SIGALRM, _too_slow)
     counts: Counter[str] = Counter()
     slowest, failed = (0.0, -1), 0
     for number, text in cases(bases, given.seed, given.count):
         start = time.perf_counter()
-        signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
+        signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
         try:
             counts[outcome(text)] += 1
         except Exception as error:  # anything but an HloError, which `outcome` takes
@@ -238,7 +238,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _too_slow(signal_number: int, frame: object) -> None:
-    raise TimeoutError(f"longer than {MOST_SECONDS} s")
+    raise TimeoutError(f"longer than {MAX_SECONDS} s")
 
 
 if __name__ == "__main__":

@@ -69,7 +69,7 @@ def test_exact_answers_simplify_further(
     before: str, after: str, least: int, points: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """ISL's, and those from all points."""
-    monkeypatch.setattr("simplifier.exact.points.MOST_AT_ONCE", points)
+    monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", points)
     written, simple, asked = questions(before)
     assert str(simple) == after
     assert (asked > 0) == (least > 0)
@@ -161,7 +161,7 @@ def test_multiplicity_is_kept_where_asked(written: IndexingMap) -> None:
 def test_beyond_the_budget_a_map_is_valid(written: IndexingMap) -> None:
     forget()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("simplifier.exact.points.MOST_AT_ONCE", 0)
+        patch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
         patch.setattr("simplifier.sharpen.BUDGET", 10)
         simple = written.simplify()
     assert (simple.is_empty()) == (not relation(written))
@@ -173,7 +173,7 @@ def test_beyond_the_budget_an_empty_domain_does_not_become_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing depends on s0 and s1, but that they have no values: 2·s0 is not 4·s1 + 3."""
-    monkeypatch.setattr("simplifier.exact.points.MOST_AT_ONCE", 0)
+    monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     monkeypatch.setattr("simplifier.sharpen.BUDGET", 10)
     text = (
         "(d0)[s0, s1] -> (d0), domain: d0 in [0, 4], s0 in [0, 9], s1 in [0, 9], "

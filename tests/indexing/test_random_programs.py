@@ -25,7 +25,7 @@ from tests.oracles import Pair, fuzz, swapped, union
 Array = NDArray[np.int64]
 Dims = tuple[int, ...]
 
-MOST_ELEMENTS = 120
+MAX_ELEMENTS = 120
 
 
 class Program:
@@ -137,11 +137,11 @@ def extended(program: Program, draw: st.DrawFn) -> None:
         case "reduce":
             some = draw(st.lists(st.sampled_from(range(rank)), unique=True, min_size=1))
             program.add("reduce", x, program.zero(), dimensions=tuple(some), to_apply=program.total)
-        case "broadcast" if rank < 4 and prod(dims) <= MOST_ELEMENTS // 3:
+        case "broadcast" if rank < 4 and prod(dims) <= MAX_ELEMENTS // 3:
             widened(program, x, draw)
-        case "pad" if rank and prod(dims) <= MOST_ELEMENTS // 8:
+        case "pad" if rank and prod(dims) <= MAX_ELEMENTS // 8:
             padded(program, x, draw)
-        case "concatenate" if rank and prod(dims) <= MOST_ELEMENTS // 2:
+        case "concatenate" if rank and prod(dims) <= MAX_ELEMENTS // 2:
             at = draw(st.integers(0, rank - 1))
             program.add("concatenate", x, draw(st.sampled_from(alike)), dimensions=(at,))
         case _:

@@ -345,7 +345,7 @@ def test_isl_is_not_asked_where_the_budget_would_not_suffice(
     assert found is not None
     assert [v.bounds for v in found.variables] == [(0, 20), (0, 20)]
     _survey.cache_clear()
-    monkeypatch.setattr("simplifier.exact.points.MOST_AT_ONCE", 0)
+    monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     assert sum(c.expr.weight for c in near if c.expr.divides) > ATOMS
     before = exact.asked("tight_bounds")
     assert sharpened([a, b], near, []) is None
@@ -353,7 +353,7 @@ def test_isl_is_not_asked_where_the_budget_would_not_suffice(
 
 
 def test_beyond_the_budget_a_domain_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simplifier.exact.points.MOST_AT_ONCE", 0)
+    monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     monkeypatch.setattr("simplifier.sharpen.BUDGET", 10)
     near = [Constraint(a + b, 0, 13), Constraint(a - b, 0, 13)]
     assert sharpened([a, b], near, [(a + b * 2) // 29]) is None

@@ -138,7 +138,7 @@ def test_a_large_box_is_isl_s(
 ) -> None:
     """At the limit, and one more along one side: there ISL decides."""
     atoms = 4 + 3 * divided
-    side = points.MOST_AT_ONCE // (1 if divided else 4) // 32 // atoms
+    side = points.MAX_AT_ONCE // (1 if divided else 4) // 32 // atoms
     a, b = Variable("p", 0, more + side), Variable("q", 0, 31)
     near = [Constraint(a + b, 0, 40), Constraint(a - b, 0, 40)]
     near += [Constraint(b % 9, 0, 7)] if divided else []
