@@ -23,7 +23,7 @@ True
 (0, 10)
 """
 
-from simplifier.exact.context import BUDGET, asked
+from simplifier.exact.context import BUDGET, query_count
 from simplifier.exact.encode import Relation, relation_text, to_isl
 from simplifier.exact.foreign import Foreign, relations
 from simplifier.exact.points import (
@@ -53,7 +53,6 @@ __all__ = [
     "Relation",
     "Samples",
     "TightBounds",
-    "asked",
     "bounds",
     "count",
     "difference",
@@ -63,6 +62,7 @@ __all__ = [
     "inverse",
     "is_empty",
     "probe",
+    "query_count",
     "relation_text",
     "relations",
     "should_enumerate",

@@ -16,20 +16,20 @@ BUDGET: Final = 2_000_000
 """Operations of isl for one question: a fraction of a second."""
 
 
-_asked: Final = Counter[str]()
+_queries: Final = Counter[str]()
 
 
-def asked(kind: str | None = None) -> int:
+def query_count(kind: str | None = None) -> int:
     """How many questions were asked in this process so far, or those of one kind.
 
     A kind is "tight_bounds", what simplifying asks, of isl or of all points, or "other".
     """
-    return _asked.total() if kind is None else _asked[kind]
+    return _queries.total() if kind is None else _queries[kind]
 
 
-def note_question(kind: str) -> None:
+def note_query(kind: str) -> None:
     """Counts a question."""
-    _asked[kind] += 1
+    _queries[kind] += 1
 
 
 class NotAffineError(ValueError):
@@ -40,7 +40,7 @@ class NothingLeftError(RuntimeError):
     """isl gave nothing back, without saying so: it has no operations left."""
 
 
-def number(value: isl.Val) -> int:
+def to_int(value: isl.Val) -> int:
     """A whole number of isl's, which it needs operations to tell."""
     try:
         return int(value.to_python())
@@ -48,16 +48,18 @@ def number(value: isl.Val) -> int:
         raise NothingLeftError from None
 
 
-def ask(question: Callable[[Any], Answer], budget: int, kind: str = "other") -> Answer | Unknown:
+def within_budget(
+    compute: Callable[[Any], Answer], budget: int, kind: str = "other"
+) -> Answer | Unknown:
     """The answer to `question` in a context of its own, within `budget` operations of isl.
 
     A text that isl has no budget left to read is a syntax error, says isl.
     """
-    note_question(kind)
+    note_query(kind)
     ctx = isl.Context()
     ctx.set_max_operations(budget)
     try:
-        return question(ctx)
+        return compute(ctx)
     except NotAffineError as error:
         return Unknown(str(error))
     except NothingLeftError:

@@ -10,7 +10,7 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import number
+from simplifier.exact.context import to_int
 from simplifier.exact.encode import Relation
 from simplifier.linear import Affine, Expr, as_expr, constant
 
@@ -80,8 +80,8 @@ def _boxed(points: isl.Set, names: Sequence[str]) -> tuple[Variable, ...]:
         [
             Variable(
                 name,
-                number(points.dim_min_val(k)),
-                number(points.dim_max_val(k)),
+                to_int(points.dim_min_val(k)),
+                to_int(points.dim_max_val(k)),
             )
             for k, name in enumerate(names)
         ]
@@ -102,7 +102,7 @@ def _constraints(part: isl.BasicSet, variables: Sequence[Affine]) -> tuple[Const
 
 def _expr(aff: isl.Aff, variables: Sequence[Affine]) -> Expr:
     """A quasi-affine expression of isl; one with a denominator is a whole number on its domain."""
-    denominator = number(aff.get_denominator_val())
+    denominator = to_int(aff.get_denominator_val())
     return _scaled(aff, variables, denominator) // denominator
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import islpy as isl
 
-from simplifier.exact.context import BUDGET, ask
+from simplifier.exact.context import BUDGET, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation
 from simplifier.interval import Interval
@@ -58,7 +58,7 @@ def relations(
         raise ValueError(f"expected text or one of isl's {kinds}; found {type(given).__name__}")
     text = str(given)
     as_set = not _has_arrow(text) if isinstance(given, str) else isinstance(given, _SETS)
-    return ask(lambda ctx: _taken_apart(_read(ctx, text, as_set), bounds), budget)
+    return within_budget(lambda ctx: _taken_apart(_read(ctx, text, as_set), bounds), budget)
 
 
 def _has_arrow(text: str) -> bool:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import note_question
+from simplifier.exact.context import note_query
 from simplifier.exact.encode import Relation
 from simplifier.exact.tightening import TightBounds
 from simplifier.interval import Interval
@@ -177,7 +177,7 @@ def enumerated_tight_bounds(
     >>> found.variables, found.exprs, [str(constraint) for constraint in found.constraints]
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
-    note_question("tight_bounds")
+    note_query("tight_bounds")
     number = _number_type((*exprs, *_mentioned(variables, constraints)))
     found = _inside(variables, constraints, number)
     if found is None:
@@ -224,7 +224,7 @@ def enumerated_is_empty(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> bool:
     """No point of the box of `variables` satisfies all `constraints`."""
-    note_question("other")
+    note_query("other")
     if any(v.is_empty for v in variables):
         return True
     box = _box(variables, _number_type(_mentioned(variables, constraints)))

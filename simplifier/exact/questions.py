@@ -10,7 +10,7 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import BUDGET, ask, number
+from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_domain, as_map
 from simplifier.exact.points import first_difference, may_be_enumerated, pairs
@@ -36,7 +36,7 @@ def is_empty(
     domain = Relation(tuple(variables), (), (), tuple(constraints))
     if may_be_enumerated(domain):
         return next(pairs(domain), None) is None
-    return ask(
+    return within_budget(
         lambda ctx: bool(as_domain(ctx, domain.inputs, domain.constraints).is_empty()), budget
     )
 
@@ -50,16 +50,16 @@ def bounds(
     """The least and the greatest value of `expr` on the domain; `None` if it has no points."""
     valued = Relation(tuple(variables), (), (expr,), tuple(constraints))
 
-    def question(ctx: Any) -> Interval | None:
+    def compute(ctx: Any) -> Interval | None:
         values = as_map(ctx, valued).range()
         if values.is_empty():
             return None
-        return number(values.dim_min_val(0)), number(values.dim_max_val(0))
+        return to_int(values.dim_min_val(0)), to_int(values.dim_max_val(0))
 
     if may_be_enumerated(valued):
         reached = {value for _, (value,) in pairs(valued)}
         return (min(reached), max(reached)) if reached else None
-    return ask(question, budget)
+    return within_budget(compute, budget)
 
 
 def difference(
@@ -70,7 +70,7 @@ def difference(
     Inputs are matched by position; both relations have as many inputs and as many results.
     """
 
-    def question(ctx: Any) -> DifferingPoint | None:
+    def compute(ctx: Any) -> DifferingPoint | None:
         a, b = as_map(ctx, first), as_map(ctx, second)
         if a.is_equal(b):
             return None
@@ -79,7 +79,7 @@ def difference(
         point = (only_first if in_first else b.subtract(a)).wrap().sample_point()
         count = len(second.inputs)
         at = [
-            number(point.get_coordinate_val(isl.dim_type.set, k))
+            to_int(point.get_coordinate_val(isl.dim_type.set, k))
             for k in range(count + len(second.results))
         ]
         return DifferingPoint(tuple(at[:count]), tuple(at[count:]), in_first)
@@ -87,7 +87,7 @@ def difference(
     if isinstance(first, Relation) and may_be_enumerated(first, second):
         alone = first_difference(first, second)
         return None if alone is None else DifferingPoint(*alone[0], in_first=alone[1])
-    return ask(question, budget)
+    return within_budget(compute, budget)
 
 
 def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
@@ -99,19 +99,19 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
     """
     if may_be_enumerated(relation):
         return len({results for _, results in pairs(relation)})
-    return ask(lambda ctx: number(as_map(ctx, relation).range().count_val()), budget)
+    return within_budget(lambda ctx: to_int(as_map(ctx, relation).range().count_val()), budget)
 
 
 def inverse(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
     """``results -> inputs`` in disjoint pieces; the inputs are called ``d0, d1, …``."""
-    return ask(lambda ctx: pieces(as_map(ctx, relation).reverse()), budget)
+    return within_budget(lambda ctx: pieces(as_map(ctx, relation).reverse()), budget)
 
 
 def image(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
     """All results, as relations from nothing, in disjoint pieces."""
 
-    def question(ctx: Any) -> tuple[Relation, ...]:
+    def compute(ctx: Any) -> tuple[Relation, ...]:
         results = as_map(ctx, relation).range()
         return pieces(isl.Map.from_range(results))
 
-    return ask(question, budget)
+    return within_budget(compute, budget)

@@ -10,7 +10,7 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import ask, number
+from simplifier.exact.context import to_int, within_budget
 from simplifier.exact.encode import as_domain, as_functions
 from simplifier.interval import Interval
 from simplifier.linear import Expr
@@ -43,14 +43,14 @@ def tight_bounds(
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
 
-    def question(ctx: Any) -> TightBounds | None:
+    def compute(ctx: Any) -> TightBounds | None:
         box = as_domain(ctx, variables, ())
         parts = {c: as_domain(ctx, variables, (c,)) for c in constraints}
         domain = _intersection(box, parts.values())
         if domain.is_empty():
             return None
         every = as_functions(ctx, variables, (*[v.as_expr() for v in variables], *exprs))
-        found = [(number(domain.min_val(f)), number(domain.max_val(f))) for f in every]
+        found = [(to_int(domain.min_val(f)), to_int(domain.max_val(f))) for f in every]
         for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
             others = [part for c, part in parts.items() if c is not constraint]
             if _intersection(box, others).is_subset(parts[constraint]):
@@ -58,7 +58,7 @@ def tight_bounds(
         count = len(variables)
         return TightBounds(tuple(found[:count]), tuple(found[count:]), tuple(parts))
 
-    return ask(question, budget, kind="tight_bounds")
+    return within_budget(compute, budget, kind="tight_bounds")
 
 
 def _intersection(box: isl.Set, parts: Iterable[isl.Set]) -> isl.Set:

@@ -19,7 +19,7 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import BUDGET, ask
+from simplifier.exact.context import BUDGET, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_map, as_set
 from simplifier.unknown import Unknown
@@ -44,7 +44,7 @@ def point(
     True
     """
     box = Relation(tuple(variables), (), (), tuple(constraints))
-    return ask(lambda ctx: _sample(_restricted(ctx, box, clauses)), budget)
+    return within_budget(lambda ctx: _sample(_restricted(ctx, box, clauses)), budget)
 
 
 def only_first(
@@ -61,13 +61,13 @@ def only_first(
     inputs = Relation(first[0].inputs, (), (), ())
     conditions = tuple(clauses)
 
-    def question(ctx: Any) -> Point | None:
+    def compute(ctx: Any) -> Point | None:
         mine = _union(ctx, first)
         if conditions:
             mine = mine.intersect_domain(_restricted(ctx, inputs, conditions))
         return _sample(mine.subtract(_union(ctx, second)).wrap().flatten())
 
-    return ask(question, budget)
+    return within_budget(compute, budget)
 
 
 def uncovered(
@@ -75,11 +75,11 @@ def uncovered(
 ) -> Point | Unknown | None:
     """A point of `target` that is no result; `None` if every one is."""
 
-    def question(ctx: Any) -> Point | None:
+    def compute(ctx: Any) -> Point | None:
         wanted = as_set(ctx, target)
         return _sample(wanted.subtract(_union(ctx, relations).range()) if relations else wanted)
 
-    return ask(question, budget)
+    return within_budget(compute, budget)
 
 
 def never_uncovered(
@@ -93,7 +93,7 @@ def never_uncovered(
     every choice of the opponent gives it.
     """
 
-    def question(ctx: Any) -> bool:
+    def compute(ctx: Any) -> bool:
         left = as_set(ctx, target)
         for relation, box, count in cases:
             every = as_set(ctx, box)
@@ -104,7 +104,7 @@ def never_uncovered(
             left = left.subtract(sure.project_out(isl.dim_type.set, 0, start))
         return bool(left.is_empty())
 
-    return ask(question, budget)
+    return within_budget(compute, budget)
 
 
 def union_inverse(
@@ -112,13 +112,13 @@ def union_inverse(
 ) -> tuple[Relation, ...] | Unknown:
     """``results -> inputs`` of the union, in disjoint pieces; but not where `without` relates."""
 
-    def question(ctx: Any) -> tuple[Relation, ...]:
+    def compute(ctx: Any) -> tuple[Relation, ...]:
         found = _union(ctx, relations)
         if without:
             found = found.subtract(_union(ctx, without))
         return pieces(found.reverse())
 
-    return ask(question, budget)
+    return within_budget(compute, budget)
 
 
 def union_image(
@@ -128,13 +128,13 @@ def union_image(
 ) -> tuple[Relation, ...] | Unknown:
     """All results, or those of some points (the results of relations from nothing), as pieces."""
 
-    def question(ctx: Any) -> tuple[Relation, ...]:
+    def compute(ctx: Any) -> tuple[Relation, ...]:
         found = _union(ctx, relations)
         if points is not None:
             found = found.intersect_domain(_union(ctx, points).range())
         return pieces(isl.Map.from_range(found.range()))
 
-    return ask(question, budget)
+    return within_budget(compute, budget)
 
 
 def union_preimage(
@@ -142,11 +142,11 @@ def union_preimage(
 ) -> tuple[Relation, ...] | Unknown:
     """All inputs that have one of `elements` (results of relations from nothing) as a result."""
 
-    def question(ctx: Any) -> tuple[Relation, ...]:
+    def compute(ctx: Any) -> tuple[Relation, ...]:
         wanted = _union(ctx, elements).range()
         return pieces(isl.Map.from_range(_union(ctx, relations).intersect_range(wanted).domain()))
 
-    return ask(question, budget)
+    return within_budget(compute, budget)
 
 
 def _union(ctx: Any, relations: Sequence[Relation]) -> isl.Map:

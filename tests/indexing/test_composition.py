@@ -130,11 +130,11 @@ def reshaped(before: tuple[int, ...], after: tuple[int, ...]) -> IndexingMap:
 def test_what_a_chain_keeps_inside_is_no_constraint() -> None:
     shapes = [(12, 5), (4, 15), (10, 6), (3, 20), (60,), (2, 5, 6), (15, 4)]
     whole = IndexingMap.identity(shapes[0])
-    asked = exact.asked()
+    asked = exact.query_count()
     for before, after in pairwise(shapes):
         whole = whole.then(reshaped(before, after)).simplify()
         assert whole.constraints == ()
-    assert exact.asked() == asked
+    assert exact.query_count() == asked
     for at in product(range(12), range(5)):
         (found,) = [results for index, results in relation(whole) if index == at]
         assert found[0] * 4 + found[1] == at[0] * 5 + at[1]  # turned round six times

@@ -56,9 +56,9 @@ def questions(text: str) -> tuple[IndexingMap, IndexingMap, int]:
     """The map, its simple form, and how many questions were asked for it."""
     forget()
     written = parse_map(text)
-    before = exact.asked()
+    before = exact.query_count()
     simple = written.simplify()
-    return written, simple, exact.asked() - before
+    return written, simple, exact.query_count() - before
 
 
 @pytest.mark.parametrize(
@@ -105,21 +105,21 @@ def test_a_map_without_constraints_asks_nothing(
     data: st.DataObject, d: tuple[Variable, ...], s: tuple[Variable, ...]
 ) -> None:
     results = [tree_expr(data.draw(trees(len(d + s), leaves=6)), d + s) for _ in range(2)]
-    before = exact.asked()
+    before = exact.query_count()
     IndexingMap.of(d, results, ranges=s).simplify()
-    assert exact.asked() == before
+    assert exact.query_count() == before
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_simplifying_the_examples_asks_nothing(path: Path) -> None:
     """From the maps that the ops give, and composed to the parameters."""
-    before, maps = exact.asked("tight_bounds"), Counter[bool]()
+    before, maps = exact.query_count("tight_bounds"), Counter[bool]()
     for instruction in hlo.load(path).instructions:
         for output in range(len(leaves(instruction.shape))):
             answer = indexing.output_to_input(instruction, output_id=output)
             maps.update(bool(m.simplify().constraints) for found in answer.maps for m in found)
     assert maps.total() > 0
-    assert exact.asked("tight_bounds") == before
+    assert exact.query_count("tight_bounds") == before
 
 
 @st.composite

@@ -234,12 +234,12 @@ SHOWN = [
 def test_what_intervals_know_from_other_constraints_goes(
     given_ones: list[tuple[Expr, int, int]], left: list[int]
 ) -> None:
-    before = exact.asked()
+    before = exact.query_count()
     constraints = [Constraint(*each) for each in given_ones]
     variables = tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))
     found = tightened(variables, constraints)
     assert {*map(str, found.constraints)} == {str(constraints[k]) for k in left}
-    assert exact.asked() == before
+    assert exact.query_count() == before
     was = exact.Relation(variables, (), (), tuple(constraints))
     assert exact.difference(was, exact.Relation(found.variables, (), (), found.constraints)) is None
 
@@ -309,29 +309,29 @@ def test_what_is_settled_has_points(data: st.DataObject, box: tuple[Variable, ..
 
 
 def test_a_settled_domain_asks_nothing() -> None:
-    before = exact.asked()
+    before = exact.query_count()
     window = Constraint(a * 2 + Variable("w", 0, 2), 1, 40)
     stride = Constraint(b % 4, 1, 1)
     assert sharpened([a, b], [window, stride], [a // 3, (b + 7) // 2]) is None
     assert has_points([window, stride])
-    assert exact.asked() == before
+    assert exact.query_count() == before
 
 
 def test_questions_are_remembered_and_counted() -> None:
     near = [Constraint(a + b, 0, 11), Constraint(a - b, 0, 11)]
-    before = exact.asked("tight_bounds")
+    before = exact.query_count("tight_bounds")
     one = sharpened([a, b], near, [(a + b * 2) // 5])
-    assert exact.asked("tight_bounds") == before + 1
+    assert exact.query_count("tight_bounds") == before + 1
     assert sharpened([a, b], near, [(a + b * 2) // 5]) == one
-    assert exact.asked("tight_bounds") == before + 1
+    assert exact.query_count("tight_bounds") == before + 1
 
 
 def test_one_pass_asks_about_few_groups() -> None:
     pairs = [(Variable(f"a{k}", 0, 20), Variable(f"b{k}", 0, 20)) for k in range(GROUPS + 3)]
     near = [Constraint(p + q * sign, 0, 11) for p, q in pairs for sign in (1, -1)]
-    before = exact.asked("tight_bounds")
+    before = exact.query_count("tight_bounds")
     sharpened([v for pair in pairs for v in pair], near, [])
-    assert exact.asked("tight_bounds") == before + GROUPS
+    assert exact.query_count("tight_bounds") == before + GROUPS
 
 
 def test_isl_is_not_asked_where_the_budget_would_not_suffice(
@@ -347,9 +347,9 @@ def test_isl_is_not_asked_where_the_budget_would_not_suffice(
     _survey.cache_clear()
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     assert sum(c.expr.weight for c in near if c.expr.divides) > ATOMS
-    before = exact.asked("tight_bounds")
+    before = exact.query_count("tight_bounds")
     assert sharpened([a, b], near, []) is None
-    assert exact.asked("tight_bounds") == before
+    assert exact.query_count("tight_bounds") == before
 
 
 def test_beyond_the_budget_a_domain_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
