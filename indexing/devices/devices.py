@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from hlo.modules.module import Module
-from indexing.devices.groups import EVERYBODY, MAX_DEVICES, Group, ReplicaGroups
+from indexing.devices.groups import EVERYBODY, MAX_DEVICES, DeviceGroup, ReplicaGroups
 from indexing.maps.indexing_map import Extents, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
@@ -136,7 +136,7 @@ class Devices:
 
     # ------------------------------------------------------------ groups
 
-    def groups(self, groups: ReplicaGroups, mode: Mode) -> tuple[Group, ...]:
+    def groups(self, groups: ReplicaGroups, mode: Mode) -> tuple[DeviceGroup, ...]:
         """The groups of devices that `groups` means, each in order of place.
 
         >>> from indexing.devices.groups import GroupList
@@ -165,7 +165,7 @@ class Devices:
 
     def pairs(
         self, pairs: Iterable[tuple[int, int]], mode: Mode
-    ) -> tuple[tuple[Group, Group], ...]:
+    ) -> tuple[tuple[DeviceGroup, DeviceGroup], ...]:
         """``(target,), (source,)`` for each pair of devices that `pairs` means.
 
         >>> Devices(num_replicas=2, num_partitions=2).pairs([(0, 1)], "cross replica")
@@ -178,7 +178,7 @@ class Devices:
         self._check([target for _, target in given], mode)
         for source, _ in given:
             self._check([source], mode)
-        found: list[tuple[Group, Group]] = []
+        found: list[tuple[DeviceGroup, DeviceGroup]] = []
         for source, target in given:
             if mode == "cross partition":
                 both = [
@@ -216,7 +216,7 @@ class Devices:
             case _:
                 return self.num_replicas, "replica"
 
-    def _devices(self, replicas: Iterable[int], partitions: Sequence[int]) -> Group:
+    def _devices(self, replicas: Iterable[int], partitions: Sequence[int]) -> DeviceGroup:
         return tuple([r * self.num_partitions + p for r in replicas for p in partitions])
 
 

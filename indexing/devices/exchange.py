@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from hlo.shapes.shape import Shape
 from indexing.devices.devices import Devices
-from indexing.devices.groups import Group
+from indexing.devices.groups import DeviceGroup
 from indexing.devices.parts import Link, links
 from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from simplifier.atoms import Variable
@@ -150,10 +150,10 @@ class Exchange:
 class Rows(NamedTuple):
     """The devices that take part: for each group its targets and its sources, in order of place."""
 
-    pairs: tuple[tuple[Group, Group], ...]
+    pairs: tuple[tuple[DeviceGroup, DeviceGroup], ...]
 
     @classmethod
-    def of(cls, groups: Sequence[Group]) -> Rows:
+    def of(cls, groups: Sequence[DeviceGroup]) -> Rows:
         """Groups whose devices all send and receive."""
         return cls(tuple([(group, group) for group in groups]))
 
@@ -173,7 +173,7 @@ def _links(rows: Rows, start_ordered: bool, end_ordered: bool) -> tuple[Link, ..
     return min(tried, key=len)
 
 
-def _row(row: Group, ordered: bool) -> Group:
+def _row(row: DeviceGroup, ordered: bool) -> DeviceGroup:
     return row if ordered else tuple(sorted(row))
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from hlo.ops.attributes import Cursor, Kind, at_least, list_of
 
-Group: TypeAlias = tuple[int, ...]
+DeviceGroup: TypeAlias = tuple[int, ...]
 
 MAX_DEVICES: Final = 1 << 20
 """More devices than that are refused: their groups are written out."""
@@ -37,9 +37,9 @@ MAX_DEVICES: Final = 1 << 20
 class GroupList:
     """``{{0,1},{2,3}}``."""
 
-    groups: tuple[Group, ...] = ()
+    groups: tuple[DeviceGroup, ...] = ()
 
-    def lists(self) -> tuple[Group, ...]:
+    def lists(self) -> tuple[DeviceGroup, ...]:
         """The groups; none where one group of everybody is meant."""
         return self.groups
 
@@ -61,7 +61,7 @@ class IotaGroups:
     reshape: tuple[int, ...]
     transpose: tuple[int, ...] = ()
 
-    def lists(self) -> tuple[Group, ...]:
+    def lists(self) -> tuple[DeviceGroup, ...]:
         """The groups."""
         iota = np.arange(prod(self.reshape)).reshape(self.reshape)
         order = self.transpose or tuple(range(len(self.reshape)))
@@ -103,7 +103,7 @@ class MeshGroups:
     grouped: tuple[AxisRef, ...]
     device_ids: tuple[int, ...] = ()
 
-    def lists(self) -> tuple[Group, ...]:
+    def lists(self) -> tuple[DeviceGroup, ...]:
         """The groups."""
         sizes, place = self._split()
         inner = [place[ref.name, ref.before] for ref in self.grouped]
@@ -140,7 +140,7 @@ def _listed(numbers: tuple[int, ...]) -> str:
     return ",".join(map(str, numbers))
 
 
-def _rows(array: np.ndarray[tuple[int, ...], np.dtype[np.int_]]) -> tuple[Group, ...]:
+def _rows(array: np.ndarray[tuple[int, ...], np.dtype[np.int_]]) -> tuple[DeviceGroup, ...]:
     return tuple(map(tuple, array.tolist()))
 
 

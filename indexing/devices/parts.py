@@ -21,7 +21,7 @@ from itertools import pairwise
 from math import prod
 from typing import NamedTuple
 
-from indexing.devices.groups import Group
+from indexing.devices.groups import DeviceGroup
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, Expr, as_expr
@@ -106,7 +106,7 @@ def _rotated(digit: Expr, by: int, size: int) -> Expr:
     return (digit + by) % size
 
 
-def recognised(rows: Sequence[Group], first: int = 0) -> StridedGroup | None:
+def recognised(rows: Sequence[DeviceGroup], first: int = 0) -> StridedGroup | None:
     """The formula of rows of equal length; None where none is found.
 
     >>> recognised([(3, 0, 1, 2)]).digits
@@ -161,7 +161,7 @@ def _fits(digit: Digit, numbers: Sequence[int]) -> bool:
     return True
 
 
-def columns(rows: Sequence[Group], invertible: bool = False) -> list[StridedGroup]:
+def columns(rows: Sequence[DeviceGroup], invertible: bool = False) -> list[StridedGroup]:
     """Formulas of rows of equal length, place after place; none where none are found.
 
     What is irregular within a row may be regular from row to row: places are cut where the step
@@ -179,7 +179,7 @@ def columns(rows: Sequence[Group], invertible: bool = False) -> list[StridedGrou
     return parts if len(parts) == len(found) else []
 
 
-def _cuts(row: Group) -> list[int]:
+def _cuts(row: DeviceGroup) -> list[int]:
     """Where a row is cut into runs of devices that are the same step apart."""
     cuts = [0]
     for k in range(2, len(row)):
@@ -199,7 +199,7 @@ class Link(NamedTuple):
     width: int
 
 
-def links(rows: Sequence[tuple[Group, Group]]) -> Iterator[Link]:
+def links(rows: Sequence[tuple[DeviceGroup, DeviceGroup]]) -> Iterator[Link]:
     """Formulas for groups, each given as the row of its devices at one end and at the other.
 
     As many groups as go together have the same formulas.  Every place at one end goes with every
