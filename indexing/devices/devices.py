@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from hlo.modules.module import Module
-from indexing.devices.groups import EVERYBODY, MAX_DEVICES, DeviceGroup, ReplicaGroups
+from indexing.devices.groups import EMPTY_GROUPS, MAX_DEVICES, DeviceGroup, ReplicaGroups
 from indexing.maps.indexing_map import Extents, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
@@ -146,7 +146,7 @@ class Devices:
         Raises:
             GroupsError: they name a device that there is not, or one twice.
         """
-        if groups == EVERYBODY and mode == "flattened id":
+        if groups == EMPTY_GROUPS and mode == "flattened id":
             raise GroupsError(
                 "groups that name devices by use_global_device_ids=true cannot be left out"
             )

@@ -133,7 +133,7 @@ class MeshGroups:
 
 ReplicaGroups: TypeAlias = GroupList | IotaGroups | MeshGroups
 
-EVERYBODY: Final = GroupList()
+EMPTY_GROUPS: Final = GroupList()
 
 
 def _listed(numbers: tuple[int, ...]) -> str:

@@ -22,7 +22,7 @@ from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaves
 from indexing.devices.devices import MODES, Devices, GroupsError, Mode, group_mode
 from indexing.devices.exchange import Exchange, Rows
 from indexing.devices.groups import (
-    EVERYBODY,
+    EMPTY_GROUPS,
     ReplicaGroups,
     replica_groups,
     source_target_pairs,
@@ -120,7 +120,7 @@ class Grouped(Collective):
     """A collective among the devices of each group."""
 
     replica_groups: ReplicaGroups = attribute(  # noqa: RUF009 - a field
-        replica_groups, default=EVERYBODY
+        replica_groups, default=EMPTY_GROUPS
     )
     channel_id: int | None = attribute(integer, default=None)
 
