@@ -16,7 +16,7 @@ from indexing.dataflow.edges import Edges, LocalEdges, Summary
 from indexing.dataflow.runtime import forwarded_from
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices, GroupsError, has_device
-from indexing.devices.exchange import ANYWHERE, Rows
+from indexing.devices.exchange import ANYWHERE, Participants
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
@@ -146,7 +146,7 @@ class DeviceEdges(Edges):
         assert isinstance(out, Shape)
         assert isinstance(operand, Shape)
         if exchange is ANYWHERE:
-            rows = Rows.of([tuple(range(self.devices.count))])
+            rows = Participants.of([tuple(range(self.devices.count))])
         else:
             try:
                 rows = op.rows(self.devices)
@@ -163,7 +163,7 @@ class DeviceEdges(Edges):
         reason = f"device {missing} is in none of its groups, and what it has there is undefined"
         return replace(found, unknown=_why(instruction, reason))
 
-    def _left_out(self, rows: Rows) -> int | None:
+    def _left_out(self, rows: Participants) -> int | None:
         """The first device that takes no part."""
         taking = {device for row, _ in rows.pairs for device in row}
         return next((k for k in range(self.devices.count) if k not in taking), None)

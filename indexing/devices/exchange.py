@@ -66,7 +66,7 @@ class Exchange:
             target=self.source,
         )
 
-    def misfit(self, result: Shape, operand: Shape, rows: Rows) -> str:
+    def misfit(self, result: Shape, operand: Shape, rows: Participants) -> str:
         """Why groups of these sizes cannot do it; empty if they can."""
         widths = dict.fromkeys(len(row) for row, _ in rows.pairs)
         for width in widths:
@@ -91,11 +91,11 @@ class Exchange:
         return ""
 
     def maps(
-        self, start: Shape, end: Shape, rows: Rows, devices: Devices
+        self, start: Shape, end: Shape, rows: Participants, devices: Devices
     ) -> tuple[IndexingMap, ...]:
         """From the result's elements (`start`) to the operand's (`end`), in disjoint pieces.
 
-        >>> rows = Rows.of([(0, 1), (2, 3)])
+        >>> rows = Participants.of([(0, 1), (2, 3)])
         >>> gather = Exchange(along=0, cuts_result=True)
         >>> whole, part = Shape("f32", (6,)), Shape("f32", (3,))
         >>> (found,) = gather.maps(whole, part, rows, Devices(num_partitions=4))
@@ -147,24 +147,24 @@ class Exchange:
         )
 
 
-class Rows(NamedTuple):
+class Participants(NamedTuple):
     """The devices that take part: for each group its targets and its sources, in order of place."""
 
     pairs: tuple[tuple[DeviceGroup, DeviceGroup], ...]
 
     @classmethod
-    def of(cls, groups: Sequence[DeviceGroup]) -> Rows:
+    def of(cls, groups: Sequence[DeviceGroup]) -> Participants:
         """Groups whose devices all send and receive."""
         return cls(tuple([(group, group) for group in groups]))
 
     @property
-    def inverse(self) -> Rows:
+    def inverse(self) -> Participants:
         """Targets for sources and sources for targets."""
-        return Rows(tuple([(source, target) for target, source in self.pairs]))
+        return Participants(tuple([(source, target) for target, source in self.pairs]))
 
 
 @lru_cache(maxsize=1 << 8)
-def _links(rows: Rows, start_ordered: bool, end_ordered: bool) -> tuple[Link, ...]:
+def _links(rows: Participants, start_ordered: bool, end_ordered: bool) -> tuple[Link, ...]:
     """The fewest formulas; the order within a group counts only where it is said to."""
     tried = [tuple(links(rows.pairs))]
     if not (start_ordered and end_ordered):

@@ -20,7 +20,7 @@ from hlo.ops.attributes import boolean, enum, integer, raw
 from hlo.ops.op import attribute
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaves
 from indexing.devices.devices import MODES, Devices, GroupsError, Mode, group_mode
-from indexing.devices.exchange import Exchange, Rows
+from indexing.devices.exchange import Exchange, Participants
 from indexing.devices.groups import (
     EMPTY_GROUPS,
     ReplicaGroups,
@@ -79,7 +79,7 @@ class Collective(StructuredOp):
         return Exchange()
 
     @abstractmethod
-    def rows(self, devices: Devices) -> Rows:
+    def rows(self, devices: Devices) -> Participants:
         """Which devices take part, and in which groups.
 
         Raises:
@@ -124,8 +124,8 @@ class Grouped(Collective):
     )
     channel_id: int | None = attribute(integer, default=None)
 
-    def rows(self, devices: Devices) -> Rows:
-        return Rows.of(devices.groups(self.replica_groups, self.group_mode()))
+    def rows(self, devices: Devices) -> Participants:
+        return Participants.of(devices.groups(self.replica_groups, self.group_mode()))
 
     def group_mode(self) -> Mode:
         """What the numbers in the groups are.
@@ -170,9 +170,9 @@ class Permuting(Collective):
     slice_sizes: str = attribute(raw, default="{}")
     channel_id: int | None = attribute(integer, default=None)
 
-    def rows(self, devices: Devices) -> Rows:
+    def rows(self, devices: Devices) -> Participants:
         mode = group_mode(self.channel_id is not None, None)
-        return Rows(devices.pairs(self.source_target_pairs, mode))
+        return Participants(devices.pairs(self.source_target_pairs, mode))
 
 
 def everything_edges(
