@@ -3,7 +3,7 @@
 A partitioned program computes on each device which part is its own: a table is looked up at
 ``partition-id``, or the number is multiplied.  Such a value is computed for every device with the
 ops' kernels, which keeps wrap-around, rounding and clamps what they are; then the row of values is
-recognised as a formula (`indexing.devices.parts`).
+recognised as a formula (`indexing.devices.strided_groups`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
 from indexing.devices.devices import Devices
-from indexing.devices.parts import columns
+from indexing.devices.strided_groups import columns
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp

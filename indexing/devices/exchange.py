@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 from hlo.shapes.shape import Shape
 from indexing.devices.devices import Devices
 from indexing.devices.groups import DeviceGroup
-from indexing.devices.parts import Link, links
+from indexing.devices.strided_groups import Link, links
 from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint

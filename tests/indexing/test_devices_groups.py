@@ -9,7 +9,7 @@ import pytest
 
 from hlo import HloError
 from indexing.devices.groups import replica_groups, source_target_pairs
-from indexing.devices.parts import links, recognised
+from indexing.devices.strided_groups import links, recognised
 from simplifier.atoms import Variable
 
 # ---------------------------------------------------------------- text
