@@ -1,11 +1,11 @@
 """Participants of device numbers as formulas: ``((0, 4), (1, 5), (2, 6))`` is ``row + 4 · place``.
 
-A row holds the devices of a group in order.  Participants are recognised as a mixed-radix number: the
+A row holds the devices of a group in order.  Participants are strided_group as a mixed-radix number: the
 element at flat index f (row after row) is ``offset + Σ digit_k · stride_k``, where ``digit_k`` is
 the k-th digit of f, perhaps rotated.  Whatever a mesh makes has this form; so have rings and
 reversals.  Read backward, it says of each device in which row it is, and at which place.
 
->>> part = recognised([(0, 4), (1, 5), (2, 6), (3, 7)])
+>>> part = strided_group([(0, 4), (1, 5), (2, 6), (3, 7)])
 >>> device = Variable("device", 0, 7)
 >>> row, place, _ = part.position(device)
 >>> print(row, "|", place, "|", part.device(row, 1))
@@ -106,12 +106,12 @@ def _rotated(digit: Expr, by: int, size: int) -> Expr:
     return (digit + by) % size
 
 
-def recognised(rows: Sequence[DeviceGroup], first: int = 0) -> StridedGroup | None:
+def strided_group(rows: Sequence[DeviceGroup], first: int = 0) -> StridedGroup | None:
     """The formula of rows of equal length; None where none is found.
 
-    >>> recognised([(3, 0, 1, 2)]).digits
+    >>> strided_group([(3, 0, 1, 2)]).digits
     (Digit(size=4, stride=1, rotation=3),)
-    >>> recognised([(0, 5), (4, 1)]) is None
+    >>> strided_group([(0, 5), (4, 1)]) is None
     True
     """
     numbers = [number for row in rows for number in row]
@@ -171,10 +171,10 @@ def columns(rows: Sequence[DeviceGroup], invertible: bool = False) -> list[Strid
     >>> [(part.first, part.width) for part in columns([(0, 1, 3, 2), (4, 5, 7, 6)])]
     [(0, 2), (2, 2)]
     """
-    whole = recognised(rows)
+    whole = strided_group(rows)
     if whole is not None and (whole.is_invertible or not invertible):
         return [whole]
-    found = [recognised([row[a:b] for row in rows], a) for a, b in pairwise(_cuts(rows[0]))]
+    found = [strided_group([row[a:b] for row in rows], a) for a, b in pairwise(_cuts(rows[0]))]
     parts = [part for part in found if part and (part.is_invertible or not invertible)]
     return parts if len(parts) == len(found) else []
 

@@ -9,7 +9,7 @@ import pytest
 
 from hlo import HloError
 from indexing.devices.groups import replica_groups, source_target_pairs
-from indexing.devices.strided_groups import links, recognised
+from indexing.devices.strided_groups import links, strided_group
 from simplifier.atoms import Variable
 
 # ---------------------------------------------------------------- text
@@ -135,8 +135,8 @@ def test_rows_are_formulas(rows: list[tuple[int, ...]], count: int) -> None:
 
 
 def test_what_is_no_formula_is_not_taken_for_one() -> None:
-    assert recognised([(0, 1, 3)]) is None
-    assert recognised([(0, 1), (3, 2)]) is None
-    twice = recognised([(4,), (4,)])
+    assert strided_group([(0, 1, 3)]) is None
+    assert strided_group([(0, 1), (3, 2)]) is None
+    twice = strided_group([(4,), (4,)])
     assert twice is not None
     assert not twice.is_invertible
