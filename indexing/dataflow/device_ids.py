@@ -19,7 +19,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
 from indexing.devices.devices import Devices
-from indexing.devices.strided_groups import columns
+from indexing.devices.strided_groups import strided_columns
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
@@ -62,7 +62,7 @@ def folded(found: IndexingMap, devices: Devices) -> tuple[IndexingMap, ...]:
 def _folded_one(found: IndexingMap, rt: RuntimeVariable, devices: Devices) -> Iterator[IndexingMap]:
     """`found` with the values of one runtime variable, if it is still there and they are known."""
     values = _values(rt, devices) if rt in found.runtime else None
-    parts = columns([values]) if values else []
+    parts = strided_columns([values]) if values else []
     if not 0 < len(parts) <= MAX_CASES:
         yield found
         return

@@ -161,14 +161,14 @@ def _fits(digit: Digit, numbers: Sequence[int]) -> bool:
     return True
 
 
-def columns(rows: Sequence[DeviceGroup], invertible: bool = False) -> list[StridedGroup]:
+def strided_columns(rows: Sequence[DeviceGroup], invertible: bool = False) -> list[StridedGroup]:
     """Formulas of rows of equal length, place after place; none where none are found.
 
     What is irregular within a row may be regular from row to row: places are cut where the step
     from device to device changes in the first row.  Of a single row, whose devices are different,
     there are always formulas, also `invertible` ones.
 
-    >>> [(part.first, part.width) for part in columns([(0, 1, 3, 2), (4, 5, 7, 6)])]
+    >>> [(part.first, part.width) for part in strided_columns([(0, 1, 3, 2), (4, 5, 7, 6)])]
     [(0, 2), (2, 2)]
     """
     whole = strided_group(rows)
@@ -210,8 +210,8 @@ def links(rows: Sequence[tuple[DeviceGroup, DeviceGroup]]) -> Iterator[Link]:
         while left:
             count = len(left)
             while True:
-                starts = columns([row[0] for row in left[:count]], invertible=True)
-                ends = columns([row[1] for row in left[:count]]) if starts else []
+                starts = strided_columns([row[0] for row in left[:count]], invertible=True)
+                ends = strided_columns([row[1] for row in left[:count]]) if starts else []
                 if ends:
                     yield from [Link(start, end, width) for start in starts for end in ends]
                     break
