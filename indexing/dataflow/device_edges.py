@@ -152,8 +152,8 @@ class DeviceEdges(Edges):
                 rows = op.rows(self.devices)
             except GroupsError as error:
                 return _unknown(edge, instruction, str(error))
-        if misfit := exchange.misfit(out, operand, rows):
-            return _unknown(edge, instruction, f"{misfit}; it runs as {self.devices}")
+        if mismatch := exchange.mismatch(out, operand, rows):
+            return _unknown(edge, instruction, f"{mismatch}; it runs as {self.devices}")
         if not backward:
             exchange, rows, out, operand = exchange.inverse, rows.inverse, operand, out
         found = replace(edge, maps=exchange.maps(out, operand, rows, self.devices))

@@ -66,7 +66,7 @@ class Exchange:
             target=self.source,
         )
 
-    def misfit(self, result: Shape, operand: Shape, rows: Participants) -> str:
+    def mismatch(self, result: Shape, operand: Shape, rows: Participants) -> str:
         """Why groups of these sizes cannot do it; empty if they can."""
         widths = dict.fromkeys(len(row) for row, _ in rows.pairs)
         for width in widths:
