@@ -16,7 +16,7 @@ from indexing.dataflow.edges import Edges, LocalEdges, Summary
 from indexing.dataflow.runtime import forwarded_from
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices, GroupsError, has_device
-from indexing.devices.exchange import ANYWHERE, Participants
+from indexing.devices.exchange import ANY_ELEMENT, Participants
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
@@ -145,7 +145,7 @@ class DeviceEdges(Edges):
         operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path).shape
         assert isinstance(out, Shape)
         assert isinstance(operand, Shape)
-        if exchange is ANYWHERE:
+        if exchange is ANY_ELEMENT:
             rows = Participants.of([tuple(range(self.devices.count))])
         else:
             try:

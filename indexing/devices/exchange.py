@@ -177,5 +177,5 @@ def _row(row: DeviceGroup, ordered: bool) -> DeviceGroup:
     return row if ordered else tuple(sorted(row))
 
 
-ANYWHERE: Final = Exchange(every=True)
+ANY_ELEMENT: Final = Exchange(every=True)
 """Any element of any device may be needed, whatever the groups are."""

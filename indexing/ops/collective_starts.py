@@ -14,7 +14,7 @@ from hlo.modules.module import Instruction
 from hlo.ops.attributes import int_list
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
-from indexing.devices.exchange import ANYWHERE, Exchange
+from indexing.devices.exchange import ANY_ELEMENT, Exchange
 from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
@@ -52,7 +52,7 @@ class Begun(Collective):
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange | None:
         if not self._is_whole(instruction):
-            return ANYWHERE
+            return ANY_ELEMENT
         return self.moves if output[0] else None
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:

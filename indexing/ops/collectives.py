@@ -14,7 +14,7 @@ from hlo.ops.attributes import boolean, computation, int_list
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
 from hlo.ops.unify import PartialShape, Unranked, may_be, may_divide, same_sizes
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
-from indexing.devices.exchange import ANYWHERE, Exchange
+from indexing.devices.exchange import ANY_ELEMENT, Exchange
 from indexing.maps.answers import Path
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.access_edge import AccessEdge
@@ -208,7 +208,7 @@ class AllToAll(Grouped):
         if not self.dimensions:
             return Exchange(source=output[0], target=operand, width=count)
         if count > 1:
-            return ANYWHERE
+            return ANY_ELEMENT
         return Exchange(along=self.dimensions[0], cuts_result=True, cuts_operand=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
@@ -266,7 +266,7 @@ class CollectivePermute(Permuting):
     shape: AnyShape = declared(any_shape=True)
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
-        return Exchange() if is_whole(instruction) else ANYWHERE
+        return Exchange() if is_whole(instruction) else ANY_ELEMENT
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
