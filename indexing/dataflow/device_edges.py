@@ -149,7 +149,7 @@ class DeviceEdges(Edges):
             rows = Participants.of([tuple(range(self.devices.count))])
         else:
             try:
-                rows = op.rows(self.devices)
+                rows = op.participants(self.devices)
             except GroupsError as error:
                 return _unknown(edge, instruction, str(error))
         if mismatch := exchange.mismatch(out, operand, rows):

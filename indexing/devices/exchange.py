@@ -38,21 +38,21 @@ class Exchange:
     """How elements of one operand come into one result, within a group.
 
     Attributes:
-        along: the dimension that is cut; None where none is.
-        cuts_result, cuts_operand: it is cut into a part for each source, for each target.
+        dimension: the dimension that is cut; None where none is.
+        splits_result, splits_operand: it is cut into a part for each source, for each target.
         source, target: the only place that sends, that receives; None for all.
-        every: all that is known is the group: any element may be needed.
-        width: how many devices a group has to have; None where that is not said.
+        any_element: all that is known is the group: any element may be needed.
+        group_size: how many devices a group has to have; None where that is not said.
         grade: "may" where not all who take part need what they are sent.
     """
 
-    along: int | None = None
-    cuts_result: bool = False
-    cuts_operand: bool = False
+    dimension: int | None = None
+    splits_result: bool = False
+    splits_operand: bool = False
     source: int | None = None
     target: int | None = None
-    every: bool = False
-    width: int | None = None
+    any_element: bool = False
+    group_size: int | None = None
     grade: Grade = "exact"
 
     @property
@@ -60,8 +60,8 @@ class Exchange:
         """The exchange that takes the elements back: source and target change places."""
         return replace(
             self,
-            cuts_result=self.cuts_operand,
-            cuts_operand=self.cuts_result,
+            splits_result=self.splits_operand,
+            splits_operand=self.splits_result,
             source=self.target,
             target=self.source,
         )
@@ -70,23 +70,23 @@ class Exchange:
         """Why groups of these sizes cannot do it; empty if they can."""
         widths = dict.fromkeys(len(row) for row, _ in rows.pairs)
         for width in widths:
-            if self.width not in (None, width):
-                return f"there are {self.width} operands for groups of {width} devices"
-        if self.along is None:
+            if self.group_size not in (None, width):
+                return f"there are {self.group_size} operands for groups of {width} devices"
+        if self.dimension is None:
             return ""
-        if self.along >= min(result.rank, operand.rank):
-            return f"the operand has no dimension {self.along}"
-        sizes = [shape.dims[self.along] for shape in (result, operand)]
+        if self.dimension >= min(result.rank, operand.rank):
+            return f"the operand has no dimension {self.dimension}"
+        sizes = [shape.dims[self.dimension] for shape in (result, operand)]
         for width in widths:
-            if self.cuts_result and self.cuts_operand:
+            if self.splits_result and self.splits_operand:
                 fits = sizes[0] % width == 0
             else:
-                whole, part = sizes if self.cuts_result else reversed(sizes)
+                whole, part = sizes if self.splits_result else reversed(sizes)
                 fits = whole == part * width
             if not fits:
                 return (
-                    f"dimension {self.along} goes from {sizes[1]} elements to {sizes[0]}, which it "
-                    f"does not in groups of {width} devices"
+                    f"dimension {self.dimension} has {sizes[1]} elements in the operand and "
+                    f"{sizes[0]} in the result, which does not fit groups of {width} devices"
                 )
         return ""
 
@@ -96,15 +96,15 @@ class Exchange:
         """From the result's elements (`start`) to the operand's (`end`), in disjoint pieces.
 
         >>> rows = Participants.of([(0, 1), (2, 3)])
-        >>> gather = Exchange(along=0, cuts_result=True)
+        >>> gather = Exchange(dimension=0, splits_result=True)
         >>> whole, part = Shape("f32", (6,)), Shape("f32", (3,))
         >>> (found,) = gather.maps(whole, part, rows, Devices(num_partitions=4))
         >>> print(found.simplify())
         (device, d0) -> ((device floordiv 2) * 2 + d0 floordiv 3, d0 mod 3),
         domain: device in [0, 3], d0 in [0, 5]
         """
-        needs_place = self.cuts_operand or self.target is not None
-        finds_place = self.cuts_result or self.source is not None
+        needs_place = self.splits_operand or self.target is not None
+        finds_place = self.splits_result or self.source is not None
         found = _links(rows, needs_place, finds_place)
         made = [self._map(link, dims(start), end, devices.variable) for link in found]
         return tuple([each for each in made if not each.is_known_empty])
@@ -118,21 +118,21 @@ class Exchange:
         other: Affine
         if self.target is not None:
             constraints = (*constraints, Constraint(place, self.target, self.target))
-        if self.cuts_result:
-            assert self.along is not None
-            cut = d[self.along]
+        if self.splits_result:
+            assert self.dimension is not None
+            cut = d[self.dimension]
             size = (cut.upper + 1) // link.width
-            other, index[self.along] = cut // size, cut % size
+            other, index[self.dimension] = cut // size, cut % size
         elif self.source is not None:
             other = self.source
         else:
             other = Variable("s0", link.end.first, link.end.first + link.end.width - 1)
             free.append(other)
-        if self.cuts_operand:
-            assert self.along is not None
-            size = end.dims[self.along] // link.width
-            index[self.along] = index[self.along] + place * size
-        if self.every:
+        if self.splits_operand:
+            assert self.dimension is not None
+            size = end.dims[self.dimension] // link.width
+            index[self.dimension] = index[self.dimension] + place * size
+        if self.any_element:
             wanted = [Variable(f"s{k}", 0, size - 1) for k, size in enumerate(end.dims, len(free))]
             free += wanted
             index = list(wanted)
@@ -143,7 +143,7 @@ class Exchange:
             [link.end.device(row, other), *index],
             ranges=free,
             constraints=[c for c in every if not c.is_true],
-            grade="may" if self.every else self.grade,
+            grade="may" if self.any_element else self.grade,
         )
 
 
@@ -177,5 +177,5 @@ def _row(row: DeviceGroup, ordered: bool) -> DeviceGroup:
     return row if ordered else tuple(sorted(row))
 
 
-ANY_ELEMENT: Final = Exchange(every=True)
+ANY_ELEMENT: Final = Exchange(any_element=True)
 """Any element of any device may be needed, whatever the groups are."""

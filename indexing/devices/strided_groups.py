@@ -1,6 +1,6 @@
-"""Participants of device numbers as formulas: ``((0, 4), (1, 5), (2, 6))`` is ``row + 4 · place``.
+"""Rows of device numbers as formulas: ``((0, 4), (1, 5), (2, 6))`` is ``row + 4 · place``.
 
-A row holds the devices of a group in order.  Participants are strided_group as a mixed-radix number: the
+A row holds the devices of a group in order.  Rows are recognised as a mixed-radix number: the
 element at flat index f (row after row) is ``offset + Σ digit_k · stride_k``, where ``digit_k`` is
 the k-th digit of f, perhaps rotated.  Whatever a mesh makes has this form; so have rings and
 reversals.  Read backward, it says of each device in which row it is, and at which place.

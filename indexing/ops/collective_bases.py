@@ -5,7 +5,7 @@ needs elements at these indices on some device of its group.  Where the device's
 decides which index it is, the map has all of them and the grade "may".
 
 Which device it is, and which of its elements, is known once the devices are counted: an op says
-with `exchange` and `rows` what moves between which devices, and `indexing.devices` answers.
+with `exchange` and `participants` what moves between which devices, and `indexing.devices` answers.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Collective(StructuredOp):
         return Exchange()
 
     @abstractmethod
-    def rows(self, devices: Devices) -> Participants:
+    def participants(self, devices: Devices) -> Participants:
         """Which devices take part, and in which groups.
 
         Raises:
@@ -124,7 +124,7 @@ class Grouped(Collective):
     )
     channel_id: int | None = attribute(integer, default=None)
 
-    def rows(self, devices: Devices) -> Participants:
+    def participants(self, devices: Devices) -> Participants:
         return Participants.of(devices.groups(self.replica_groups, self.group_mode()))
 
     def group_mode(self) -> Mode:
@@ -170,7 +170,7 @@ class Permuting(Collective):
     slice_sizes: str = attribute(raw, default="{}")
     channel_id: int | None = attribute(integer, default=None)
 
-    def rows(self, devices: Devices) -> Participants:
+    def participants(self, devices: Devices) -> Participants:
         mode = group_mode(self.channel_id is not None, None)
         return Participants(devices.pairs(self.source_target_pairs, mode))
 

@@ -98,7 +98,7 @@ class AllGatherStart(Begun, Global):
 
     @property
     def moves(self) -> Exchange:
-        return Exchange(along=self.dimensions[0], cuts_result=True)
+        return Exchange(dimension=self.dimensions[0], splits_result=True)
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
         along = self.dimensions[0]

@@ -131,7 +131,7 @@ class AllGather(Global):
         return _parts_fault(self.shape, operands, self.dimensions, gathers=True)
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
-        return Exchange(along=self.dimensions[0], cuts_result=True)
+        return Exchange(dimension=self.dimensions[0], splits_result=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return _like_parts(self.shape, operands, self.dimensions)
@@ -160,7 +160,7 @@ class ReduceScatter(Reducing):
         return _parts_fault(self.shape, operands, self.dimensions, gathers=False)
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
-        return Exchange(along=self.dimensions[0], cuts_operand=True)
+        return Exchange(dimension=self.dimensions[0], splits_operand=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return _like_parts(self.shape, operands, self.dimensions)
@@ -206,10 +206,10 @@ class AllToAll(Grouped):
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         count = len(instruction.operands)
         if not self.dimensions:
-            return Exchange(source=output[0], target=operand, width=count)
+            return Exchange(source=output[0], target=operand, group_size=count)
         if count > 1:
             return ANY_ELEMENT
-        return Exchange(along=self.dimensions[0], cuts_result=True, cuts_operand=True)
+        return Exchange(dimension=self.dimensions[0], splits_result=True, splits_operand=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return operands[0] if self.dimensions else TupleShape(operands)
@@ -301,7 +301,7 @@ class RaggedAllToAll(Grouped):
     max_operands: ClassVar[int | None] = 6
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
-        return Exchange(every=True)
+        return Exchange(any_element=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return operands[1]
