@@ -1,4 +1,4 @@
-"""Several devices: replica groups, and how collectives move elements between devices, as maps.
+"""Replica groups, and the data movement of collectives between devices as indexing maps.
 
 Imports `maps`.  Promises maps whose first dimension is the device; `indexing.dataflow.
 device_queries` composes them through programs.

@@ -1,14 +1,15 @@
-"""`Devices`: how many run a module, and which of them form the groups of a collective.
+"""`Devices`: the devices that run a module, and the device groups of its collectives.
 
-A module runs on ``num_replicas × num_partitions`` devices; device ``r · num_partitions + p`` runs
-replica r of partition p.  Maps have them as the first dimension, ``device``.
+A module runs on ``num_replicas × num_partitions`` devices.  Device ``r · num_partitions + p`` runs
+partition p of replica r.  The first dimension of a map between devices is ``device``.
 
-What the numbers in ``replica_groups`` are depends on ``channel_id`` and ``use_global_device_ids``:
+The attributes ``channel_id`` and ``use_global_device_ids`` define the meaning of the IDs in
+``replica_groups``:
 
-| channel | global | mode | the numbers are | a group of the module |
+| channel | global | mode | the IDs are | devices of a group |
 |---|---|---|---|---|
 | no  | no  | cross replica               | replicas   | these replicas, once for each partition |
-| yes | not an attribute | cross partition | partitions | these partitions, once for each replica |
+| yes | no such attribute | cross partition | partitions | these partitions, once for each replica |
 | yes | no  | cross replica and partition | replicas   | all partitions of these replicas        |
 | yes | yes | flattened id                | devices    | these devices                           |
 
@@ -39,43 +40,56 @@ MODES: Final[Mapping[str, Mode]] = {
     "cross_replica_and_partition": "cross replica and partition",
     "flattened_id": "flattened id",
 }
-"""The modes by their names in text."""
+"""The modes by their names in HLO text."""
 
 NAME: Final = "device"
-"""What the dimension of devices is called."""
+"""Name of the device dimension."""
 
 
 class GroupsError(ValueError):
-    """Groups that do not fit the devices; the message says why, and what to write instead."""
+    """Replica groups or source-target pairs that are not valid for the devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Devices:
-    """The devices that run a module.
+    """The devices that run a module: `num_replicas` times `num_partitions`.
+
+    Args:
+        num_replicas: number of replicas, at least 1.
+        num_partitions: number of partitions of each replica, at least 1.
+    Raises:
+        ValueError: a count is less than 1, or their product exceeds `MAX_DEVICES`.
+    Source: XLA ``xla/service/collective_ops_utils.h``, ``CollectiveOpGroupMode``.
 
     >>> devices = Devices(num_partitions=4)
     >>> print(devices.lift(IndexingMap.over((6,), lambda d: [5 - d[0]])))
     (device, d0) -> (device, -d0 + 5), domain: device in [0, 3], d0 in [0, 5]
-
-    Raises:
-        ValueError: there is no device, or there are more than `MAX_DEVICES`.
     """
 
     num_replicas: int = 1
     num_partitions: int = 1
 
     def __post_init__(self) -> None:
-        least = min(self.num_replicas, self.num_partitions)
-        if least < 1 or self.count > MAX_DEVICES:
+        if min(self.num_replicas, self.num_partitions) < 1 or self.count > MAX_DEVICES:
             raise ValueError(
-                f"{self}: expected at least one of each, and at most {MAX_DEVICES} devices"
+                f"{self}: expected at least one replica, at least one partition and at most "
+                f"{MAX_DEVICES} devices"
             )
 
     @classmethod
     def of(
         cls, module: Module, num_replicas: int | None = None, num_partitions: int | None = None
     ) -> Devices:
-        """Those that the module's header counts, one where it says nothing; or as many as given.
+        """Return the devices of a module: its header gives each count that is None here.
+
+        A count without header attribute is 1.
+
+        Args:
+            module: the module.
+            num_replicas: overrides ``replica_count`` of the header.
+            num_partitions: overrides ``num_partitions`` of the header.
+        Raises:
+            ValueError: a count is less than 1, or their product exceeds `MAX_DEVICES`.
 
         >>> from hlo import parse
         >>> Devices.of(parse("HloModule m, num_partitions=8 ENTRY e { p = f32[] parameter(0) }"))
@@ -88,12 +102,12 @@ class Devices:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """Number of devices."""
         return self.num_replicas * self.num_partitions
 
     @property
     def variable(self) -> Variable:
-        """The dimension ``device``."""
+        """The dimension ``device``, with bounds ``[0, count - 1]``."""
         return Variable(NAME, 0, self.count - 1)
 
     def __str__(self) -> str:
@@ -103,82 +117,89 @@ class Devices:
     # ------------------------------------------------------------ maps
 
     def dims(self, extents: Extents) -> tuple[Variable, ...]:
-        """``device, d0, d1, …``."""
+        """Dimensions ``device, d0, d1, …`` of an array with these extents on each device."""
         return (self.variable, *dims(extents))
 
     def identity(self, extents: Extents) -> IndexingMap:
-        """Each element on each device to itself."""
+        """Map each element of an array on each device to itself."""
         variables = self.dims(extents)
         return IndexingMap.of(variables, variables)
 
-    def lift(self, found: IndexingMap) -> IndexingMap:
-        """A map between elements as one between elements of the same device.
+    def lift(self, index_map: IndexingMap) -> IndexingMap:
+        """Return `index_map` with ``device`` as the first dimension and the first result.
 
-        A runtime variable is read there too: the first coordinate of its index is the device.
+        The source of a runtime variable is read on the same device: ``device`` also becomes the
+        first coordinate of its index.
         """
         device = self.variable.as_expr()
         return IndexingMap.of(
-            (self.variable, *found.dims),
-            (device, *found.results),
-            ranges=found.ranges,
-            runtime=[_read_on(rt, self.variable) for rt in found.runtime],
-            constraints=found.constraints,
-            grade=found.grade,
+            (self.variable, *index_map.dims),
+            (device, *index_map.results),
+            ranges=index_map.ranges,
+            runtime=[_read_on(rt, self.variable) for rt in index_map.runtime],
+            constraints=index_map.constraints,
+            grade=index_map.grade,
         )
 
     def replica_id(self, device: Affine) -> Affine:
-        """The replica that a device runs."""
+        """Replica ID of a device."""
         return device // self.num_partitions
 
     def partition_id(self, device: Affine) -> Affine:
-        """The partition that a device runs."""
+        """Partition ID of a device."""
         return device % self.num_partitions
 
     # ------------------------------------------------------------ groups
 
     def groups(self, groups: ReplicaGroups, mode: Mode) -> tuple[DeviceGroup, ...]:
-        """The groups of devices that `groups` means, each in order of place.
+        """Device groups that `groups` denotes in `mode`; the order within a group is kept.
+
+        Empty `groups` denote one group of all replicas or partitions.
 
         >>> from indexing.devices.groups import GroupList
         >>> Devices(num_replicas=4, num_partitions=2).groups(GroupList(((0, 2),)), "cross replica")
         ((0, 4), (1, 5))
 
         Raises:
-            GroupsError: they name a device that there is not, or one twice.
+            GroupsError: an ID is out of range or appears twice, or `groups` are empty in mode
+                "flattened id".
+        Source: XLA ``xla/service/collective_ops_utils.h``, ``GetParticipatingDevicesGroups``.
         """
         if groups == EMPTY_GROUPS and mode == "flattened id":
-            raise GroupsError(
-                "groups that name devices by use_global_device_ids=true cannot be left out"
-            )
-        said = groups.lists() or (tuple(range(self._numbered(mode)[0])),)
-        self._check([number for group in said for number in group], mode)
+            raise GroupsError("use_global_device_ids=true requires non-empty replica_groups")
+        given = groups.lists() or (tuple(range(self._id_limit(mode)[0])),)
+        self._check([number for group in given for number in group], mode)
         replicas, partitions = range(self.num_replicas), range(self.num_partitions)
         match mode:
             case "cross replica":
-                return tuple([self._devices(g, [p]) for g in said for p in partitions])
+                return tuple([self._devices(g, [p]) for g in given for p in partitions])
             case "cross partition":
-                return tuple([self._devices([r], g) for g in said for r in replicas])
+                return tuple([self._devices([r], g) for g in given for r in replicas])
             case "cross replica and partition":
-                return tuple([self._devices(g, partitions) for g in said])
+                return tuple([self._devices(g, partitions) for g in given])
             case "flattened id":
-                return said
+                return given
 
     def pairs(
         self, pairs: Iterable[tuple[int, int]], mode: Mode
     ) -> tuple[tuple[DeviceGroup, DeviceGroup], ...]:
-        """``(target,), (source,)`` for each pair of devices that `pairs` means.
+        """One ``(target,), (source,)`` for each pair of devices that `pairs` denote in `mode`.
+
+        Args:
+            pairs: ``(source, target)`` IDs: partitions in mode "cross partition", else replicas.
+            mode: the meaning of the IDs.
 
         >>> Devices(num_replicas=2, num_partitions=2).pairs([(0, 1)], "cross replica")
         (((2,), (0,)), ((3,), (1,)))
 
         Raises:
-            GroupsError: they name a device that there is not, or one as a target twice.
+            GroupsError: an ID is out of range, or a target appears twice.
         """
         given = list(pairs)
         self._check([target for _, target in given], mode)
         for source, _ in given:
             self._check([source], mode)
-        found: list[tuple[DeviceGroup, DeviceGroup]] = []
+        device_pairs: list[tuple[DeviceGroup, DeviceGroup]] = []
         for source, target in given:
             if mode == "cross partition":
                 both = [
@@ -190,24 +211,25 @@ class Devices:
                     (self._devices([target], [p]), self._devices([source], [p]))
                     for p in range(self.num_partitions)
                 ]
-            found += both
-        return tuple(found)
+            device_pairs += both
+        return tuple(device_pairs)
 
     def _check(self, numbers: Sequence[int], mode: Mode) -> None:
-        """Each number is that of a device, and there once."""
-        limit, what = self._numbered(mode)
+        """Raise `GroupsError` unless all IDs are in range and different."""
+        limit, kind = self._id_limit(mode)
         if max(numbers, default=0) >= limit:
             count = "num_partitions" if mode == "cross partition" else "num_replicas"
+            header = "replica_count" if count == "num_replicas" else count
             raise GroupsError(
-                f"it names {what} {max(numbers)}, but the module runs as {self}: give the numbers "
-                f"in the header of the module, or as {count}"
+                f"{kind} {max(numbers)} does not exist in {self}: set {header} in the module "
+                f"header or pass {count}"
             )
         if len(set(numbers)) < len(numbers):
-            twice = next(number for number in numbers if numbers.count(number) > 1)
-            raise GroupsError(f"it names {what} {twice} twice")
+            repeated = next(number for number in numbers if numbers.count(number) > 1)
+            raise GroupsError(f"{kind} {repeated} appears twice")
 
-    def _numbered(self, mode: Mode) -> tuple[int, str]:
-        """How many numbers groups may have, and what they count."""
+    def _id_limit(self, mode: Mode) -> tuple[int, str]:
+        """Number of valid IDs in this mode, and the kind of the IDs."""
         match mode:
             case "cross partition":
                 return self.num_partitions, "partition"
@@ -220,28 +242,32 @@ class Devices:
         return tuple([r * self.num_partitions + p for r in replicas for p in partitions])
 
 
-def has_device(found: IndexingMap) -> bool:
-    """The map leads from devices, all of them or some."""
-    return bool(found.dims) and found.dims[0].name == NAME
+def has_device(index_map: IndexingMap) -> bool:
+    """Return True if the first dimension of the map is ``device``."""
+    return bool(index_map.dims) and index_map.dims[0].name == NAME
 
 
 def group_mode(has_channel: bool, use_global_device_ids: bool | None) -> Mode:
-    """What the numbers in groups are; None where the op has no ``use_global_device_ids``.
+    """Return the mode of a collective's groups.
 
+    Args:
+        has_channel: the instruction has a ``channel_id``.
+        use_global_device_ids: the attribute; None if the op has no such attribute.
     Raises:
         GroupsError: ``use_global_device_ids`` without a channel.
+    Source: XLA ``xla/service/collective_ops_utils.h``, ``GetCollectiveOpGroupMode``.
     """
     if not has_channel:
         if use_global_device_ids:
-            raise GroupsError("use_global_device_ids=true needs a channel_id")
+            raise GroupsError("use_global_device_ids=true requires channel_id")
         return "cross replica"
     if use_global_device_ids is None:
         return "cross partition"
     return "flattened id" if use_global_device_ids else "cross replica and partition"
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _read_on(rt: RuntimeVariable, device: Variable) -> RuntimeVariable:

@@ -1,19 +1,23 @@
-"""What a collective moves: from which device, and from which part of its operand.
+"""Data movement of a collective: the source device and the source index of each element.
 
-In a group of n devices, an element goes from place p (the source) to place q (the target).  Where
-the result is cut along a dimension, its part p comes from place p; where the operand is cut, its
-part q goes to place q:
+A device has a position in its group.  Position p (the source) sends an element to position q (the
+target).  If the result is split along a dimension, position p sends part p of the result.  If the
+operand is split, position q receives part q of the operand:
 
 | op | result | operand | from | to |
 |---|---|---|---|---|
-| all-reduce           | whole | whole | every place | every place |
-| all-gather           | cut   | whole | every place | every place |
-| reduce-scatter       | whole | cut   | every place | every place |
-| all-to-all           | cut   | cut   | every place | every place |
+| all-reduce           | whole | whole | every position | every position |
+| all-gather           | split | whole | every position | every position |
+| reduce-scatter       | whole | split | every position | every position |
+| all-to-all           | split | split | every position | every position |
 | all-to-all of tuples | whole | whole | the result's number | the operand's number |
-| collective-broadcast | whole | whole | place 0     | every place |
+| collective-broadcast | whole | whole | position 0     | every position |
 
-The same four facts read backward (`Exchange.maps` from the result) and forward (from the operand).
+`Exchange.maps` uses these facts in both directions: from the result, and, for the inverse exchange,
+from the operand.
+
+Source: XLA ``docs/operation_semantics.md``, "AllReduce", "AllGather", "ReduceScatter", "AllToAll"
+and "CollectiveBroadcast".
 """
 
 from __future__ import annotations
@@ -35,15 +39,16 @@ from simplifier.linear import Affine, as_expr
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """How elements of one operand come into one result, within a group.
+    """Movement of elements of one operand into one result, within a group.
 
     Attributes:
-        dimension: the dimension that is cut; None where none is.
-        splits_result, splits_operand: it is cut into a part for each source, for each target.
-        source, target: the only place that sends, that receives; None for all.
-        any_element: all that is known is the group: any element may be needed.
-        group_size: how many devices a group has to have; None where that is not said.
-        grade: "may" where not all who take part need what they are sent.
+        dimension: the dimension that is split; None if none is.
+        splits_result, splits_operand: the result has one part for each source, the operand one
+            part for each target.
+        source, target: the only position that sends, and that receives; None for all positions.
+        any_element: any element on any device of the group may be needed.
+        group_size: the required number of devices of a group; None if any number is valid.
+        grade: "may" if some participants do not need what they receive.
     """
 
     dimension: int | None = None
@@ -57,7 +62,7 @@ class Exchange:
 
     @property
     def inverse(self) -> Exchange:
-        """The exchange that takes the elements back: source and target change places."""
+        """The exchange in the opposite direction: sources and targets swapped."""
         return replace(
             self,
             splits_result=self.splits_operand,
@@ -66,12 +71,12 @@ class Exchange:
             target=self.source,
         )
 
-    def mismatch(self, result: Shape, operand: Shape, rows: Participants) -> str:
-        """Why groups of these sizes cannot do it; empty if they can."""
-        widths = dict.fromkeys(len(row) for row, _ in rows.pairs)
+    def mismatch(self, result: Shape, operand: Shape, participants: Participants) -> str:
+        """Reason why the shapes do not fit the sizes of the groups; empty if they do."""
+        widths = dict.fromkeys(len(row) for row, _ in participants.pairs)
         for width in widths:
             if self.group_size not in (None, width):
-                return f"there are {self.group_size} operands for groups of {width} devices"
+                return f"{self.group_size} operands for groups of {width} devices"
         if self.dimension is None:
             return ""
         if self.dimension >= min(result.rank, operand.rank):
@@ -91,33 +96,35 @@ class Exchange:
         return ""
 
     def maps(
-        self, start: Shape, end: Shape, rows: Participants, devices: Devices
+        self, start: Shape, end: Shape, participants: Participants, devices: Devices
     ) -> tuple[IndexingMap, ...]:
-        """From the result's elements (`start`) to the operand's (`end`), in disjoint pieces.
+        """Maps from the result's elements (`start`) to the operand's (`end`), disjoint.
 
-        >>> rows = Participants.of([(0, 1), (2, 3)])
+        >>> participants = Participants.of([(0, 1), (2, 3)])
         >>> gather = Exchange(dimension=0, splits_result=True)
         >>> whole, part = Shape("f32", (6,)), Shape("f32", (3,))
-        >>> (found,) = gather.maps(whole, part, rows, Devices(num_partitions=4))
-        >>> print(found.simplify())
+        >>> (gather_map,) = gather.maps(whole, part, participants, Devices(num_partitions=4))
+        >>> print(gather_map.simplify())
         (device, d0) -> ((device floordiv 2) * 2 + d0 floordiv 3, d0 mod 3),
         domain: device in [0, 3], d0 in [0, 5]
         """
-        needs_place = self.splits_operand or self.target is not None
-        finds_place = self.splits_result or self.source is not None
-        found = _links(rows, needs_place, finds_place)
-        made = [self._map(link, dims(start), end, devices.variable) for link in found]
-        return tuple([each for each in made if not each.is_known_empty])
+        start_ordered = self.splits_operand or self.target is not None
+        end_ordered = self.splits_result or self.source is not None
+        pieces = [
+            self._map(link, dims(start), end, devices.variable)
+            for link in _links(participants, start_ordered, end_ordered)
+        ]
+        return tuple([piece for piece in pieces if not piece.is_known_empty])
 
     def _map(
         self, link: Link, d: tuple[Variable, ...], end: Shape, device: Variable
     ) -> IndexingMap:
-        row, place, constraints = link.start.position(device)
+        row, position, constraints = link.start.locate(device)
         index: list[Affine] = list(d)
         free: list[Variable] = []
         other: Affine
         if self.target is not None:
-            constraints = (*constraints, Constraint(place, self.target, self.target))
+            constraints = (*constraints, Constraint(position, self.target, self.target))
         if self.splits_result:
             assert self.dimension is not None
             cut = d[self.dimension]
@@ -131,11 +138,13 @@ class Exchange:
         if self.splits_operand:
             assert self.dimension is not None
             size = end.dims[self.dimension] // link.width
-            index[self.dimension] = index[self.dimension] + place * size
+            index[self.dimension] = index[self.dimension] + position * size
         if self.any_element:
-            wanted = [Variable(f"s{k}", 0, size - 1) for k, size in enumerate(end.dims, len(free))]
-            free += wanted
-            index = list(wanted)
+            anything = [
+                Variable(f"s{k}", 0, size - 1) for k, size in enumerate(end.dims, len(free))
+            ]
+            free += anything
+            index = list(anything)
         bounds = link.end.first, link.end.first + link.end.width - 1
         every = (*constraints, Constraint(as_expr(other), *bounds))
         return IndexingMap.of(
@@ -148,29 +157,32 @@ class Exchange:
 
 
 class Participants(NamedTuple):
-    """The devices that take part: for each group its targets and its sources, in order of place."""
+    """The devices that participate: targets and sources of each group, in order of position."""
 
     pairs: tuple[tuple[DeviceGroup, DeviceGroup], ...]
 
     @classmethod
     def of(cls, groups: Sequence[DeviceGroup]) -> Participants:
-        """Groups whose devices all send and receive."""
+        """Return participants that all send and receive."""
         return cls(tuple([(group, group) for group in groups]))
 
     @property
     def inverse(self) -> Participants:
-        """Targets for sources and sources for targets."""
+        """The participants with targets and sources swapped."""
         return Participants(tuple([(source, target) for target, source in self.pairs]))
 
 
 @lru_cache(maxsize=1 << 8)
-def _links(rows: Participants, start_ordered: bool, end_ordered: bool) -> tuple[Link, ...]:
-    """The fewest formulas; the order within a group counts only where it is said to."""
-    tried = [tuple(links(rows.pairs))]
+def _links(participants: Participants, start_ordered: bool, end_ordered: bool) -> tuple[Link, ...]:
+    """The smallest set of links.  Positions on a side that is not ordered may be permuted."""
+    candidates = [tuple(links(participants.pairs))]
     if not (start_ordered and end_ordered):
-        either = [(_row(start, start_ordered), _row(end, end_ordered)) for start, end in rows.pairs]
-        tried.insert(0, tuple(links(either)))
-    return min(tried, key=len)
+        sorted_rows = [
+            (_row(start, start_ordered), _row(end, end_ordered))
+            for start, end in participants.pairs
+        ]
+        candidates.insert(0, tuple(links(sorted_rows)))
+    return min(candidates, key=len)
 
 
 def _row(row: DeviceGroup, ordered: bool) -> DeviceGroup:
@@ -178,4 +190,4 @@ def _row(row: DeviceGroup, ordered: bool) -> DeviceGroup:
 
 
 ANY_ELEMENT: Final = Exchange(any_element=True)
-"""Any element of any device may be needed, whatever the groups are."""
+"""Any element on any device may be needed, independent of the groups."""

@@ -1,12 +1,13 @@
-"""Groups of devices as HLO text says them, in any of three forms, and pairs of devices.
+"""Replica groups in the three forms of HLO text, and source-target pairs.
 
-* a list, ``{{0,1},{2,3}}``; ``{}`` is one group of everybody;
+* a list, ``{{0,1},{2,3}}``; ``{}`` is one group of all devices;
 * a permuted iota, ``[2,4]<=[4,2]T(1,0)``: 2 groups of 4, from the numbers 0 to 7 as a 4 × 2 array,
   transposed;
-* axes of a mesh, ``mesh['x'=2,'y'=4] {'y'}``: the devices that differ in nothing but the axis ``y``
-  make a group. ``'y':(2)2`` is a part of an axis of size 2, with 2 parts before it.
+* axes of a mesh, ``mesh['x'=2,'y'=4] {'y'}``: the devices of a group differ only on axis ``y``.
+  ``'y':(2)2`` is a sub-axis of size 2, with a pre-size of 2.
 
-The order within a group counts: it is the devices' place in what is gathered or scattered.
+The order within a group is significant: it is the order of the parts that are gathered or
+scattered.
 
 >>> replica_groups.parse("[4,2]<=[2,4]T(1,0)").lists()
 ((0, 4), (1, 5), (2, 6), (3, 7))
@@ -30,7 +31,7 @@ from hlo.ops.attributes import Cursor, Kind, at_least, list_of
 DeviceGroup: TypeAlias = tuple[int, ...]
 
 MAX_DEVICES: Final = 1 << 20
-"""More devices than that are refused: their groups are written out."""
+"""Limit on the number of devices: groups are expanded to lists of devices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class GroupList:
     groups: tuple[DeviceGroup, ...] = ()
 
     def lists(self) -> tuple[DeviceGroup, ...]:
-        """The groups; none where one group of everybody is meant."""
+        """The groups; empty for one group of all devices."""
         return self.groups
 
     def __str__(self) -> str:
@@ -49,12 +50,12 @@ class GroupList:
 
 @dataclass(frozen=True, slots=True)
 class IotaGroups:
-    """``[dims]<=[reshape]T(transpose)``: a permuted iota, its groups in rows.
+    """``[dims]<=[reshape]T(transpose)``: the rows of a reshaped and transposed iota.
 
     Attributes:
-        dims: number of groups, and their size.
-        reshape: the sizes of the array that the iota fills.
-        transpose: the order in which its dimensions are read; empty for the order they have.
+        dims: the number of groups, and the number of devices of each group.
+        reshape: the shape of the iota before the transposition.
+        transpose: the permutation of its dimensions; empty for the identity.
     """
 
     dims: tuple[int, ...]
@@ -74,29 +75,29 @@ class IotaGroups:
 
 @dataclass(frozen=True, slots=True)
 class AxisRef:
-    """An axis of a mesh, or a part of it: ``'x'`` or ``'x':(before)size``."""
+    """An axis of a mesh, or a sub-axis: ``'x'`` or ``'x':(pre_size)size``."""
 
     name: str
-    before: int = 1
+    pre_size: int = 1
     size: int = 0
 
     @property
-    def is_part(self) -> bool:
-        """It is not the whole axis."""
+    def is_sub_axis(self) -> bool:
+        """True for a sub-axis, False for a full axis."""
         return self.size > 0
 
     def __str__(self) -> str:
-        return f"'{self.name}'" + (f":({self.before}){self.size}" if self.is_part else "")
+        return f"'{self.name}'" + (f":({self.pre_size}){self.size}" if self.is_sub_axis else "")
 
 
 @dataclass(frozen=True, slots=True)
 class MeshGroups:
-    """``mesh['x'=2,'y'=4] {'y'}``: groups of the devices that differ in nothing but `grouped`.
+    """``mesh['x'=2,'y'=4] {'y'}``: the devices of a group differ only on the axes `grouped`.
 
     Attributes:
-        axes: names and sizes.
-        grouped: the axes along which a group lies, major to minor.
-        device_ids: the devices in the order of the mesh; empty for 0, 1, ..
+        axes: the names and sizes of the mesh axes.
+        grouped: the axes along which a group extends, major to minor.
+        device_ids: the devices in row-major order of the mesh; empty for 0, 1, ..
     """
 
     axes: tuple[tuple[str, int], ...]
@@ -105,25 +106,28 @@ class MeshGroups:
 
     def lists(self) -> tuple[DeviceGroup, ...]:
         """The groups."""
-        sizes, place = self._split()
-        inner = [place[ref.name, ref.before] for ref in self.grouped]
+        sizes, dimension = self._split()
+        inner = [dimension[ref.name, ref.pre_size] for ref in self.grouped]
         outer = [k for k in range(len(sizes)) if k not in inner]
         ids = np.array(self.device_ids or range(prod(sizes))).reshape(sizes)
         width = prod(sizes[k] for k in inner)
         return _rows(ids.transpose([*outer, *inner]).reshape(-1, width))
 
     def _split(self) -> tuple[list[int], dict[tuple[str, int], int]]:
-        """Sizes of the axes cut into their parts, and which of these begins where on an axis."""
+        """Sizes of the mesh with its axes split into sub-axes, and the dimension of each.
+
+        The key of a dimension is the name of the axis and the pre-size of the sub-axis.
+        """
         sizes: list[int] = []
-        place: dict[tuple[str, int], int] = {}
+        dimension: dict[tuple[str, int], int] = {}
         for name, size in self.axes:
-            parts = [ref for ref in self.grouped if ref.name == name and ref.is_part]
-            cuts = sorted({1, size, *[ref.before * k for ref in parts for k in (1, ref.size)]})
+            parts = [ref for ref in self.grouped if ref.name == name and ref.is_sub_axis]
+            cuts = sorted({1, size, *[ref.pre_size * k for ref in parts for k in (1, ref.size)]})
             for low, high in zip(cuts, [*cuts[1:], size], strict=True):
                 if low < size or len(cuts) == 1:
-                    place[name, low] = len(sizes)
+                    dimension[name, low] = len(sizes)
                     sizes.append(high // low)
-        return sizes, place
+        return sizes, dimension
 
     def __str__(self) -> str:
         axes = ",".join(f"'{name}'={size}" for name, size in self.axes)
@@ -134,6 +138,7 @@ class MeshGroups:
 ReplicaGroups: TypeAlias = GroupList | IotaGroups | MeshGroups
 
 EMPTY_GROUPS: Final = GroupList()
+"""``{}``: one group of all devices."""
 
 
 def _listed(numbers: tuple[int, ...]) -> str:
@@ -154,7 +159,8 @@ def _device(cursor: Cursor) -> int:
     start = cursor.position
     number = cursor.integer()
     if number < 0:
-        raise cursor.fault("no device has this number", cursor.source.span(start, cursor.position))
+        label = "a device ID must not be negative"
+        raise cursor.fault(label, cursor.source.span(start, cursor.position))
     return number
 
 
@@ -167,32 +173,32 @@ def _size(cursor: Cursor) -> int:
     return size
 
 
-_DEVICE: Final = Kind("a device", "0", _device, str)
+_DEVICE: Final = Kind("a device ID", "0", _device, str)
 _GROUP: Final = at_least(list_of(_DEVICE, "a group of devices", "{0,1}"), 1)
 _GROUPS: Final = list_of(_GROUP, "a list of groups", "{{0,1},{2,3}}")
 
 
 def _numbers(cursor: Cursor, opening: str, closing: str, is_size: bool) -> tuple[int, ...]:
     cursor.expect(opening)
-    found: list[int] = []
+    numbers: list[int] = []
     while not cursor.accepts(closing):
-        if found:
+        if numbers:
             cursor.expect(",")
-        found.append(_size(cursor) if is_size else _device(cursor))
-    return tuple(found)
+        numbers.append(_size(cursor) if is_size else _device(cursor))
+    return tuple(numbers)
 
 
 def _iota(cursor: Cursor) -> IotaGroups:
     start = cursor.position
     dims = _numbers(cursor, "[", "]", is_size=True)
     if len(dims) != 2:
-        label = "expected the number of groups and their size"
+        label = "expected [number of groups,devices per group]"
         raise cursor.fault(label, cursor.source.span(start, cursor.position))
     cursor.expect("<=")
     start = cursor.position
     reshape = _numbers(cursor, "[", "]", is_size=True)
     if prod(reshape) != prod(dims):
-        label = f"these are {prod(reshape)} devices, the groups have {prod(dims)}"
+        label = f"{prod(reshape)} devices for groups of {prod(dims)} devices in all"
         raise cursor.fault(label, cursor.source.span(start, cursor.position))
     if prod(dims) > MAX_DEVICES:
         label = f"more than {MAX_DEVICES} devices"
@@ -202,7 +208,7 @@ def _iota(cursor: Cursor) -> IotaGroups:
     start = cursor.position
     transpose = _numbers(cursor, "(", ")", is_size=False)
     if sorted(transpose) != list(range(len(reshape))):
-        label = f"no permutation of {len(reshape)} dimensions"
+        label = f"expected a permutation of {len(reshape)} dimensions"
         raise cursor.fault(label, cursor.source.span(start, cursor.position))
     return IotaGroups(dims, reshape, transpose)
 
@@ -214,9 +220,9 @@ def _mesh(cursor: Cursor) -> MeshGroups:
         if axes:
             cursor.expect(",")
         start = cursor.position
-        name = cursor.need(_AXIS, "the name of an axis in single quotes")[1]
+        name = cursor.need(_AXIS, "an axis name in single quotes")[1]
         if name is None or name in dict(axes):
-            label = "expected a new name in single quotes"
+            label = "expected an unused axis name in single quotes"
             raise cursor.fault(label, cursor.source.span(start, cursor.position))
         cursor.expect("=")
         axes.append((name, _size(cursor)))
@@ -230,32 +236,32 @@ def _mesh(cursor: Cursor) -> MeshGroups:
         ids = _numbers(cursor, "(", ")", is_size=False)
         count = prod(size for _, size in axes)
         if sorted(ids) != list(range(count)):
-            label = f"no permutation of the numbers of {count} devices"
+            label = f"expected a permutation of the device IDs 0 to {count - 1}"
             raise cursor.fault(label, cursor.source.span(start, cursor.position))
     return MeshGroups(tuple(axes), _grouped(cursor, axes), ids)
 
 
 def _grouped(cursor: Cursor, axes: list[tuple[str, int]]) -> tuple[AxisRef, ...]:
-    """The axes in braces: whole ones or parts, none of which overlap."""
-    found: list[AxisRef] = []
+    """Parse axes in braces: full axes or sub-axes that do not overlap."""
+    refs: list[AxisRef] = []
     cursor.expect("{")
     while not cursor.accepts("}"):
-        if found:
+        if refs:
             cursor.expect(",")
         start = cursor.position
         ref = _axis_ref(cursor, axes)
-        if reason := _overlap(ref, found, dict(axes)[ref.name]):
+        if reason := _overlap(ref, refs, dict(axes)[ref.name]):
             raise cursor.fault(reason, cursor.source.span(start, cursor.position))
-        found.append(ref)
-    if not found:
+        refs.append(ref)
+    if not refs:
         raise cursor.fault("expected an axis of the mesh")
-    return tuple(found)
+    return tuple(refs)
 
 
 def _axis_ref(cursor: Cursor, axes: list[tuple[str, int]]) -> AxisRef:
     names = [name for name, _ in axes]
     start = cursor.position
-    word = cursor.need(_AXIS, "the name of an axis in single quotes")
+    word = cursor.need(_AXIS, "an axis name in single quotes")
     name = word[1]
     if name is None:
         number = int(word[2])
@@ -266,30 +272,30 @@ def _axis_ref(cursor: Cursor, axes: list[tuple[str, int]]) -> AxisRef:
     if not cursor.accepts(":"):
         return AxisRef(name)
     cursor.expect("(")
-    before = _size(cursor)
+    pre_size = _size(cursor)
     cursor.expect(")")
     size = _size(cursor)
-    if size == 1 or dict(axes)[name] % (before * size) or size == dict(axes)[name]:
-        label = f"no part of an axis of size {dict(axes)[name]}"
+    if size == 1 or dict(axes)[name] % (pre_size * size) or size == dict(axes)[name]:
+        label = f"not a sub-axis of an axis of size {dict(axes)[name]}"
         raise cursor.fault(label, cursor.source.span(start, cursor.position))
-    return AxisRef(name, before, size)
+    return AxisRef(name, pre_size, size)
 
 
 def _overlap(ref: AxisRef, others: list[AxisRef], size: int) -> str:
-    """Why a reference does not go with the others; empty if it does."""
+    """Reason why a reference conflicts with `others`; empty if it does not."""
     for other in others:
         if other.name != ref.name:
             continue
-        low, high = sorted([_reach(ref, size), _reach(other, size)])
+        low, high = sorted([_extent(ref, size), _extent(other, size)])
         if low[1] > high[0]:
-            return f"it overlaps {other}"
+            return f"overlaps {other}"
         if high[0] % low[1]:
-            return f"it and {other} are no parts of one axis"
+            return f"{ref} and {other} cannot be sub-axes of one axis"
     return ""
 
 
-def _reach(ref: AxisRef, size: int) -> tuple[int, int]:
-    return (ref.before, ref.before * ref.size) if ref.is_part else (1, size)
+def _extent(ref: AxisRef, size: int) -> tuple[int, int]:
+    return (ref.pre_size, ref.pre_size * ref.size) if ref.is_sub_axis else (1, size)
 
 
 def _read(cursor: Cursor) -> ReplicaGroups:

@@ -1,14 +1,14 @@
-"""Rows of device numbers as formulas: ``((0, 4), (1, 5), (2, 6))`` is ``row + 4 · place``.
+"""Formulas of device groups: ``((0, 4), (1, 5), (2, 6))`` is ``row + 4 · position``.
 
-A row holds the devices of a group in order.  Rows are recognised as a mixed-radix number: the
-element at flat index f (row after row) is ``offset + Σ digit_k · stride_k``, where ``digit_k`` is
-the k-th digit of f, perhaps rotated.  Whatever a mesh makes has this form; so have rings and
-reversals.  Read backward, it says of each device in which row it is, and at which place.
+A row is the list of the devices of a group, in order.  Rows are recognised as a mixed-radix number:
+the element at flat index f (row-major) is ``offset + Σ digit_k · stride_k``, where ``digit_k`` is
+the k-th digit of f, possibly rotated.  All groups of a mesh have this form; so have rings and
+reversals.  The inverse formulas give the row and the position of a device.
 
->>> part = strided_group([(0, 4), (1, 5), (2, 6), (3, 7)])
+>>> group = strided_group([(0, 4), (1, 5), (2, 6), (3, 7)])
 >>> device = Variable("device", 0, 7)
->>> row, place, _ = part.position(device)
->>> print(row, "|", place, "|", part.device(row, 1))
+>>> row, position, _ = group.locate(device)
+>>> print(row, "|", position, "|", group.device(row, 1))
 device mod 4 | device floordiv 4 | device mod 4 + 4
 """
 
@@ -36,22 +36,25 @@ class Digit:
     rotation: int = 0
 
 
-class Position(NamedTuple):
-    """Where a device stands, on the devices that satisfy `constraints`."""
+class GroupPosition(NamedTuple):
+    """Row of a device and its position in the row, valid where `constraints` hold."""
 
     row: Expr
-    place: Expr
+    position: Expr
     constraints: tuple[Constraint, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StridedGroup:
-    """The devices of `rows` rows at the `width` places from `first` on.
+    """The devices at positions ``first`` to ``first + width − 1`` of `rows` rows, as a formula.
 
     Attributes:
-        rows, width, first: as above.
+        rows: number of rows.
+        width: number of positions.
+        first: the first position.
         offset: the device where every rotated digit is 0.
-        digits: of the flat index ``row · width + place − first``, the fastest first.
+        digits: the digits of the flat index ``row · width + position − first``, the fastest
+            varying first.
     """
 
     rows: int
@@ -62,27 +65,27 @@ class StridedGroup:
 
     @property
     def is_invertible(self) -> bool:
-        """Each device is there once, and its digits can be read from its number."""
+        """True if the devices are different and the digits follow from the device number."""
         steps = sorted([(abs(digit.stride), digit.size) for digit in self.digits])
         return all(step for step, _ in steps) and all(
             high % low == 0 and high >= low * size for (low, size), (high, _) in pairwise(steps)
         )
 
-    def device(self, row: Affine, place: Affine) -> Expr:
-        """The number of the device at a place of a row."""
-        flat = as_expr(row) * self.width + place - self.first
-        found, weight = as_expr(self.offset), 1
+    def device(self, row: Affine, position: Affine) -> Expr:
+        """Number of the device at a position of a row."""
+        flat = as_expr(row) * self.width + position - self.first
+        device, weight = as_expr(self.offset), 1
         for digit in self.digits:
-            found = found + _rotated(flat // weight, digit.rotation, digit.size) * digit.stride
+            device = device + _rotated(flat // weight, digit.rotation, digit.size) * digit.stride
             weight *= digit.size
-        return found
+        return device
 
-    def position(self, device: Variable) -> Position:
-        """In which row a device is, and at which place; for an invertible part."""
+    def locate(self, device: Variable) -> GroupPosition:
+        """Row and position of a device.  The group must be invertible."""
         ordered = sorted(self.digits, key=lambda digit: abs(digit.stride))
-        least = self.offset + sum(min(0, d.stride * (d.size - 1)) for d in ordered)
-        number = device - least
-        found: dict[Digit, Expr] = {}
+        smallest = self.offset + sum(min(0, d.stride * (d.size - 1)) for d in ordered)
+        number = device - smallest
+        values: dict[Digit, Expr] = {}
         constraints = [Constraint(number, 0, sum(abs(d.stride) * (d.size - 1) for d in ordered))]
         if ordered:
             constraints.append(Constraint(number % abs(ordered[0].stride), 0, 0))
@@ -93,13 +96,13 @@ class StridedGroup:
                 constraints.append(Constraint(value, 0, digit.size - 1))
             if digit.stride < 0:
                 value = digit.size - 1 - value
-            found[digit] = _rotated(value, -digit.rotation, digit.size)
+            values[digit] = _rotated(value, -digit.rotation, digit.size)
         weights = [prod(digit.size for digit in self.digits[:k]) for k in range(len(self.digits))]
         flat = as_expr(0)
         for digit, weight in zip(self.digits, weights, strict=True):
-            flat = flat + found[digit] * weight
-        wanted = tuple([c for c in constraints if not c.is_true])
-        return Position(flat // self.width, flat % self.width + self.first, wanted)
+            flat = flat + values[digit] * weight
+        nontrivial = tuple([c for c in constraints if not c.is_true])
+        return GroupPosition(flat // self.width, flat % self.width + self.first, nontrivial)
 
 
 def _rotated(digit: Expr, by: int, size: int) -> Expr:
@@ -107,7 +110,7 @@ def _rotated(digit: Expr, by: int, size: int) -> Expr:
 
 
 def strided_group(rows: Sequence[DeviceGroup], first: int = 0) -> StridedGroup | None:
-    """The formula of rows of equal length; None where none is found.
+    """Return the formula of rows of equal length; None if the rows do not have this form.
 
     >>> strided_group([(3, 0, 1, 2)]).digits
     (Digit(size=4, stride=1, rotation=3),)
@@ -126,7 +129,7 @@ def strided_group(rows: Sequence[DeviceGroup], first: int = 0) -> StridedGroup |
 
 
 def _fitting(numbers: Sequence[int]) -> Iterator[Digit]:
-    """Digits that the fastest one may be: the largest first, those without rotation before."""
+    """Candidates for the fastest varying digit: without rotation first, then by falling size."""
     sizes = _divisors(len(numbers))
     steps = [b - a for a, b in pairwise(numbers[:4])]
     for size in sizes:
@@ -135,7 +138,7 @@ def _fitting(numbers: Sequence[int]) -> Iterator[Digit]:
             if _fits(digit, numbers):
                 yield digit
     for size in sizes:
-        if size > 2 and len(set(steps[: size - 1])) < 3:  # all are one step but that to the start
+        if size > 2 and len(set(steps[: size - 1])) < 3:  # one wrap-around, else equal steps
             own = [b - a for a, b in pairwise(numbers[:size])]
             step = sorted(own)[len(own) // 2] if own[0] != own[-1] else own[0]
             breaks = [k for k, s in enumerate(own) if s != step]
@@ -147,12 +150,12 @@ def _fitting(numbers: Sequence[int]) -> Iterator[Digit]:
 
 @lru_cache(maxsize=1 << 10)
 def _divisors(count: int) -> tuple[int, ...]:
-    """The largest first, without 1."""
+    """Divisors of `count` except 1, the largest first."""
     return tuple([size for size in range(count, 1, -1) if count % size == 0])
 
 
 def _fits(digit: Digit, numbers: Sequence[int]) -> bool:
-    """Every run of ``digit.size`` numbers is the digit's, from wherever it starts."""
+    """Return True if each run of ``digit.size`` numbers is an offset plus the values of `digit`."""
     pattern = [(k + digit.rotation) % digit.size * digit.stride for k in range(digit.size)]
     for start in range(0, len(numbers), digit.size):
         offset = numbers[start] - pattern[0]
@@ -162,11 +165,10 @@ def _fits(digit: Digit, numbers: Sequence[int]) -> bool:
 
 
 def strided_columns(rows: Sequence[DeviceGroup], invertible: bool = False) -> list[StridedGroup]:
-    """Formulas of rows of equal length, place after place; none where none are found.
+    """Return formulas of rows of equal length, one for each range of positions, or no formula.
 
-    What is irregular within a row may be regular from row to row: places are cut where the step
-    from device to device changes in the first row.  Of a single row, whose devices are different,
-    there are always formulas, also `invertible` ones.
+    Rows without one formula are split where the difference between neighbours changes in the first
+    row.  A single row of different devices always has formulas, and `invertible` ones as well.
 
     >>> [(part.first, part.width) for part in strided_columns([(0, 1, 3, 2), (4, 5, 7, 6)])]
     [(0, 2), (2, 2)]
@@ -174,13 +176,13 @@ def strided_columns(rows: Sequence[DeviceGroup], invertible: bool = False) -> li
     whole = strided_group(rows)
     if whole is not None and (whole.is_invertible or not invertible):
         return [whole]
-    found = [strided_group([row[a:b] for row in rows], a) for a, b in pairwise(_cuts(rows[0]))]
-    parts = [part for part in found if part and (part.is_invertible or not invertible)]
-    return parts if len(parts) == len(found) else []
+    runs = [strided_group([row[a:b] for row in rows], a) for a, b in pairwise(_cuts(rows[0]))]
+    parts = [part for part in runs if part and (part.is_invertible or not invertible)]
+    return parts if len(parts) == len(runs) else []
 
 
 def _cuts(row: DeviceGroup) -> list[int]:
-    """Where a row is cut into runs of devices that are the same step apart."""
+    """Boundaries of the runs of equidistant devices in a row, with both ends."""
     cuts = [0]
     for k in range(2, len(row)):
         if k - cuts[-1] > 1 and row[k] - row[k - 1] != row[k - 1] - row[k - 2]:
@@ -192,7 +194,7 @@ def _cuts(row: DeviceGroup) -> list[int]:
 
 
 class Link(NamedTuple):
-    """Groups of one size: their devices at one end, and at the other one."""
+    """Groups of `width` devices: formulas of the devices at the start and at the end of a map."""
 
     start: StridedGroup
     end: StridedGroup
@@ -200,10 +202,10 @@ class Link(NamedTuple):
 
 
 def links(rows: Sequence[tuple[DeviceGroup, DeviceGroup]]) -> Iterator[Link]:
-    """Formulas for groups, each given as the row of its devices at one end and at the other.
+    """Yield formulas for groups, given as pairs of start row and end row.
 
-    As many groups as go together have the same formulas.  Every place at one end goes with every
-    place at the other exactly once.
+    Groups share formulas where possible.  The links cover every pair of a start position and an end
+    position exactly once.
     """
     for width in dict.fromkeys(len(start) for start, _ in rows):
         left = sorted([row for row in rows if len(row[0]) == width], key=lambda row: min(row[0]))
@@ -215,5 +217,5 @@ def links(rows: Sequence[tuple[DeviceGroup, DeviceGroup]]) -> Iterator[Link]:
                 if ends:
                     yield from [Link(start, end, width) for start in starts for end in ends]
                     break
-                count //= 2  # a single row is always found
+                count //= 2  # a single row always has formulas
             left = left[count:]

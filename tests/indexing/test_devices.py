@@ -71,16 +71,16 @@ def test_devices_that_receive_nothing_read_nothing() -> None:
 UNSAID = [
     # header                                   op                                                                          says
     ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,1}}}}, {GLOBAL}, to_apply=add",      "all-reduce `r`: device 2 is in none of its groups, and what it has there is undefined"),
-    ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,4}}}}, {GLOBAL}, to_apply=add",      "all-reduce `r`: it names device 4, but the module runs as 1 replica of 4 partitions: give the numbers in the header of the module, or as num_replicas"),
-    ("num_partitions=4",                       "all-reduce(p), replica_groups={{0,1}}, to_apply=add",                      "all-reduce `r`: it names replica 1, but the module runs as 1 replica of 4 partitions: give the numbers in the header of the module, or as num_replicas"),
-    ("replica_count=4",                        "all-to-all(p), replica_groups={{0,1}}, channel_id=1, dimensions={0}",      "all-to-all `r`: it names partition 1, but the module runs as 4 replicas of 1 partition: give the numbers in the header of the module, or as num_partitions"),
-    ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,1}},{{1,2}}}}, {GLOBAL}, to_apply=add", "all-reduce `r`: it names device 1 twice"),
-    ("num_partitions=4",                       f"all-reduce(p), {GLOBAL}, to_apply=add",                                   "all-reduce `r`: groups that name devices by use_global_device_ids=true cannot be left out"),
-    ("num_partitions=4",                       "all-reduce(p), replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add", "all-reduce `r`: use_global_device_ids=true needs a channel_id"),
+    ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,4}}}}, {GLOBAL}, to_apply=add",      "all-reduce `r`: device 4 does not exist in 1 replica of 4 partitions: set replica_count in the module header or pass num_replicas"),
+    ("num_partitions=4",                       "all-reduce(p), replica_groups={{0,1}}, to_apply=add",                      "all-reduce `r`: replica 1 does not exist in 1 replica of 4 partitions: set replica_count in the module header or pass num_replicas"),
+    ("replica_count=4",                        "all-to-all(p), replica_groups={{0,1}}, channel_id=1, dimensions={0}",      "all-to-all `r`: partition 1 does not exist in 4 replicas of 1 partition: set num_partitions in the module header or pass num_partitions"),
+    ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,1}},{{1,2}}}}, {GLOBAL}, to_apply=add", "all-reduce `r`: device 1 appears twice"),
+    ("num_partitions=4",                       f"all-reduce(p), {GLOBAL}, to_apply=add",                                   "all-reduce `r`: use_global_device_ids=true requires non-empty replica_groups"),
+    ("num_partitions=4",                       "all-reduce(p), replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add", "all-reduce `r`: use_global_device_ids=true requires channel_id"),
     ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,1}}}}, {GLOBAL}, mode=cross_replica, to_apply=add", "all-reduce `r`: mode=cross_replica contradicts use_global_device_ids=true"),
-    ("num_partitions=4",                       "all-to-all(p), replica_groups={{0,1,2,3}}, channel_id=1, dimensions={0}",  "all-to-all `r`: dimension 0 goes from 6 elements to 6, which it does not in groups of 4 devices; it runs as 1 replica of 4 partitions"),
-    ("num_partitions=4",                       "collective-permute(p), source_target_pairs={{0,1},{2,1}}, channel_id=1",   "collective-permute `r`: it names partition 1 twice"),
-    ("num_partitions=4",                       "collective-permute(p), source_target_pairs={{5,1}}, channel_id=1",         "collective-permute `r`: it names partition 5, but the module runs as 1 replica of 4 partitions: give the numbers in the header of the module, or as num_partitions"),
+    ("num_partitions=4",                       "all-to-all(p), replica_groups={{0,1,2,3}}, channel_id=1, dimensions={0}",  "all-to-all `r`: dimension 0 has 6 elements in the operand and 6 in the result, which does not fit groups of 4 devices; it runs as 1 replica of 4 partitions"),
+    ("num_partitions=4",                       "collective-permute(p), source_target_pairs={{0,1},{2,1}}, channel_id=1",   "collective-permute `r`: partition 1 appears twice"),
+    ("num_partitions=4",                       "collective-permute(p), source_target_pairs={{5,1}}, channel_id=1",         "collective-permute `r`: partition 5 does not exist in 1 replica of 4 partitions: set num_partitions in the module header or pass num_partitions"),
 ]
 # fmt: on
 
@@ -461,13 +461,13 @@ def test_groups_of_another_size_than_the_operands_are_not_guessed() -> None:
     answer = indexing.device_maps(module.entry.root)
     assert answer.maps == ((), ())
     assert {str(why) for why in answer.unknown} == {
-        "all-to-all `a`: there are 2 operands for groups of 4 devices; it runs as 1 replica of 4 partitions"
+        "all-to-all `a`: 2 operands for groups of 4 devices; it runs as 1 replica of 4 partitions"
     }
 
 
 def test_there_are_devices_but_not_too_many() -> None:
     with pytest.raises(
-        ValueError, match="expected at least one of each, and at most 1048576 devices"
+        ValueError, match="expected at least one replica, .* and at most 1048576 devices"
     ):
         Devices(num_replicas=1024, num_partitions=2048)
     assert (
