@@ -467,7 +467,7 @@ def test_groups_of_another_size_than_the_operands_are_not_guessed() -> None:
 
 def test_there_are_devices_but_not_too_many() -> None:
     with pytest.raises(
-        ValueError, match="expected at least one replica, .* and at most 1048576 devices"
+        ValueError, match=r"expected at least one replica, .* and at most 1048576 devices"
     ):
         Devices(num_replicas=1024, num_partitions=2048)
     assert (

@@ -109,7 +109,7 @@ def test_results_that_are_no_whole_parts_are_refused() -> None:
 MALFORMED = [
     # op                                                                     points at  says
     ("all-reduce(p), replica_groups={{0,x}}, to_apply=add",                  "x",       "expected an integer"),
-    ("all-reduce(p), replica_groups=[2,3]<=[8], to_apply=add",               "[8]",     "these are 8 devices, the groups have 6"),
+    ("all-reduce(p), replica_groups=[2,3]<=[8], to_apply=add",               "[8]",     "8 devices for groups of 6 devices in all"),
     ("all-reduce(p), replica_groups=mesh['x'=8] {'y'}, to_apply=add",        "'y'",     "the axes are x"),
     ("collective-permute(p), source_target_pairs={{0,1},{2}}",               "}",       "expected `,`"),
     ("collective-broadcast(p), replica_groups={{0,1},{}}",                   "{}",      "there are 0"),
