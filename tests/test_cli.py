@@ -1,4 +1,4 @@
-"""The command: what it prints, what it reports, and its exit status."""
+"""The command line: output, errors and exit status."""
 
 import io
 import json
@@ -70,7 +70,7 @@ Run = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in a folder with the modules above: status, output, errors."""
+    """Run the command in a folder with the modules above; return status, output, errors."""
     monkeypatch.chdir(tmp_path)
     for name, text in {
         "flip.hlo": TRANSPOSE,
@@ -93,7 +93,7 @@ def stdin(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
 
-# ---------------------------------------------------------------- maps: what is printed
+# ---------------------------------------------------------------- maps: output
 
 
 def test_maps_of_the_root_are_a_header_and_a_line_each(run: Run) -> None:
@@ -105,13 +105,13 @@ def test_maps_of_the_root_are_a_header_and_a_line_each(run: Run) -> None:
     )
 
 
-def test_maps_lead_to_parameters(run: Run) -> None:
+def test_maps_are_composed_to_parameters(run: Run) -> None:
     assert run("maps", "flip.hlo", "--to", "parameters")[1].splitlines()[1:] == [
         "  operand 0 p f32[3,5]: (d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 2]"
     ]
 
 
-def test_maps_of_both_directions(run: Run) -> None:
+def test_direction_both_prints_both_directions(run: Run) -> None:
     status, out, _ = run("maps", "flip.hlo", "--direction", "both")
     assert status == 0
     assert [line.rpartition(", ")[2] for line in out.splitlines()[::2]] == [
@@ -133,7 +133,7 @@ def test_maps_show_runtime_variables_with_their_source(run: Run) -> None:
     ]
 
 
-def test_maps_say_that_nothing_is_read(run: Run) -> None:
+def test_an_operand_that_is_not_read_has_a_line(run: Run) -> None:
     _, out, _ = run("maps", "pair.hlo", "--instruction", "pair", "--output", "1")
     assert out.splitlines() == [
         "pair.hlo: main: pair = s32[2] tuple, output-to-input, output 1",
@@ -142,25 +142,25 @@ def test_maps_say_that_nothing_is_read(run: Run) -> None:
     ]
 
 
-def test_maps_name_the_leaf_of_a_tuple(run: Run) -> None:
+def test_maps_of_tuple_operands_name_the_leaf(run: Run) -> None:
     _, out, _ = run("maps", "pair.hlo")
     assert "  operand 0 pair {1} s32[2]: (d0) -> (d0), domain: d0 in [0, 1]" in out
     record = json.loads(run("maps", "pair.hlo", "--format", "json")[1])
     assert record["path"] == [1]
 
 
-def test_maps_of_an_unknown_opcode_say_why(run: Run) -> None:
+def test_maps_of_an_unregistered_opcode_are_unknown_with_a_reason(run: Run) -> None:
     status, out, _ = run("maps", "strange.hlo")
     assert status == 0
     assert re.search(r"^  operand 0 p f32\[3\]: unknown: .*no-such-opcode", out, re.MULTILINE)
 
 
-def test_maps_choose_instructions_by_name_and_opcode(run: Run) -> None:
+def test_instructions_are_selected_by_name_and_opcode(run: Run) -> None:
     _, out, _ = run("maps", "flip.hlo", "-i", "%sum", "-i", "main/ones", "--opcode", "transpose")
     assert re.findall(r"main: (\w+) =", out) == ["ones", "sum", "t"]
 
 
-def test_maps_of_all_instructions_leave_none_out(run: Run) -> None:
+def test_all_selects_every_instruction(run: Run) -> None:
     _, out, _ = run("maps", "flip.hlo", "--all")
     assert re.findall(r"main: (\w+) =", out) == ["p", "c", "ones", "sum", "t"]
     assert out.count("  no operands\n") == 2
@@ -189,7 +189,7 @@ def test_json_has_exactly_the_keys(run: Run) -> None:
     ]
 
 
-def test_json_has_a_reason_where_it_has_no_map(run: Run) -> None:
+def test_json_of_an_unknown_map_has_a_reason(run: Run) -> None:
     record = json.loads(run("maps", "strange.hlo", "--format", "json")[1])
     assert (record["map"], record["grade"]) == (None, None)
     assert "no-such-opcode" in record["unknown"]
@@ -204,7 +204,7 @@ def test_json_has_a_reason_where_it_has_no_map(run: Run) -> None:
         ("latex", r"\\mapsto|\\to"),
     ],
 )
-def test_maps_speak_several_notations(run: Run, notation: str, expected: str) -> None:
+def test_maps_print_in_every_notation(run: Run, notation: str, expected: str) -> None:
     status, out, _ = run("maps", "flip.hlo", "--format", notation)
     assert status == 0
     assert re.search(expected, out.splitlines()[1])
@@ -219,12 +219,12 @@ def test_maps_read_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
     )
 
 
-def test_verified_maps_are_the_same(run: Run) -> None:
+def test_verify_does_not_change_the_output(run: Run) -> None:
     verified, plain = run("maps", "flip.hlo", "--all", "--verify"), run("maps", "flip.hlo", "--all")
     assert verified[:2] == plain[:2]
 
 
-def test_colours_are_for_terminals(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_is_coloured_on_terminals_only(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "\x1b" not in run("maps", "flip.hlo")[1]
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -250,7 +250,7 @@ def test_every_instruction_of_an_example_is_answered(run: Run, example: Path) ->
     }
 
 
-# ---------------------------------------------------------------- maps: what is wrong
+# ---------------------------------------------------------------- maps: errors
 
 
 def test_one_bad_file_does_not_stop_the_others(run: Run) -> None:
@@ -264,7 +264,7 @@ def test_one_bad_file_does_not_stop_the_others(run: Run) -> None:
 
 # fmt: off
 BAD = [
-    # what it is             bytes of the file
+    # defect                 bytes of the file
     ("empty",                b""),
     ("blank",                b"\n  \n"),
     ("binary",               bytes(range(256)) * 4),
@@ -281,9 +281,9 @@ BAD = [
 
 
 @pytest.mark.parametrize("command", ["maps", "check"])
-@pytest.mark.parametrize(("what", "content"), BAD, ids=[what for what, _ in BAD])
-def test_bad_files_are_errors_with_a_place(
-    run: Run, command: str, what: str, content: bytes
+@pytest.mark.parametrize(("defect", "content"), BAD, ids=[defect for defect, _ in BAD])
+def test_a_malformed_file_is_an_error_with_a_location(
+    run: Run, command: str, defect: str, content: bytes
 ) -> None:
     Path("bad.hlo").write_bytes(content)
     status, _, err = run(command, "bad.hlo", *(["--all"] if command == "maps" else []))
@@ -294,23 +294,23 @@ def test_bad_files_are_errors_with_a_place(
     assert "error[internal]" not in err
 
 
-def test_a_folder_is_no_file(run: Run) -> None:
+def test_a_folder_is_an_io_error(run: Run) -> None:
     status, _, err = run("maps", ".")
     assert (status, err.startswith("error[io]: .: ")) == (1, True)
 
 
-def test_a_misspelt_name_gets_a_suggestion(run: Run) -> None:
+def test_a_misspelt_name_is_an_error_with_a_suggestion(run: Run) -> None:
     status, out, err = run("maps", "flip.hlo", "-i", "ons")
     assert (status, out) == (1, "")
-    assert "flip.hlo: no instruction is called `ons`" in err
+    assert "flip.hlo: no instruction named `ons`" in err
     assert "did you mean `ones`" in err
 
 
 @pytest.mark.parametrize("option", ["--operand", "--output"])
-def test_a_number_beyond_the_last_is_an_error(run: Run, option: str) -> None:
+def test_an_operand_or_output_out_of_range_is_an_error(run: Run, option: str) -> None:
     status, out, err = run("maps", "flip.hlo", option, "7")
     assert (status, out) == (1, "")
-    assert f"t has no {option[2:]} 7" in err
+    assert f"t has no {option[2:]} 7 (number of {option[2:]}s: 1)" in err
 
 
 @pytest.mark.parametrize(
@@ -326,13 +326,13 @@ def test_a_number_beyond_the_last_is_an_error(run: Run, option: str) -> None:
         ["compose", "(d0) -> (d0), domain: d0 in [0, 1]"],
     ],
 )
-def test_wrong_usage_has_status_2(run: Run, arguments: list[str]) -> None:
+def test_a_usage_error_exits_with_status_2(run: Run, arguments: list[str]) -> None:
     status, out, err = run(*arguments)
     assert (status, out) == (2, "")
     assert "Usage: hlo-indexing" in err
 
 
-def test_an_internal_error_names_its_place(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_names_its_instruction(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object, **__: object) -> None:
         raise ZeroDivisionError("by design")
 
@@ -344,7 +344,7 @@ def test_an_internal_error_names_its_place(run: Run, monkeypatch: pytest.MonkeyP
         cli.run(["--debug", "maps", "flip.hlo"])
 
 
-def test_an_interrupt_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_prints_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
@@ -352,7 +352,7 @@ def test_an_interrupt_is_quiet(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert run("maps", "flip.hlo") == (130, "", "")
 
 
-def test_a_reader_that_stops_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_pipe_is_not_an_error(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "indexing.cli", "maps", "--all"]
     with (tmp_path / "errors").open("w+") as errors:
         process = subprocess.Popen(
@@ -381,14 +381,14 @@ def test_simplify_takes_maps_as_arguments(run: Run) -> None:
     )
 
 
-def test_simplify_says_when_isl_cannot_prove(run: Run) -> None:
+def test_simplify_reports_maps_beyond_isl(run: Run) -> None:
     status, _, errors = run("simplify", "--verify", "(d0) -> (d0 * d0), domain: d0 in [0, 5]")
     assert status == 1
     assert errors.startswith("error[verify]: <map>:1: ")
     assert "product of variables" in errors
 
 
-def test_simplify_explains_with_laws(run: Run) -> None:
+def test_explain_lists_laws_of_expressions(run: Run) -> None:
     text = (
         "(d0, d1) -> ((d0 * 8 + d1) floordiv 4), domain: d0 in [0, 9], d1 in [0, 3], d0 in [0, 0]"
     )
@@ -399,7 +399,7 @@ def test_simplify_explains_with_laws(run: Run) -> None:
     assert "bounds tightened" in out
 
 
-def test_simplify_reads_a_map_a_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simplify_reads_a_map_per_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [
         "(d0) -> (d0 mod 4), domain: d0 in [0, 3]",
         "",
@@ -422,7 +422,7 @@ def test_compose_applies_the_first_map_first(run: Run) -> None:
     assert run("compose", first, second)[1] == "(d0) -> (d0), domain: d0 in [0, 3]\n"
 
 
-def test_compose_says_that_spaces_differ(run: Run) -> None:
+def test_composing_incompatible_spaces_is_an_error(run: Run) -> None:
     first = "(d0) -> (d0), domain: d0 in [0, 3]"
     second = "(d0, d1) -> (d0), domain: d0 in [0, 7], d1 in [0, 7]"
     status, out, err = run("compose", first, second)
@@ -430,7 +430,7 @@ def test_compose_says_that_spaces_differ(run: Run) -> None:
     assert err.startswith("error[compose]: ")
 
 
-def test_check_is_content_with_a_good_file(run: Run) -> None:
+def test_check_accepts_valid_files(run: Run) -> None:
     assert run("check", "flip.hlo", "strange.hlo") == (
         0,
         "flip.hlo: ok, 5 instructions\nstrange.hlo: ok, 2 instructions\n",
@@ -457,7 +457,7 @@ def test_check_accepts_the_examples(run: Run, example: Path) -> None:
     assert run("check", str(example))[0] == 0
 
 
-def test_simplify_explains_its_steps(run: Run) -> None:
+def test_explain_lists_steps_of_the_simplifier(run: Run) -> None:
     text = (
         "(d0)[s0, s1] -> (s1), domain: d0 in [0, 4], s0 in [0, 3], s1 in [0, 9], s1 * 2 in [0, 9]"
     )

@@ -1,4 +1,4 @@
-"""Answers in notebooks."""
+"""HTML of answers in notebooks."""
 
 import hlo
 import indexing

@@ -1,4 +1,4 @@
-"""``maps --explain`` and ``maps --verify``: which law changed what, and how much was proved."""
+"""``maps --explain`` lists the laws applied; ``maps --verify`` counts the proofs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from indexing import cli, parse_map
 
-# Rows of 6 are laid out anew as rows of 4, twice; the padded windows have a constraint.
+# Rows of 6 are reshaped to rows of 4; the maps of padded windows have a constraint.
 MODULE = """\
 plus { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }
 fused {
@@ -27,8 +27,8 @@ ENTRY main {
 }
 """
 VERIFIED = re.compile(
-    r"verified: (\d+) simplified maps? proved equal to what was composed, "
-    r"(\d+) needed no simplification\n"
+    r"verified: (\d+) simplified maps? proved equal to the composed map, "
+    r"(\d+) unchanged by simplification\n"
 )
 
 
@@ -59,20 +59,20 @@ def test_explained_maps_are_the_same_with_steps_below(
     _, plain, _ = ran(capsys, file, *request_)
     status, out, err = ran(capsys, file, *request_, "--explain")
     lines = out.splitlines(keepends=True)
-    said = [line for line in lines if line.startswith("      ")]
+    steps = [line for line in lines if line.startswith("      ")]
     assert (status, err) == (0, "")
-    assert "".join(line for line in lines if line not in said) == plain
-    assert said
+    assert "".join(line for line in lines if line not in steps) == plain
+    assert steps
 
 
-def test_the_laws_of_a_composition_are_told_also_when_it_was_made_before(
+def test_the_laws_of_a_memoised_composition_are_listed(
     file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ran(capsys, file, "--instruction", "f")  # everything is remembered now
+    ran(capsys, file, "--instruction", "f")  # everything is memoised now
     _, out, _ = ran(capsys, file, "--instruction", "f", "--explain")
     laws = [line.strip() for line in out.splitlines() if line.startswith("      law ")]
     assert laws
-    for law in laws:  # both sides are the same number, wherever that is
+    for law in laws:  # both sides are equal at every point
         before, after = law.split(": ", 1)[1].rsplit(" = ", 1)
         names = sorted(set(re.findall(r"[ds]\d+", law)))
         space = f"({', '.join(names)}) -> ({before}, {after}), domain: "
@@ -81,7 +81,7 @@ def test_the_laws_of_a_composition_are_told_also_when_it_was_made_before(
         assert str(both.results[0]) == str(both.results[1])
 
 
-def test_json_has_the_steps_under_a_key_of_their_own(
+def test_json_lists_the_steps_under_their_own_key(
     file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     _, out, _ = ran(capsys, file, "--all", "--explain", "--format", "json")
@@ -96,13 +96,13 @@ def test_json_has_the_steps_under_a_key_of_their_own(
 
 
 WRONG = [
-    (["--explain", "--no-simplify"], "--explain tells of simplification"),
-    (["--explain", "--jobs", "2"], "leave out --jobs"),
+    (["--explain", "--no-simplify"], "--explain cannot be used with --no-simplify"),
+    (["--explain", "--jobs", "2"], "--explain cannot be used with --jobs"),
 ]
 
 
 @pytest.mark.parametrize("flags, message", WRONG)
-def test_what_cannot_be_explained_is_wrong_usage(
+def test_explain_rejects_options_that_it_excludes(
     flags: list[str], message: str, file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     status, out, err = ran(capsys, file, *flags)
@@ -110,21 +110,23 @@ def test_what_cannot_be_explained_is_wrong_usage(
     assert message in err
 
 
-def test_the_number_of_proofs_is_told(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _, plain, nothing = ran(capsys, file, "--all", "--to", "parameters")
+def test_verify_reports_the_number_of_proofs(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _, plain, no_note = ran(capsys, file, "--all", "--to", "parameters")
     status, out, err = ran(capsys, file, "--all", "--to", "parameters", "--verify")
-    assert (status, out, nothing) == (0, plain, "")
+    assert (status, out, no_note) == (0, plain, "")
     counts = VERIFIED.fullmatch(err)
     assert counts
-    proved, needless = map(int, counts.groups())
+    proved, unchanged = map(int, counts.groups())
     assert proved > 0
-    assert needless > 0
-    assert ran(capsys, file, "--all", "--to", "parameters", "--verify")[2] == err  # of this run
+    assert unchanged > 0
+    assert (
+        ran(capsys, file, "--all", "--to", "parameters", "--verify")[2] == err
+    )  # counts only its run
 
 
-def test_proofs_of_other_processes_are_counted(
+def test_proofs_of_worker_processes_are_counted(
     file: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    alone = ran(capsys, file, "--all", "--verify")
-    assert ran(capsys, file, "--all", "--verify", "--jobs", "2") == alone
-    assert ran(capsys, file, "--all", "--verify", "--explain")[2] == alone[2]
+    one_process = ran(capsys, file, "--all", "--verify")
+    assert ran(capsys, file, "--all", "--verify", "--jobs", "2") == one_process
+    assert ran(capsys, file, "--all", "--verify", "--explain")[2] == one_process[2]

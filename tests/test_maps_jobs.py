@@ -1,4 +1,4 @@
-"""``maps --jobs`` and its progress bar: the output is that of one process."""
+"""``maps --jobs`` prints what one process prints; the progress bar."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ def test_two_processes_print_what_one_prints(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(parallel, "PART_BYTES", 1 << 12)  # so that files are cut
+    monkeypatch.setattr(parallel, "SHARD_BYTES", 1 << 12)  # so that files are divided
     broken = tmp_path / "broken.hlo"
     broken.write_text(BROKEN)
     files = [*EXAMPLES, str(broken), str(tmp_path / "missing.hlo")]
-    alone = ran(capsys, *files, *request_)
-    assert ran(capsys, *files, *request_, "--jobs", "2") == alone
-    assert alone[0] == 1
+    one_process = ran(capsys, *files, *request_)
+    assert ran(capsys, *files, *request_, "--jobs", "2") == one_process
+    assert one_process[0] == 1
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 40])
 def test_slices_keep_every_computation_once_and_in_order(count: int) -> None:
     computations = list(hlo.load(EXAMPLES[0]).computations.values())
-    cut = parallel.slices(computations, count)
-    assert len(cut) == count
-    assert [c for part in cut for c in part] == computations
+    slices = parallel.slices(computations, count)
+    assert len(slices) == count
+    assert [c for part in slices for c in part] == computations
     largest = max(map(len, computations))
     share = sum(map(len, computations)) / count
-    assert all(sum(map(len, part)) <= share + largest for part in cut)
+    assert all(sum(map(len, part)) <= share + largest for part in slices)
 
 
 class Terminal(io.StringIO):
@@ -68,7 +68,7 @@ class Terminal(io.StringIO):
 
 
 class Ticks:
-    """An event that is set after so many looks at it."""
+    """An event that is set after `count` waits."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -82,7 +82,7 @@ class Ticks:
 
 
 @pytest.mark.parametrize("patience, shown", [(0.0, True), (1e9, False)])
-def test_a_bar_appears_on_a_terminal_when_it_takes_long(
+def test_a_bar_appears_on_a_terminal_once_patience_has_passed(
     patience: float, shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal()
@@ -90,36 +90,36 @@ def test_a_bar_appears_on_a_terminal_when_it_takes_long(
     monkeypatch.setattr(progress, "PATIENCE", patience)
     bar = progress.Bar()
     monkeypatch.setattr(bar, "_done", Ticks(3))
-    bar.at("main.42", 3, 7)
+    bar.update("main.42", 3, 7)
     bar._watch()
     bar._remove()
     assert ("main.42" in terminal.getvalue()) == shown
 
 
-def test_no_bar_where_nobody_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    nobody = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", nobody)
+def test_no_bar_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    stderr = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stderr)
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     with progress.Bar() as bar:
-        bar.at("main.42", 3, 7)
+        bar.update("main.42", 3, 7)
     assert not bar.is_used
-    assert nobody.getvalue() == ""
+    assert stderr.getvalue() == ""
 
 
-def test_a_map_that_cannot_be_written_does_not_keep_the_others_from_it(
+def test_a_map_that_cannot_be_printed_does_not_stop_the_others(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from indexing.views import report
 
-    def refuses(found: object) -> str:
-        if "d0 floordiv" in str(found):
+    def fails_on_division(indexing_map: object) -> str:
+        if "d0 floordiv" in str(indexing_map):
             raise ValueError("no division here")
-        return str(found)
+        return str(indexing_map)
 
-    monkeypatch.setitem(report.NOTATIONS, "latex", refuses)
+    monkeypatch.setitem(report.NOTATIONS, "latex", fails_on_division)
     status, out, err = ran(capsys, EXAMPLES[0], "--all", "--format", "latex")
     assert status == 1
     assert "no division here" in err
-    _, wanted, _ = ran(capsys, EXAMPLES[0], "--all")
-    last = wanted.rstrip().splitlines()[-1]
+    _, expected, _ = ran(capsys, EXAMPLES[0], "--all")
+    last = expected.rstrip().splitlines()[-1]
     assert last in out.splitlines()

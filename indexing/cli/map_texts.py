@@ -1,4 +1,4 @@
-"""Maps on the command line: read with the place of what is wrong, printed in a notation."""
+"""Maps on the command line: parsing with source locations, and printing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAP_FORMATS = click.Choice(["text", "isl", "mlir", "latex"])
 
 
 def read_map(text: str, source: str = "<map>", line: int = 1) -> IndexingMap:
-    """The map that `text` spells, in our notation or MLIR's, which stands on `line` of `source`."""
+    """Parse a map in this project's notation or MLIR's, from `line` of `source`."""
     from hlo.text.source import HloError
 
     try:
@@ -23,7 +23,7 @@ def read_map(text: str, source: str = "<map>", line: int = 1) -> IndexingMap:
     except HloError:
         if line == 1:
             raise
-    return _read("\n" * (line - 1) + text, source)  # fails again, in the right place
+    return _read("\n" * (line - 1) + text, source)  # fails again, with the right line number
 
 
 def _read(text: str, source: str) -> IndexingMap:
@@ -36,8 +36,8 @@ def _read(text: str, source: str) -> IndexingMap:
     return parse_map(text, source)
 
 
-def show_map(reporter: Reporter, found: IndexingMap, notation: str) -> None:
+def show_map(reporter: Reporter, indexing_map: IndexingMap, notation: str) -> None:
     """Print one map on one line."""
     from indexing.views.report import NOTATIONS
 
-    reporter.print(NOTATIONS[notation](found))
+    reporter.print(NOTATIONS[notation](indexing_map))

@@ -1,7 +1,7 @@
-"""The answers of ``maps`` from several processes, printed in the order of one.
+"""``maps --jobs``: answers computed by several worker processes, printed in the usual order.
 
-A file is cut into parts with about as many instructions each. Every process reads the files whose
-parts it is given, so that nothing but names goes there and nothing but text comes back.
+A file is divided into shards with about the same number of instructions.  Each worker process loads
+the files of its shards itself: it receives only names and returns only text.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from indexing.cli.reporter import Reporter
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Module
 
-PART_BYTES: Final = 1 << 19  # of text, that are worth a part of their own
+SHARD_BYTES: Final = 1 << 19  # bytes of HLO text per shard
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Part `number` of `count` of a file, and what is asked about it."""
+class Shard:
+    """Shard number `index` of the `count` shards of a file, with the request."""
 
     file: str
-    number: int
+    index: int
     count: int
     request: Request
     coloured: bool
@@ -37,44 +37,44 @@ class Part:
 
 
 @dataclass(slots=True)
-class Record(Reporter):
-    """A reporter that keeps what it is told: for each result or error, in which stream it goes."""
+class BufferedReporter(Reporter):
+    """A reporter that stores results and errors, in order, for printing by the parent process."""
 
     coloured: bool = False
     debug: bool = False
     failed: bool = False
     reported: set[str] = field(default_factory=set)
-    said: list[tuple[bool, str]] = field(default_factory=list)  # (is an error, text)
+    messages: list[tuple[bool, str]] = field(default_factory=list)  # (is_error, text)
     proved: Counter[str] = field(default_factory=Counter)
 
     def print(self, line: str) -> None:
-        self.said.append((False, line))
+        self.messages.append((False, line))
 
     def error(self, message: str) -> None:
         self.failed = True
-        self.said.append((True, message))
+        self.messages.append((True, message))
 
 
-def spread(
+def answer_in_parallel(
     reporter: Reporter, files: Sequence[str], request: Request, jobs: int, bar: Bar
 ) -> Counter[str]:
-    """Print the answers for `files`, which so many processes find; what was proved on the way.
+    """Print the answers for `files`, computed by `jobs` processes; return the number of proofs.
 
-    What several parts of a file have in common each of them proves.
+    A proof needed by several shards of a file is counted for each shard.
     """
     proved: Counter[str] = Counter()
-    parts = [p for file in files for p in parts_of(file, jobs, request, reporter)]
-    total = len(parts)
+    shards = [s for file in files for s in shards_of(file, jobs, request, reporter)]
+    total = len(shards)
     with ProcessPoolExecutor(max_workers=jobs) as pool:
         try:
-            # standard input is one, and this process has it
-            found = [None if p.file == "-" else pool.submit(answered, p) for p in parts]
-            for done, (part, future) in enumerate(zip(parts, found, strict=True)):
-                bar.at(part.file, done, total)
-                record = answered(part) if future is None else future.result()
+            # only this process can read standard input
+            futures = [None if s.file == "-" else pool.submit(answer_shard, s) for s in shards]
+            for done, (shard, future) in enumerate(zip(shards, futures, strict=True)):
+                bar.update(shard.file, done, total)
+                record = answer_shard(shard) if future is None else future.result()
                 proved += record.proved
-                bar.make_way()
-                for is_error, text in record.said:
+                bar.hide()
+                for is_error, text in record.messages:
                     (reporter.error if is_error else reporter.print)(text)
         except BaseException:
             pool.shutdown(cancel_futures=True)
@@ -82,34 +82,34 @@ def spread(
     return proved
 
 
-def parts_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Iterator[Part]:
-    """Small files are one part, large ones several: no process waits long at the end."""
+def shards_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Iterator[Shard]:
+    """Yield one shard for a small file and several for a large one, to balance the load."""
     size = Path(file).stat().st_size if Path(file).is_file() else 0
-    count = max(1, min(4 * jobs, size // PART_BYTES))
-    for number in range(count):
-        yield Part(file, number, count, request, reporter.coloured, reporter.debug)
+    count = max(1, min(4 * jobs, size // SHARD_BYTES))
+    for index in range(count):
+        yield Shard(file, index, count, request, reporter.coloured, reporter.debug)
 
 
-def answered(part: Part) -> Record:
-    """What there is to say about one part."""
+def answer_shard(shard: Shard) -> BufferedReporter:
+    """Return the results and errors of one shard."""
     from indexing.maps.certificate import proofs
 
     before = proofs()
-    record, unseen = Record(coloured=part.coloured, debug=part.debug), Bar()
-    for module in _modules(part, record):
-        cut = slices(list(module.computations.values()), part.count)[part.number]
-        answer_all(record, module, cut, part.request, unseen)
-        if part.number == part.count - 1:
-            report_missing(record, module, part.request.names)
+    record, hidden_bar = BufferedReporter(coloured=shard.coloured, debug=shard.debug), Bar()
+    for module in _modules(shard, record):
+        computations = slices(list(module.computations.values()), shard.count)[shard.index]
+        answer_all(record, module, computations, shard.request, hidden_bar)
+        if shard.index == shard.count - 1:
+            report_missing(record, module, shard.request.names)
     record.proved = proofs() - before
     return record
 
 
-def _modules(part: Part, record: Record) -> list[Module]:
+def _modules(shard: Shard, record: BufferedReporter) -> list[Module]:
     try:
-        return _loaded(part.file)
-    except Exception:  # told by the first part, in the words of every command
-        return list(record.modules([part.file])) if part.number == 0 else []
+        return _loaded(shard.file)
+    except Exception:  # the first shard loads again and reports the error
+        return list(record.modules([shard.file])) if shard.index == 0 else []
 
 
 @lru_cache(maxsize=1)
@@ -120,10 +120,10 @@ def _loaded(file: str) -> list[Module]:
 
 
 def slices(computations: Sequence[Computation], count: int) -> list[list[Computation]]:
-    """`computations` in order, in `count` lists with about as many instructions each."""
-    found: list[list[Computation]] = [[] for _ in range(count)]
+    """Divide `computations` into `count` lists, in order, with balanced instruction counts."""
+    lists: list[list[Computation]] = [[] for _ in range(count)]
     total, before = sum(map(len, computations)), 0
     for computation in computations:
-        found[min(count - 1, before * count // max(total, 1))].append(computation)
+        lists[min(count - 1, before * count // max(total, 1))].append(computation)
         before += len(computation)
-    return found
+    return lists

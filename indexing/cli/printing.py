@@ -1,4 +1,4 @@
-"""What `maps` does with a module: which instructions are asked about, and their answers printed."""
+"""Selection of instructions and printing of their maps, for the command ``maps``."""
 
 from __future__ import annotations
 
@@ -14,12 +14,20 @@ from indexing.cli.reporter import Reporter
 if TYPE_CHECKING:
     from hlo import HloError
     from hlo.modules.module import Computation, Instruction, Module
-    from indexing.views.report import Block, Query
+    from indexing.views.report import MapTable, Query
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked about which instructions, and how the answers are written."""
+    """A query, the instructions it selects, and the output format.
+
+    Attributes:
+        query: the query for each selected instruction.
+        names: selected instructions, as NAME or COMPUTATION/NAME.
+        opcodes: selected opcodes.
+        everything: select every instruction.
+        notation: the output format.
+    """
 
     query: Query
     names: tuple[str, ...]
@@ -28,8 +36,8 @@ class Request:
     notation: str
 
     @property
-    def is_one(self) -> bool:
-        """The root of ENTRY alone is asked about."""
+    def selects_root(self) -> bool:
+        """True if nothing is selected explicitly: the root of ENTRY is the default."""
         return not (self.names or self.opcodes or self.everything)
 
 
@@ -40,22 +48,22 @@ def answer_all(
     request: Request,
     bar: Bar,
 ) -> None:
-    """Print what is asked about instructions of `computations`, and what is wrong with them."""
+    """Report errors in `computations`, and print the answers for their selected instructions."""
     from indexing.views.report import lines
 
-    import_module("indexing.ops")  # registers what is known of each opcode
+    import_module("indexing.ops")  # registers the ops
     with reporter.reporting(module.filename):
-        for error in broken(computations):
+        for error in faults(computations):
             reporter.error(str(error))
     total, done = sum(map(len, computations)), 0
-    for computation, chosen in groupby(
-        wanted(module, computations, request), lambda i: i.computation
+    for computation, selected in groupby(
+        selected_instructions(module, computations, request), lambda i: i.computation
     ):
-        for block in answers(reporter, module, computation, list(chosen), request):
-            bar.at(f"{module.filename}: {computation.name}", done, total)
-            bar.make_way()
-            with reporter.reporting(f"{block.file}: {block.computation}: {block.instruction}"):
-                for line in lines(block, request.notation, reporter.paint):
+        for table in answers(reporter, module, computation, list(selected), request):
+            bar.update(f"{module.filename}: {computation.name}", done, total)
+            bar.hide()
+            with reporter.reporting(f"{table.file}: {table.computation}: {table.instruction}"):
+                for line in lines(table, request.notation, reporter.paint):
                     reporter.print(line)
         done += len(computation)
 
@@ -66,30 +74,30 @@ def answers(
     computation: Computation,
     instructions: Sequence[Instruction],
     request: Request,
-) -> Iterator[Block]:
-    """The answers for some instructions of a computation."""
+) -> Iterator[MapTable]:
+    """Yield the answers for some instructions of one computation."""
     from indexing.views.report import answer, answers_to_parameters
 
     query = request.query
     if query.to_parameters and len(instructions) > 1 and is_sound(module):
         with reporter.reporting(f"{module.filename}: {computation.name}"):
-            asked = set(instructions)
-            yield from answers_to_parameters(computation, asked, query, module.filename)
+            selected = set(instructions)
+            yield from answers_to_parameters(computation, selected, query, module.filename)
         return
     for instruction in instructions:
         place = f"{module.filename}: {computation.name}: {instruction.name}"
         with reporter.reporting(place):
-            if lacking := query.beyond(instruction):
+            if missing := query.missing_in(instruction):
                 if not (request.everything or request.opcodes):
-                    reporter.error(f"error[name]: {place} has no {lacking}")
+                    reporter.error(f"error[name]: {place} has no {missing}")
                 continue
             yield from answer(instruction, query, module.filename)
 
 
-def broken(computations: Sequence[Computation]) -> Iterator[HloError]:
-    """What is wrong with instructions, asked about or not: they have no meaning.
+def faults(computations: Sequence[Computation]) -> Iterator[HloError]:
+    """Yield the error of each invalid instruction, selected or not.
 
-    Unlike `hlo.verify`, attributes that nobody knows are let pass: a newer XLA may have them.
+    Unlike `hlo.verify`, unknown attributes are accepted: a newer XLA may define them.
     """
     from indexing.dataflow.edges import fault_of
 
@@ -98,15 +106,15 @@ def broken(computations: Sequence[Computation]) -> Iterator[HloError]:
 
 
 def is_sound(module: Module) -> bool:
-    """No instruction is broken, so that all of a computation can be answered in one sweep."""
-    return module.remembered(is_sound, lambda: not any(broken(list(module.computations.values()))))
+    """Return True if no instruction is invalid, so that one sweep can answer a computation."""
+    return module.remembered(is_sound, lambda: not any(faults(list(module.computations.values()))))
 
 
-def wanted(
+def selected_instructions(
     module: Module, computations: Sequence[Computation], request: Request
 ) -> Iterator[Instruction]:
-    """The instructions of `computations` that are asked about, in text order."""
-    if request.is_one:
+    """Yield the selected instructions of `computations`, in text order."""
+    if request.selects_root:
         if module.entry in computations:
             yield module.entry.root
         return
@@ -122,24 +130,24 @@ def wanted(
 
 
 def spellings(instruction: Instruction) -> tuple[str, str]:
-    """How an instruction may be called: NAME, or COMPUTATION/NAME."""
+    """Return the accepted names of an instruction: NAME and COMPUTATION/NAME."""
     return instruction.name, f"{instruction.computation.name}/{instruction.name}"
 
 
 def report_missing(reporter: Reporter, module: Module, names: Sequence[str]) -> None:
-    """Report the names that no instruction of `module` has."""
+    """Report each requested name that no instruction of `module` has."""
     missing = {name.removeprefix("%") for name in names}
     if missing:
         missing.difference_update(*map(spellings, module.instructions))
     for name in sorted(missing):
         reporter.error(
-            f"error[name]: {module.filename}: no instruction is called `{name}`"
-            + nearest(name, module)
+            f"error[name]: {module.filename}: no instruction named `{name}`"
+            + suggestion(name, module)
         )
 
 
-def nearest(name: str, module: Module) -> str:
-    """A help line with the names in `module` that look like `name`; empty when none does."""
+def suggestion(name: str, module: Module) -> str:
+    """Return a help line with names in `module` similar to `name`, or an empty string."""
     from difflib import get_close_matches
 
     close = get_close_matches(name, dict.fromkeys(i.name for i in module.instructions))

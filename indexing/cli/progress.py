@@ -1,7 +1,7 @@
-"""A progress bar on the terminal, for what takes more than a second.
+"""A progress bar for commands that take more than a second.
 
-It stands on standard error and vanishes at the end. Where results go to a terminal too, it makes
-way for them, and comes back when nothing has been printed for a second.
+The bar is printed on standard error and removed at the end.  If results are printed on a terminal
+as well, each result removes the bar; it reappears after a second without results.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-PATIENCE: Final = 1.0  # seconds without a result, before the bar appears
+PATIENCE: Final = 1.0  # seconds without a result before the bar appears
 _POLL: Final = 0.2
 
 
 class Bar:
-    """What is being done, and how much of it is done; shown only if standard error is a terminal.
+    """A progress bar, shown only if standard error is a terminal.
 
     >>> with Bar() as bar:
     ...     for done in range(3):
-    ...         bar.at("maps", done, 3)
+    ...         bar.update("maps", done, 3)
     """
 
     def __init__(self) -> None:
         self.is_used = sys.stderr.isatty()
-        self.makes_way = self.is_used and sys.stdout.isatty()
+        self.shares_terminal = self.is_used and sys.stdout.isatty()
         self._state: tuple[str, int, int | None] = ("", 0, None)
         self._quiet_since = time.monotonic()
         self._shown: Progress | None = None
@@ -53,13 +53,13 @@ class Bar:
             self._watcher.join()
             self._remove()
 
-    def at(self, what: str, done: int, total: int | None = None) -> None:
-        """Say what is being done, and that `done` of `total` things are done."""
-        self._state = what, done, total
+    def update(self, task: str, done: int, total: int | None = None) -> None:
+        """Set the task's description and its progress, `done` of `total`."""
+        self._state = task, done, total
 
-    def make_way(self) -> None:
-        """A result is about to be printed."""
-        if self.makes_way:
+    def hide(self) -> None:
+        """Remove the bar before a result is printed on the same terminal."""
+        if self.shares_terminal:
             self._quiet_since = time.monotonic()
             self._remove()
 
@@ -70,18 +70,18 @@ class Bar:
                 self._shown = None
 
     def _watch(self) -> None:
-        """Show the bar when its time has come, and keep it up to date."""
+        """Show the bar once `PATIENCE` has passed, and keep it up to date."""
         while not self._done.wait(_POLL):
             with self._lock:
-                what, done, total = self._state
+                description, done, total = self._state
                 if self._shown is not None:
                     task = self._shown.task_ids[0]
-                    self._shown.update(task, description=what, completed=done, total=total)
+                    self._shown.update(task, description=description, completed=done, total=total)
                 elif time.monotonic() - self._quiet_since >= PATIENCE and not self._done.is_set():
-                    self._shown = _started(what, done, total)
+                    self._shown = _started(description, done, total)
 
 
-def _started(what: str, done: int, total: int | None) -> Progress:
+def _started(description: str, done: int, total: int | None) -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -93,6 +93,6 @@ def _started(what: str, done: int, total: int | None) -> Progress:
         redirect_stdout=False,
         redirect_stderr=False,
     )
-    shown.add_task(what, completed=done, total=total)
+    shown.add_task(description, completed=done, total=total)
     shown.start()
     return shown

@@ -1,7 +1,7 @@
-"""What every command does with its results and with what is wrong in its input.
+"""Results and errors of every command.
 
-Results go to standard output, everything else to standard error; one bad file or instruction does
-not keep the others from being answered.
+Results are printed on standard output, errors and notes on standard error.  An error in one file or
+instruction does not stop the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 class Reporter:
-    """One run of the command: prints results, reports what is wrong, and remembers that it did."""
+    """Printer of one run: prints results, reports each error once, records failure."""
 
     def __init__(self) -> None:
         self.debug = False
@@ -34,7 +34,7 @@ class Reporter:
         self.coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def paint(self, text: str, style: str) -> str:
-        """`text` in the colours of `style` on a terminal, as it is elsewhere."""
+        """Return `text` in the colours of `style` on a terminal, and unchanged elsewhere."""
         return click.style(text, **STYLES[style]) if self.coloured else text
 
     def print(self, line: str) -> None:
@@ -42,12 +42,12 @@ class Reporter:
         sys.stdout.write(line + "\n")
 
     def note(self, message: str) -> None:
-        """Say something about the run, where results do not go."""
+        """Print a note about the run on standard error."""
         sys.stdout.flush()
         sys.stderr.write(message + "\n")
 
     def error(self, message: str) -> None:
-        """Report something wrong in the input, once; the run goes on and ends with status 1."""
+        """Report an error in the input, once; the run continues and exits with status 1."""
         self.failed = True
         if message not in self.reported:
             self.reported.add(message)
@@ -56,7 +56,7 @@ class Reporter:
 
     @contextmanager
     def reporting(self, place: str) -> Iterator[None]:
-        """Report what goes wrong about `place`, and go on: never a traceback."""
+        """Report exceptions raised inside as errors at `place`, without a traceback."""
         from hlo.text.source import HloError
 
         try:
@@ -77,12 +77,12 @@ class Reporter:
                 raise
             self.error(
                 f"error[internal]: {place}: {type(error).__name__}: {error}\n"
-                "  = note: this is a mistake in hlo-indexing, not in the input\n"
-                "  = help: --debug shows where it happened"
+                "  = note: this is a bug in hlo-indexing, not in the input\n"
+                "  = help: run `hlo-indexing --debug ...` for the traceback"
             )
 
     def is_sound(self, module: Module) -> bool:
-        """Nothing is wrong with what the module says; what is wrong is reported."""
+        """Return True if `module` verifies; report each error otherwise."""
         from hlo import verify
 
         errors = verify(module)
@@ -91,7 +91,7 @@ class Reporter:
         return not errors
 
     def modules(self, files: Sequence[str]) -> Iterator[Module]:
-        """Each module of each file; a file that cannot be read is reported and left out."""
+        """Yield each module of each file; report and skip files that cannot be read."""
         from hlo import load_all
 
         for file in files:
@@ -102,7 +102,7 @@ class Reporter:
 
 
 def counted(number: int, noun: str) -> str:
-    """`number` with its noun.
+    """Return `number` with its noun in singular or plural.
 
     >>> counted(1, "error"), counted(2, "error")
     ('1 error', '2 errors')

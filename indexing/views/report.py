@@ -1,7 +1,7 @@
-"""Answers as text and as JSON: what `hlo-indexing maps` prints.
+"""Answers as text and as JSON, as `hlo-indexing maps` prints them.
 
-A `Block` is the answer to one question (one instruction, one direction, one output); its rows are
-the maps. It prints as a header line and one indented line a map:
+A `MapTable` has the maps of one instruction, one direction and one output, a row for each map.  It
+prints as a header line and one indented line per map:
 
     FILE: COMPUTATION: NAME = SHAPE OPCODE, output-to-input
       operand 0 p f32[20,10]: (d0, d1) -> (d1, d0), domain: d0 in [0, 9], d1 in [0, 19]
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from indexing.maps.answers import Answer, Direction, Path
     from indexing.maps.indexing_map import IndexingMap
 
-Paint = Callable[[str, str], str]  # (text, style) -> text, with or without colour
+Paint = Callable[[str, str], str]  # (text, style) -> text, coloured or not
 
 DIRECTIONS: dict[str, tuple[Direction, ...]] = {
     "output-to-input": ("output-to-input",),
@@ -42,12 +42,12 @@ NOTATIONS: dict[str, Callable[[IndexingMap], str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is asked about each instruction."""
+    """A query about one instruction, with its options."""
 
     directions: tuple[Direction, ...] = ("output-to-input",)
     to_parameters: bool = False
-    operand: int | None = None  # only this one
-    output_id: int | None = None  # only this one
+    operand: int | None = None  # None: all operands
+    output_id: int | None = None  # None: all outputs
     exact: bool = False
     simplify: bool = True
     verify: bool = False
@@ -55,23 +55,24 @@ class Query:
 
     @property
     def options(self) -> dict[str, bool]:
-        """What the questions of `indexing` are asked with."""
+        """Keyword arguments for the queries of `indexing`."""
         return {"exact": self.exact, "simplify": self.simplify, "certify": self.verify}
 
-    def beyond(self, instruction: Instruction) -> str | None:
-        """The operand or output that is asked about and that `instruction` does not have."""
+    def missing_in(self, instruction: Instruction) -> str | None:
+        """Return the requested operand or output that `instruction` lacks, or None."""
         computation = instruction.computation
         operands = computation.parameters if self.to_parameters else instruction.operands
         if self.operand is not None and self.operand >= len(operands):
-            return f"operand {self.operand}"
-        if self.output_id is not None and self.output_id >= len(leaves(instruction.shape)):
-            return f"output {self.output_id}"
+            return f"operand {self.operand} (number of operands: {len(operands)})"
+        outputs = len(leaves(instruction.shape))
+        if self.output_id is not None and self.output_id >= outputs:
+            return f"output {self.output_id} (number of outputs: {outputs})"
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One map of one operand; or why there is none; or neither, where nothing is read."""
+class MapRow:
+    """One map of one operand, or the reason why it is unknown, or neither if nothing is read."""
 
     operand: int
     name: str
@@ -79,12 +80,12 @@ class Row:
     path: Path | None = None  # the leaf of a tuple-shaped operand
     map: IndexingMap | None = None
     unknown: str | None = None
-    steps: tuple[str, ...] = ()  # that led to the map, where they are asked for
+    steps: tuple[str, ...] = ()  # simplification steps, if requested
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
-    """The answer to one question about one instruction: one direction, one output."""
+class MapTable:
+    """The maps of one instruction in one direction, for one output."""
 
     file: str
     computation: str
@@ -92,78 +93,77 @@ class Block:
     opcode: str
     direction: Direction
     output: int
-    outputs: int  # how many there are
+    outputs: int  # number of outputs
     shape: AnyShape  # of this output
-    rows: tuple[Row, ...]
+    rows: tuple[MapRow, ...]
 
 
-def answer(instruction: Instruction, query: Query, file: str) -> Iterator[Block]:
-    """One block for each direction and output of `instruction` that `query` asks about."""
+def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTable]:
+    """Yield a table for each requested direction and output of `instruction`."""
     shapes = [leaf for _, leaf in leaves(instruction.shape)]
-    asked = [n for n in range(len(shapes)) if query.output_id in (None, n)]
+    outputs = [n for n in range(len(shapes)) if query.output_id in (None, n)]
     for direction in query.directions:
-        ask = _reads if direction == "output-to-input" else _reaches
-        operands, answers = ask(instruction, query, asked)
+        rows_of = _backward_rows if direction == "output-to-input" else _forward_rows
+        operands, answers = rows_of(instruction, query, outputs)
         for output, rows in _complete(operands, answers, query):
-            yield _block(instruction, direction, output, shapes, rows, file)
+            yield _table(instruction, direction, output, shapes, rows, file)
 
 
 def answers_to_parameters(
-    computation: Computation, wanted: Collection[Instruction], query: Query, file: str
-) -> Iterator[Block]:
-    """`answer` for several instructions of a computation, in one sweep over all of them.
+    computation: Computation, selected: Collection[Instruction], query: Query, file: str
+) -> Iterator[MapTable]:
+    """Yield the tables of several instructions of a computation, in one sweep.
 
-    Parameters that are not read are left out: there may be hundreds in each answer.
+    Parameters that are not read are omitted: there may be hundreds for each instruction.
     """
     from indexing.dataflow import all_to_parameters
 
     last, shapes = None, []
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
-    for found in all_to_parameters(computation, **query.options):
-        if found.instruction in wanted and query.output_id in (None, found.number):
-            if found.instruction is not last:
-                last = found.instruction
+    for result in all_to_parameters(computation, **query.options):
+        if result.instruction in selected and query.output_id in (None, result.number):
+            if result.instruction is not last:
+                last = result.instruction
                 shapes = [leaf for _, leaf in leaves(last.shape)]
             rows = [
                 row
-                for k, parameter in enumerate(found.operands)
+                for k, parameter in enumerate(result.operands)
                 if query.operand in (None, number[parameter])
-                for row in _rows(number[parameter], parameter, found, k)
+                for row in _rows(number[parameter], parameter, result, k)
             ]
-            yield _block(found.instruction, found.direction, found.number, shapes, rows, file)
+            yield _table(result.instruction, result.direction, result.number, shapes, rows, file)
 
 
 def _complete(
     operands: Sequence[Instruction],
-    answers: Mapping[int, Mapping[int, list[Row]]],
+    answers: Mapping[int, Mapping[int, list[MapRow]]],
     query: Query,
-) -> Iterator[tuple[int, list[Row]]]:
-    """The rows of each output, with one for each operand of which nothing is read.
+) -> Iterator[tuple[int, list[MapRow]]]:
+    """Yield the rows of each output, with a row for each operand that no output reads.
 
-    Of several outputs, none says which operands only others read: a tuple of n elements would take
-    n² lines.
+    An operand read by other outputs only gets no row: a tuple of n elements would take n² lines.
     """
-    silent = {
-        k: [Row(k, operand.name, operand.shape)]
+    empty = {
+        k: [MapRow(k, operand.name, operand.shape)]
         for k, operand in enumerate(operands)
         if query.operand in (None, k)
     }
-    said = set().union(*answers.values()) if len(answers) > 1 else set()
-    unread = {k: rows for k, rows in silent.items() if k not in said}
-    for output, found in answers.items():
-        rows = {**unread, **found} or silent
+    read = set().union(*answers.values()) if len(answers) > 1 else set()
+    unread = {k: rows for k, rows in empty.items() if k not in read}
+    for output, answered in answers.items():
+        rows = {**unread, **answered} or empty
         yield output, [row for k in sorted(rows) for row in rows[k]]
 
 
-def _block(
+def _table(
     instruction: Instruction,
     direction: Direction,
     output: int,
     shapes: Sequence[AnyShape],
-    rows: Iterable[Row],
+    rows: Iterable[MapRow],
     file: str,
-) -> Block:
-    return Block(
+) -> MapTable:
+    return MapTable(
         file=file,
         computation=instruction.computation.name,
         instruction=instruction.name,
@@ -176,67 +176,67 @@ def _block(
     )
 
 
-def _reads(
-    instruction: Instruction, query: Query, asked: Sequence[int]
-) -> tuple[Sequence[Instruction], dict[int, dict[int, list[Row]]]]:
-    """The operands or parameters, and for each output that is asked about, what it reads."""
+def _backward_rows(
+    instruction: Instruction, query: Query, outputs: Sequence[int]
+) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
+    """Return the operands or parameters, and for each output the rows of the maps to them."""
     from indexing import dataflow
 
-    ask = dataflow.to_parameters if query.to_parameters else dataflow.output_to_input
+    maps_of = dataflow.to_parameters if query.to_parameters else dataflow.output_to_input
     operands: Sequence[Instruction] = ()
-    answers: dict[int, dict[int, list[Row]]] = {}
-    for output in asked:
-        found = ask(instruction, output_id=output, **query.options)
-        operands = found.operands
+    answers: dict[int, dict[int, list[MapRow]]] = {}
+    for output in outputs:
+        result = maps_of(instruction, output_id=output, **query.options)
+        operands = result.operands
         answers[output] = {
             k: rows
             for k in range(len(operands))
-            if query.operand in (None, k) and (rows := _rows(k, operands[k], found, k))
+            if query.operand in (None, k) and (rows := _rows(k, operands[k], result, k))
         }
     return operands, answers
 
 
-def _reaches(
-    instruction: Instruction, query: Query, asked: Sequence[int]
-) -> tuple[Sequence[Instruction], dict[int, dict[int, list[Row]]]]:
-    """The operands, and for each output that is asked about, which elements they reach."""
+def _forward_rows(
+    instruction: Instruction, query: Query, outputs: Sequence[int]
+) -> tuple[Sequence[Instruction], dict[int, dict[int, list[MapRow]]]]:
+    """Return the operands, and for each output the rows of the maps from them."""
     from indexing import dataflow
 
     operands = instruction.operands
-    answers: dict[int, dict[int, list[Row]]] = {output: {} for output in asked}
+    answers: dict[int, dict[int, list[MapRow]]] = {output: {} for output in outputs}
     for k, operand in enumerate(operands):
         if query.operand in (None, k):
-            found = dataflow.input_to_output(instruction, input_id=k, **query.options)
-            for output in asked:
-                if rows := _rows(k, operand, found, output):
+            result = dataflow.input_to_output(instruction, input_id=k, **query.options)
+            for output in outputs:
+                if rows := _rows(k, operand, result, output):
                     answers[output][k] = rows
     return operands, answers
 
 
-def _rows(number: int, operand: Instruction, found: Answer, place: int) -> list[Row]:
-    """What an answer says at `place`, which is about `operand`: nothing if nothing is read."""
-    maps, unknown = found.maps[place], found.unknown[place]
+def _rows(number: int, operand: Instruction, result: Answer, position: int) -> list[MapRow]:
+    """Return the rows of `operand`, at `position` of the answer; none if nothing is read."""
+    maps, unknown = result.maps[position], result.unknown[position]
     if not maps and unknown is None:
         return []
     from indexing.maps.explanation import steps_of
 
-    name, whole = operand.name, operand.shape
-    if not isinstance(whole, TupleShape):
-        rows = [Row(number, name, whole, None, each, steps=steps_of(each)) for each in maps]
+    name, shape = operand.name, operand.shape
+    if not isinstance(shape, TupleShape):
+        rows = [MapRow(number, name, shape, None, each, steps=steps_of(each)) for each in maps]
     else:
-        pairs = zip(maps, found.paths[place], strict=True)
+        pairs = zip(maps, result.paths[position], strict=True)
         rows = [
-            Row(number, name, leaf_at(whole, path), path, each, steps=steps_of(each))
+            MapRow(number, name, leaf_at(shape, path), path, each, steps=steps_of(each))
             for each, path in pairs
         ]
     if unknown is not None:
-        rows.append(Row(number, name, whole, unknown=unknown.reason))
+        rows.append(MapRow(number, name, shape, unknown=unknown.reason))
     return rows
 
 
 @lru_cache(maxsize=1 << 14)
 def shape_text(shape: AnyShape) -> str:
-    """The HLO text of `shape` without layouts.
+    """Return the HLO text of `shape` without layouts.
 
     >>> import hlo
     >>> shape_text(hlo.parse_shape("(f32[2,3]{1,0:T(8,128)}, token[])"))
@@ -252,32 +252,34 @@ def shape_text(shape: AnyShape) -> str:
 
 
 def plain(text: str, style: str) -> str:
-    """`text` as it is: a `Paint` without colour."""
+    """Return `text` unchanged: a `Paint` without colours."""
     return text
 
 
-def lines(block: Block, notation: str, paint: Paint) -> Iterator[str]:
-    """`block` in the format that ``--format`` names."""
-    return json_lines(block) if notation == "json" else text_lines(block, notation, paint)
+def lines(table: MapTable, notation: str, paint: Paint) -> Iterator[str]:
+    """Yield the lines of `table` in the format named by ``--format``."""
+    return json_lines(table) if notation == "json" else text_lines(table, notation, paint)
 
 
-def text_lines(block: Block, notation: str = "text", paint: Paint = plain) -> Iterator[str]:
-    """`block` as a header line and one indented line a map."""
-    head = f"{block.file}: {block.computation}: {paint(block.instruction, 'name')} = "
-    which = f", output {block.output}" if block.outputs > 1 else ""
-    yield f"{head}{shape_text(block.shape)} {block.opcode}, {block.direction}{which}"
-    if not block.rows:
+def text_lines(table: MapTable, notation: str = "text", paint: Paint = plain) -> Iterator[str]:
+    """Yield a header line, and an indented line for each map of `table`."""
+    head = f"{table.file}: {table.computation}: {paint(table.instruction, 'name')} = "
+    output = f", output {table.output}" if table.outputs > 1 else ""
+    yield f"{head}{shape_text(table.shape)} {table.opcode}, {table.direction}{output}"
+    if not table.rows:
         yield "  no operands"
-    for row in block.rows:
+    for row in table.rows:
         path = "" if row.path is None else " {" + ",".join(map(str, row.path)) + "}"
-        place = f"  operand {row.operand} {paint(row.name, 'name')}{path} {shape_text(row.shape)}: "
+        prefix = (
+            f"  operand {row.operand} {paint(row.name, 'name')}{path} {shape_text(row.shape)}: "
+        )
         if row.unknown is not None:
-            yield place + paint("unknown: ", "unknown") + row.unknown
+            yield prefix + paint("unknown: ", "unknown") + row.unknown
         elif row.map is None:
-            yield place + "nothing is read"
+            yield prefix + "nothing is read"
         else:
             grade = "" if row.map.grade == "exact" else paint(f"{row.map.grade}: ", "may")
-            yield place + grade + NOTATIONS[notation](row.map)
+            yield prefix + grade + NOTATIONS[notation](row.map)
             for variable in row.map.runtime:
                 yield f"    {runtime_text(variable, paint)}"
         for step in row.steps:
@@ -285,39 +287,39 @@ def text_lines(block: Block, notation: str = "text", paint: Paint = plain) -> It
 
 
 def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
-    """What `variable` is: which element of which instruction, and how the operation clamps it.
+    """Describe a runtime variable: its source element and its clamp.
 
-    Where its bounds are narrower than the clamp, nothing is read outside of them (scatter, say,
-    skips an update that does not fit).
+    If its bounds are narrower than the clamp, nothing is read outside the bounds.  Scatter, for
+    example, skips an update that does not fit.
     """
     element = f"[{', '.join(map(str, variable.index))}]" if variable.index else ""
     clamped = ""
     if variable.clamp is not None:
-        how = "clamped to" if variable.clamp == variable.variable.bounds else "if in"
-        clamped = f", {how} [{variable.variable.lower}, {variable.variable.upper}]"
+        relation = "clamped to" if variable.clamp == variable.variable.bounds else "if in"
+        clamped = f", {relation} [{variable.variable.lower}, {variable.variable.upper}]"
     path = "/".join([*variable.call_names, str(variable.source_name or "?")])
     return f"{variable.name} = {paint(path, 'name')}{element}{clamped}"
 
 
-def json_lines(block: Block) -> Iterator[str]:
-    """`block` as one JSON object a map; without operands one object, whose operand is null."""
-    head = _json_head(block.file, block.computation)
+def json_lines(table: MapTable) -> Iterator[str]:
+    """Yield a JSON object for each map of `table`; without operands, one with operand null."""
+    head = _json_head(table.file, table.computation)
     head += (
-        f', "instruction": {_quoted(block.instruction)}, "opcode": {_quoted(block.opcode)}'
-        f', "direction": "{block.direction}", "output": {block.output}'
+        f', "instruction": {_quoted(table.instruction)}, "opcode": {_quoted(table.opcode)}'
+        f', "direction": "{table.direction}", "output": {table.output}'
     )
-    if not block.rows:
+    if not table.rows:
         yield f'{head}, "operand": null, "grade": "exact", {_NOTHING}}}'
-    for row in block.rows:
+    for row in table.rows:
         path = "" if row.path is None else f', "path": {json.dumps(row.path)}'
         if row.unknown is not None:
-            said = f'"grade": null, "unknown": {_quoted(row.unknown)}, "map": null, "runtime": []'
+            fields = f'"grade": null, "unknown": {_quoted(row.unknown)}, "map": null, "runtime": []'
         elif row.map is None:
-            said = f'"grade": "exact", {_NOTHING}'
+            fields = f'"grade": "exact", {_NOTHING}'
         else:
-            said = _json_map(row.map)
-            said += f', "steps": {json.dumps(row.steps)}' if row.steps else ""
-        yield f'{head}, "operand": {row.operand}, {said}{path}}}'
+            fields = _json_map(row.map)
+            fields += f', "steps": {json.dumps(row.steps)}' if row.steps else ""
+        yield f'{head}, "operand": {row.operand}, {fields}{path}}}'
 
 
 _NOTHING = '"unknown": null, "map": null, "runtime": []'
@@ -329,29 +331,30 @@ def _json_head(file: str, computation: str) -> str:
     return f'{{"file": {_quoted(file)}, "computation": {_quoted(computation)}'
 
 
-def _json_map(found: IndexingMap) -> str:
-    """The keys grade, unknown, map and runtime of one map."""
-    said = f'"grade": "{found.grade}", "unknown": null, "map": {_quoted(map_line(found))}'
+def _json_map(indexing_map: IndexingMap) -> str:
+    """Return the JSON fields `grade`, `unknown`, `map` and `runtime` of a map."""
+    text = _quoted(map_line(indexing_map))
+    fields = f'"grade": "{indexing_map.grade}", "unknown": null, "map": {text}'
     runtime = [
         {
             "name": v.name,
             "instruction": v.source_name,
             "calls": v.call_names,
-            "map": str(found.source_map(v)),
+            "map": str(indexing_map.source_map(v)),
         }
-        for v in found.runtime
+        for v in indexing_map.runtime
     ]
-    return f'{said}, "runtime": {json.dumps(runtime) if runtime else "[]"}'
+    return f'{fields}, "runtime": {json.dumps(runtime) if runtime else "[]"}'
 
 
-def map_line(found: IndexingMap) -> str:
-    """``str(found)``, remembered: a program prints few maps many times.
+def map_line(indexing_map: IndexingMap) -> str:
+    """Return ``str(indexing_map)``, memoised: programs repeat few distinct maps.
 
-    Runtime variables lead to a module's instructions, which no memory shall keep alive.
+    Maps with runtime variables refer to instructions, and a cache would keep their module alive.
     """
-    return str(found) if found.runtime else _map_line(found)
+    return str(indexing_map) if indexing_map.runtime else _map_line(indexing_map)
 
 
 @lru_cache(maxsize=1 << 15)
-def _map_line(found: IndexingMap) -> str:
-    return str(found)
+def _map_line(indexing_map: IndexingMap) -> str:
+    return str(indexing_map)

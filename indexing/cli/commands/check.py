@@ -1,4 +1,4 @@
-"""``hlo-indexing check``: what is wrong in modules, with its place."""
+"""``hlo-indexing check``: errors in modules, with their source locations."""
 
 from __future__ import annotations
 
@@ -14,10 +14,13 @@ from indexing.cli.reporter import Reporter, counted
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.pass_obj
 def command(reporter: Reporter, files: Sequence[str]) -> None:
-    """Check syntax, attributes and shapes of each FILE; report every error with its place."""
+    """Verify the syntax, attributes and shapes of each FILE (`-` is standard input).
+
+    Report every error with its source location.
+    """
     import hlo
 
-    import_module("indexing.ops")  # registers what is known of each opcode
+    import_module("indexing.ops")  # registers the ops
     for module in reporter.modules(files):
         with reporter.reporting(module.filename):
             errors = hlo.verify(module)

@@ -1,20 +1,16 @@
-"""``hlo-indexing maps``: the maps of modules."""
+"""``hlo-indexing maps``: indexing maps of modules."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 import click
 
 from indexing.cli.printing import Request, answer_all, report_missing
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter, counted
-
-if TYPE_CHECKING:
-    pass
 
 FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
 
@@ -27,23 +23,24 @@ FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
     "names",
     metavar="NAME",
     multiple=True,
-    help="Answer for this instruction, NAME or COMPUTATION/NAME. May be repeated.",
+    help="Select this instruction, NAME or COMPUTATION/NAME; repeatable",
 )
 @click.option(
     "--opcode",
     "opcodes",
     metavar="OPCODE",
     multiple=True,
-    help="Answer for every instruction with this opcode. May be repeated.",
+    help="Select every instruction with this opcode; repeatable",
 )
 @click.option(
-    "--all", "everything", is_flag=True, help="Answer for every instruction of every computation."
+    "--all", "everything", is_flag=True, help="Select every instruction of every computation"
 )
 @click.option(
     "--direction",
     default="output-to-input",
     show_default=True,
     type=click.Choice(["output-to-input", "input-to-output", "both"]),
+    help="Choose the direction of the maps",
 )
 @click.option(
     "--to",
@@ -51,29 +48,40 @@ FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
     default="operands",
     show_default=True,
     type=click.Choice(["operands", "parameters"]),
-    help="Where maps lead: the instruction's operands, or the parameters of its computation.",
+    help="Compose maps down to the operands, or to the parameters of the computation",
 )
-@click.option("--operand", metavar="N", type=click.IntRange(min=0), help="Only operand N.")
+@click.option(
+    "--operand", metavar="N", type=click.IntRange(min=0), help="Print only the maps of operand N"
+)
 @click.option(
     "--output",
     metavar="N",
     type=click.IntRange(min=0),
-    help="Only output N of an instruction with several.",
+    help="Print only the maps of output N",
 )
 @click.option(
-    "--exact", is_flag=True, help="Say in disjoint exact pieces what is one `may` map otherwise."
+    "--exact",
+    is_flag=True,
+    help="Return a disjoint union of exact maps instead of one over-approximation",
 )
-@click.option("--no-simplify", is_flag=True, help="Show maps as they were composed.")
-@click.option("--verify", is_flag=True, help="Prove that each simplified map equals the original.")
-@click.option("--explain", is_flag=True, help="Show below each map which law changed what.")
-@click.option("--format", "notation", default="text", show_default=True, type=FORMATS)
+@click.option("--no-simplify", is_flag=True, help="Do not simplify composed maps")
+@click.option("--verify", is_flag=True, help="Prove that each simplified map equals the original")
+@click.option("--explain", is_flag=True, help="List the simplification laws applied to each map")
+@click.option(
+    "--format",
+    "notation",
+    default="text",
+    show_default=True,
+    type=FORMATS,
+    help="Choose the output format",
+)
 @click.option(
     "--jobs",
     "-j",
     metavar="N",
     type=click.IntRange(min=1),
     default=1,
-    help="Spread files and computations over N processes; the output is the same.",
+    help="Use N worker processes; the output does not change",
 )
 @click.pass_obj
 def command(
@@ -95,21 +103,21 @@ def command(
 ) -> None:
     """Print indexing maps of the modules in FILE... (`-` is standard input).
 
-    Without --instruction, --opcode or --all, answers for the root of the ENTRY computation. An
-    instruction with several outputs is answered for each; operands that only other outputs read
-    are left out there. With --to parameters, answers for several instructions leave out the
-    parameters that are not read.
+    Without --instruction, --opcode or --all, print the maps of the root of the ENTRY computation.
+    Each output of an instruction is listed separately; operands read only by other outputs are
+    omitted. With --to parameters and several instructions, parameters that are not read are
+    omitted as well.
     """
     from indexing.views.report import DIRECTIONS, Query
 
     if target == "parameters" and direction != "output-to-input":
-        raise click.UsageError("--to parameters answers output-to-input only.")
+        raise click.UsageError("--to parameters requires --direction output-to-input.")
     if verify and no_simplify:
-        raise click.UsageError("--verify proves simplification, which --no-simplify leaves out.")
+        raise click.UsageError("--verify cannot be used with --no-simplify.")
     if explain and no_simplify:
-        raise click.UsageError("--explain tells of simplification, which --no-simplify leaves out.")
+        raise click.UsageError("--explain cannot be used with --no-simplify.")
     if explain and jobs > 1:
-        raise click.UsageError("--explain records in one process: leave out --jobs.")
+        raise click.UsageError("--explain cannot be used with --jobs: it needs one process.")
     query = Query(
         directions=DIRECTIONS[direction],
         to_parameters=target == "parameters",
@@ -123,27 +131,27 @@ def command(
     request = Request(query, tuple(names), tuple(opcodes), everything, notation)
     with Bar() as bar:
         if jobs > 1:
-            from indexing.cli.parallel import spread
+            from indexing.cli.parallel import answer_in_parallel
 
-            proved = spread(reporter, files, request, jobs, bar)
+            proved = answer_in_parallel(reporter, files, request, jobs, bar)
         else:
             proved = answer_here(reporter, files, request, bar)
     if verify:
         reporter.note(
-            f"verified: {counted(proved['proved'], 'simplified map')} proved equal to what was "
-            f"composed, {proved['needless']} needed no simplification"
+            f"verified: {counted(proved['proved'], 'simplified map')} proved equal to the "
+            f"composed map, {proved['needless']} unchanged by simplification"
         )
 
 
 def answer_here(
     reporter: Reporter, files: Sequence[str], request: Request, bar: Bar
 ) -> Counter[str]:
-    """Print the answers for `files`, found in this process; what was proved on the way."""
+    """Print the answers for `files`, computed in this process; return the number of proofs."""
     from indexing.maps.certificate import proofs
     from indexing.maps.explanation import explained
 
     before = proofs()
-    bar.at("reading", 0)
+    bar.update("reading", 0)
     with explained() if request.query.explain else nullcontext():
         for module in reporter.modules(files):
             answer_all(reporter, module, list(module.computations.values()), request, bar)

@@ -1,4 +1,4 @@
-"""``hlo-indexing ops``: the declared ops and what is known of each."""
+"""``hlo-indexing ops``: the supported ops and their maps."""
 
 from __future__ import annotations
 
@@ -17,21 +17,22 @@ from indexing.cli.reporter import Reporter
     default="text",
     show_default=True,
     type=click.Choice(["text", "json", "markdown"]),
+    help="Choose the output format",
 )
 @click.pass_obj
 def command(reporter: Reporter, opcodes: Sequence[str], notation: str) -> None:
-    """List what is answered for each opcode in both directions: grades, and kinds of maps.
+    """List the grades and kinds of the maps of each op, in both directions.
 
-    Of each OPCODE that is named, all that is known: what it computes, attributes, rules.
+    For each OPCODE given, also print its semantics, attributes and constraints.
     """
     from difflib import get_close_matches
 
     from indexing.views.op_table import named_ops, op_lines
 
-    for strange in [name for name in opcodes if name not in named_ops()]:
-        close = get_close_matches(strange, named_ops())
+    for unknown in [name for name in opcodes if name not in named_ops()]:
+        close = get_close_matches(unknown, named_ops())
         help_ = f"\n  = help: did you mean {' or '.join(close)}?" if close else ""
-        reporter.error(f"error[name]: no op is called `{strange}`{help_}")
+        reporter.error(f"error[name]: unknown opcode `{unknown}`{help_}")
     known = [name for name in opcodes if name in named_ops()]
     if known or not opcodes:
         for line in op_lines(notation, known):

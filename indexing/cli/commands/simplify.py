@@ -1,4 +1,4 @@
-"""``hlo-indexing simplify``: maps in their simplest form."""
+"""``hlo-indexing simplify``: maps in normal form."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ from indexing.cli.reporter import Reporter
 
 @click.command("simplify")
 @click.argument("maps", metavar="[MAP]...", nargs=-1)
-@click.option("--verify", is_flag=True, help="Prove that each simplified map equals the original.")
-@click.option("--explain", is_flag=True, help="Show the steps that led there, too.")
-@click.option("--format", "notation", default="text", show_default=True, type=MAP_FORMATS)
+@click.option("--verify", is_flag=True, help="Prove that each simplified map equals the original")
+@click.option("--explain", is_flag=True, help="List the simplification steps")
+@click.option(
+    "--format",
+    "notation",
+    default="text",
+    show_default=True,
+    type=MAP_FORMATS,
+    help="Choose the output format",
+)
 @click.pass_obj
 def command(
     reporter: Reporter, maps: Sequence[str], verify: bool, explain: bool, notation: str
 ) -> None:
-    """Print each MAP simplified; without MAP, the maps on standard input, one a line."""
+    """Simplify each MAP; without MAP, read maps from standard input, one per line."""
     from indexing.maps.certificate import proved_as_written
     from indexing.maps.explanation import step_text
     from indexing.maps.simplify import Rewrite
@@ -31,11 +38,11 @@ def command(
     for line, text in enumerate(maps or sys.stdin, 1):
         if text.strip():
             with reporter.reporting(f"{source}:{line}"):
-                with ExitStack() as reading:  # laws of expressions are applied when they are built
+                with ExitStack() as reading:  # building an expression applies laws, too
                     laws = reading.enter_context(recorded()) if explain else []
-                    found = read_map(text, source, 1 if maps else line)
+                    original = read_map(text, source, 1 if maps else line)
                 steps: list[Rewrite | Applied] = [*laws]
-                simple = found.simplify(trace=steps if explain else None)
+                simple = original.simplify(trace=steps if explain else None)
                 if verify:
                     proved_as_written(text, simple)
                 show_map(reporter, simple, notation)
