@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -25,7 +26,9 @@ class Answer:
         instruction: what was asked about.
         direction: "output-to-input": maps go from elements of the output to elements of
             ``operands[i]``; "input-to-output": from elements of the input to elements of output i.
-        number: which output (leaf of the result, in order) or which operand the maps come from.
+        domain_id: index of the array that the maps start from: a leaf of the result of
+            `instruction` ("output-to-input", and epilogues), or one of its operands
+            ("input-to-output").
         operands: the instructions that the maps lead to: operands or parameters, or the instruction
             itself once for each of its outputs.
         maps: for each of `operands`, its maps; ``()`` where nothing is read.
@@ -35,11 +38,18 @@ class Answer:
 
     instruction: Instruction
     direction: Direction
-    number: int
+    domain_id: int
     operands: tuple[Instruction, ...]
     maps: tuple[tuple[IndexingMap, ...], ...]
     paths: tuple[tuple[Path, ...], ...]
     unknown: tuple[Unknown | None, ...]
+
+    @property
+    def number(self) -> int:
+        """Deprecated name of `domain_id`."""
+        message = "Answer.number is deprecated: use Answer.domain_id"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.domain_id
 
     def _repr_html_(self) -> str:
         return methods.answer_html(self)

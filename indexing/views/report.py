@@ -121,7 +121,7 @@ def answers_to_parameters(
     last, shapes = None, []
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
     for result in all_to_parameters(computation, **query.options):
-        if result.instruction in selected and query.output_id in (None, result.number):
+        if result.instruction in selected and query.output_id in (None, result.domain_id):
             if result.instruction is not last:
                 last = result.instruction
                 shapes = [leaf for _, leaf in leaves(last.shape)]
@@ -131,7 +131,7 @@ def answers_to_parameters(
                 if query.operand in (None, number[parameter])
                 for row in _rows(number[parameter], parameter, result, k)
             ]
-            yield _table(result.instruction, result.direction, result.number, shapes, rows, file)
+            yield _table(result.instruction, result.direction, result.domain_id, shapes, rows, file)
 
 
 def _complete(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import hlo
 import indexing
 
 
@@ -16,3 +17,11 @@ def test_says_is_the_old_name_of_reason() -> None:
     verdict = indexing.Verdict(False, "two points have the same result")
     with pytest.warns(DeprecationWarning, match=r"use Verdict\.reason"):
         assert verdict.says == verdict.reason
+
+
+def test_number_is_the_old_name_of_domain_id() -> None:
+    answer = indexing.output_to_input(
+        hlo.parse("ENTRY e { ROOT p = f32[4] parameter(0) }").entry.root
+    )
+    with pytest.warns(DeprecationWarning, match=r"use Answer\.domain_id"):
+        assert answer.number == answer.domain_id == 0

@@ -48,7 +48,7 @@ def check(computation: Computation) -> int:
     """How many answers a sweep gives; each is that of a walk."""
     count = 0
     for answer in indexing.all_to_parameters(computation):
-        assert same_answer(answer, indexing.to_parameters(answer.instruction, answer.number))
+        assert same_answer(answer, indexing.to_parameters(answer.instruction, answer.domain_id))
         count += 1
     return count
 
