@@ -14,6 +14,7 @@ one.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -215,7 +216,12 @@ class IndexingMap(Notations, Questions):
             [intersected(a, r.bounds) for a, r in zip(own, self._last.results, strict=True)]
         )
 
-    reach = result_bounds  # alias
+    @property
+    def reach(self) -> tuple[Interval, ...]:
+        """Deprecated name of `result_bounds`."""
+        message = "IndexingMap.reach is deprecated: use IndexingMap.result_bounds"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.result_bounds
 
     @property
     def is_known_empty(self) -> bool:

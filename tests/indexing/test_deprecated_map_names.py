@@ -25,3 +25,9 @@ def test_number_is_the_old_name_of_domain_id() -> None:
     )
     with pytest.warns(DeprecationWarning, match=r"use Answer\.domain_id"):
         assert answer.number == answer.domain_id == 0
+
+
+def test_reach_is_the_old_name_of_result_bounds() -> None:
+    double = indexing.IndexingMap.over((4,), lambda d: [d[0] * 2])
+    with pytest.warns(DeprecationWarning, match=r"use IndexingMap\.result_bounds"):
+        assert double.reach == double.result_bounds == ((0, 6),)
