@@ -1,8 +1,9 @@
-"""The ops of HLO with what this package adds: maps in both directions, an element, a kernel.
+"""The ops of HLO with indexing maps in both directions, an element rule and a reference kernel.
 
-One class an op, one module a family; importing the room registers them all in `hlo.ops.op.OPS`.
-Promises: an op is a value that knows shapes, not instructions; `MappedOp.reads` and `writes` answer
-for every op alike and remember; `element_of` says what an element is, for all who compute one.
+One class for each op, one module for each family of ops. Importing the room registers all of them
+in `hlo.ops.op.OPS`. An op is a value that depends on shapes, not on instructions. `MappedOp.reads`
+and `MappedOp.writes` have the same form for every op and are memoised. `element_of` returns the
+element rule from which element values are computed.
 Imports `maps`, `devices` and `hlo`; no analysis, no program and no execution.
 """
 

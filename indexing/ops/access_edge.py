@@ -1,4 +1,4 @@
-"""`AccessEdge`: how one instruction connects an array that it reads with one that it writes."""
+"""`AccessEdge`: the maps between one array that an instruction reads and one that it writes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from indexing.maps.indexing_map import IndexingMap
 
 @dataclass(frozen=True, slots=True)
 class AccessEdge:
-    """How one instruction connects one array that it reads with one array that it writes.
+    """The maps between one array that an instruction reads and one array that it writes.
 
     Attributes:
-        operand, operand_path: the array that is read: a leaf of this operand.
+        operand, operand_path: the array that is read, by operand number and path of the leaf.
         output_path: the leaf of the result that is written.
-        maps: from output to operand where edges go backward, from operand to output where forward.
-        unknown: why the maps cannot be said.
+        maps: from output to operand on backward edges, from operand to output on forward edges.
+        unknown: the reason if no maps can represent the access.
     """
 
     operand: int
@@ -28,6 +28,6 @@ class AccessEdge:
 
 
 def identity(array: ArrayRef) -> tuple[IndexingMap, ...]:
-    """Each element to itself; no map for a leaf without elements, such as a token."""
+    """Return the identity map of an array; no map for a leaf without elements, such as a token."""
     shape = array.array_shape
     return () if shape is None else (IndexingMap.identity(shape),)

@@ -1,28 +1,29 @@
-"""Ops with maps and kernels: what `hlo.ops.op.Op` says of an op, and which elements it reads.
+"""Base classes of ops with maps and kernels, by number of operands.
 
-An op says how many operands it has by its base (`NullaryOp`, `UnaryOp`, `BinaryOp`, `TernaryOp`,
-`VariadicOp`), and then writes three things about arrays that have at least one element:
+A subclass of `NullaryOp`, `UnaryOp`, `BinaryOp`, `TernaryOp` or `VariadicOp` defines three methods.
+The first two are called only for arrays that have at least one element:
 
 * ``output_to_input(out, *operands)``: for each operand, the map from an element of the result to
   the elements of the operand that it needs;
-* ``input_to_output(out, *operands)``: for each operand, the map from an element of it to the
-  elements of the result that need it;
-* ``kernel(*arrays)``: the result, with NumPy.
+* ``input_to_output(out, *operands)``: for each operand, the map from an element of the operand to
+  the elements of the result that need it. The default is the inverse of ``output_to_input``
+  (`indexing.ops.inverse`);
+* ``kernel(*arrays)``: the result, computed with NumPy.
 
-The second one may be left out: it is the inverse of the first one (`indexing.ops.inverse`).
+The entry of an operand is one map, or a tuple of maps if the operand is read in several ways. The
+entry is ``()`` for an operand that is not read, and `Unknown` if no map can represent the access. A
+`UnaryOp` returns the entry itself.
 
-A `UnaryOp` answers with the one map itself. An operand that is read in several ways has a tuple of
-maps; one that is not read has ``()``; if no map can represent the access, it has `Unknown`. The
-class attribute `map_options` names the keywords that both methods take: ``exact`` (return disjoint
-exact pieces instead of one ``may`` map) and ``output_id`` (which array of a tuple result is meant).
-A kernel takes the computations that the op's attributes name, as functions under these names; with
-`kernel_takes_shapes` also the keyword ``operands``, their shapes with layouts.
+The class attribute `map_options` lists the keywords that both map methods accept: ``exact`` (return
+disjoint exact pieces instead of one ``may`` map) and ``output_id`` (the array of a tuple result). A
+kernel gets the computations that the op's attributes name, as functions under the attributes'
+names. With `kernel_takes_shapes`, it also gets the keyword ``operands``: the shapes of the operands
+with their layouts.
 
-Everyone else asks through `reads` and `writes`, which look the same for every op and are
-remembered.
+Callers use `reads` and `writes`. Both have the same form for every op and are memoised.
 
-Ops that move no element have other bases: a `RoutingOp` says which operand a leaf of its result is;
-those that run computations are in `indexing.ops.structured_ops`.
+Ops that only forward values have other bases. A `RoutingOp` maps each leaf of its result to a leaf
+of an operand. Ops that call computations are in `indexing.ops.structured_ops`.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ Maps: TypeAlias = tuple[IndexingMap, ...]
 Entry: TypeAlias = "IndexingMap | Maps | Unknown"
 Entries: TypeAlias = "tuple[Entry, ...]"
 
-_LIMIT: Final = 1 << 16
-_ANSWERS: Final[dict[object, tuple[Maps | Unknown, ...]]] = {}
+_MAX_ENTRIES: Final = 1 << 16
+_MAPS: Final[dict[object, tuple[Maps | Unknown, ...]]] = {}
 
 
 class MappedOp(ElementOp):
-    """An op between arrays whose maps and kernel are known; subclass one of the bases by arity."""
+    """An op on arrays with maps and a kernel; subclass one of the bases by number of operands."""
 
     __slots__ = ()
     map_options: ClassVar[tuple[str, ...]] = ()
@@ -72,16 +73,23 @@ class MappedOp(ElementOp):
 
     @abstractmethod
     def output_to_input(self, *args: Any, **kwargs: Any) -> Any:
-        """For each operand, the map from the result's elements to the operand's."""
+        """For each operand, the map from the result's elements to the operand's elements.
+
+        Called with the shape of the result (one leaf of a tuple), the shapes of the operands, and
+        the keywords in `map_options`.
+        """
 
     def input_to_output(self, *args: Any, **options: Any) -> Any:
-        """For each operand, the maps from its elements to the result's: the inverses."""
+        """For each operand, the maps from its elements to the result's elements.
+
+        The default inverts the maps of `output_to_input`.
+        """
         entries = self._entries(self.output_to_input(*args, **options))
         return tuple([inverses(e, s) for e, s in zip(entries, args[1:], strict=True)])
 
     @abstractmethod
     def kernel(self, *args: Any, **kwargs: Any) -> Any:
-        """The result (a tuple of arrays for a tuple) for these operands."""
+        """The result for these operands; a tuple of arrays if the result is a tuple."""
 
     def compute(
         self,
@@ -90,7 +98,13 @@ class MappedOp(ElementOp):
         to_apply: Callable[..., Any] | None = None,
         **called: Callable[..., Any] | None,
     ) -> Any:
-        """The kernel's result for arrays of these shapes, with called computations as functions."""
+        """Run the kernel.
+
+        Args:
+            operands: arrays.
+            shapes: shapes of the operands, with layouts.
+            to_apply, called: the called computations as functions, by attribute name.
+        """
         called["to_apply"] = to_apply
         options: dict[str, Any] = {name: called.get(name) for name in _computations(type(self))}
         if self.kernel_takes_shapes:
@@ -104,7 +118,15 @@ class MappedOp(ElementOp):
         output_id: int = 0,
         exact: bool = False,
     ) -> tuple[Maps | Unknown, ...]:
-        """For each operand, what leaf number `output_id` of the result reads of it.
+        """For each operand, the maps from leaf `output_id` of the result to the operand.
+
+        An operand that is not read or has no elements gets ``()``. `Unknown` gives the reason if
+        no map can represent the access, or if the shapes break a constraint of the op.
+
+        Args:
+            out: shape of the result.
+            operands: shapes of the operands.
+            exact: return disjoint exact pieces instead of one ``may`` map, if the op has them.
 
         >>> import indexing.ops
         >>> from hlo.ops.op import OPS
@@ -114,7 +136,7 @@ class MappedOp(ElementOp):
         (d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]
         (d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]
         """
-        return self._answer("output_to_input", out, operands, output_id, exact)
+        return self._memoised("output_to_input", out, operands, output_id, exact)
 
     def writes(
         self,
@@ -123,13 +145,22 @@ class MappedOp(ElementOp):
         input_id: int = 0,
         exact: bool = False,
     ) -> tuple[Maps | Unknown, ...]:
-        """For each leaf of the result, which of its elements need elements of an operand."""
+        """For each leaf of the result, the maps from operand `input_id` to the leaf.
+
+        Args and results are as in `reads`.
+
+        >>> import indexing.ops
+        >>> from hlo.ops.op import OPS
+        >>> (maps,) = OPS["negate"]().writes(Shape("f32", (3,)), (Shape("f32", (3,)),))
+        >>> print(*maps)
+        (d0) -> (d0), domain: d0 in [0, 2]
+        """
         outputs = range(len(leaves(out)))
         return tuple(
-            [self._answer("input_to_output", out, operands, n, exact)[input_id] for n in outputs]
+            [self._memoised("input_to_output", out, operands, n, exact)[input_id] for n in outputs]
         )
 
-    def _answer(
+    def _memoised(
         self,
         direction: str,
         out: AnyShape,
@@ -138,14 +169,14 @@ class MappedOp(ElementOp):
         exact: bool,
     ) -> tuple[Maps | Unknown, ...]:
         key = self.opcode, self, direction, out, operands, output_id, exact
-        known = _ANSWERS.get(key)
-        if known is None:
-            if len(_ANSWERS) >= _LIMIT:
-                _ANSWERS.clear()
-            known = _ANSWERS[key] = self._found(direction, out, operands, output_id, exact)
-        return known
+        maps = _MAPS.get(key)
+        if maps is None:
+            if len(_MAPS) >= _MAX_ENTRIES:
+                _MAPS.clear()
+            maps = _MAPS[key] = self._computed(direction, out, operands, output_id, exact)
+        return maps
 
-    def _found(
+    def _computed(
         self,
         direction: str,
         out: AnyShape,
@@ -153,16 +184,16 @@ class MappedOp(ElementOp):
         output_id: int,
         exact: bool,
     ) -> tuple[Maps | Unknown, ...]:
-        """The answer of the op's own method; no map where there is no element to speak of."""
-        if reason := self._misuse(out, operands):
+        """The maps of the op's own method; no map from or to an array without elements."""
+        if reason := self._obstacle(out, operands):
             return (Unknown(reason),) * len(operands)
         leaf = leaves(out)[output_id][1]
         if not isinstance(leaf, Shape) or leaf.size == 0:
             return ((),) * len(operands)
         method = getattr(type(self), direction)
         options = {"exact": exact, "output_id": output_id}
-        wanted = {name: options[name] for name in self.map_options}
-        entries = self._entries(method(self, leaf, *operands, **wanted))
+        accepted = {name: options[name] for name in self.map_options}
+        entries = self._entries(method(self, leaf, *operands, **accepted))
         return tuple(
             [
                 _maps(entry) if isinstance(shape, Shape) and shape.size else ()
@@ -170,28 +201,30 @@ class MappedOp(ElementOp):
             ]
         )
 
-    def _misuse(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> str:
-        """Why nothing can be said for such shapes; empty if something can."""
-        for shape in operands:
+    def _obstacle(self, out: AnyShape, operands: tuple[AnyShape, ...]) -> str:
+        """Return why the op has no maps for these shapes; empty if it has maps."""
+        for number, shape in enumerate(operands):
             is_token = isinstance(shape, OpaqueShape) and not self.takes_arrays
             if not isinstance(shape, Shape) and not is_token:
-                return f"an operand of {self.opcode} is {shape}, no array"
+                return f"operand {number} of {self.opcode} must be an array, not {shape}"
         for _, leaf in leaves(TupleShape((out, *operands))):
             if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
                 return f"{leaf} has a dimension of unknown size"
         if len(operands) < self.min_operands or (
             self.max_operands is not None and len(operands) > self.max_operands
         ):
-            return f"{self.opcode} is given {len(operands)} operands"
+            return f"wrong number of operands for {self.opcode}: {len(operands)}"
         if broken := self.first_fault(operands):
             rule, fault = broken
-            return f"{self.opcode} {rule.label} does not hold: {fault.label}"
+            return f"{self.opcode} {rule.label}: {rule.sentence}: {fault.label}"
         inferred = self.infer_shape(*operands)
-        return "" if agrees(out, inferred) else f"{self.opcode} is {inferred}, not {out}"
+        if agrees(out, inferred):
+            return ""
+        return f"the shape of {self.opcode} must be {inferred}, not {out}"
 
-    def _entries(self, answer: Any) -> Entries:
-        """One entry per operand from what a method gives."""
-        entries: Entries = answer
+    def _entries(self, returned: Any) -> Entries:
+        """Return one entry for each operand from the return value of a map method."""
+        entries: Entries = returned
         return entries
 
 
@@ -201,7 +234,7 @@ def _maps(entry: Entry) -> Maps | Unknown:
 
 @cache
 def _computations(cls: type[Op]) -> tuple[str, ...]:
-    """The attributes that name a computation."""
+    """Names of the attributes that refer to a computation."""
     return tuple([name for name, field in cls.fields.items() if field.kind is computation])
 
 
@@ -209,7 +242,7 @@ def _computations(cls: type[Op]) -> tuple[str, ...]:
 
 
 class NullaryOp(MappedOp):
-    """An op without operands: it reads nothing."""
+    """An op without operands, and so without maps."""
 
     __slots__ = ()
     min_operands: ClassVar[int] = 0
@@ -220,7 +253,7 @@ class NullaryOp(MappedOp):
 
 
 class UnaryOp(MappedOp):
-    """An op with one operand; both directions are one entry."""
+    """An op with one operand; both map methods return its entry itself."""
 
     __slots__ = ()
     min_operands: ClassVar[int] = 1
@@ -230,8 +263,8 @@ class UnaryOp(MappedOp):
         (entry,) = MappedOp.input_to_output(self, *args, **options)
         return entry
 
-    def _entries(self, answer: Any) -> Entries:
-        return (answer,)
+    def _entries(self, returned: Any) -> Entries:
+        return (returned,)
 
 
 class BinaryOp(MappedOp):
@@ -257,22 +290,22 @@ class VariadicOp(MappedOp):
     min_operands: ClassVar[int] = 1
 
 
-# ---------------------------------------------------------------- ops that move no element
+# ---------------------------------------------------------------- ops that forward values
 
 
 class RoutingOp(ElementOp):
-    """An op whose result consists of its operands' leaves, each as it is."""
+    """An op whose result consists of unchanged leaves of its operands."""
 
     __slots__ = ()
     takes_arrays: ClassVar[bool] = False
 
     @abstractmethod
     def route(self, path: Path) -> tuple[int, Path]:
-        """The operand, and the path in it, that is the result's leaf at `path`."""
+        """Return the operand and the path in it that the result's leaf at `path` is."""
 
     @abstractmethod
     def route_back(self, operand: int, path: Path) -> Path | None:
-        """Where in the result the leaf at `path` of an operand is; None if it is left out."""
+        """Return the path in the result of an operand's leaf; None if the result omits the leaf."""
 
     @abstractmethod
     def kernel(self, *args: Any) -> Any:
@@ -282,14 +315,14 @@ class RoutingOp(ElementOp):
         return CopyRule(tuple(range(len(operands))), is_view=True)
 
 
-# ---------------------------------------------------------------- maps that many ops need
+# ---------------------------------------------------------------- index expressions
 
 
-def placed(rank: int, places: Iterable[tuple[int, Any]]) -> list[Any]:
-    """A list of `rank` values, each at its place.
+def placed(rank: int, values: Iterable[tuple[int, Any]]) -> list[Any]:
+    """Return a list of length `rank` from pairs of position and value.
 
     >>> placed(2, [(1, "a"), (0, "b")])
     ['b', 'a']
     """
-    found: dict[int, Any] = dict(places)
-    return [found[k] for k in range(rank)]
+    by_position: dict[int, Any] = dict(values)
+    return [by_position[k] for k in range(rank)]

@@ -264,7 +264,7 @@ def test_a_wrong_map_computes_a_wrong_number(monkeypatch: pytest.MonkeyPatch) ->
         return IndexingMap.over(out, lambda i: [i[0], i[1]])
 
     monkeypatch.setattr(Transpose, "output_to_input", wrong)
-    monkeypatch.setattr("indexing.ops.base._ANSWERS", {})
+    monkeypatch.setattr("indexing.ops.base._MAPS", {})
     nest = nest_of(hlo.parse(text).entry)
     assert not np.array_equal(nest.run(given), given.T)
     assert not np.array_equal(nest.vectorized().run(given), given.T)

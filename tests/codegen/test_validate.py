@@ -53,7 +53,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 @pytest.fixture
 def _forget_maps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("indexing.ops.base._ANSWERS", {})
+    monkeypatch.setattr("indexing.ops.base._MAPS", {})
 
 
 def test_every_instruction_and_fusion_is_checked(run: Run) -> None:
