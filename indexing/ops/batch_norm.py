@@ -1,7 +1,7 @@
-"""Batch normalization: training, inference and gradient, as what they are composed of.
+"""Batch normalization: training, inference and gradient.
 
-Each feature (an index along feature_index) has its own mean, variance, scale and offset: vectors
-with one element for each feature. A sum over a feature reads all elements that have it.
+Each feature (an index along feature_index) has its own mean, variance, scale and offset, stored in
+vectors with one element for each feature. A sum over a feature reads all elements of the feature.
 
 Source: XLA ``docs/operation_semantics.md``, "BatchNormTraining", "BatchNormInference" and
 "BatchNormGrad".
@@ -26,68 +26,74 @@ from simplifier.atoms import Variable
 
 
 class BatchNorm(VariadicOp):
-    """An op on an array and on vectors with one element for each of its features."""
+    """An op on an array and on vectors with one element for each feature of the array."""
 
     __slots__ = ()
     arrays: ClassVar[tuple[int, ...]] = (0,)
-    """The operands that have the sizes of the first one; the others are vectors."""
+    """Operands with the dimensions of operand 0; all other operands are vectors."""
 
     epsilon: float
     feature_index: int
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
-        """Arrays have one shape, and vectors the size of its feature dimension."""
-        same = dict(zip(self.arrays, same_shape(*[operands[k] for k in self.arrays]), strict=True))
-        found = [same[k] if k in same else with_rank(s, 1) for k, s in enumerate(operands)]
-        places = [(k, self.feature_index if k in same else 0) for k in range(len(found))]
-        return same_sizes(found, places)
+        """Arrays have one shape; vectors have the size of the feature dimension."""
+        arrays = same_shape(*[operands[k] for k in self.arrays])
+        same = dict(zip(self.arrays, arrays, strict=True))
+        shapes = [same[k] if k in same else with_rank(s, 1) for k, s in enumerate(operands)]
+        feature_dims = [(k, self.feature_index if k in same else 0) for k in range(len(shapes))]
+        return same_sizes(shapes, feature_dims)
 
-    @constraint("C1", "feature_index is a dimension of operand 0")
+    @constraint("C1", "feature_index must be a dimension of operand 0")
     def has_feature(self, *operands: Shape) -> Fault:
         if 0 <= self.feature_index < operands[0].rank:
             return HOLDS
-        return Fault(f"operand 0 has {operands[0].rank} dimensions", "feature_index")
+        return Fault(f"operand 0 has rank {operands[0].rank}", "feature_index")
 
-    @constraint("C2", "the other arrays have the sizes of operand 0, vectors one for each feature")
+    @constraint(
+        "C2", "arrays must be shaped like operand 0, vectors must have an element per feature"
+    )
     def fits(self, *operands: Shape) -> Fault:
         array, vector = operands[0].dims, (operands[0].dims[self.feature_index],)
-        for place, operand in enumerate(operands):
-            if operand.dims != (array if place in self.arrays else vector):
-                return Fault(f"operand {place} is {operand.with_layout(None)}", place)
+        for n, operand in enumerate(operands):
+            expected = array if n in self.arrays else vector
+            if operand.dims != expected:
+                dims = ",".join(map(str, expected))
+                shape = operand.with_layout(None)
+                return Fault(f"operand {n} is {shape}, expected dimensions [{dims}]", n)
         return HOLDS
 
-    def _normal_shape(self, *operands: Shape) -> TupleShape:
-        """The shape of an array and of two vectors."""
+    def _result_shape(self, *operands: Shape) -> TupleShape:
+        """The shape of an array and two vectors."""
         vector = array(operands[0].element_type, [dims_of(operands[0])[self.feature_index]])
         return TupleShape((operands[0], vector, vector))
 
-    def _mates(self, array: Shape) -> IndexingMap:
-        """From an element to all that have its feature; its own inverse."""
+    def _element_to_elements(self, array: Shape) -> IndexingMap:
+        """From an element to all elements of the same feature; this map is its own inverse."""
         d = dims(array)
-        return self._everywhere(array, d, d[self.feature_index])
+        return self._to_elements(array, d, d[self.feature_index])
 
-    def _feature(self, array: Shape) -> IndexingMap:
+    def _element_to_feature(self, array: Shape) -> IndexingMap:
         """From an element to its feature."""
         return IndexingMap.over(array, lambda d: [d[self.feature_index]])
 
-    def _members(self, array: Shape) -> IndexingMap:
-        """From a feature to the elements that have it."""
+    def _feature_to_elements(self, array: Shape) -> IndexingMap:
+        """From a feature to its elements."""
         d = dims([array.dims[self.feature_index]])
-        return self._everywhere(array, d, d[0])
+        return self._to_elements(array, d, d[0])
 
-    def _everywhere(self, array: Shape, d: tuple[Variable, ...], feature: Variable) -> IndexingMap:
+    def _to_elements(self, array: Shape, d: tuple[Variable, ...], feature: Variable) -> IndexingMap:
         sizes = [n for k, n in enumerate(array.dims) if k != self.feature_index]
         s = ranges(*sizes)
         index = [*s[: self.feature_index], feature, *s[self.feature_index :]]
         return IndexingMap.of(d, index, ranges=s)
 
     def _vectors(self, rank: int, *vectors: Array) -> list[Array]:
-        """Vectors as arrays of this rank, to be broadcast."""
+        """Vectors as arrays of this rank that broadcast along the other dimensions."""
         sizes = [-1 if k == self.feature_index else 1 for k in range(rank)]
         return [vector.reshape(sizes) for vector in vectors]
 
     def _sum(self, array: Array) -> Array:
-        """The sums over each feature."""
+        """The sum over each feature."""
         others = tuple([k for k in range(array.ndim) if k != self.feature_index])
         return np.asarray(array.sum(others, dtype=array.dtype))
 
@@ -108,8 +114,8 @@ class BatchNorm(VariadicOp):
 class BatchNormTraining(BatchNorm):
     """``(scale · (operand − mean) / √(variance + epsilon) + offset, mean, variance)``.
 
-    Mean and variance are those of the operand itself. A single element is its own mean, so that the
-    normalized value does not depend on it.
+    Mean and variance are computed from the operand. If a feature has a single element, the element
+    is its own mean, and the normalized value does not depend on the element.
     """
 
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
@@ -119,18 +125,18 @@ class BatchNormTraining(BatchNorm):
     feature_index: int = attribute(integer)
 
     def infer_shape(self, *operands: Shape) -> TupleShape:
-        return self._normal_shape(*operands)
+        return self._result_shape(*operands)
 
     def output_to_input(self, out: Shape, *operands: Shape, output_id: int = 0) -> list[Entry]:
         array = operands[0]
         grade = self._grade(array, output_id)
         if output_id:
-            return [self._members(array).with_grade(grade), (), ()]
-        feature = self._feature(array)
-        return [self._mates(array).with_grade(grade), feature.with_grade(grade), feature]
+            return [self._feature_to_elements(array).with_grade(grade), (), ()]
+        elements, feature = self._element_to_elements(array), self._element_to_feature(array)
+        return [elements.with_grade(grade), feature.with_grade(grade), feature]
 
     def _grade(self, array: Shape, output_id: int) -> Grade:
-        """A single element decides nothing but the mean."""
+        """The only element of a feature affects the mean, but no other output."""
         return "exact" if output_id == 1 or array.size > array.dims[self.feature_index] else "may"
 
     def kernel(self, *operands: Array) -> tuple[Array, ...]:
@@ -140,9 +146,8 @@ class BatchNormTraining(BatchNorm):
             mean = self._sum(array) / count
             centred = array - self._vectors(array.ndim, mean)[0]
             variance = self._sum(centred * centred) / count
-        spread = self._vectors(array.ndim, variance, scale, offset)
-        found = _normal(self.epsilon, centred, *spread)
-        return found, mean, variance
+        vectors = self._vectors(array.ndim, variance, scale, offset)
+        return _normalised(self.epsilon, centred, *vectors), mean, variance
 
 
 @op(
@@ -169,21 +174,23 @@ class BatchNormInference(BatchNorm):
         return operands[0]
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
-        return [IndexingMap.identity(out), *[self._feature(out)] * 4]
+        return [IndexingMap.identity(out), *[self._element_to_feature(out)] * 4]
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
-        def normalised(x: Array, scale: Array, offset: Array, mean: Array, spread: Array) -> Array:
-            return _normal(self.epsilon, x - mean, spread, scale, offset)
+        def normalised(x: Array, scale: Array, offset: Array, mean: Array, var: Array) -> Array:
+            return _normalised(self.epsilon, x - mean, var, scale, offset)
 
         return ElementwiseRule(ScalarFunction("normalised", "call", normalised))
 
     def kernel(self, *operands: Array) -> Array:
         array, *vectors = operands
         scale, offset, mean, variance = self._vectors(array.ndim, *vectors)
-        return _normal(self.epsilon, array - mean, variance, scale, offset)
+        return _normalised(self.epsilon, array - mean, variance, scale, offset)
 
 
-def _normal(epsilon: float, centred: Array, variance: Array, scale: Array, offset: Array) -> Array:
+def _normalised(
+    epsilon: float, centred: Array, variance: Array, scale: Array, offset: Array
+) -> Array:
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.asarray(
             centred * (scale / np.sqrt(variance + centred.dtype.type(epsilon))) + offset
@@ -200,11 +207,12 @@ def _normal(epsilon: float, centred: Array, variance: Array, scale: Array, offse
     ],
 )
 class BatchNormGrad(BatchNorm):
-    """The gradients of `BatchNormTraining`'s array with respect to its operands.
+    """The gradients with respect to the three operands of `BatchNormTraining`.
 
     The operands are the array x, scale, mean, variance, and the gradient g of the normalized array.
-    With ``c = x − mean`` and ``r = 1 / √(variance + epsilon)``, sums over all N elements of a
-    feature: ``(scale · r · (N·g − Σg − c · r² · Σ(g·c)) / N,  r · Σ(g·c),  Σg)``.
+    With ``c = x − mean``, ``r = 1 / √(variance + epsilon)``, and sums over the N elements of a
+    feature, the results are
+    ``(scale · r · (N·g − Σg − c · r² · Σ(g·c)) / N,  r · Σ(g·c),  Σg)``.
     """
 
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
@@ -215,17 +223,17 @@ class BatchNormGrad(BatchNorm):
     feature_index: int = attribute(integer)
 
     def infer_shape(self, *operands: Shape) -> TupleShape:
-        return self._normal_shape(*operands)
+        return self._result_shape(*operands)
 
     def output_to_input(self, out: Shape, *operands: Shape, output_id: int = 0) -> list[Entry]:
         array = operands[0]
         if output_id == 0:
-            mates, feature = self._mates(array), self._feature(array)
-            return [mates, feature, feature, feature, mates]
-        return self._of_vector(self._members(array), out, output_id)
+            elements, feature = self._element_to_elements(array), self._element_to_feature(array)
+            return [elements, feature, feature, feature, elements]
+        return self._vector_reads(self._feature_to_elements(array), out, output_id)
 
-    def _of_vector(self, to_array: IndexingMap, out: Shape, output_id: int) -> list[Entry]:
-        """The maps between a vector that is a gradient and the operands."""
+    def _vector_reads(self, to_array: IndexingMap, out: Shape, output_id: int) -> list[Entry]:
+        """The maps from the gradient of the scale (output 1) or of the offset to the operands."""
         same = IndexingMap.identity(out)
         if output_id == 1:
             return [to_array, (), same, same, to_array]
@@ -241,5 +249,5 @@ class BatchNormGrad(BatchNorm):
             factor, sums, slope = self._vectors(
                 array.ndim, scale * root / count, total, root * root * products
             )
-            found = factor * (count * gradient - sums - centred * slope)
-        return found, root * products, total
+            array_gradient = factor * (count * gradient - sums - centred * slope)
+        return array_gradient, root * products, total

@@ -1,8 +1,8 @@
 """Bitcast: the same bytes under another shape and layout.
 
-An element of the result has a position in memory by the result's layout. The element of the operand
-at the same position, by the operand's layout, is the one that it shows. In row-major order of the
-dimensions from major to minor, that is a reshape (`indexing.ops.reshape`).
+The result's layout gives each element of the result a position in memory. The element reads the
+operand element that has the same position in the operand's layout. With the dimensions of both
+sides ordered from major to minor, a bitcast is a row-major reshape (`indexing.ops.reshape`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.maps.layouts import logical_map, physical_map
 from indexing.ops.base import Array, UnaryOp, placed
 from indexing.ops.element import CopyRule, ElementRule, OpaqueRule
-from indexing.ops.elementwise import UnaryElementwise, dims_text
+from indexing.ops.elementwise import UnaryElementwise
 from indexing.ops.functions import joined, part_of, reinterpreted
 from indexing.ops.reshape import elements, reindexed
 from simplifier.linear import Affine
@@ -49,8 +49,8 @@ from simplifier.linear import Affine
 class Bitcast(UnaryOp):
     """The same bytes read with another shape and layout.
 
-    Where the sizes of the elements differ, one side has a further most minor dimension of their
-    ratio.
+    If the element widths differ, the side with the narrower elements has an additional minor-most
+    dimension, whose size is the ratio of the widths.
 
     Source: XLA ``docs/operation_semantics.md``, "Bitcast"; ``docs/shapes.md`` for minor-to-major.
     """
@@ -58,16 +58,16 @@ class Bitcast(UnaryOp):
     kernel_takes_shapes: ClassVar[bool] = True
     shape: Shape = declared()
 
-    @constraint("C1", "the operand and the result take the same number of bits")
+    @constraint("C1", "the operand and the result must have the same number of bits")
     def keeps_bits(self, operand: Shape) -> Fault:
         if is_partial(operand) or is_partial(self.shape):
             return HOLDS
         if _is_tiled(operand) or _is_tiled(self.shape):
-            return HOLDS  # padding counts too, and is not known here
+            return HOLDS  # the size of a tiled buffer includes padding
         if _ratio(self.shape, operand) is not None:
             return HOLDS
-        ours = f"{elements(self.shape.dims)} of {_bits(self.shape)} bits"
-        return Fault(f"{elements(operand.dims)} of {_bits(operand)} bits become {ours}")
+        ours = f"{elements(self.shape.dims)} of {_bits(self.shape)} bits out"
+        return Fault(f"{elements(operand.dims)} of {_bits(operand)} bits in, {ours}")
 
     def infer_shape(self, operand: Shape) -> Shape:
         return self.shape
@@ -83,18 +83,18 @@ class Bitcast(UnaryOp):
 
     def kernel(self, operand: Array, operands: tuple[Shape, ...]) -> Array:
         if _is_tiled(self.shape) or _is_tiled(operands[0]):
-            buffer = to_physical(operand, operands[0].layout_or_default)
-            room = np.zeros(self.shape.physical_size, dtype=buffer.dtype)
-            count = min(len(buffer), len(room))
-            room[:count] = buffer[:count]
-            laid = from_physical(room, self.shape.layout_or_default, self.shape.dims)
-            return laid if laid.dtype == object else laid.view(dtype(self.shape.element_type))
-        laid = np.ascontiguousarray(operand.transpose(_major_to_minor(operands[0])))
+            source = to_physical(operand, operands[0].layout_or_default)
+            buffer = np.zeros(self.shape.physical_size, dtype=source.dtype)
+            count = min(len(source), len(buffer))
+            buffer[:count] = source[:count]
+            out = from_physical(buffer, self.shape.layout_or_default, self.shape.dims)
+            return out if out.dtype == object else out.view(dtype(self.shape.element_type))
+        buffer = np.ascontiguousarray(operand.transpose(_major_to_minor(operands[0])))
         order = _major_to_minor(self.shape)
         sizes = [self.shape.dims[k] for k in order]
-        if laid.dtype != object:
-            laid = laid.reshape(-1).view(dtype(self.shape.element_type))
-        return laid.reshape(sizes).transpose(np.argsort(order))
+        if buffer.dtype != object:
+            buffer = buffer.reshape(-1).view(dtype(self.shape.element_type))
+        return buffer.reshape(sizes).transpose(np.argsort(order))
 
 
 @op(
@@ -108,7 +108,10 @@ class Bitcast(UnaryOp):
     ],
 )
 class BitcastConvert(UnaryElementwise):
-    """``out[i]`` has the bits of operand[i]; other widths add or drop a minor dimension."""
+    """``out[i]`` has the bits of operand[i]; a change of width adds or drops a minor dimension.
+
+    Source: XLA ``docs/operation_semantics.md``, "BitcastConvertType".
+    """
 
     shape: Shape = declared()
 
@@ -119,12 +122,15 @@ class BitcastConvert(UnaryElementwise):
     def _bits(self) -> int:
         return ELEMENT_TYPES[self.shape.element_type].bits
 
-    @constraint("C3", "an operand of narrower elements has them in its last dimension")
+    @constraint("C3", "the last dimension of a narrower operand must be the ratio of the widths")
     def has_parts(self, operand: Shape) -> Fault:
-        parts = self._bits // ELEMENT_TYPES[operand.element_type].bits
+        bits = ELEMENT_TYPES[operand.element_type].bits
+        parts = self._bits // bits
         if parts <= 1 or same_dims(operand.dims[-1:], (parts,)):
             return HOLDS
-        return Fault(f"the last dimension of {dims_text(operand)} is not {parts}", 0)
+        ratio = f"expected {self._bits} / {bits} = {parts}"
+        last = f"the last dimension is {operand.dims[-1]}" if operand.dims else "the rank is 0"
+        return Fault(f"{last}, {ratio}", 0)
 
     def infer_shape(self, operand: Shape) -> Shape:
         bits = ELEMENT_TYPES[operand.element_type].bits
@@ -137,7 +143,7 @@ class BitcastConvert(UnaryElementwise):
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         i = dims(out)
-        s = ranges(*operand.dims[out.rank :])  # a further minor dimension
+        s = ranges(*operand.dims[out.rank :])  # the minor dimension of a narrower operand
         return IndexingMap.of(i, [*i[: operand.rank], *s], ranges=s)
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
@@ -152,7 +158,11 @@ class BitcastConvert(UnaryElementwise):
 
 
 def same_bits(out: Shape, operand: Shape, is_tiled: bool) -> ElementRule:
-    """An element with the bits of an element of the operand, of several, or of a part of one."""
+    """The rule for elements that have the bits of one operand element, of several, or of a part.
+
+    Args:
+        is_tiled: one of the layouts has tiles or padding.
+    """
     ours, theirs = (ELEMENT_TYPES[s.element_type] for s in (out, operand))
     kind, is_view = dtype(ours.name), not is_tiled
     if ours.name == theirs.name:
@@ -171,28 +181,31 @@ def same_bits(out: Shape, operand: Shape, is_tiled: bool) -> ElementRule:
 
 
 def _same_bytes(source: Shape, target: Shape) -> IndexingMap | Unknown:
-    """The map from the elements of one shape to those of another that share a byte with them."""
+    """The map from elements of `source` to the elements of `target` in the same bytes."""
     if _is_tiled(source) or _is_tiled(target):
         return _same_tiles(source, target)
     ratio = _ratio(source, target)
     if ratio is None:
-        return Unknown(f"{target} and {source} do not take the same number of bits")
-    many, one = ratio
-    i, s = dims(source), ranges(*[many][: many > 1])
+        return Unknown(f"bitcast of {target} and {source}, which differ in number of bits")
+    per_source, per_target = ratio
+    i, s = dims(source), ranges(*[per_source][: per_source > 1])
     outer, inner = _major_to_minor(source), _major_to_minor(target)
-    found = reindexed(
+    index = reindexed(
         [*[i[k] for k in outer], *s],
         [*[source.dims[k] for k in outer], *[v.upper + 1 for v in s]],
-        [*[target.dims[k] for k in inner], one],
+        [*[target.dims[k] for k in inner], per_target],
     )
-    return IndexingMap.of(i, placed(target.rank, zip(inner, found, strict=False)), ranges=s)
+    return IndexingMap.of(i, placed(target.rank, zip(inner, index, strict=False)), ranges=s)
 
 
 def _same_tiles(source: Shape, target: Shape) -> IndexingMap | Unknown:
-    """The same for tiled layouts, where both have the same tiles over the same minor dimensions.
+    """The map of `_same_bytes` for tiled layouts.
 
-    Tiles only move elements along the minor dimensions that they cover; dimensions that are more
-    major are in row-major order outside of them. Source: XLA ``docs/tiled_layout.md``.
+    If both layouts have the same tiles over the same minor dimensions, the tiles cancel: tiles
+    permute elements only along the minor dimensions that they cover, and the more major dimensions
+    are in row-major order. Other tiles need `_same_position`.
+
+    Source: XLA ``docs/tiled_layout.md``.
     """
     covered = max(map(len, source.layout_or_default.tiles), default=0)
     outer, outs = _padded(source, covered)
@@ -203,23 +216,26 @@ def _same_tiles(source: Shape, target: Shape) -> IndexingMap | Unknown:
         or outs[split[0] :] != ins[split[1] :]
         or math.prod(outs) != math.prod(ins)
     ):
-        return _same_place(source, target)
+        return _same_position(source, target)
     index: list[Affine] = [0 if k is None else i[k] for k in outer]
     major = reindexed(index[: split[0]], outs[: split[0]], ins[: split[1]])
-    found = zip(inner, [*major, *index[split[0] :]], strict=True)
-    return IndexingMap.of(i, placed(target.rank, [(k, at) for k, at in found if k is not None]))
+    pairs = zip(inner, [*major, *index[split[0] :]], strict=True)
+    return IndexingMap.of(i, placed(target.rank, [(k, at) for k, at in pairs if k is not None]))
 
 
-def _same_place(source: Shape, target: Shape) -> IndexingMap | Unknown:
-    """The same for any tiles: through the places in memory, of which padding is no element."""
-    wrong = layout_fault(source) or layout_fault(target)
-    if wrong or _is_sparse(source) or _is_sparse(target) or _bits(source) != _bits(target):
-        return Unknown(f"a bitcast between tiled layouts: {target} and {source}")
+def _same_position(source: Shape, target: Shape) -> IndexingMap | Unknown:
+    """The map of `_same_bytes` for any tiles, through positions in memory; padding is skipped."""
+    invalid = layout_fault(source) or layout_fault(target)
+    if invalid or _is_sparse(source) or _is_sparse(target) or _bits(source) != _bits(target):
+        return Unknown(f"no map for a bitcast between these tiled layouts: {target} and {source}")
     return physical_map(source).then(logical_map(target)).simplify()
 
 
 def _padded(shape: Shape, rank: int) -> tuple[list[int | None], list[int]]:
-    """Dimensions and sizes from major to minor; further ones of size 1 in front up to `rank`."""
+    """Dimensions and sizes from major to minor, with leading dimensions of size 1 up to `rank`.
+
+    An added dimension is None.
+    """
     extra = max(0, rank - shape.rank)
     order = _major_to_minor(shape)
     return [*[None] * extra, *order], [*[1] * extra, *[shape.dims[k] for k in order]]
@@ -230,7 +246,7 @@ def _major_to_minor(shape: Shape) -> tuple[int, ...]:
 
 
 def _is_tiled(shape: Shape) -> bool:
-    """The elements do not lie one after another in the order of the dimensions."""
+    """Return True if the buffer is not the dense sequence of elements in dimension order."""
     layout = shape.layout_or_default
     is_padded = layout.tail_padding != 1 or bool(layout.padded_dimensions)
     return bool(layout.tiles) or is_padded or _is_sparse(shape)
@@ -249,7 +265,7 @@ def _has_same_tiling(one: Shape, other: Shape) -> bool:
 
 
 def _bits(shape: Shape) -> int:
-    """Bits that an element takes in memory: whole bytes, unless the layout packs elements."""
+    """Bits of an element in memory: whole bytes, unless the layout packs elements."""
     packed = shape.layout.element_bits if shape.layout else 0
     return packed or max(8, ELEMENT_TYPES[shape.element_type].bits)
 
@@ -259,10 +275,10 @@ def _packed_bits(shape: Shape) -> int:
 
 
 def _ratio(source: Shape, target: Shape) -> tuple[int, int] | None:
-    """How many elements of `target` one of `source` is, and the other way round; one of them is 1.
+    """Number of `target` elements for each `source` element, and the reverse; one of them is 1.
 
-    None if the two do not take the same number of bits. Text without layouts may mean packed
-    elements.
+    None if the shapes differ in number of bits. Both whole bytes and packed elements are tried,
+    because HLO without layouts may mean either.
     """
     for bits in (_bits, _packed_bits):
         ours, theirs = bits(source), bits(target)

@@ -1,4 +1,4 @@
-"""Broadcast: every element goes to many places."""
+"""Broadcast: each operand element is repeated along new dimensions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ from indexing.ops.element import CopyRule, ElementRule
     ],
 )
 class Broadcast(UnaryOp):
-    """``out[i] = operand[j]`` where ``j_k = i_{dimensions[k]}``; other dimensions of i are free."""
+    """``out[i] = operand[j]`` where ``j_k = i_{dimensions[k]}``; other dimensions of i are free.
+
+    Source: XLA ``docs/operation_semantics.md``, "BroadcastInDim".
+    """
 
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     shape: Shape = declared()
@@ -50,28 +53,28 @@ class Broadcast(UnaryOp):
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return self.shape.with_layout(None)
 
-    @constraint("C1", "dimensions has one entry for each dimension of the operand")
+    @constraint("C1", "dimensions must have one entry for each dimension of the operand")
     def fits(self, operand: Shape) -> Fault:
         return count_fault(self.dimensions, operand.rank, "operand dimension", "dimensions")
 
-    @constraint("C2", "dimensions are different dimensions of the result")
+    @constraint("C2", "dimensions must be distinct dimensions of the result")
     def names_dimensions(self, operand: Shape) -> Fault:
         return dimensions_fault(self.dimensions, self.shape.rank)
 
-    @constraint("C3", "dimension k of the operand has the size of dimension dimensions[k] of out")
+    @constraint("C3", "operand dimension k must have the size of result dimension dimensions[k]")
     def keeps_sizes(self, operand: Shape) -> Fault:
-        for k, place in enumerate(self.dimensions):
-            if not may_be(operand.dims[k], self.shape.dims[place]):
-                sizes = f"size {operand.dims[k]}, dimension {place} of the result has size"
-                label = f"operand dimension {k} has {sizes} {self.shape.dims[place]}"
-                return Fault(label, "dimensions")
+        for k, n in enumerate(self.dimensions):
+            if not may_be(operand.dims[k], self.shape.dims[n]):
+                ours = f"operand dimension {k} has size {operand.dims[k]}"
+                theirs = f"result dimension {n} has size {self.shape.dims[n]}"
+                return Fault(f"{ours}, {theirs}", "dimensions")
         return HOLDS
 
     def infer_shape(self, operand: Shape) -> Shape:
         sizes = list(dims_of(self.shape))
-        for size, place in zip(dims_of(operand), self.dimensions, strict=True):
-            if not sizes[place].is_known:
-                sizes[place] = size
+        for size, n in zip(dims_of(operand), self.dimensions, strict=True):
+            if not sizes[n].is_known:
+                sizes[n] = size
         return array(operand.element_type, sizes)
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
