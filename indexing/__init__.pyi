@@ -1,6 +1,6 @@
 import typing
 
-# What the package gives, loaded on first use (`__init__.py`).
+# Public names, loaded on first use (`__init__.py`).
 from .dataflow.queries import grouped as grouped
 from .dataflow.queries import input_to_output as input_to_output
 from .dataflow.queries import output_to_input as output_to_input

@@ -1,7 +1,7 @@
-"""Maps through programs: arrays, one walk over them, runtime variables folded, queries.
+"""Indexing maps through programs: the walk over arrays, constant folding, and the queries.
 
-Imports `maps`, `devices` and `ops`.  Promises that every query over-approximates or is exact, that
-budgets hold on every path, and that all queries agree.
+Imports `maps`, `devices` and `ops`.  Invariants: every answer is exact or an over-approximation,
+every path respects the budgets, and all queries agree.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-# What the package gives, loaded on first use (`__init__.py`).
+# Public names, loaded on first use (`__init__.py`).
 from .device_queries import device_input_to_output as device_input_to_output
 from .device_queries import device_maps as device_maps
 from .device_queries import device_maps_to_parameters as device_maps_to_parameters

@@ -1,4 +1,4 @@
-"""Answers from a walk: for programs on one device and, with other edges, on several."""
+"""Answers assembled from a walk, for programs on one device or on several."""
 
 from __future__ import annotations
 
@@ -17,43 +17,45 @@ from simplifier.unknown import first_unknown
 
 
 def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
-    """For each operand, which of its elements an element of the output needs."""
+    """Return the maps from an output to each operand."""
     start = output_of(instruction, output_id)
     walk.prepare([instruction], backward=True)
     operands = instruction.operands
-    found = []
+    entries = []
     for edge in walk.reads(start):
         end = ArrayRef(operands[edge.operand], edge.operand_path)
-        found.append(_Lead(edge.operand, end.path, start, end, edge.maps, edge.unknown))
-    return _answer(walk, instruction, "output-to-input", output_id, operands, found)
+        entries.append(_Entry(edge.operand, end.path, start, end, edge.maps, edge.unknown))
+    return _answer(walk, instruction, "output-to-input", output_id, operands, entries)
 
 
 def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
-    """For each output, which of its elements need an element of an operand."""
+    """Return the maps from an operand to each output."""
     count = len(instruction.operands)
     if not 0 <= input_id < count:
-        raise IndexError(f"`{instruction.name}` has {count} operands, no number {input_id}")
+        raise IndexError(
+            f"`{instruction.name}` has no operand {input_id} (number of operands: {count})"
+        )
     walk.prepare([instruction], backward=False)
     outputs = {path: k for k, (path, _) in enumerate(leaves(instruction.shape))}
-    found = []
+    entries = []
     for edge in walk.writes(instruction, [input_id], outputs):
         start = ArrayRef(instruction.operands[input_id], edge.operand_path)
-        end, place = ArrayRef(instruction, edge.output_path), outputs[edge.output_path]
-        found.append(_Lead(place, start.path, start, end, edge.maps, edge.unknown))
-    itself = (instruction,) * len(outputs)
-    return _answer(walk, instruction, "input-to-output", input_id, itself, found)
+        end, position = ArrayRef(instruction, edge.output_path), outputs[edge.output_path]
+        entries.append(_Entry(position, start.path, start, end, edge.maps, edge.unknown))
+    targets = (instruction,) * len(outputs)
+    return _answer(walk, instruction, "input-to-output", input_id, targets, entries)
 
 
 def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
-    """For each parameter of the computation, which of its elements an output needs."""
+    """Return the maps from an output to each parameter of its computation."""
     start = output_of(instruction, output_id)
     walk.prepare(up_to(instruction), backward=True)
     parameters = instruction.computation.parameters
-    return _to(walk, start, output_id, parameters, walk.backward(start))
+    return _parameter_answer(walk, start, output_id, parameters, walk.backward(start))
 
 
 def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
-    """`to_parameters` for every output of every instruction, in text order."""
+    """Yield the maps to the parameters for every output of every instruction, in text order."""
     walk.prepare(computation.instructions, backward=True)
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
     output, last = 0, None
@@ -61,30 +63,32 @@ def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
         instruction = start.instruction
         output, last = (output + 1 if instruction is last else 0), instruction
         needed = sorted({array.instruction for array in reached}, key=number.__getitem__)
-        yield _to(walk, start, output, tuple(needed), reached)
+        yield _parameter_answer(walk, start, output, tuple(needed), reached)
 
 
 def output_of(instruction: Instruction, output_id: int) -> ArrayRef:
-    """The array that output number `output_id` is.
+    """Return the array of output number `output_id`.
 
     Raises:
-        IndexError: there is no such output.
+        IndexError: `output_id` is out of range.
     """
     paths = [path for path, _ in leaves(instruction.shape)]
     if not 0 <= output_id < max(len(paths), 1):
-        raise IndexError(f"`{instruction.name}` has {len(paths)} outputs, no number {output_id}")
+        raise IndexError(
+            f"`{instruction.name}` has no output {output_id} (number of outputs: {len(paths)})"
+        )
     return ArrayRef(instruction, paths[output_id] if paths else ())
 
 
 def up_to(instruction: Instruction) -> Sequence[Instruction]:
-    """The instructions of a computation, up to one of them."""
+    """Return the instructions of a computation up to and including one of them."""
     return instruction.computation.instructions[: instruction.index + 1]
 
 
-class _Lead(NamedTuple):
-    """Maps from one array to another; `place` and `path` tell where they are in the answer."""
+class _Entry(NamedTuple):
+    """Maps from one array to another, with their position and path in the answer."""
 
-    place: int
+    position: int
     path: Path
     start: ArrayRef
     end: ArrayRef
@@ -92,24 +96,24 @@ class _Lead(NamedTuple):
     unknown: Unknown | None
 
 
-def _to(
+def _parameter_answer(
     walk: Walk,
     start: ArrayRef,
     output_id: int,
     parameters: tuple[Instruction, ...],
     reached: dict[ArrayRef, MapSet],
 ) -> Answer:
-    """The answer that is about `parameters`, of all arrays that were reached."""
-    place = {parameter: k for k, parameter in enumerate(parameters)}
-    leads: dict[int, dict[Path, MapSet]] = {}
+    """Return the answer for `parameters`, from the maps to all arrays that were reached."""
+    position = {parameter: k for k, parameter in enumerate(parameters)}
+    map_sets: dict[int, dict[Path, MapSet]] = {}
     for end, maps in reached.items():
-        if end.instruction in place:
-            if len(maps.maps) > 1:  # those added last may absorb others
+        if end.instruction in position:
+            if len(maps.maps) > 1:  # later maps may subsume earlier ones
                 several = walk.edges.maps(start, end)
                 several.extend(map(walk.edges.options.finished, maps.distinct), maps.unknown)
                 maps = several
-            leads.setdefault(place[end.instruction], {})[end.path] = maps
-    return _assembled(start.instruction, "output-to-input", output_id, parameters, leads)
+            map_sets.setdefault(position[end.instruction], {})[end.path] = maps
+    return _assembled(start.instruction, "output-to-input", output_id, parameters, map_sets)
 
 
 def _answer(
@@ -118,17 +122,17 @@ def _answer(
     direction: Direction,
     number: int,
     operands: tuple[Instruction, ...],
-    found: Iterable[_Lead],
+    entries: Iterable[_Entry],
 ) -> Answer:
-    """Leads sorted by the operand or output that they belong to, without duplicates."""
+    """Return the answer with these entries, grouped by position, without duplicate maps."""
     edges, finished = walk.edges, walk.edges.options.finished
-    leads: dict[int, dict[Path, MapSet]] = {}
-    for lead in found:
-        at = leads.setdefault(lead.place, {})
-        if lead.path not in at:
-            at[lead.path] = edges.maps(lead.start, lead.end)
-        at[lead.path].extend(map(finished, lead.maps), lead.unknown)
-    return _assembled(instruction, direction, number, operands, leads)
+    map_sets: dict[int, dict[Path, MapSet]] = {}
+    for entry in entries:
+        by_path = map_sets.setdefault(entry.position, {})
+        if entry.path not in by_path:
+            by_path[entry.path] = edges.maps(entry.start, entry.end)
+        by_path[entry.path].extend(map(finished, entry.maps), entry.unknown)
+    return _assembled(instruction, direction, number, operands, map_sets)
 
 
 def _assembled(
@@ -136,17 +140,17 @@ def _assembled(
     direction: Direction,
     number: int,
     operands: tuple[Instruction, ...],
-    leads: Mapping[int, Mapping[Path, MapSet]],
+    map_sets: Mapping[int, Mapping[Path, MapSet]],
 ) -> Answer:
-    """The answer with these maps, by the place of the operand or output and by the leaf."""
+    """Return the answer with these maps, keyed by position of the operand or output and by leaf."""
     maps: list[tuple[IndexingMap, ...]] = [()] * len(operands)
     paths: list[tuple[Path, ...]] = [()] * len(operands)
     unknown: list[Unknown | None] = [None] * len(operands)
-    for place, sets in leads.items():
+    for position, sets in map_sets.items():
         pairs = [(m, path) for path, each in sets.items() for m in deduplicate(each.distinct)]
-        maps[place] = tuple([m for m, _ in pairs])
-        paths[place] = tuple([path for _, path in pairs])
-        unknown[place] = first_unknown(*[each.unknown for each in sets.values()])
+        maps[position] = tuple([m for m, _ in pairs])
+        paths[position] = tuple([path for _, path in pairs])
+        unknown[position] = first_unknown(*[each.unknown for each in sets.values()])
     return Answer(
         instruction, direction, number, operands, tuple(maps), tuple(paths), tuple(unknown)
     )

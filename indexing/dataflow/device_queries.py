@@ -1,4 +1,4 @@
-"""The questions, with devices: which elements of which devices does an element of a device need.
+"""The queries with devices: maps from (device, element) to (device, element).
 
 >>> import hlo
 >>> module = hlo.parse('''
@@ -14,8 +14,8 @@
 domain: device in [0, 3], d0 in [0, 5], s0 in [0, 1]
 
 The answers have the form of those of `indexing.output_to_input`, `indexing.input_to_output` and
-`indexing.to_parameters`; only every map has the device before its dimensions, and before its
-results.
+`indexing.to_parameters`, with two additions: every map has the device as its first dimension and as
+its first result.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from indexing.maps.options import OptionChoices, Options
 
 
 class DeviceChoices(OptionChoices, total=False):
-    """The options of a query with devices as keywords.
+    """The options of a query with devices, as keyword arguments.
 
     Attributes:
-        num_replicas, num_partitions: how many there are, where the header of the module does not
-            say it.
+        num_replicas, num_partitions: the number of replicas and of partitions, if the module header
+            does not give it.
     """
 
     num_replicas: int | None
@@ -46,22 +46,34 @@ class DeviceChoices(OptionChoices, total=False):
 def device_maps(
     instruction: Instruction, output_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
-    """For each operand, which of its elements, on which devices, an element of the output needs.
+    """Return the maps from elements of an output on a device to the elements and devices it needs.
 
-    ``(device, d0, …)[s0, …] -> (device, …)``: both devices are numbers of `Devices`.
+    ``(device, d0, …)[s0, …] -> (device, …)``, with devices numbered as in `Devices`.
 
     Args:
-        instruction: what computes the output.
-        output_id: which output, where the result is a tuple: its leaves are counted in order.
-        options: ``num_replicas`` and ``num_partitions``, where the header of the module does not
-            give them; and those of `indexing.output_to_input`.
+        instruction: the instruction that computes the output.
+        output_id: number of the output: the leaves of a tuple are counted in order.
+        options: ``num_replicas`` and ``num_partitions``, if the module header does not give them,
+            and the options of `indexing.output_to_input`.
     Returns:
-        An `Unknown` for operands of a collective whose groups do not fit the devices, and beside
-        its maps where a device is in no group and its result undefined.
+        ``maps[k]``: the maps to operand k.  ``unknown[k]``: the reason if the groups of a
+        collective do not fit the devices, or if a device is in no group, so that its result is
+        undefined.
     Raises:
-        HloError: the instruction, or one that it is composed of, breaks a rule of its op.
-        IndexError: there is no such output.
+        HloError: the instruction, or an instruction of a computation it calls, is invalid.
+        IndexError: `output_id` is out of range.
         ValueError: a number of devices is not positive.
+
+    >>> import hlo
+    >>> root = hlo.parse('''
+    ... HloModule m, replica_count=2
+    ... ENTRY e {
+    ...   p = f32[4,3] parameter(0)
+    ...   ROOT g = f32[8,3] all-gather(p), dimensions={0}
+    ... }''').entry.root
+    >>> print(*device_maps(root).maps[0])
+    (device, d0, d1) -> (d0 floordiv 4, d0 mod 4, d1),
+    domain: device in [0, 1], d0 in [0, 7], d1 in [0, 2]
     """
     return answering.to_operands(_walk(instruction, **options), instruction, output_id)
 
@@ -69,14 +81,29 @@ def device_maps(
 def device_input_to_output(
     instruction: Instruction, input_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
-    """For each output, which of its elements, on which devices, need elements of an operand.
+    """Return the maps from elements of an operand on a device to the outputs that need them.
 
-    Arguments and answer are those of `device_maps` and `indexing.input_to_output`.
-
+    Args:
+        instruction: the instruction that reads the operand.
+        input_id: number of the operand.
+        options: see `device_maps`.
+    Returns:
+        ``maps[k]``: the maps from the operand to output k, with devices.
     Raises:
-        HloError: the instruction, or one that it is composed of, breaks a rule of its op.
-        IndexError: there is no such operand.
+        HloError: the instruction, or an instruction of a computation it calls, is invalid.
+        IndexError: `input_id` is out of range.
         ValueError: a number of devices is not positive.
+
+    >>> import hlo
+    >>> root = hlo.parse('''
+    ... HloModule m, replica_count=2
+    ... ENTRY e {
+    ...   p = f32[4,3] parameter(0)
+    ...   ROOT g = f32[8,3] all-gather(p), dimensions={0}
+    ... }''').entry.root
+    >>> print(*device_input_to_output(root).maps[0])
+    (device, d0, d1)[s0] -> (s0, d0 + device * 4, d1),
+    domain: device in [0, 1], d0 in [0, 3], d1 in [0, 2], s0 in [0, 1]
     """
     return answering.from_operand(_walk(instruction, **options), instruction, input_id)
 
@@ -84,7 +111,7 @@ def device_input_to_output(
 def device_maps_to_parameters(
     instruction: Instruction, output_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
-    """`device_maps`, composed through the whole computation to its parameters.
+    """Return the maps of `device_maps`, composed down to the parameters of the computation.
 
     >>> import hlo
     >>> module = hlo.parse('''
@@ -98,8 +125,8 @@ def device_maps_to_parameters(
     (device, d0) -> (d0 floordiv 2 - 1, d0 mod 2), domain: device in [0, 2], d0 in [2, 5]
 
     Raises:
-        HloError: an instruction on the way breaks a rule of its op.
-        IndexError: there is no such output.
+        HloError: an instruction that the output depends on is invalid.
+        IndexError: `output_id` is out of range.
         ValueError: a number of devices is not positive.
     """
     return answering.to_parameters(_walk(instruction, **options), instruction, output_id)

@@ -1,11 +1,11 @@
-"""Parts of a computation: from a hero to the root of a fusion, and through several as if one.
+"""Maps through parts of a computation: the epilogue of a fusion hero, and unfused producers.
 
-A *hero* is the instruction of a fusion that decides how it is scheduled, such as a reduction or a
-transpose; its *epilogue* is what is done with its result afterwards. Where the hero's element goes
-is `epilogue`: the maps of the ways between the two, and of no others.
+The *hero* of a fusion is the instruction that determines its schedule, such as a reduction or a
+transpose.  Its *epilogue* is the computation from its result to the root.  `epilogue` composes the
+maps of all paths between the two.
 
-`grouped_through` is `indexing.grouped` for instructions that are not yet one fusion: a producer and
-its consumer, each an instruction or itself a fusion. What they read of others is not looked into.
+`grouped_through` is `indexing.grouped` for a producer and its consumer that are not fused yet.
+Each may be a single instruction or a fusion.  Their other operands are not followed further.
 
 Source: XLA ``docs/indexing.md`` and the notes on ``ComputeEpilogueInputToOutputIndexing`` and
 ``ComputeGroupedOutputToInputIndexing`` in ``xla/hlo/analysis/indexing_analysis.h``.
@@ -57,23 +57,33 @@ def epilogue(
     hero_output: int | None = None,
     **options: Unpack[OptionChoices],
 ) -> Answer:
-    """For each output of `root`, which of its elements need an element of `hero`.
+    """Return the maps from elements of `hero` to the elements of each output of `root`.
 
-    All ways from the hero to the root count; where they are the same, which is what makes a hero,
-    there is one map.
+    All paths from the hero to the root count.  Equal maps of several paths are one map.
 
     Args:
-        root: an instruction of the same computation; its root, if it is not given.
-        output_id: which array of the hero, where its result is a tuple.
-        hero_output: the old name of `output_id`.
+        hero: the instruction whose result the maps start from.
+        root: an instruction of the same computation; the root of the computation by default.
+        output_id: number of the hero's output: the leaves of a tuple are counted in order.
+        hero_output: deprecated name of `output_id`.
         options: see `indexing.output_to_input`.
     Returns:
-        ``maps[i]``: from elements of the hero to elements of output i of `root`; no map where the
-        hero does not get there.
+        ``maps[k]``: the maps to output k of `root`; ``()`` if it does not depend on the hero.
     Raises:
-        HloError: an instruction on the way breaks a rule of its op.
-        IndexError: there is no such output.
-        ValueError: hero and root belong to different computations.
+        HloError: an instruction between the hero and the root is invalid.
+        IndexError: `output_id` is out of range.
+        ValueError: `hero` and `root` belong to different computations.
+    Source: XLA ``xla/hlo/analysis/indexing_analysis.h``, ``ComputeEpilogueInputToOutputIndexing``.
+
+    >>> import hlo
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p = f32[4,6] parameter(0)
+    ...   t = f32[6,4] transpose(p), dimensions={1,0}
+    ...   n = f32[6,4] negate(t)
+    ...   ROOT r = f32[24] reshape(n)
+    ... }''').entry
+    >>> print(*epilogue(entry["t"]).maps[0])
+    (d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 5], d1 in [0, 3]
     """
     if hero_output is not None:
         warn("epilogue: hero_output is now called output_id", DeprecationWarning, stacklevel=2)
@@ -81,30 +91,30 @@ def epilogue(
     root = hero.computation.root if root is None else root
     if root.computation is not hero.computation:
         raise ValueError(
-            f"`{hero.name}` is an instruction of `{hero.computation.name}`, `{root.name}` one of "
-            f"`{root.computation.name}`"
+            f"hero and root must belong to one computation: `{hero.name}` belongs to "
+            f"`{hero.computation.name}`, `{root.name}` to `{root.computation.name}`"
         )
     start = output_of(hero, output_id)
-    walk, way = walk_of(**options), _between(hero, root)
-    walk.prepare(way, backward=False)
-    found: list[MapSet] = []
+    walk, within = walk_of(**options), _between(hero, root)
+    walk.prepare(within, backward=False)
+    map_sets: list[MapSet] = []
     for path, _ in leaves(root.shape):
-        reached = walk.forward(ArrayRef(root, path), way)
-        found.append(reached.get(start, MapSet()))
-    maps = [deduplicate(lead.distinct) for lead in found]
+        reached = walk.forward(ArrayRef(root, path), within)
+        map_sets.append(reached.get(start, MapSet()))
+    maps = [deduplicate(map_set.distinct) for map_set in map_sets]
     return Answer(
         hero,
         "input-to-output",
         output_id,
-        (root,) * len(found),
+        (root,) * len(map_sets),
         tuple(maps),
         tuple([(start.path,) * len(each) for each in maps]),
-        tuple([lead.unknown for lead in found]),
+        tuple([map_set.unknown for map_set in map_sets]),
     )
 
 
 def _between(hero: Instruction, root: Instruction) -> list[Instruction]:
-    """The hero, and what needs it up to `root`."""
+    """Return the hero and the instructions up to `root` that depend on it."""
     needs_hero = {hero: None}
     for instruction in hero.computation.instructions[hero.index + 1 : root.index + 1]:
         if not needs_hero.keys().isdisjoint(instruction.operands):
@@ -118,26 +128,43 @@ def grouped_through(
     output_id: int = 0,
     **options: Unpack[OptionChoices],
 ) -> Groups:
-    """The maps from an output of `root` to `instructions` and to what these read from outside.
+    """Return the maps from an output of `root` to `instructions` and to their outside operands.
 
-    A fusion or call among them is looked into: the answer has the instructions of its computation,
-    except for parameters, in its place.
+    A fusion or call among `instructions` is replaced by the instructions of its computation, except
+    parameters.
 
     Args:
-        root: one of `instructions`, the last consumer.
-        instructions: instructions of one computation, as if they were one fusion.
+        root: the last consumer, one of `instructions`.
+        instructions: instructions of one computation, treated as one fusion.
+        output_id: number of the output of `root`: the leaves of a tuple are counted in order.
         options: see `indexing.output_to_input`.
     Returns:
-        For each instruction its maps. Instructions of which nothing is known are not in it.
+        The maps to each instruction.  Instructions whose maps are all unknown are missing.
     Raises:
-        HloError: an instruction breaks a rule of its op.
-        IndexError: there is no such output.
-        ValueError: `instructions` are not of one computation, or `root` is none of them.
+        HloError: an instruction is invalid.
+        IndexError: `output_id` is out of range.
+        ValueError: `instructions` belong to several computations, or do not contain `root`.
+    Source: XLA ``xla/hlo/analysis/indexing_analysis.h``, ``ComputeGroupedOutputToInputIndexing``.
+
+    >>> import hlo
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p = f32[4,6] parameter(0)
+    ...   producer = f32[6,4] transpose(p), dimensions={1,0}
+    ...   ROOT consumer = f32[24] reshape(producer)
+    ... }''').entry
+    >>> for each, maps in grouped_through(entry.root, [entry["producer"], entry.root]).items():
+    ...     print(each.name, *maps)
+    consumer (d0) -> (d0), domain: d0 in [0, 23]
+    producer (d0) -> (d0 floordiv 4, d0 mod 4), domain: d0 in [0, 23]
+    p (d0) -> (d0 mod 4, d0 floordiv 4), domain: d0 in [0, 23]
     """
     within = {*instructions}
     if root not in within or any(i.computation is not root.computation for i in within):
         names = ", ".join(f"`{i.name}` of `{i.computation.name}`" for i in within)
-        raise ValueError(f"`{root.name}` has to be one of several of one computation, not {names}")
+        raise ValueError(
+            f"instructions must contain the root `{root.name}` and belong to its computation "
+            f"`{root.computation.name}`: {names}"
+        )
     start, walk = output_of(root, output_id), walk_of(**options)
     walk.prepare(within, backward=True)
     groups: dict[ArrayRef, MapSet] = {}
@@ -150,14 +177,14 @@ def grouped_through(
             unknown = first_unknown(maps.unknown, here.unknown)
             group.add_composed(here.maps, maps.maps, unknown)
     return Groups(
-        {array: deduplicate(found.distinct) for array, found in groups.items() if found.maps}
+        {array: deduplicate(maps.distinct) for array, maps in groups.items() if maps.maps}
     )
 
 
 def _inside(
     walk: Walk, array: ArrayRef, within: Collection[Instruction]
 ) -> Iterator[tuple[ArrayRef, MapSet]]:
-    """The array itself; for a fusion or a call `within`, the arrays that it consists of."""
+    """Yield the array itself, or for a fusion or call `within` the arrays of its computation."""
     instruction, path, _ = array
     if instruction not in within or not isinstance(instruction.op, InlineOp):
         yield array, MapSet(walk.edges.identity(array))

@@ -1,4 +1,4 @@
-"""The queries: which elements of its inputs does an output need, and which outputs need an input.
+"""The queries: maps from an output to its inputs, and from an input to the outputs.
 
 >>> import hlo
 >>> module = hlo.parse('''
@@ -28,25 +28,45 @@ from indexing.ops.structured_ops import InlineOp
 
 
 def walk_of(**options: Unpack[OptionChoices]) -> Walk:
-    """The walk within one device that composes as the options say."""
+    """Return the walk within one device that composes maps with these options."""
     return Walk(LocalEdges(Options(**options)))
 
 
 def output_to_input(
     instruction: Instruction, output_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Answer:
-    """For each operand, which of its elements an element of the output needs.
+    """Return the maps from elements of an output to the elements of each operand that it needs.
 
-    A fusion's or call's maps are composed down to its operands.
+    Through a fusion or call, maps are composed down to its operands.
 
     Args:
-        instruction: what computes the output.
-        output_id: which output, where the result is a tuple: its leaves are counted in order.
+        instruction: the instruction that computes the output.
+        output_id: number of the output: the leaves of a tuple are counted in order.
         options: ``exact``, ``simplify``, ``certify``; see `indexing.maps.options.Options`.
+    Returns:
+        ``maps[k]``: the maps to operand k, each with a dimension for each dimension of the output
+        and a result for each dimension of the operand.  ``unknown[k]``: the reason if operand k
+        may have other maps, or None.
     Raises:
-        HloError: the instruction, or one that it is composed of, breaks a rule of its op.
-        IndexError: there is no such output.
-        CertificateError: a simplification is not proved.
+        HloError: the instruction, or an instruction of a computation it calls, is invalid.
+        IndexError: `output_id` is out of range.
+        CertificateError: ``certify`` is given and a simplification is not proved.
+    Source: XLA ``docs/indexing.md``, sections "Indexing Maps for Unfused Ops" and "Indexing Maps
+    for Fusion".
+
+    >>> import hlo
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p0 = f32[4,128,256] parameter(0)
+    ...   p1 = f32[4,256,64] parameter(1)
+    ...   ROOT dot = f32[4,128,64] dot(p0, p1), lhs_batch_dims={0}, rhs_batch_dims={0},
+    ...     lhs_contracting_dims={2}, rhs_contracting_dims={1}
+    ... }''').entry
+    >>> for operand, maps in zip(entry.root.operands, output_to_input(entry.root).maps):
+    ...     print(operand.name, *maps)
+    p0 (d0, d1, d2)[s0] -> (d0, d1, s0),
+    domain: d0 in [0, 3], d1 in [0, 127], d2 in [0, 63], s0 in [0, 255]
+    p1 (d0, d1, d2)[s0] -> (d0, s0, d2),
+    domain: d0 in [0, 3], d1 in [0, 127], d2 in [0, 63], s0 in [0, 255]
     """
     return answering.to_operands(walk_of(**options), instruction, output_id)
 
@@ -54,15 +74,27 @@ def output_to_input(
 def input_to_output(
     instruction: Instruction, input_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Answer:
-    """For each output, which of its elements need an element of operand `input_id`.
+    """Return the maps from elements of an operand to the elements of each output that need them.
 
     Args:
-        instruction: what reads the operand.
-        input_id: which operand; of a tuple-shaped one, ``paths`` says which leaf a map comes from.
+        instruction: the instruction that reads the operand.
+        input_id: number of the operand.  If it is a tuple, ``paths`` has the leaf of each map.
         options: see `output_to_input`.
+    Returns:
+        ``maps[k]``: the maps from the operand to output k.
     Raises:
-        HloError: the instruction, or one that it is composed of, breaks a rule of its op.
-        IndexError: there is no such operand.
+        HloError: the instruction, or an instruction of a computation it calls, is invalid.
+        IndexError: `input_id` is out of range.
+        CertificateError: ``certify`` is given and a simplification is not proved.
+    Source: XLA ``docs/indexing.md``, section "Indexing Maps for Unfused Ops".
+
+    >>> import hlo
+    >>> root = hlo.parse('''ENTRY e {
+    ...   p0 = f32[20] parameter(0)
+    ...   ROOT bc0 = f32[10,20,30] broadcast(p0), dimensions={1}
+    ... }''').entry.root
+    >>> print(*input_to_output(root, 0).maps[0])
+    (d0)[s0, s1] -> (s0, d0, s1), domain: d0 in [0, 19], s0 in [0, 9], s1 in [0, 29]
     """
     return answering.from_operand(walk_of(**options), instruction, input_id)
 
@@ -70,9 +102,29 @@ def input_to_output(
 def to_parameters(
     instruction: Instruction, output_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Answer:
-    """`output_to_input`, composed through the whole computation to its parameters.
+    """Return the maps from elements of an output to the parameters of its computation.
 
-    ``answer.operands`` are the parameters, in order of their numbers.
+    The maps are those of `output_to_input`, composed down to the parameters.
+
+    Returns:
+        ``operands``: the parameters, in order of their numbers.  ``maps[k]``: the maps to
+        parameter k; ``()`` if nothing of it is read.
+    Raises:
+        HloError: an instruction that the output depends on is invalid.
+        IndexError: `output_id` is out of range.
+        CertificateError: ``certify`` is given and a simplification is not proved.
+    Source: XLA ``docs/indexing.md``, section "Indexing Maps for Fusion".
+
+    >>> import hlo
+    >>> root = hlo.parse('''ENTRY e {
+    ...   p0 = f32[1000,1000] parameter(0)
+    ...   t = f32[1000,1000] transpose(p0), dimensions={1,0}
+    ...   ROOT a0 = f32[1000,1000] add(p0, t)
+    ... }''').entry.root
+    >>> for each in to_parameters(root).maps[0]:
+    ...     print(each)
+    (d0, d1) -> (d0, d1), domain: d0 in [0, 999], d1 in [0, 999]
+    (d0, d1) -> (d1, d0), domain: d0 in [0, 999], d1 in [0, 999]
     """
     return answering.to_parameters(walk_of(**options), instruction, output_id)
 
@@ -80,11 +132,11 @@ def to_parameters(
 def all_to_parameters(
     computation: Computation, **options: Unpack[OptionChoices]
 ) -> Iterator[Answer]:
-    """`to_parameters` for every output of every instruction of a computation, in text order.
+    """Yield the maps to the parameters for every output of every instruction, in text order.
 
-    In one sweep: a chain of n instructions costs n steps, not n². The operands of an answer are the
-    parameters that are needed, and no others. Maps may be written in another way than those of
-    `to_parameters`; they relate the same elements.
+    One sweep computes all answers: a chain of n instructions takes n compositions, not n².  An
+    answer lists only the parameters that are read.  Its maps relate the same elements as those of
+    `to_parameters`, but their text may differ.
 
     >>> import hlo
     >>> entry = hlo.parse('''ENTRY e {
@@ -101,16 +153,17 @@ def all_to_parameters(
     s ['p', 'q'] (d0) -> (-d0 + 3), domain: d0 in [0, 3]
 
     Raises:
-        HloError: an instruction breaks a rule of its op.
+        HloError: an instruction is invalid.
+        CertificateError: ``certify`` is given and a simplification is not proved.
     """
     return answering.all_to_parameters(walk_of(**options), computation)
 
 
 class Groups(dict[Instruction, tuple[IndexingMap, ...]]):
-    """For each instruction its maps; those of a leaf of a tuple are in `arrays`.
+    """The maps to each instruction, over all leaves of its value.
 
     Attributes:
-        arrays: for each array its maps.
+        arrays: the maps to each array; a leaf of a tuple is an array of its own.
     """
 
     def __init__(self, arrays: dict[ArrayRef, tuple[IndexingMap, ...]]) -> None:
@@ -124,10 +177,36 @@ class Groups(dict[Instruction, tuple[IndexingMap, ...]]):
 def grouped(
     instruction: Instruction, output_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Groups:
-    """The maps from an output to every instruction on the way to the parameters.
+    """Return the maps from an output to every instruction that it depends on.
 
-    For a fusion or a call, the way leads through the computation that it calls.  Instructions of
-    which nothing is known are not in the answer; `to_parameters` says why.
+    For a fusion or call, these are the instructions of the computation that it calls; otherwise,
+    those of its own computation.
+
+    Returns:
+        The maps to each instruction.  Instructions whose maps are all unknown are missing;
+        `to_parameters` gives the reason.
+    Raises:
+        HloError: an instruction that the output depends on is invalid.
+        IndexError: `output_id` is out of range.
+        CertificateError: ``certify`` is given and a simplification is not proved.
+    Source: XLA ``xla/hlo/analysis/indexing_analysis.h``, ``ComputeGroupedOutputToInputIndexing``.
+
+    >>> import hlo
+    >>> root = hlo.parse('''
+    ... fused {
+    ...   p = f32[32] parameter(0)
+    ...   n = f32[32] negate(p)
+    ...   ROOT r = f32[4,8] reshape(n)
+    ... }
+    ... ENTRY e {
+    ...   x = f32[32] parameter(0)
+    ...   ROOT f = f32[4,8] fusion(x), kind=kLoop, calls=fused
+    ... }''').entry.root
+    >>> for each, maps in grouped(root).items():
+    ...     print(each.name, *maps)
+    r (d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 7]
+    n (d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]
+    p (d0, d1) -> (d0 * 8 + d1), domain: d0 in [0, 3], d1 in [0, 7]
     """
     walk = walk_of(**options)
     start = answering.output_of(instruction, output_id)
@@ -136,5 +215,5 @@ def grouped(
     walk.prepare(answering.up_to(start.instruction), backward=True)
     reached = walk.backward(start)
     return Groups(
-        {array: deduplicate(found.distinct) for array, found in reached.items() if found.maps}
+        {array: deduplicate(maps.distinct) for array, maps in reached.items() if maps.maps}
     )

@@ -1,6 +1,6 @@
-"""Memory: how often elements are read.
+"""Memory: read counts of elements.
 
-Imports `maps`, `ops` and `dataflow`.  Counts are exact, or `Unknown`.
+Imports `maps`, `ops` and `dataflow`.  Counts are exact or `Unknown`.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""How often an instruction reads each element of its operands.
+"""Read counts: the number of times an instruction reads each element of its operands.
 
 >>> import hlo, indexing
 >>> root = hlo.parse('''
@@ -39,17 +39,30 @@ def read_counts(
     output_id: int = 0,
     values: Mapping[str, ArrayLike] | None = None,
 ) -> tuple[Multiplicity | Unknown, ...]:
-    """How often an output reads the elements of each array of the operands.
+    """Return the number of reads of each element, for each array of the operands.
 
-    Through a fusion, every way to an element counts, and each for every point of its loops; two
-    ways that are the same access are one, as a value that is there is not read again.
+    Through a fusion, every path to an element counts once for each point of its loops.  Paths with
+    equal maps count once: a value already read is not read again.
 
     Args:
-        values: see `multiplicity`.
+        instruction: the instruction that computes the output.
+        output_id: number of the output: the leaves of a tuple are counted in order.
+        values: values of runtime variables by name, see `indexing.multiplicity`.
     Returns:
-        One answer for each array of the operands: so for operand k, where all operands are arrays.
+        The counts for each array of the operands, in order: entry k is for operand k if all
+        operands are arrays.  `Unknown` with a reason if the maps or values are not known.
     Raises:
-        HloError, IndexError: as `output_to_input`.
+        HloError: the instruction, or an instruction of a computation it calls, is invalid.
+        IndexError: `output_id` is out of range.
+
+    >>> import hlo
+    >>> root = hlo.parse('''ENTRY e {
+    ...   p0 = f32[20] parameter(0)
+    ...   ROOT bc0 = f32[10,20,30] broadcast(p0), dimensions={1}
+    ... }''').entry.root
+    >>> (counts,) = read_counts(root)
+    >>> counts.total, counts.distinct, counts.at((7,))
+    (6000, 20, 300)
     """
     walk = Walk(LocalEdges(Options(keep_multiplicity=True)))
     start = output_of(instruction, output_id)
@@ -60,14 +73,14 @@ def read_counts(
         for path, leaf in leaves(operand.shape)
         if isinstance(leaf, Shape)
     ]
-    found = {(number, end.path): walk.edges.maps(start, end) for number, end in ends}
+    map_sets = {(number, end.path): walk.edges.maps(start, end) for number, end in ends}
     for edge in walk.reads(start, folds=True):
-        maps = found.get((edge.operand, edge.operand_path))
+        maps = map_sets.get((edge.operand, edge.operand_path))
         if maps is not None:
             maps.extend(map(walk.edges.options.finished, edge.maps), edge.unknown)
     return tuple(
         [
             multiplicity(maps.maps, values) if maps.unknown is None else maps.unknown
-            for maps in found.values()
+            for maps in map_sets.values()
         ]
     )

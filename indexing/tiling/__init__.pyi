@@ -1,4 +1,4 @@
-# What the package gives, loaded on first use (`__init__.py`).
+# Public names, loaded on first use (`__init__.py`).
 from .collapsing import Collapse as Collapse
 from .collapsing import collapse as collapse
 from .gathering import Gather as Gather

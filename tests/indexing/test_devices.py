@@ -137,9 +137,9 @@ def test_the_mode_may_be_said(mode: str, groups: str) -> None:
 
 def test_there_is_no_output_or_operand_of_that_number() -> None:
     root = parsed("p = f32[2] parameter(0) ROOT r = f32[2] negate(p)").entry.root
-    with pytest.raises(IndexError, match="`r` has 1 outputs, no number 1"):
+    with pytest.raises(IndexError, match="`r` has no output 1"):
         indexing.device_maps(root, 1)
-    with pytest.raises(IndexError, match="`r` has 1 operands, no number -1"):
+    with pytest.raises(IndexError, match="`r` has no operand -1"):
         indexing.device_input_to_output(root, -1)
 
 
