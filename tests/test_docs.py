@@ -53,6 +53,18 @@ def commands(page: Path) -> Iterator[Command]:
             at += piece.count("\n")
 
 
+def prose(page: Path) -> str:
+    """The text of a page without its fenced blocks."""
+    return FENCED.sub("", page.read_text())
+
+
+def anchors(page: Path) -> set[str]:
+    """What links to parts of a page may name: headings, as GitHub spells them, and HTML anchors."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
+    slugs = {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
+    return slugs | set(re.findall(r'<a id="([\w-]+)">', page.read_text()))
+
+
 COMMANDS = [command for page in PAGES for command in commands(page)]
 
 
@@ -106,6 +118,16 @@ def test_python_blocks_run(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_links_lead_to_files(page: Path) -> None:
     paths = [match["path"] for match in LINK.finditer(page.read_text())]
     assert not [path for path in paths if not (page.parent / path).exists()]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_headings(page: Path) -> None:
+    targets = re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text())
+    assert not [
+        (path, anchor)
+        for path, anchor in targets
+        if anchor not in anchors(page.parent / path if path else page)
+    ]
 
 
 def test_the_page_of_opcodes_is_up_to_date(environment: dict[str, str]) -> None:
