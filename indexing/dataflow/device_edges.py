@@ -157,7 +157,7 @@ class DeviceEdges(Edges):
         if not backward:
             exchange, rows, out, operand = exchange.inverse, rows.inverse, operand, out
         found = replace(edge, maps=exchange.maps(out, operand, rows, self.devices))
-        missing = self._left_out(rows) if not op.gives_zeros else None
+        missing = self._left_out(rows) if not op.fills_with_zeros else None
         if missing is None:
             return found
         reason = f"device {missing} is in none of its groups, and what it has there is undefined"

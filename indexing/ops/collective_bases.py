@@ -1,11 +1,11 @@
-"""Bases of collectives: what their groups are, and who takes part, in terms of their attributes.
+"""Bases of collectives: their groups and participants, from their attributes.
 
-The maps of `Collective.steps` relate indices, not devices: an element of the result on one device
-needs elements at these indices on some device of its group.  Where the device's place in the group
-decides which index it is, the map has all of them and the grade "may".
+The maps of `Collective.edges` relate indices, not devices: an element of the result on one device
+needs elements at these indices on some device of its group. If the index depends on the device's
+position in the group, the map has the indices of all positions and the grade "may".
 
-Which device it is, and which of its elements, is known once the devices are counted: an op says
-with `exchange` and `participants` what moves between which devices, and `indexing.devices` answers.
+Maps between devices need the number of devices. An op describes with `exchange` and `participants`
+the elements that move between devices; `indexing.devices` makes maps from these two.
 """
 
 from __future__ import annotations
@@ -35,36 +35,40 @@ from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.linear import Affine
 
 
-def modulo(start: Shape, end: Shape, along: int, grade: Grade = "exact") -> IndexingMap:
-    """The index within one device's part of dimension `along`.
+def whole_to_part(start: Shape, end: Shape, along: int, grade: Grade = "exact") -> IndexingMap:
+    """From an index of the whole array to the index in one part along dimension `along`.
 
-    >>> print(modulo(Shape("f32", (6,)), Shape("f32", (2,)), 0))
+    >>> print(whole_to_part(Shape("f32", (6,)), Shape("f32", (2,)), 0))
     (d0) -> (d0 mod 2), domain: d0 in [0, 5]
     """
     d = dims(start)
-    return IndexingMap.of(d, replaced_at(d, along, d[along] % end.dims[along]), grade=grade)
+    return IndexingMap.of(d, with_index(d, along, d[along] % end.dims[along]), grade=grade)
 
 
-def every_part(start: Shape, end: Shape, along: int, grade: Grade = "exact") -> IndexingMap:
-    """The same index in the part of each device along dimension `along`.
+def part_to_whole(start: Shape, end: Shape, along: int, grade: Grade = "exact") -> IndexingMap:
+    """From an index of one part to this index in every part of the whole array along `along`.
 
-    >>> print(every_part(Shape("f32", (2,)), Shape("f32", (6,)), 0))
+    >>> print(part_to_whole(Shape("f32", (2,)), Shape("f32", (6,)), 0))
     (d0)[s0] -> (d0 + s0 * 2), domain: d0 in [0, 1], s0 in [0, 2]
     """
     d, size = dims(start), start.dims[along]
     s = ranges(end.dims[along] // size)
-    return IndexingMap.of(d, replaced_at(d, along, d[along] + s[0] * size), ranges=s, grade=grade)
+    return IndexingMap.of(d, with_index(d, along, d[along] + s[0] * size), ranges=s, grade=grade)
 
 
-def replaced_at(index: tuple[Affine, ...], along: int, value: Affine) -> list[Affine]:
-    """An index with another value along one dimension."""
+def with_index(index: tuple[Affine, ...], along: int, value: Affine) -> list[Affine]:
+    """Return `index` with `value` along one dimension."""
     return [value if k == along else at for k, at in enumerate(index)]
 
 
 class Collective(StructuredOp):
-    """An op on all devices of a group; operand k goes into result k, if there are several.
+    """An op on all devices of a group; operand k contributes to result k of a tuple.
 
-    A kernel needs several devices, so there is none.
+    A collective has no kernel, because a kernel runs on one device.
+
+    Class attributes:
+        fills_with_zeros: the result is zero on a device that receives nothing; otherwise it is
+            undefined there.
     """
 
     __slots__ = ()
@@ -72,22 +76,22 @@ class Collective(StructuredOp):
     has_effect: ClassVar[bool] = True
     min_operands: ClassVar[int] = 1
     takes_arrays: ClassVar[bool] = True
-    gives_zeros: ClassVar[bool] = False  # where a device receives nothing; else that is undefined
+    fills_with_zeros: ClassVar[bool] = False
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange | None:
-        """What comes of an operand into the leaf at `output`; None if it stays on its device."""
+        """The movement from an operand to the leaf at `output`; None if nothing leaves a device."""
         return Exchange()
 
     @abstractmethod
     def participants(self, devices: Devices) -> Participants:
-        """Which devices take part, and in which groups.
+        """Return the participating devices by group.
 
         Raises:
             GroupsError: the groups do not fit the devices.
         """
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
-        """From the result's indices to the operand's, or, if not `backward`, the other way."""
+        """The map from result to operand indices; in the opposite direction if not `backward`."""
         return IndexingMap.identity(out).with_grade("may")
 
     def edges(
@@ -97,27 +101,27 @@ class Collective(StructuredOp):
         for _, leaf in leaves(TupleShape(shapes)):
             if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
                 name = f"{instruction.opcode} `{instruction.name}`"
-                why = Unknown(f"{name}: {leaf} has a dimension of unknown size", instruction)
-                every = range(len(instruction.operands))
-                yield from [AccessEdge(number, (), output, (), why) for number in every]
+                unknown = Unknown(f"{name}: {leaf} has a dimension of unknown size", instruction)
+                numbers = range(len(instruction.operands))
+                yield from [AccessEdge(number, (), output, (), unknown) for number in numbers]
                 return
         yield from self.sized_edges(instruction, output, summaries)
 
     def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        """`steps` where the sizes of all dimensions are known."""
+        """The edges of `edges` if the sizes of all dimensions are known."""
         number = output[0] if output else 0
         out = dict(leaves(instruction.shape))[output]
         operand = instruction.operands[number].shape
         if isinstance(out, Shape) and isinstance(operand, Shape) and out.size:
-            found = self.index_map(out, operand, summaries.backward)
-            yield AccessEdge(number, (), output, (found,))
+            index_map = self.index_map(out, operand, summaries.backward)
+            yield AccessEdge(number, (), output, (index_map,))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped(Collective):
-    """A collective among the devices of each group."""
+class GroupedCollective(Collective):
+    """A collective among the devices of each group in `replica_groups`."""
 
     replica_groups: ReplicaGroups = attribute(  # noqa: RUF009 - a field
         replica_groups, default=EMPTY_GROUPS
@@ -128,7 +132,7 @@ class Grouped(Collective):
         return Participants.of(devices.groups(self.replica_groups, self.group_mode()))
 
     def group_mode(self) -> Mode:
-        """What the numbers in the groups are.
+        """The meaning of the numbers in the groups: replicas, partitions or devices.
 
         Raises:
             GroupsError: the attributes contradict each other.
@@ -137,8 +141,8 @@ class Grouped(Collective):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Global(Grouped):
-    """A collective whose groups may name devices, instead of replicas."""
+class GlobalCollective(GroupedCollective):
+    """A collective whose groups may list global device ids instead of replicas."""
 
     use_global_device_ids: bool = attribute(boolean, default=False)
     constrain_layout: bool = attribute(boolean, default=False)
@@ -148,24 +152,27 @@ class Global(Grouped):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reducing(Global):
-    """A collective that reduces, whose text may say the mode itself; XLA reads that since 2026."""
+class ReducingCollective(GlobalCollective):
+    """A collective with a reduction; `mode` sets the group mode explicitly (XLA since 2026)."""
 
     mode: str = attribute(enum(*MODES), default="")
 
     def group_mode(self) -> Mode:
         if not self.mode:
-            return Global.group_mode(self)
+            return GlobalCollective.group_mode(self)
         if self.use_global_device_ids and self.mode != "flattened_id":
             raise GroupsError(f"mode={self.mode} contradicts use_global_device_ids=true")
         return MODES[self.mode]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Permuting(Collective):
-    """A collective in which each device sends to one other, and receives from one other."""
+class PermutingCollective(Collective):
+    """A collective in which each device sends to at most one device, and receives from at most one.
 
-    gives_zeros: ClassVar[bool] = True
+    Source: XLA ``docs/operation_semantics.md``, "CollectivePermute".
+    """
+
+    fills_with_zeros: ClassVar[bool] = True
     source_target_pairs: tuple[tuple[int, int], ...] = attribute(source_target_pairs)
     slice_sizes: str = attribute(raw, default="{}")
     channel_id: int | None = attribute(integer, default=None)
@@ -175,16 +182,16 @@ class Permuting(Collective):
         return Participants(devices.pairs(self.source_target_pairs, mode))
 
 
-def everything_edges(
+def every_element_edges(
     instruction: Instruction, output: Path, summaries: Summaries
 ) -> Iterator[AccessEdge]:
-    """An element of the result may need every element of every operand."""
+    """Edges of grade "may" from an array of the result to every element of every operand."""
     out = dict(leaves(instruction.shape))[output]
     for number, operand in enumerate(instruction.operands):
         for path, leaf in leaves(operand.shape):
             yield AccessEdge(number, path, output, summaries.everything(out, leaf))
 
 
-def result_of(operands: tuple[AnyShape, ...]) -> AnyShape:
-    """One operand, or all of them as a tuple."""
+def as_result(operands: tuple[AnyShape, ...]) -> AnyShape:
+    """The shape of the only operand, or the tuple of all operand shapes."""
     return operands[0] if len(operands) == 1 else TupleShape(operands)

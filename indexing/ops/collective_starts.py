@@ -1,4 +1,4 @@
-"""Collectives that begin beside other work and are waited for: ``all-gather-start`` and the like.
+"""Asynchronous collectives: ``all-gather-start``, ``collective-permute-start`` and their dones.
 
 Source: XLA ``docs/async_ops.md`` and ``docs/operation_semantics.md``, "AllGather",
 "CollectivePermute".
@@ -21,25 +21,25 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.collective_bases import (
     Collective,
-    Global,
-    Permuting,
-    every_part,
-    everything_edges,
-    modulo,
-    result_of,
+    GlobalCollective,
+    PermutingCollective,
+    as_result,
+    every_element_edges,
+    part_to_whole,
+    whole_to_part,
 )
 from indexing.ops.structure import Done
 from indexing.ops.structured_ops import Summaries
 
 
-class Begun(Collective):
-    """A collective that was started: ``(operands, results, ..)``."""
+class CollectiveStart(Collective):
+    """The start of an asynchronous collective; its result is ``(operands, results, ..)``."""
 
     __slots__ = ()
     takes_arrays: ClassVar[bool] = False
     shape: TupleShape
 
-    @constraint("C1", "the result is a tuple (operands, results, ..)")
+    @constraint("C1", "the result must be a tuple (operands, results, ..)")
     def has_results(self, *operands: AnyShape) -> Fault:
         if isinstance(self.shape, TupleShape) and len(self.shape.elements) >= 2:
             return HOLDS
@@ -47,13 +47,13 @@ class Begun(Collective):
 
     @property
     @abstractmethod
-    def moves(self) -> Exchange:
-        """What comes of the operands into the results, as of the collective that is started."""
+    def started_exchange(self) -> Exchange:
+        """The movement from operands to results, as in the synchronous collective."""
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange | None:
-        if not self._is_whole(instruction):
+        if not self._has_one_to_one_results(instruction):
             return ANY_ELEMENT
-        return self.moves if output[0] else None
+        return self.started_exchange if output[0] else None
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
@@ -63,8 +63,8 @@ class Begun(Collective):
     ) -> Iterator[AccessEdge]:
         if output[0] > 1:
             return
-        if not self._is_whole(instruction):
-            yield from everything_edges(instruction, output, summaries)
+        if not self._has_one_to_one_results(instruction):
+            yield from every_element_edges(instruction, output, summaries)
             return
         number = output[1] if len(output) > 1 else 0
         operand, out = instruction.operands[number].shape, dict(leaves(instruction.shape))[output]
@@ -75,11 +75,11 @@ class Begun(Collective):
                 number, (), output, (self.index_map(out, operand, summaries.backward),)
             )
 
-    def _is_whole(self, instruction: Instruction) -> bool:
-        """There is a result for each operand, not a place in another array."""
+    def _has_one_to_one_results(self, instruction: Instruction) -> bool:
+        """Return True if there is one result for each operand; False in the in-place form."""
         operands = tuple([operand.shape for operand in instruction.operands])
-        begun, results = self.shape.elements[0], self.shape.elements[1]
-        return begun.compatible(result_of(operands)) and len(leaves(results)) == len(operands)
+        forwarded, results = self.shape.elements[0], self.shape.elements[1]
+        return forwarded.compatible(as_result(operands)) and len(leaves(results)) == len(operands)
 
 
 @op(
@@ -90,24 +90,26 @@ class Begun(Collective):
         "((f32[2], s32[3]), (f32[4], s32[6])) all-gather-start(f32[2] p, s32[3] q), dimensions={0}",
     ],
 )
-class AllGatherStart(Begun, Global):
-    """Starts an all-gather."""
+class AllGatherStart(CollectiveStart, GlobalCollective):
+    """Start an all-gather."""
 
     shape: TupleShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 
     @property
-    def moves(self) -> Exchange:
+    def started_exchange(self) -> Exchange:
         return Exchange(dimension=self.dimensions[0], splits_result=True)
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
         along = self.dimensions[0]
-        return modulo(out, operand, along) if backward else every_part(operand, out, along)
+        return (
+            whole_to_part(out, operand, along) if backward else part_to_whole(operand, out, along)
+        )
 
 
 @op("all-gather-done", samples=["f32[2,9] all-gather-done((f32[2,3], f32[2,9]) p)"])
 class AllGatherDone(Done):
-    """The result of an all-gather that was started."""
+    """Wait for an all-gather and return its result."""
 
 
 @op(
@@ -117,13 +119,13 @@ class AllGatherDone(Done):
         "source_target_pairs={{0,1},{1,0}}"
     ],
 )
-class CollectivePermuteStart(Begun, Permuting):
-    """Starts a collective-permute."""
+class CollectivePermuteStart(CollectiveStart, PermutingCollective):
+    """Start a collective-permute."""
 
     shape: TupleShape = declared(any_shape=True)
 
     @property
-    def moves(self) -> Exchange:
+    def started_exchange(self) -> Exchange:
         return Exchange()
 
 
@@ -132,4 +134,4 @@ class CollectivePermuteStart(Begun, Permuting):
     samples=["f32[2,3] collective-permute-done((f32[2,3], f32[2,3], u32[], u32[]) p)"],
 )
 class CollectivePermuteDone(Done):
-    """The result of a collective-permute that was started."""
+    """Wait for a collective-permute and return its result."""

@@ -1,4 +1,4 @@
-"""Collectives: what a device gives depends on what other devices of its group hold.
+"""Collectives: the result on one device depends on operands on other devices of its group.
 
 Source: XLA ``docs/operation_semantics.md``, "AllGather", "AllReduce", "AllToAll",
 "CollectiveBroadcast", "CollectivePermute", "RaggedAllToAll" and "ReduceScatter".
@@ -20,15 +20,15 @@ from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.collective_bases import (
     Collective,
-    Global,
-    Grouped,
-    Permuting,
-    Reducing,
-    every_part,
-    everything_edges,
-    modulo,
-    replaced_at,
-    result_of,
+    GlobalCollective,
+    GroupedCollective,
+    PermutingCollective,
+    ReducingCollective,
+    as_result,
+    every_element_edges,
+    part_to_whole,
+    whole_to_part,
+    with_index,
 )
 from indexing.ops.structure import Barrier
 from indexing.ops.structured_ops import Summaries
@@ -37,33 +37,39 @@ from indexing.ops.structured_ops import Summaries
 def _parts_fault(
     shape: AnyShape, operands: tuple[Shape, ...], dimensions: tuple[int, ...], gathers: bool
 ) -> Fault:
-    """The fault of results that are not a whole number of parts along the one dimension."""
+    """The fault of results that are not a whole number of parts along the only dimension.
+
+    Args:
+        gathers: operands are parts of results; otherwise results are parts of operands.
+    """
     if len(dimensions) != 1:
-        return Fault(f"{len(dimensions)} dimensions are given, not one", "dimensions")
+        return Fault(f"expected one dimension, got {len(dimensions)}", "dimensions")
     results = [leaf for _, leaf in leaves(shape)]
     if len(results) != len(operands):
-        return Fault(f"{len(operands)} operands have {len(results)} results")
+        return Fault(f"{len(operands)} operands in, {len(results)} results out")
     along = dimensions[0]
     for number, (out, operand) in enumerate(zip(results, operands, strict=True)):
         if not isinstance(out, Shape) or not 0 <= along < operand.rank or out.rank != operand.rank:
-            return Fault(f"operand {number} has no such dimension", "dimensions")
+            label = f"operand {number} is {operand.with_layout(None)}, its result is {out}"
+            return Fault(label, "dimensions")
         whole, part = (out, operand) if gathers else (operand, out)
         pairs = list(zip(part.dims, whole.dims, strict=True))
         others = all(may_be(*pair) for k, pair in enumerate(pairs) if k != along)
         if not others or not may_divide(*pairs[along]):
-            return Fault(f"{operand.with_layout(None)} becomes {out.with_layout(None)}", number)
+            label = f"{operand.with_layout(None)} in, {out.with_layout(None)} out"
+            return Fault(label, number)
     return HOLDS
 
 
-def _like_parts(
+def _inferred_results(
     shape: AnyShape, operands: tuple[AnyShape, ...], dimensions: tuple[int, ...]
 ) -> AnyShape:
-    """The results with what the operands tell of their sizes, but along the one dimension."""
-    found = []
+    """The results, refined by the sizes of the operands in all dimensions but `dimensions`."""
+    refined = []
     for (_, out), operand in zip(leaves(shape), operands, strict=True):
         others = [k for k in range(len(getattr(out, "dims", ()))) if k not in dimensions]
-        found.append(same_sizes([out, operand], *[[(0, k), (1, k)] for k in others])[0])
-    results = tuple([out for out in found if not isinstance(out, Unranked)])
+        refined.append(same_sizes([out, operand], *[[(0, k), (1, k)] for k in others])[0])
+    results = tuple([out for out in refined if not isinstance(out, Unranked)])
     return TupleShape(results) if isinstance(shape, TupleShape) else results[0]
 
 
@@ -74,13 +80,13 @@ def _like_parts(
         "(f32[2], f32[3]) all-reduce(f32[2] p, f32[3] q), replica_groups={}, to_apply=add",
     ],
 )
-class AllReduce(Reducing):
-    """``out[i]``: the elements i of all devices of the group, reduced."""
+class AllReduce(ReducingCollective):
+    """``out[i]`` is the reduction of ``operand[i]`` over the devices of the group."""
 
     to_apply: str = attribute(computation)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return result_of(operands)
+        return as_result(operands)
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
         return IndexingMap.identity(out)
@@ -91,7 +97,7 @@ class AllReduce(Reducing):
     samples=["f32[2,3] all-reduce-start(f32[2,3] p), replica_groups={{0,1}}, to_apply=add"],
 )
 class AllReduceStart(AllReduce):
-    """Starts an all-reduce."""
+    """Start an all-reduce."""
 
 
 @op(
@@ -99,7 +105,7 @@ class AllReduceStart(AllReduce):
     samples=["f32[2,3] collective-reduce(f32[2,3] p), replica_groups={{0,1}}, to_apply=add"],
 )
 class CollectiveReduce(AllReduce):
-    """``out[i]`` as of an all-reduce, but on one device of the group only."""
+    """``out[i]`` is that of an all-reduce, but on one device of the group only."""
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(grade="may")
@@ -110,7 +116,7 @@ class CollectiveReduce(AllReduce):
 
 @op("all-reduce-done", samples=["f32[2,3] all-reduce-done(f32[2,3] p)"])
 class AllReduceDone(Barrier):
-    """The result of an all-reduce that was started."""
+    """Wait for an all-reduce and return its result."""
 
 
 @op(
@@ -120,13 +126,16 @@ class AllReduceDone(Barrier):
         "(f32[4,3], f32[10]) all-gather(f32[2,3] p, f32[5] q), dimensions={0}",
     ],
 )
-class AllGather(Global):
-    """``out[.., i, ..] = operand[.., i mod n, ..]`` of the device at place ``i floordiv n``."""
+class AllGather(GlobalCollective):
+    """``out[.., i, ..] = operand[.., i mod n, ..]`` of the device at position ``i floordiv n``.
+
+    n is the size of the operand along the gathered dimension.
+    """
 
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 
-    @constraint("C1", "results are the operands several times over along the one dimension")
+    @constraint("C1", "results must be multiples of the operands along the gathered dimension")
     def has_parts(self, *operands: Shape) -> Fault:
         return _parts_fault(self.shape, operands, self.dimensions, gathers=True)
 
@@ -134,11 +143,13 @@ class AllGather(Global):
         return Exchange(dimension=self.dimensions[0], splits_result=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return _like_parts(self.shape, operands, self.dimensions)
+        return _inferred_results(self.shape, operands, self.dimensions)
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
         along = self.dimensions[0]
-        return modulo(out, operand, along) if backward else every_part(operand, out, along)
+        return (
+            whole_to_part(out, operand, along) if backward else part_to_whole(operand, out, along)
+        )
 
 
 @op(
@@ -148,14 +159,14 @@ class AllGather(Global):
         "to_apply=add"
     ],
 )
-class ReduceScatter(Reducing):
-    """The part of a reduction over all devices that belongs to this device's place."""
+class ReduceScatter(ReducingCollective):
+    """The part of the reduction over the group that belongs to the device's position."""
 
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)
 
-    @constraint("C1", "operands are the results several times over along the one dimension")
+    @constraint("C1", "operands must be multiples of the results along the scattered dimension")
     def has_parts(self, *operands: Shape) -> Fault:
         return _parts_fault(self.shape, operands, self.dimensions, gathers=False)
 
@@ -163,13 +174,13 @@ class ReduceScatter(Reducing):
         return Exchange(dimension=self.dimensions[0], splits_operand=True)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return _like_parts(self.shape, operands, self.dimensions)
+        return _inferred_results(self.shape, operands, self.dimensions)
 
     def index_map(self, out: Shape, operand: Shape, backward: bool) -> IndexingMap:
         along = self.dimensions[0]
         if backward:
-            return every_part(out, operand, along, "may")
-        return modulo(operand, out, along, "may")
+            return part_to_whole(out, operand, along, "may")
+        return whole_to_part(operand, out, along, "may")
 
 
 @op(
@@ -179,23 +190,27 @@ class ReduceScatter(Reducing):
         "(f32[2], f32[2]) all-to-all(f32[2] p, f32[2] q), replica_groups={{0,1}}",
     ],
 )
-class AllToAll(Grouped):
-    """Each device gives a part of its operand to each other one.
+class AllToAll(GroupedCollective):
+    """Each device sends one part of its operand to each device of the group.
 
-    Along `dimensions` an array is cut into one part for each device; without, there is an operand
-    for each device, and result k comes from the device at place k.
+    With `dimensions`, the operand is split along the only dimension into one part for each device.
+    Without, there is one operand for each device, and result k comes from the device at position k.
     """
 
     dimensions: tuple[int, ...] = attribute(int_list, default=())
     constrain_layout: bool = attribute(boolean, default=False)
 
-    @constraint("C1", "dimensions has at most one, which is the operand's")
-    def is_cut(self, *operands: Shape) -> Fault:
-        if all(0 <= k < operands[0].rank for k in self.dimensions) and len(self.dimensions) <= 1:
+    @constraint("C1", "dimensions must be empty or one dimension of the operand")
+    def is_split(self, *operands: Shape) -> Fault:
+        if len(self.dimensions) > 1:
+            return Fault(
+                f"expected at most one dimension, got {len(self.dimensions)}", "dimensions"
+            )
+        if all(0 <= k < operands[0].rank for k in self.dimensions):
             return HOLDS
-        return Fault(f"the operand has {operands[0].rank} dimensions", "dimensions")
+        return Fault(f"the operand has rank {operands[0].rank}", "dimensions")
 
-    @constraint("C2", "all operands have the same shape")
+    @constraint("C2", "all operands must have the same shape")
     def is_uniform(self, *operands: Shape) -> Fault:
         for number, operand in enumerate(operands):
             if not operand.compatible(operands[0]):
@@ -220,32 +235,32 @@ class AllToAll(Grouped):
             return IndexingMap.of(d, d, grade="may")
         along = self.dimensions[0]
         s = ranges(out.dims[along])
-        return IndexingMap.of(d, replaced_at(d, along, s[0]), ranges=s, grade="may")
+        return IndexingMap.of(d, with_index(d, along, s[0]), ranges=s, grade="may")
 
     def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
         out = dict(leaves(instruction.shape))[output]
         if isinstance(out, Shape) and out.size:
-            found = self.index_map(out, out, summaries.backward)
+            index_map = self.index_map(out, out, summaries.backward)
             for number in range(len(instruction.operands)):
-                yield AccessEdge(number, (), output, (found,))
+                yield AccessEdge(number, (), output, (index_map,))
 
 
 @op(
     "collective-broadcast",
     samples=["f32[2,3] collective-broadcast(f32[2,3] p), replica_groups={{1,0}}"],
 )
-class CollectiveBroadcast(Grouped):
-    """``out[i] = operand[i]`` of the first device of the group; zeros on devices of no group."""
+class CollectiveBroadcast(GroupedCollective):
+    """``out[i] = operand[i]`` of the first device of the group; zeros on devices in no group."""
 
-    gives_zeros: ClassVar[bool] = True
+    fills_with_zeros: ClassVar[bool] = True
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(source=0)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return result_of(operands)
+        return as_result(operands)
 
 
 @op(
@@ -255,18 +270,18 @@ class CollectiveBroadcast(Grouped):
         "(f32[2], f32[3]) collective-permute(f32[2] p, f32[3] q), source_target_pairs={{0,1}}",
     ],
 )
-class CollectivePermute(Permuting):
-    """``out[i] = operand[i]`` of the device that sends to this one; zeros where none does.
+class CollectivePermute(PermutingCollective):
+    """``out[i] = operand[i]`` of the source device; zeros on a device without a source.
 
-    In the form that writes in place, operands are (inputs, outputs, starts of both): there any
-    element may be needed.
+    In the in-place form, the operands are (input, output, input start, output start), and the maps
+    over-approximate: any element may be needed.
     """
 
     takes_arrays: ClassVar[bool] = False
     shape: AnyShape = declared(any_shape=True)
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
-        return Exchange() if is_whole(instruction) else ANY_ELEMENT
+        return Exchange() if has_one_to_one_results(instruction) else ANY_ELEMENT
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
@@ -274,16 +289,16 @@ class CollectivePermute(Permuting):
     def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        if is_whole(instruction):
+        if has_one_to_one_results(instruction):
             yield from Collective.sized_edges(self, instruction, output, summaries)
         else:
-            yield from everything_edges(instruction, output, summaries)
+            yield from every_element_edges(instruction, output, summaries)
 
 
-def is_whole(instruction: Instruction) -> bool:
-    """The result is what the operands are: each goes as a whole into the result of its number."""
+def has_one_to_one_results(instruction: Instruction) -> bool:
+    """Return True if the result has the shapes of the operands, so that operand k is result k."""
     operands = tuple([operand.shape for operand in instruction.operands])
-    return instruction.shape.compatible(result_of(operands))
+    return instruction.shape.compatible(as_result(operands))
 
 
 @op(
@@ -293,8 +308,12 @@ def is_whole(instruction: Instruction) -> bool:
         "replica_groups={{0,1}}"
     ],
 )
-class RaggedAllToAll(Grouped):
-    """Rows of the first operand, as many as sizes say, written into the second one elsewhere."""
+class RaggedAllToAll(GroupedCollective):
+    """Slices of operand 0 on all devices, written into operand 1 at runtime offsets.
+
+    The other operands are input offsets, send sizes, output offsets and receive sizes. The maps
+    over-approximate: any element may be needed.
+    """
 
     takes_arrays: ClassVar[bool] = False
     min_operands: ClassVar[int] = 6
@@ -312,4 +331,4 @@ class RaggedAllToAll(Grouped):
     def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        yield from everything_edges(instruction, output, summaries)
+        yield from every_element_edges(instruction, output, summaries)

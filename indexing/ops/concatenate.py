@@ -1,4 +1,4 @@
-"""Concatenate: operands one after another along a dimension."""
+"""Concatenate: operands joined along one dimension."""
 
 from __future__ import annotations
 
@@ -27,23 +27,25 @@ from simplifier.atoms import Variable
     ],
 )
 class Concatenate(VariadicOp):
-    """``out[i] = operand_n[i − (0, .., offset_n, .., 0)]`` for the operand n that i lies in.
+    """``out[i] = operand_n[i − (0, .., offset_n, .., 0)]`` for the operand n that contains i.
 
-    ``offset_n`` is the sum of the sizes of the operands before n along the dimension; the domains
+    ``offset_n`` is the sum of the sizes of the operands before n along the dimension. The domains
     of the maps partition the result.
+
+    Source: XLA ``docs/operation_semantics.md``, "ConcatInDim (Concatenate)".
     """
 
     types: ClassVar[tuple[str, ...]] = ("T", "..")
     dimensions: tuple[int, ...] = attribute(int_list)
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
-        """All dimensions but the one are the same."""
-        open_ones = [self._with_size(operand, UNKNOWN) for operand in operands]
+        """The operands agree in all dimensions but the concatenated one."""
+        without_size = [self._with_size(operand, UNKNOWN) for operand in operands]
         return [
             self._with_size(shape, dims_of(operand)[self.dimension])
             if isinstance(operand, Shape) and 0 <= self.dimension < operand.rank
             else shape
-            for shape, operand in zip(same_shape(*open_ones), operands, strict=True)
+            for shape, operand in zip(same_shape(*without_size), operands, strict=True)
         ]
 
     def _with_size(self, shape: PartialShape, size: Dim) -> PartialShape:
@@ -54,18 +56,18 @@ class Concatenate(VariadicOp):
 
     @property
     def dimension(self) -> int:
-        """The dimension along which the operands follow each other."""
+        """The dimension along which the operands are joined."""
         return self.dimensions[0]
 
-    @constraint("C1", "dimensions is one dimension of the operands")
+    @constraint("C1", "dimensions must be one dimension of the operands")
     def names_dimension(self, *operands: Shape) -> Fault:
         if len(self.dimensions) != 1:
-            return Fault(f"{len(self.dimensions)} dimensions are given", "dimensions")
+            return Fault(f"expected one dimension, got {len(self.dimensions)}", "dimensions")
         if 0 <= self.dimension < operands[0].rank:
             return HOLDS
-        return Fault(f"the operands have {operands[0].rank} dimensions", "dimensions")
+        return Fault(f"the operands have rank {operands[0].rank}", "dimensions")
 
-    @constraint("C2", "the operands have the same sizes except in that dimension")
+    @constraint("C2", "the operands must have the same sizes in all other dimensions")
     def fits(self, *operands: Shape) -> Fault:
         return alike_fault(operands, self._others)
 

@@ -1,7 +1,7 @@
-"""Ops that decide at run time which computations they run, and how often; and those that wait.
+"""Control flow and asynchronous ops: while, conditional, async-start, async-update, async-done.
 
-What such an op reads is known up to the values that decide: maps have the grade "may" wherever a
-branch or the number of trips matters.
+The executed branch and the number of iterations depend on runtime values. Maps that depend on them
+over-approximate the access: they have the grade "may".
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from indexing.ops.structured_ops import StructuredOp, Summaries, through
 
 
 def callees(instruction: Instruction, *names: str) -> list[Computation]:
-    """The computations that these attributes of an instruction call, in this order.
+    """The computations that attributes of an instruction call, in the order of `names`.
 
-    `Instruction.called_computations` has them in the order of the text.
+    `Instruction.called_computations` has the order of the text.
     """
-    given = [name for name in instruction.attributes if name in names]
-    called = dict(zip(given, instruction.called_computations, strict=True))
+    present = [name for name in instruction.attributes if name in names]
+    called = dict(zip(present, instruction.called_computations, strict=True))
     return [called[name] for name in names if name in called]
 
 
@@ -50,17 +50,17 @@ def callees(instruction: Instruction, *names: str) -> list[Computation]:
     ],
 )
 class While(StructuredOp):
-    """Runs `body` on its own result, first on the operand, as long as `condition` holds of it.
+    """Apply `body` repeatedly, starting with the operand, while `condition` is true of the value.
 
-    A leaf that every trip passes on as it is, is that leaf of the operand.  Any other one depends
-    on how many trips there are, and so may need every element of the leaves that the condition
-    reads, over any number of trips, and of those that the body reads for it; of itself only the
-    same element, if that is all that the body reads.
+    A leaf that `body` forwards unchanged is the same leaf of the operand. Any other leaf depends on
+    the number of iterations. It may need every element of the leaves that `condition` reads and of
+    the leaves that `body` reads for it, transitively. If `body` reads only the same element of the
+    leaf itself, the leaf needs only that element of itself.
 
     Source: XLA ``docs/operation_semantics.md``, "While".
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
+    rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
     condition: str = attribute(computation)
@@ -70,11 +70,11 @@ class While(StructuredOp):
         return operands[0]
 
     @signature("condition")
-    def asks(self, operand: AnyShape) -> Signature:
+    def condition_signature(self, operand: AnyShape) -> Signature:
         return Signature((operand,), Shape("pred", ()))
 
     @signature("body")
-    def repeats(self, operand: AnyShape) -> Signature:
+    def body_signature(self, operand: AnyShape) -> Signature:
         return Signature((operand,), operand)
 
     def infer_shape(self, operand: AnyShape) -> AnyShape:
@@ -89,9 +89,9 @@ class While(StructuredOp):
         if summaries.forwarded_from(ArrayRef(body.root, output)) == ArrayRef(parameter, output):
             yield AccessEdge(0, output, output, same)
             return
-        found = summaries.of(body, output)
-        own = found.get(ArrayRef(parameter, output))
-        is_local = len(found) == 1 and own is not None and tuple(own.maps) == same
+        summary = summaries.of(body, output)
+        own = summary.get(ArrayRef(parameter, output))
+        is_local = len(summary) == 1 and own is not None and tuple(own.maps) == same
         pending = self._leaves_for(condition, (), summaries)
         needed: dict[Path, None] = {}
         if not is_local:
@@ -124,35 +124,37 @@ class While(StructuredOp):
     ],
 )
 class Conditional(StructuredOp):
-    """The value of one branch for its operand; operand 0 says which.
+    """The result of one branch applied to its operand; operand 0 selects the branch.
 
-    All branches give the shape of the result.
+    All branches return the shape of the result.
 
     Source: XLA ``docs/operation_semantics.md``, "Conditional".
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
+    rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     min_operands: ClassVar[int] = 2
     shape: AnyShape = declared(any_shape=True)
     branch_computations: tuple[str, ...] = attribute(computation_list, default=())
     true_computation: str = attribute(computation, default="")
     false_computation: str = attribute(computation, default="")
 
-    @constraint("C1", "operand 0 is a pred, or an s32 that numbers a branch; a scalar")
+    @constraint("C1", "operand 0 must be a scalar of type pred or s32")
     def is_index(self, *operands: AnyShape) -> Fault:
         index = operands[0]
         if isinstance(index, Shape) and not index.rank and index.element_type in ("pred", "s32"):
             return HOLDS
-        return Fault(f"it is {index}", 0)
+        return Fault(f"operand 0 is {index}", 0)
 
-    @constraint("C2", "a pred chooses by true_computation and false_computation, an s32 by a list")
+    @constraint("C2", "pred needs true_computation, false_computation; s32 branch_computations")
     def has_its_branches(self, *operands: Shape) -> Fault:
         if operands[0].element_type == "s32":
             at = "true_computation" if self.true_computation else "false_computation"
-            wrong = bool(self.true_computation or self.false_computation)
-            return Fault("operand 0 is an s32", at) if wrong else HOLDS
-        wrong = bool(self.branch_computations)
-        return Fault("operand 0 is a pred", "branch_computations") if wrong else HOLDS
+            is_wrong = bool(self.true_computation or self.false_computation)
+            return Fault("operand 0 is s32", at, "list branch_computations") if is_wrong else HOLDS
+        if not self.branch_computations:
+            return HOLDS
+        repair = "name true_computation and false_computation"
+        return Fault("operand 0 is pred", "branch_computations", repair)
 
     @classmethod
     def default_shape(cls, instruction: InstructionLike) -> AnyShape | None:
@@ -174,10 +176,10 @@ class Conditional(StructuredOp):
         chosen = tuple([m.with_grade("exact") for m in summaries.everything(shape, index)])
         yield AccessEdge(0, (), output, chosen)
         for number, branch in enumerate(self._branches(instruction), 1):
-            found = summaries.of(branch, output)
-            for step in through(instruction, range(number, number + 1), branch, found, output):
-                guarded = tuple([found.with_grade("may") for found in step.maps])
-                yield AccessEdge(number, step.operand_path, output, guarded, step.unknown)
+            summary = summaries.of(branch, output)
+            for edge in through(instruction, range(number, number + 1), branch, summary, output):
+                guarded = tuple([m.with_grade("may") for m in edge.maps])
+                yield AccessEdge(number, edge.operand_path, output, guarded, edge.unknown)
 
     def _branches(self, instruction: Instruction) -> tuple[Computation, ...]:
         if self.branch_computations:
@@ -187,12 +189,12 @@ class Conditional(StructuredOp):
 
 @op("async-start", samples=["((f32[2,3]), f32[2,3], s32[]) async-start(f32[2,3] p), calls=negate"])
 class AsyncStart(StructuredOp):
-    """Starts the called computation: ``((operands), result, context)``.
+    """Start the called computation; the result is ``((operands), result, context)``.
 
     Source: XLA ``docs/async_ops.md``.
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
+    rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)
     async_execution_thread: str = attribute(string, default="main")
@@ -211,8 +213,8 @@ class AsyncStart(StructuredOp):
             case 1, *path:
                 called = instruction.called_computations[0]
                 operands = range(len(instruction.operands))
-                found = summaries.of(called, tuple(path))
-                yield from through(instruction, operands, called, found, output)
+                summary = summaries.of(called, tuple(path))
+                yield from through(instruction, operands, called, summary, output)
 
 
 @op(
@@ -220,7 +222,7 @@ class AsyncStart(StructuredOp):
     samples=["((f32[2,3]), f32[2,3], s32[]) async-update(((f32[2,3]), f32[2,3], s32[]) s)"],
 )
 class AsyncUpdate(Barrier):
-    """What `async-start` gave, further on."""
+    """The value of `async-start`, forwarded unchanged."""
 
     async_execution_thread: str = attribute(string, default="main")
     calls: str = attribute(computation, default="")
@@ -228,7 +230,7 @@ class AsyncUpdate(Barrier):
 
 @op("async-done", samples=["f32[2,3] async-done(((f32[2,3]), f32[2,3], s32[]) s)"])
 class AsyncDone(Done):
-    """The result of what `async-start` began."""
+    """Wait for the computation that `async-start` started and return its result."""
 
     async_execution_thread: str = attribute(string, default="main")
     calls: str = attribute(computation, default="")

@@ -24,7 +24,7 @@ FAULTS = [
     ("f32[2] slice(f32[5] p), slice={}",                              "C1", "{}", "0 instead of 1: one for each operand dimension"),
     ("f32[2] reshape(f32[3] p)",                                      "C1", None, "3 elements become 2 elements"),
     ("s8[3] bitcast(f32[3] p)",                                       "C1", None, "3 elements of 32 bits in, 3 elements of 8 bits out"),
-    ("f32[5] concatenate(f32[2] p, f32[3] q), dimensions={1}",        "C1", "{1}", "the operands have 1 dimensions"),
+    ("f32[5] concatenate(f32[2] p, f32[3] q), dimensions={1}",        "C1", "{1}", "the operands have rank 1"),
     ("f32[5,2] concatenate(f32[2,2] p, f32[3,1] q), dimensions={0}",  "C2", None, "operand 1 is f32[3,1], operand 0 is f32[2,2]"),
     ("f32[5] pad(f32[2] p, f32[] v), padding=1_1_-1",                 "C2", "1_1_-1", "the interior padding of dimension 0 is negative"),
     ("f32[0] pad(f32[2] p, f32[] v), padding=-2_-1",                  "C2", "-2_-1", "-2_-1 removes more of dimension 0 than is there"),
