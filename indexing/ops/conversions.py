@@ -1,4 +1,4 @@
-"""Elementwise ops that give the same numbers in another type or precision.
+"""Elementwise ops that convert numbers to another type or precision.
 
 Source: XLA ``docs/operation_semantics.md``, "ConvertElementType" and "ReducePrecision".
 """
@@ -31,7 +31,7 @@ from indexing.ops.functions import ScalarFunction
     ],
 )
 class Convert(UnaryElementwise):
-    """``out[i] = operand[i]`` as a value of the result's type."""
+    """``out[i] = operand[i]``, converted to the result's element type."""
 
     shape: Shape = declared()
 
@@ -53,7 +53,7 @@ class Convert(UnaryElementwise):
     samples=["f32[7] reduce-precision(f32[7] p), exponent_bits=5, mantissa_bits=2"],
 )
 class ReducePrecision(UnaryElementwise):
-    """``out[i]`` is operand[i] rounded to a type with so many exponent and mantissa bits."""
+    """``out[i]`` is operand[i] rounded to `exponent_bits` and `mantissa_bits`."""
 
     takes: ClassVar[tuple[str, ...]] = FLOATS
     exponent_bits: int = attribute(at_least(integer, 1))
@@ -66,7 +66,7 @@ class ReducePrecision(UnaryElementwise):
 
 @op("stochastic-convert", samples=["s8[5] stochastic-convert(f32[5] p, u32[5] q)"])
 class StochasticConvert(BinaryElementwise):
-    """``out[i]`` is left[i] in the result's type, rounded up or down as the bits right[i] say."""
+    """``out[i]`` is left[i] in the result's type, rounded by the random bits right[i]."""
 
     takes: ClassVar[tuple[str, ...]] = FLOATS
     types: ClassVar[tuple[str, ...]] = ("any", "unsigned")
@@ -75,12 +75,13 @@ class StochasticConvert(BinaryElementwise):
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return same_shape(*operands)
 
-    @constraint("C3", "there are as many random bits as the operand has")
+    @constraint("C3", "the random bits must have the width of the operand's elements")
     def same_bits(self, left: Shape, right: Shape) -> Fault:
         ours, theirs = ELEMENT_TYPES[left.element_type], ELEMENT_TYPES[right.element_type]
         if ours.bits == theirs.bits:
             return HOLDS
-        return Fault(f"operand 1 is {theirs.name}", 1, f"convert it to u{ours.bits}")
+        label = f"operand 0 is {ours.name}, operand 1 is {theirs.name}"
+        return Fault(label, 1, f"use u{ours.bits} for operand 1")
 
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
         return left.with_element_type(self.shape.element_type).with_layout(None)

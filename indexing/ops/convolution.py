@@ -1,4 +1,4 @@
-"""Convolution: a kernel slides over an array, and products are summed."""
+"""Convolution: sums of products of a kernel and a window that slides over an array."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Side: TypeAlias = Literal["lhs", "rhs", "out"]
 
 
 class Sizes(NamedTuple):
-    """What a convolution goes over.
+    """Iteration sizes of a convolution.
 
     Attributes:
-        batch: of the result.
-        inputs, outputs: features that one group has.
-        spatial: of the input, in the order of the window.
+        batch: batch size of the result.
+        inputs, outputs: number of input and output features of one group.
+        spatial: spatial sizes of the input, in the order of the window.
     """
 
     batch: int
@@ -65,17 +65,17 @@ class Sizes(NamedTuple):
     ],
 )
 class Convolution(BinaryOp):
-    """``out[b, x, o] = Σ_{s, i} left[b, y, i] · right[s, i, o]``, y under window element s at x.
+    """``out[b, x, o] = Σ_{s, i} left[b, y, i] · right[s, i, o]``, y below window element s at x.
 
     The window slides over the spatial dimensions: ``y = x·stride + s·window_dilation − low`` in the
-    array dilated by base_dilation; there is nothing to multiply between and beside its elements.
-    With rhs_reversal, the kernel is read from its end.
+    array dilated by base_dilation. Padding, and the holes that base_dilation makes, contribute
+    nothing. With rhs_reversal, the kernel is read in reverse order.
 
-    With feature groups, the output features of a group read the input features of that group alone;
-    with batch groups, they read its part of the batch: ``left[g·(B / groups) + b, ..]``.
+    With feature groups, the output features of a group read only the input features of that group.
+    With batch groups, they read the group's part of the batch: ``left[g·(B / groups) + b, ..]``.
 
-    Elements of the kernel that lie on padding are not needed. Maps say so where exact ones are
-    asked for; otherwise they are those of a window that is always full, and "may".
+    Kernel elements over padding are not needed. Exact maps exclude them. Without `exact`, the map
+    to the kernel is that of a window without padding, with the grade "may" if there is padding.
 
     Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding".
     """
@@ -91,86 +91,90 @@ class Convolution(BinaryOp):
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, self.dim_labels.rank) for operand in operands]
 
-    @constraint("C1", "dim_labels names every dimension of both operands")
+    @constraint("C1", "dim_labels must name every dimension of both operands")
     def names_dimensions(self, left: Shape, right: Shape) -> Fault:
         if "?" in str(self.dim_labels):
-            return Fault("`?` is a dimension without a part in the convolution", "dim_labels")
+            return Fault("`?` names no dimension of the convolution", "dim_labels")
         for number, shape in enumerate((left, right)):
             if shape.rank != self.dim_labels.rank:
                 label = f"operand {number} is {shape.with_layout(None)}"
                 return Fault(f"{self.dim_labels.rank} labels, but {label}", "dim_labels")
         return HOLDS
 
-    @constraint("C2", "the window has one entry for each spatial dimension")
+    @constraint("C2", "the window must have one entry for each spatial dimension")
     def has_window(self, left: Shape, right: Shape) -> Fault:
         return count_fault(self.window, self.dim_labels.rank - 2, "spatial dimension", "window")
 
-    @constraint("C3", "sizes, strides and dilations of the window are positive")
+    @constraint("C3", "sizes, strides and dilations of the window must be positive")
     def is_window(self, left: Shape, right: Shape) -> Fault:
         return window_fault(self.window)
 
-    @constraint("C4", "the window has the sizes of the kernel's spatial dimensions")
+    @constraint("C4", "the window must have the sizes of the kernel's spatial dimensions")
     def fits(self, left: Shape, right: Shape) -> Fault:
         for k, (w, n) in enumerate(zip(self.window, self.dim_labels.order("rhs")[2:], strict=True)):
             if not may_be(w.size, right.dims[n]):
-                label = f"size {w.size}, but dimension {n} of the kernel has size {right.dims[n]}"
-                return Fault(f"dimension {k} of the window has {label}", "window")
+                label = f"size {w.size}, kernel dimension {n} has size {right.dims[n]}"
+                return Fault(f"window dimension {k} has {label}", "window")
         return HOLDS
 
-    @constraint("C5", "group counts are positive, and only one of them is above 1")
+    @constraint("C5", "group counts must be positive, and at most one of them above 1")
     def counts_groups(self, left: Shape, right: Shape) -> Fault:
         for name in ("feature_group_count", "batch_group_count"):
             if getattr(self, name) < 1:
-                return Fault(f"the count is {getattr(self, name)}", name)
+                return Fault(f"{name} is {getattr(self, name)}", name)
         if self.feature_group_count > 1 and self.batch_group_count > 1:
             return Fault(f"feature_group_count is {self.feature_group_count}", "batch_group_count")
         return HOLDS
 
-    @constraint("C6", "a feature group of the input has as many features as the kernel takes")
+    @constraint(
+        "C6", "input features must be feature_group_count times the kernel's input features"
+    )
     def takes_features(self, left: Shape, right: Shape) -> Fault:
-        _, features, *_ = self._taken("lhs", left.dims)
-        taken, *_ = self._taken("rhs", right.dims)
-        if UNBOUNDED in (features, taken) or features == taken * self.feature_group_count:
+        _, features, *_ = self._in_label_order("lhs", left.dims)
+        per_group, *_ = self._in_label_order("rhs", right.dims)
+        if UNBOUNDED in (features, per_group) or features == per_group * self.feature_group_count:
             return HOLDS
-        groups = f"{self.feature_group_count} x {taken}"
+        groups = f"{self.feature_group_count} x {per_group}"
         return Fault(f"the input has {features} features, not {groups}", "feature_group_count")
 
-    @constraint("C7", "groups divide the output features, and batch groups the batch")
+    @constraint("C7", "group counts must divide the output features, batch groups also the batch")
     def divides(self, left: Shape, right: Shape) -> Fault:
-        batch, *_ = self._taken("lhs", left.dims)
-        _, features, *_ = self._taken("rhs", right.dims)
+        batch, *_ = self._in_label_order("lhs", left.dims)
+        _, features, *_ = self._in_label_order("rhs", right.dims)
         if not may_divide(self.batch_group_count, batch):
-            return Fault(f"the batch has size {batch}", "batch_group_count")
+            label = f"{self.batch_group_count} does not divide the batch size {batch}"
+            return Fault(label, "batch_group_count")
         for name in ("feature_group_count", "batch_group_count"):
             if not may_divide(getattr(self, name), features):
-                return Fault(f"there are {features} output features", name)
+                label = f"{getattr(self, name)} does not divide {features} output features"
+                return Fault(label, name)
         return HOLDS
 
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
-        batch, _, *spatial = self._taken("lhs", dims_of(left))
-        _, features, *_ = self._taken("rhs", dims_of(right))
+        batch, _, *spatial = self._in_label_order("lhs", dims_of(left))
+        _, features, *_ = self._in_label_order("rhs", dims_of(right))
         counts = [n.through(w.positions) for w, n in zip(self.window, spatial, strict=True)]
         batch = batch.through(lambda size: size // self.batch_group_count)
         widest = max((left, right), key=lambda s: ELEMENT_TYPES[s.element_type].bits)
-        sizes = self._put("out", [batch, features, *counts])
+        sizes = self._in_dimension_order("out", [batch, features, *counts])
         return array((self.shape or widest).element_type, sizes)
 
     def output_to_input(
         self, out: Shape, left: Shape, right: Shape, exact: bool = False
     ) -> tuple[IndexingMap, IndexingMap]:
         size, d = self._sizes(left.dims, right.dims), dims(out)
-        b, o, *x = self._taken("out", d)
+        b, o, *x = self._in_label_order("out", d)
         *s, i = ranges(*[w.size for w in self.window], size.inputs)
-        found = [index_at(*each) for each in zip(self.window, x, s, size.spatial, strict=True)]
-        full = [c for _, constraints in found for c in constraints]
+        indices = [index_at(*each) for each in zip(self.window, x, s, size.spatial, strict=True)]
+        inside = [c for _, constraints in indices for c in constraints]
         group = o // size.outputs
         batch = b + group * size.batch if self.batch_group_count > 1 else b
         feature = i + group * size.inputs if self.feature_group_count > 1 else i
-        from_left = self._put("lhs", [batch, feature, *[y for y, _ in found]])
-        from_right = self._put("rhs", [i, o, *self._reversed(s)])
-        read_left = IndexingMap.of(d, from_left, ranges=[*s, i], constraints=full)
+        from_left = self._in_dimension_order("lhs", [batch, feature, *[y for y, _ in indices]])
+        from_right = self._in_dimension_order("rhs", [i, o, *self._reversed(s)])
+        read_left = IndexingMap.of(d, from_left, ranges=[*s, i], constraints=inside)
         if exact:
-            return read_left, IndexingMap.of(d, from_right, ranges=[*s, i], constraints=full)
+            return read_left, IndexingMap.of(d, from_right, ranges=[*s, i], constraints=inside)
         is_full = all(always_covers(w, n) for w, n in zip(self.window, size.spatial, strict=True))
         grade: Grade = "exact" if is_full else "may"
         return read_left, IndexingMap.of(d, from_right, ranges=[*s, i], grade=grade)
@@ -178,19 +182,19 @@ class Convolution(BinaryOp):
     def input_to_output(
         self, out: Shape, left: Shape, right: Shape, exact: bool = False
     ) -> tuple[Entry, Entry]:
-        """The inverses; of the left operand by hand, which is simpler where there are groups."""
+        """The inverse maps; a closed form for the left operand, which is simpler with groups."""
         size, d = self._sizes(left.dims, right.dims), dims(left)
-        _, _, *counts = self._taken("out", out.dims)
-        b, i, *y = self._taken("lhs", d)
+        _, _, *counts = self._in_label_order("out", out.dims)
+        b, i, *y = self._in_label_order("lhs", d)
         *s, o = ranges(*[w.size for w in self.window], size.outputs)
-        found = [position_of(*each) for each in zip(self.window, y, s, counts, strict=True)]
+        positions = [position_of(*each) for each in zip(self.window, y, s, counts, strict=True)]
         group = i // max(1, size.inputs) if self.feature_group_count > 1 else b // size.batch
-        results = self._put(
-            "out", [b % size.batch, o + group * size.outputs, *[x for x, _ in found]]
+        results = self._in_dimension_order(
+            "out", [b % size.batch, o + group * size.outputs, *[x for x, _ in positions]]
         )
-        full = [c for _, each in found for c in each]
+        inside = [c for _, constraints in positions for c in constraints]
         _, read = self.output_to_input(out, left, right, exact)
-        of_left = IndexingMap.of(d, results, ranges=[*s, o], constraints=full)
+        of_left = IndexingMap.of(d, results, ranges=[*s, o], constraints=inside)
         return of_left, inverses(read, right)
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
@@ -221,19 +225,19 @@ class Convolution(BinaryOp):
         return self.feature_group_count * self.batch_group_count
 
     def _sizes(self, left: Sequence[int], right: Sequence[int]) -> Sizes:
-        batch, _, *spatial = self._taken("lhs", left)
-        inputs, features, *_ = self._taken("rhs", right)
+        batch, _, *spatial = self._in_label_order("lhs", left)
+        inputs, features, *_ = self._in_label_order("rhs", right)
         return Sizes(batch // self.batch_group_count, inputs, features // self._groups, spatial)
 
     def _reversed(self, s: Iterable[A]) -> list[A]:
-        """Where in the kernel the window's elements are; and back."""
+        """The kernel index of a window index, or the reverse."""
         pairs = zip(self.window, s, strict=True)
-        return [w.size - 1 - at if w.is_reversed else at for w, at in pairs]
+        return [w.size - 1 - index if w.is_reversed else index for w, index in pairs]
 
-    def _taken(self, of: Side, values: Sequence[T]) -> list[T]:
-        """One value for each dimension of an array, in the order of `DimLabels.order`."""
-        return [values[k] for k in self.dim_labels.order(of)]
+    def _in_label_order(self, side: Side, values: Sequence[T]) -> list[T]:
+        """Reorder values, one for each dimension of an array, to the order of `DimLabels.order`."""
+        return [values[k] for k in self.dim_labels.order(side)]
 
-    def _put(self, of: Side, values: Iterable[T]) -> list[T]:
-        """The inverse of `_taken`."""
-        return placed(self.dim_labels.rank, zip(self.dim_labels.order(of), values, strict=True))
+    def _in_dimension_order(self, side: Side, values: Iterable[T]) -> list[T]:
+        """The inverse of `_in_label_order`."""
+        return placed(self.dim_labels.rank, zip(self.dim_labels.order(side), values, strict=True))

@@ -1,7 +1,7 @@
-"""Custom calls: code that HLO does not show.
+"""Custom calls: calls of code outside of HLO.
 
-A target is unknown unless it is registered with ``@custom_call`` (`hlo.ops.op`), from any
-file. Some targets only annotate a value; they are registered here.
+The semantics of a target are unknown unless the target is registered with ``@custom_call``
+(`hlo.ops.op`). The targets registered here only annotate a value.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ shape_list = list_of(shape_kind, "a list of shapes", "{f32[2]{0}, s32[]}", ", ")
     ],
 )
 class CustomCall(StructuredOp):
-    """What the code called custom_call_target makes of the operands.
+    """A call of the code registered as custom_call_target.
 
-    It may read every element of every operand for each element of its result: maps are "may".
+    Each element of the result may need every element of every operand: the maps are "may".
 
     Source: XLA ``docs/custom_call.md``.
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("its values come from outside of the program")
+    rule: ClassVar[ElementRule] = OpaqueRule("its values are computed outside of the program")
     min_operands: ClassVar[int] = 0
     max_operands: ClassVar[int | None] = None
     shape: AnyShape = declared(any_shape=True)
@@ -91,16 +91,16 @@ class CustomCall(StructuredOp):
     padding_type: str = attribute(word, default="PADDING_INVALID")
     operand_precision: tuple[str, ...] = attribute(word_list, default=())
 
-    @constraint("C1", "operand_layout_constraints has the shape of each operand")
+    @constraint("C1", "operand_layout_constraints must have the shape of each operand")
     def constrains_operands(self, *operands: AnyShape) -> Fault:
-        given, at = self.operand_layout_constraints, "operand_layout_constraints"
-        if not given:
+        constrained, at = self.operand_layout_constraints, "operand_layout_constraints"
+        if not constrained:
             return HOLDS
-        if fault := count_fault(given, len(operands), "operand", at):
+        if fault := count_fault(constrained, len(operands), "operand", at):
             return fault
-        for number, (wanted, operand) in enumerate(zip(given, operands, strict=True)):
-            if not wanted.compatible(operand):
-                return Fault(f"{wanted} is given for operand {number}, which is {operand}", at)
+        for number, (shape, operand) in enumerate(zip(constrained, operands, strict=True)):
+            if not shape.compatible(operand):
+                return Fault(f"operand {number} is {operand}, its constraint is {shape}", at)
         return HOLDS
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
@@ -115,7 +115,8 @@ class CustomCall(StructuredOp):
                 if not isinstance(shape, Shape) or not isinstance(leaf, Shape):
                     continue
                 if UNBOUNDED in (*shape.dims, *leaf.dims):
-                    reason = f"`{instruction.name}` has a dimension of unknown size"
+                    size = "has a dimension of unknown size"
+                    reason = f"custom-call `{instruction.name}` {size}"
                     yield AccessEdge(number, path, output, (), Unknown(reason, instruction))
                 elif shape.size and leaf.size:
                     yield AccessEdge(number, path, output, summaries.everything(shape, leaf))
@@ -125,9 +126,9 @@ class CustomCall(StructuredOp):
     "Sharding", samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="Sharding"']
 )
 class Sharding(Barrier):
-    """Its operand, which is to be distributed as attribute ``sharding`` says.
+    """The operand, annotated with the distribution in the attribute ``sharding``.
 
-    Source: XLA ``xla/service/sharding_propagation.cc``, where it is an annotation of a value.
+    Source: XLA ``xla/service/sharding_propagation.cc``, where the call annotates a value.
     """
 
 
@@ -136,7 +137,7 @@ class Sharding(Barrier):
     samples=['f32[2] custom-call(f32[2] p), custom_call_target="annotate_device_placement"'],
 )
 class DevicePlacement(Barrier):
-    """Its operand, which is to be kept where the attributes say.
+    """The operand, annotated with the memory that the attributes name.
 
     Source: XLA ``xla/service/memory_annotations.h``.
     """
@@ -146,7 +147,7 @@ class DevicePlacement(Barrier):
     "MoveToHost", samples=['f32[2] custom-call(f32[2] p), custom_call_target="MoveToHost"']
 )
 class MoveToHost(Barrier):
-    """Its operand, in the memory of the host.
+    """The operand, in host memory.
 
     Source: XLA ``xla/service/memory_annotations.h``.
     """
@@ -156,7 +157,7 @@ class MoveToHost(Barrier):
     "MoveToDevice", samples=['f32[2] custom-call(f32[2] p), custom_call_target="MoveToDevice"']
 )
 class MoveToDevice(Barrier):
-    """Its operand, in the memory of the device.
+    """The operand, in device memory.
 
     Source: XLA ``xla/service/memory_annotations.h``.
     """

@@ -1,4 +1,4 @@
-"""Ops whose value is which device runs the program.
+"""Ops that return the id of the executing partition or replica.
 
 Source: XLA ``docs/operation_semantics.md``, "PartitionId" and "ReplicaId".
 """
@@ -16,13 +16,13 @@ from simplifier.linear import Affine
 
 
 class DeviceId(NullaryOp):
-    """A number of the device; kernels run on a single one, whose number is 0."""
+    """An op that returns an id; a kernel runs on a single device with id 0."""
 
     __slots__ = ()
 
     @abstractmethod
     def of_device(self, devices: Devices, device: int) -> Affine:
-        """The number on one of the devices."""
+        """The id on device number `device`, as an affine expression of `device`."""
 
     def infer_shape(self) -> Shape:
         return Shape("u32", ())
@@ -33,7 +33,7 @@ class DeviceId(NullaryOp):
 
 @op("partition-id", samples=["u32[] partition-id()"])
 class PartitionId(DeviceId):
-    """Which partition of the program the device runs."""
+    """The partition that the device executes."""
 
     def of_device(self, devices: Devices, device: int) -> Affine:
         return devices.partition_id(device)
@@ -41,7 +41,7 @@ class PartitionId(DeviceId):
 
 @op("replica-id", samples=["u32[] replica-id()"])
 class ReplicaId(DeviceId):
-    """Which replica of the program the device runs."""
+    """The replica that the device executes."""
 
     def of_device(self, devices: Devices, device: int) -> Affine:
         return devices.replica_id(device)

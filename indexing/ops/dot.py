@@ -1,4 +1,4 @@
-"""Dot: products of two arrays, summed over contracted dimensions."""
+"""Dot: products of two arrays, summed over contracting dimensions."""
 
 from __future__ import annotations
 
@@ -26,11 +26,15 @@ from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Entries, placed
 from indexing.ops.element import ElementRule, OpaqueRule, ReductionRule
 
-_SPARSE = Unknown("the dot has structured sparsity")
+_SPARSITY = "the dot has structured sparsity"
+_SPARSE = Unknown(_SPARSITY)
 
 
 def sum_of_products(out: Shape, left: Shape, *_: Shape) -> ReductionRule:
-    """Sums of products of operands 0 and 1; floating-point numbers are summed as f32 or wider."""
+    """The rule for sums of products of operands 0 and 1.
+
+    Floating-point numbers are accumulated as f32 or wider.
+    """
     kind = dtype(out.element_type)
     is_plain = dtype(left.element_type).kind in "biucO"
     wide = kind if is_plain else np.result_type(kind, np.float32)
@@ -51,10 +55,15 @@ def sum_of_products(out: Shape, left: Shape, *_: Shape) -> ReductionRule:
     ],
 )
 class Dot(BinaryOp):
-    """``out[b, l, r] = Σ_c left[b, l, c] · right[b, r, c]``, each at the dimensions so named.
+    """``out[b, l, r] = Σ_c left[b, l, c] · right[b, r, c]``.
 
-    With structured sparsity, an operand holds only some of its elements along a contracted
-    dimension, and a further operand says which; no map is given then.
+    The batch indices b and contracting indices c are at the dimensions that the attributes name;
+    l and r are the other dimensions of each operand.
+
+    With structured sparsity, an operand stores only some elements along a contracting dimension,
+    and an additional operand contains their positions. The maps are unknown then.
+
+    Source: XLA ``docs/operation_semantics.md``, "DotGeneral".
     """
 
     max_operands: ClassVar[int | None] = 4
@@ -68,21 +77,21 @@ class Dot(BinaryOp):
     algorithm: str = attribute(word, default="")
     sparsity: str = attribute(raw, default="")
 
-    @constraint("C1", "lhs dimensions are different dimensions of the left operand")
+    @constraint("C1", "lhs dimensions must be distinct dimensions of the left operand")
     def names_left(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
         both = (*self.lhs_batch_dims, *self.lhs_contracting_dims)
         return dimensions_fault(both, left.rank, "lhs_contracting_dims")
 
-    @constraint("C2", "rhs dimensions are different dimensions of the right operand")
+    @constraint("C2", "rhs dimensions must be distinct dimensions of the right operand")
     def names_right(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
         both = (*self.rhs_batch_dims, *self.rhs_contracting_dims)
         return dimensions_fault(both, right.rank, "rhs_contracting_dims")
 
-    @constraint("C3", "both operands have as many batch dimensions, of the same sizes")
+    @constraint("C3", "batch dimensions must match in number and size")
     def same_batch(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
         return _pairs_fault(left, right, self.lhs_batch_dims, self.rhs_batch_dims, "rhs_batch_dims")
 
-    @constraint("C4", "both operands have as many contracting dimensions, of the same sizes")
+    @constraint("C4", "contracting dimensions must match in number and size")
     def same_contracting(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
         if self.sparsity:
             return HOLDS
@@ -94,15 +103,15 @@ class Dot(BinaryOp):
             "rhs_contracting_dims",
         )
 
-    @constraint("C5", "there are two operands, and one more for each sparse one")
+    @constraint("C5", "there must be two operands, and one more for each sparse operand")
     def has_operands(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
-        wanted = len(self.sparsity.split("_")) if self.sparsity else 0
-        if len(metadata) == wanted:
+        sparse = len(self.sparsity.split("_")) if self.sparsity else 0
+        if len(metadata) == sparse:
             return HOLDS
-        return Fault(f"{2 + len(metadata)} operands are given, {2 + wanted} are needed")
+        return Fault(f"expected {2 + sparse} operands, got {2 + len(metadata)}")
 
     def _free(self, left: int, right: int) -> tuple[list[int], list[int]]:
-        """The dimensions of each operand that are neither batch nor contracting, by their ranks."""
+        """For operands of these ranks, the dimensions that are neither batch nor contracting."""
         ours = {*self.lhs_batch_dims, *self.lhs_contracting_dims}
         theirs = {*self.rhs_batch_dims, *self.rhs_contracting_dims}
         return (
@@ -141,7 +150,7 @@ class Dot(BinaryOp):
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         if self.sparsity:
-            return OpaqueRule("the dot has structured sparsity")
+            return OpaqueRule(_SPARSITY)
         return sum_of_products(out, *operands)
 
     def kernel(self, left: Array, right: Array) -> Array:
@@ -150,23 +159,24 @@ class Dot(BinaryOp):
         ours, theirs = self._free(left.ndim, right.ndim)
         rows, columns = [left.shape[k] for k in ours], [right.shape[k] for k in theirs]
         batch = [left.shape[k] for k in self.lhs_batch_dims]
-        summed = math.prod([left.shape[k] for k in self.lhs_contracting_dims])
-        one = left.transpose(*self.lhs_batch_dims, *ours, *self.lhs_contracting_dims)
-        other = right.transpose(*self.rhs_batch_dims, *self.rhs_contracting_dims, *theirs)
-        one = one.reshape(*batch, math.prod(rows), summed).astype(wide, copy=False)
-        other = other.reshape(*batch, summed, math.prod(columns)).astype(wide, copy=False)
+        contracted = math.prod([left.shape[k] for k in self.lhs_contracting_dims])
+        lhs = left.transpose(*self.lhs_batch_dims, *ours, *self.lhs_contracting_dims)
+        rhs = right.transpose(*self.rhs_batch_dims, *self.rhs_contracting_dims, *theirs)
+        lhs = lhs.reshape(*batch, math.prod(rows), contracted).astype(wide, copy=False)
+        rhs = rhs.reshape(*batch, contracted, math.prod(columns)).astype(wide, copy=False)
         with np.errstate(all="ignore"):
-            product = np.matmul(one, other).reshape([*batch, *rows, *columns])
+            product = np.matmul(lhs, rhs).reshape([*batch, *rows, *columns])
             return np.asarray(product, kind)
 
 
 def _pairs_fault(
     left: Shape, right: Shape, ours: tuple[int, ...], theirs: tuple[int, ...], at: str
 ) -> Fault:
-    if fault := count_fault(theirs, len(ours), "one of the left operand", at):
+    """The fault of paired dimensions that differ in number or size."""
+    if fault := count_fault(theirs, len(ours), "dimension of the left operand", at):
         return fault
     for k, n in zip(ours, theirs, strict=True):
         if not may_be(left.dims[k], right.dims[n]):
-            label = f"dimension {k} of the left operand has size {left.dims[k]}, dimension {n}"
-            return Fault(f"{label} of the right one {right.dims[n]}", at)
+            label = f"left dimension {k} has size {left.dims[k]}, right dimension {n}"
+            return Fault(f"{label} has size {right.dims[n]}", at)
     return HOLDS
