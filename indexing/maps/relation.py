@@ -1,4 +1,8 @@
-"""Questions about maps as relations, answered exactly through `simplifier.exact`."""
+"""Maps as relations: emptiness, inverse, image, preimage and counts, exactly (`simplifier.exact`).
+
+Source: isl manual, "Unary Operations" (reverse, domain, range) and "Binary Operations"
+(application, preimage).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import TypeAlias
 
+from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import Grade, IndexingMap
 from simplifier import exact
 from simplifier.atoms import Variable
@@ -15,141 +20,151 @@ from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown, about
 
 MapOrMaps: TypeAlias = IndexingMap | Iterable[IndexingMap]
-"""One map, or several: the union of what they relate."""
+"""One map, or several: the union of their relations."""
 Points: TypeAlias = IndexingMap | Iterable[IndexingMap] | Sequence[int]
-"""A set of points: one point, or maps from nothing to the points."""
+"""A set of points: one point, or maps without dimensions whose results are the points."""
 
 
-def is_empty(asked: IndexingMap) -> bool | Unknown:
-    """No point is in the domain of `asked`."""
-    if asked.is_known_empty:
+def is_empty(m: IndexingMap) -> bool | Unknown:
+    """Return True if the domain of `m` has no points."""
+    if m.is_known_empty:
         return True
-    if not asked.constraints:
+    if not m.constraints:
         return False
-    found = exact.is_empty(asked.variables, asked.constraints)
-    return about(found, "whether no point is in the domain of", asked)
+    empty = exact.is_empty(m.variables, m.constraints)
+    return about(empty, "cannot decide whether the domain is empty of", m)
 
 
-def inverse(asked: MapOrMaps) -> tuple[IndexingMap, ...] | Unknown:
-    """``results -> dims`` in disjoint pieces; runtime variables stay what they are.
+@with_old_keywords(asked="maps")
+def inverse(maps: MapOrMaps) -> tuple[IndexingMap, ...] | Unknown:
+    """Return the inverse relation ``results -> dims``, as disjoint maps.
 
-    Of several maps it is the inverse of their union; a piece has the grade "may" where only maps of
-    that grade relate.  Only pieces of maps that have runtime variables may overlap with others.
+    Runtime variables keep their meaning.  For several maps, the answer is the inverse of their
+    union.  A piece has the grade "may" if only maps of that grade relate its points.  Pieces of
+    maps with runtime variables may overlap with other pieces.
 
     Raises:
         ValueError: the maps have different numbers of dimensions or results.
+    Source: isl manual, "Unary Operations" (``isl_map_reverse``).
 
     >>> halves = [IndexingMap.over((4,), lambda d, k=k: [d[0] * 2 + k]) for k in (0, 1)]
     >>> print(*inverse(halves))
     (d0) -> (d0 floordiv 2), domain: d0 in [0, 7]
     """
-    maps = as_maps(asked)
+    maps = as_maps(maps)
     same_spaces(maps)
     plain = [m for m in maps if not m.runtime]
-    found: list[IndexingMap] = []
+    inverses: list[IndexingMap] = []
     certain: list[exact.Relation] = []
     for grade in ("exact", "may"):
-        union = [_reading(m, m.results) for m in plain if m.grade == grade]
+        union = [_relation(m, m.results) for m in plain if m.grade == grade]
         if union:
             pieces = unions.union_inverse(union, without=certain)
             if isinstance(pieces, Unknown):
-                return about(pieces, "the inverse of", Listed(plain))
-            found += [_from_piece(piece, grade) for piece in pieces]
+                return about(pieces, "cannot compute the inverse of", Listed(plain))
+            inverses += [_from_piece(piece, grade) for piece in pieces]
         certain = union
     for m in maps:
         if m.runtime:
             inverted = _inverse_with_values(m)
             if isinstance(inverted, Unknown):
                 return inverted
-            found += inverted
-    return tuple(found)
+            inverses += inverted
+    return tuple(inverses)
 
 
-def _inverse_with_values(asked: IndexingMap) -> list[IndexingMap] | Unknown:
+def _inverse_with_values(m: IndexingMap) -> list[IndexingMap] | Unknown:
     """The inverse of a map with runtime variables.
 
-    The range variables that say which elements these are stay range variables.
+    Range variables that index the sources of runtime variables stay range variables.
     """
-    mentioned = {v for rt in asked.runtime for expr in rt.index for v in expr.variables()}
-    kept = [v for v in asked.ranges if v in mentioned]
-    known = [*[rt.expr for rt in asked.runtime], *[v.as_expr() for v in kept]]
-    pieces = exact.inverse(_reading(asked, (*asked.results, *known)))
+    mentioned = {v for rt in m.runtime for expr in rt.index for v in expr.variables()}
+    kept = [v for v in m.ranges if v in mentioned]
+    extra = [*[rt.expr for rt in m.runtime], *[v.as_expr() for v in kept]]
+    pieces = exact.inverse(_relation(m, (*m.results, *extra)))
     if isinstance(pieces, Unknown):
-        return about(pieces, "the inverse of", asked)
-    return [_with_values(piece, asked, kept) for piece in pieces]
+        return about(pieces, "cannot compute the inverse of", m)
+    return [_with_values(piece, m, kept) for piece in pieces]
 
 
-def _with_values(
-    piece: exact.Relation, asked: IndexingMap, kept: Sequence[Variable]
-) -> IndexingMap:
+def _with_values(piece: exact.Relation, m: IndexingMap, kept: Sequence[Variable]) -> IndexingMap:
     """A piece ``(results, runtime variables, kept range variables) -> dims`` as a map."""
-    rank, count = len(asked.results), len(asked.runtime)
-    values, still = piece.inputs[rank : rank + count], piece.inputs[rank + count :]
+    rank, count = len(m.results), len(m.runtime)
+    values, new_ranges = piece.inputs[rank : rank + count], piece.inputs[rank + count :]
     swap = Substitution(
-        dict(zip(asked.dims, piece.results, strict=True))
-        | dict(zip(kept, [v.as_expr() for v in still], strict=True))
-        | {rt.variable: v.as_expr() for rt, v in zip(asked.runtime, values, strict=True)}
+        dict(zip(m.dims, piece.results, strict=True))
+        | dict(zip(kept, [v.as_expr() for v in new_ranges], strict=True))
+        | {rt.variable: v.as_expr() for rt, v in zip(m.runtime, values, strict=True)}
     )
     runtime = [
-        rt.substituted(swap, variable) for rt, variable in zip(asked.runtime, values, strict=True)
+        rt.substituted(swap, variable) for rt, variable in zip(m.runtime, values, strict=True)
     ]
     return IndexingMap.of(
         piece.inputs[:rank],
         piece.results,
-        ranges=(*still, *piece.hidden),
+        ranges=(*new_ranges, *piece.hidden),
         runtime=runtime,
         constraints=piece.constraints,
-        grade=asked.grade,
+        grade=m.grade,
     ).simplify()
 
 
-def image(asked: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, ...] | Unknown:
-    """All results, for any value of the runtime variables, as maps from nothing in disjoint pieces.
+@with_old_keywords(asked="maps")
+def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, ...] | Unknown:
+    """Return all results, for any runtime values, as disjoint maps without dimensions.
 
     Args:
-        points: only the results of these points: one point, or maps from nothing to points.
+        points: restricts the domain to these points: one point, or maps without dimensions whose
+            results are the points.
     Raises:
-        ValueError: the spaces of maps and points do not fit.
+        ValueError: the dimensions of maps and points differ in number.
+    Source: isl manual, "Unary Operations" (``isl_map_range``) and "Binary Operations"
+        (``isl_set_apply``).
 
     >>> rows = IndexingMap.over((4, 8), lambda d: [d[0] * 8 + d[1]])
     >>> print(*image(rows, points=(2, 3)))
     () -> (19)
     """
-    maps = as_maps(asked)
+    maps = as_maps(maps)
     at = None if points is None else _points(points)
     same_spaces(maps, dims=None if at is None else _rank(at))
-    read = [_reading(m, m.results) for m in maps]
-    if not read or at == []:
+    relations = [_relation(m, m.results) for m in maps]
+    if not relations or at == []:
         return ()
-    pieces = unions.union_image(read, None if at is None else [_reading(p, p.results) for p in at])
+    pieces = unions.union_image(
+        relations, None if at is None else [_relation(p, p.results) for p in at]
+    )
     if isinstance(pieces, Unknown):
-        return about(pieces, "the image of", Listed(maps))
+        return about(pieces, "cannot compute the image of", Listed(maps))
     return tuple([_from_piece(piece, _grade((*maps, *(at or ())))) for piece in pieces])
 
 
-def preimage(asked: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...] | Unknown:
-    """All points that have one of `elements` as a result, as maps from nothing in disjoint pieces.
+@with_old_keywords(asked="maps")
+def preimage(maps: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...] | Unknown:
+    """Return all points with a result in `elements`, as disjoint maps without dimensions.
 
     Runtime variables may have any value.
 
     Args:
-        elements: one element, or maps from nothing to elements, such as `image` gives.
+        elements: one element, or maps without dimensions whose results are the elements, such as
+            the answer of `image`.
     Raises:
-        ValueError: the spaces of maps and elements do not fit.
+        ValueError: the results of maps and elements differ in number.
+    Source: isl manual, "Binary Operations" (preimage).
 
     >>> half = IndexingMap.over((8,), lambda d: [d[0] // 2])
     >>> print(*preimage(half, elements=(3,)))
     ()[s0] -> (s0), domain: s0 in [6, 7]
     """
-    maps, wanted = as_maps(asked), _points(elements)
-    same_spaces(maps, results=_rank(wanted))
-    if not maps or not wanted:
+    maps, targets = as_maps(maps), _points(elements)
+    same_spaces(maps, results=_rank(targets))
+    if not maps or not targets:
         return ()
-    read = [_reading(m, m.results) for m in maps]
-    pieces = unions.union_preimage(read, [_reading(p, p.results) for p in wanted])
+    relations = [_relation(m, m.results) for m in maps]
+    pieces = unions.union_preimage(relations, [_relation(p, p.results) for p in targets])
     if isinstance(pieces, Unknown):
-        return about(pieces, "the preimage under", Listed(maps))
-    return tuple([_from_piece(piece, _grade((*maps, *wanted))) for piece in pieces])
+        return about(pieces, "cannot compute the preimage under", Listed(maps))
+    return tuple([_from_piece(piece, _grade((*maps, *targets))) for piece in pieces])
 
 
 def _from_piece(piece: exact.Relation, grade: Grade) -> IndexingMap:
@@ -163,7 +178,7 @@ def _from_piece(piece: exact.Relation, grade: Grade) -> IndexingMap:
 
 
 def _points(given: Points) -> list[IndexingMap]:
-    """A set of points as maps from nothing."""
+    """A set of points as maps without dimensions."""
     if isinstance(given, IndexingMap):
         given = (given,)
     listed = list(given)
@@ -171,7 +186,7 @@ def _points(given: Points) -> list[IndexingMap]:
     if not maps and listed:
         return [IndexingMap.of((), [value for value in listed if isinstance(value, int)])]
     if len(maps) < len(listed) or any(m.dims for m in maps):
-        raise ValueError(f"points are one tuple of integers, or maps without dimensions: {given}")
+        raise ValueError(f"expected one tuple of integers or maps without dimensions, got {given}")
     return maps
 
 
@@ -184,31 +199,30 @@ def _grade(maps: Iterable[IndexingMap]) -> Grade:
     return "may" if any(m.grade == "may" for m in maps) else "exact"
 
 
-def count_image(asked: IndexingMap) -> int | Unknown:
-    """How many different results there are, for any value of the runtime variables."""
-    found = exact.count(_reading(asked, asked.results))
-    return about(found, "the number of results of", asked)
+def count_image(m: IndexingMap) -> int | Unknown:
+    """Number of distinct results, for any value of the runtime variables."""
+    return about(exact.count(_relation(m, m.results)), "cannot count the distinct results of", m)
 
 
-def count_domain(asked: IndexingMap) -> int | Unknown:
-    """How many points the domain has: values of dimensions, ranges and runtime variables."""
-    if not asked.constraints:
-        return prod(max(0, v.upper - v.lower + 1) for v in asked.variables)
-    every = tuple([v.as_expr() for v in asked.variables])
-    return about(exact.count(_reading(asked, every)), "the size of the domain of", asked)
+def count_domain(m: IndexingMap) -> int | Unknown:
+    """Number of points of the domain: values of dimensions, range and runtime variables."""
+    if not m.constraints:
+        return prod(max(0, v.upper - v.lower + 1) for v in m.variables)
+    every = tuple([v.as_expr() for v in m.variables])
+    return about(exact.count(_relation(m, every)), "cannot count the domain of", m)
 
 
-def _reading(asked: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:
-    """The dimensions in relation to `results`, everything else hidden."""
-    hidden = tuple([v for v in asked.variables if v not in asked.dims])
-    return exact.Relation(asked.dims, hidden, results, asked.constraints)
+def _relation(m: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:
+    """``dims -> results``; range and runtime variables are hidden."""
+    hidden = tuple([v for v in m.variables if v not in m.dims])
+    return exact.Relation(m.dims, hidden, results, m.constraints)
 
 
-# ---------------------------------------------------------------- for all questions
+# ---------------------------------------------------------------- arguments of queries
 
 
 class Listed(tuple[IndexingMap, ...]):
-    """Maps whose text is that of all of them, with semicolons between."""
+    """Maps that print as their texts, separated by semicolons."""
 
     __slots__ = ()
 
@@ -216,24 +230,24 @@ class Listed(tuple[IndexingMap, ...]):
         return "; ".join(map(str, self))
 
 
-def as_maps(asked: MapOrMaps) -> tuple[IndexingMap, ...]:
+def as_maps(maps: MapOrMaps) -> tuple[IndexingMap, ...]:
     """One map or several, as a tuple."""
-    return (asked,) if isinstance(asked, IndexingMap) else tuple(asked)
+    return (maps,) if isinstance(maps, IndexingMap) else tuple(maps)
 
 
 def same_spaces(
     maps: Sequence[IndexingMap], dims: int | None = None, results: int | None = None
 ) -> None:
-    """Nothing, if all maps have as many dimensions and results, those that are given.
+    """Check that all maps have the same numbers of dimensions and results, if given these.
 
     Raises:
-        ValueError: they have not.
+        ValueError: a map has another number of dimensions or results.
     """
     for m in maps:
         dims = len(m.dims) if dims is None else dims
         results = len(m.results) if results is None else results
         if (len(m.dims), len(m.results)) != (dims, results):
             raise ValueError(
-                f"{dims} dimensions and {results} results are needed; this map has "
+                f"expected maps with {dims} dimensions and {results} results, got "
                 f"{len(m.dims)} and {len(m.results)}:\n  {m}"
             )

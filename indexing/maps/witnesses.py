@@ -1,7 +1,7 @@
-"""Points that show what maps do: two with one result, an element that is missed, a change.
+"""Witnesses: points with a common result, an unreached element, a result that changes.
 
-Runtime variables are values of the program.  What is found is found for values that a program can
-have: one element of a source has one value, which each variable clamps as its operation does.
+Witnesses include values of the runtime variables that a program can have.  One element of a source
+has one value, which each runtime variable clamps as its operation does.
 """
 
 from __future__ import annotations
@@ -28,13 +28,18 @@ from simplifier.unknown import Unknown, about
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """What shows that a claim holds, or that it does not.
+    """Points and results that prove a property of maps, or disprove it.
 
     Attributes:
         points: values of the dimensions.
         results: results of the maps.
-        runtime: what the runtime variables are there, by the element that each one is: ``{"i[2]":
-            5}`` for element 2 of `i`.
+        runtime: values of the runtime variables, by source element: ``("i[2]", 5)`` if element 2
+            of `i` is 5.
+
+    >>> from indexing.maps.properties import is_injective
+    >>> halves = IndexingMap.over((4,), lambda d: [d[0] // 2])
+    >>> is_injective(halves).witness
+    Witness(points=((0,), (1,)), results=((0,),), runtime=())
     """
 
     points: tuple[tuple[int, ...], ...] = ()
@@ -42,12 +47,12 @@ class Witness:
     runtime: tuple[tuple[str, int], ...] = ()
 
 
-# ---------------------------------------------------------------- values that the program knows
+# ---------------------------------------------------------------- runtime values
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A runtime variable at one point: which element it is, and what it is."""
+    """A runtime variable at one point: the index of its source element, and its value."""
 
     of: RuntimeVariable
     index: tuple[Expr, ...]
@@ -55,19 +60,19 @@ class _Read:
 
     @property
     def value(self) -> Expr:
-        """What it is."""
+        """The value of the runtime variable."""
         return self.variable.as_expr()
 
     @property
     def array(self) -> object:
-        """What it is an element of; without a source, its name is all that tells."""
+        """The source array, or the name of a runtime variable without a source."""
         if self.of.array is None:
             return self.of.name, len(self.index)
         return self.of.array, len(self.index)
 
 
 def _consistent(reads: Sequence[_Read]) -> Iterator[Clause]:
-    """The same element, clamped alike, has the same value."""
+    """Clauses: reads of the same element with the same clamp have the same value."""
     for a, b in combinations(reads, 2):
         if a.array == b.array and a.of.clamp == b.of.clamp:
             same = [Constraint(a.value - b.value, 0, 0)]
@@ -89,20 +94,20 @@ def _values(
 ) -> tuple[tuple[str, int], ...] | Unknown:
     """The values at a point, by element.
 
-    Unknown where two variables are the same element, clamped to different bounds, and no one value
-    of it is clamped to both of theirs.
+    Unknown if two variables read one element with different clamps, and no value of the element
+    clamps to both of theirs.
     """
-    found: dict[tuple[object, tuple[int, ...]], tuple[float, float]] = {}
+    unclamped: dict[tuple[object, tuple[int, ...]], tuple[float, float]] = {}
     named: dict[str, int] = {}
     for read in reads:
         index = tuple([i.value(at) for i in read.index])
         value = read.value.value(at)
         low, high = _unclamped(value, read.of.clamp)
-        before = found.get((read.array, index), (-inf, inf))
-        found[read.array, index] = low, high = max(low, before[0]), min(high, before[1])
+        before = unclamped.get((read.array, index), (-inf, inf))
+        unclamped[read.array, index] = low, high = max(low, before[0]), min(high, before[1])
         if low > high:
             return Unknown(
-                f"`{read.of.source_name}` is read twice at {index} and clamped to different bounds"
+                f"element {list(index)} of `{read.of.source_name}` is clamped to different bounds"
             )
         name = read.of.source_name if read.of.source is not None else read.of.name
         named[f"{name}[{', '.join(map(str, index))}]" if index else str(name)] = value
@@ -110,7 +115,7 @@ def _values(
 
 
 def _unclamped(value: int, clamp: Interval | None) -> tuple[float, float]:
-    """The values that become `value`."""
+    """Bounds of the values that clamp to `value`."""
     if clamp is None:
         return value, value
     return (-inf if value == clamp[0] else value), (inf if value == clamp[1] else value)
@@ -121,7 +126,7 @@ def _unclamped(value: int, clamp: Interval | None) -> tuple[float, float]:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """A map over variables of its own, with one runtime variable for each element."""
+    """A copy of a map with fresh variables and one runtime variable for each source element."""
 
     variables: tuple[Variable, ...]
     dims: tuple[Variable, ...]
@@ -153,11 +158,11 @@ class _Copy:
 
 
 PairProperty: TypeAlias = Callable[[_Copy, _Copy, bool], tuple[list[Constraint], Clause]]
-"""What is asked of two related points: constraints, and alternatives of which one must hold."""
+"""A property of two related points: constraints, and a disjunction that must hold as well."""
 
 
 def shares_result(a: _Copy, b: _Copy, twice: bool) -> tuple[list[Constraint], Clause]:
-    """Two points with one result; of a map with itself, the first may be taken as the smaller."""
+    """Two points with one result; `twice`: both of one map, so the first may be the smaller."""
     ways = [_less(i, j) for i, j in zip(a.dims, b.dims, strict=True)]
     if not twice:
         ways += [_less(j, i) for i, j in zip(a.dims, b.dims, strict=True)]
@@ -166,6 +171,7 @@ def shares_result(a: _Copy, b: _Copy, twice: bool) -> tuple[list[Constraint], Cl
 
 
 def has_two_results(a: _Copy, b: _Copy, twice: bool) -> tuple[list[Constraint], Clause]:
+    """One point with two results; `twice`: both of one map, so the first may be the smaller."""
     ways = [_less(i, j) for i, j in zip(a.results, b.results, strict=True)]
     if not twice:
         ways += [_less(j, i) for i, j in zip(a.results, b.results, strict=True)]
@@ -173,11 +179,11 @@ def has_two_results(a: _Copy, b: _Copy, twice: bool) -> tuple[list[Constraint], 
 
 
 def pair_of_points(
-    first: IndexingMap, second: IndexingMap, bad: PairProperty, what: str
+    first: IndexingMap, second: IndexingMap, counterexample: PairProperty, property_name: str
 ) -> Witness | Unknown | None:
-    """A point of each map so that the two are `bad`, for some values of the program."""
+    """A point of each map such that both are a counterexample, for some runtime values."""
     a, b = _Copy.of(first, "a."), _Copy.of(second, "b.")
-    constraints, ways = bad(a, b, first is second)
+    constraints, ways = counterexample(a, b, first is second)
     ways = [way for way in ways if not any(c.is_false for c in way)]
     if not ways or any(c.is_false for c in constraints):
         return None
@@ -186,7 +192,8 @@ def pair_of_points(
     every = [*constraints, *a.constraints, *b.constraints]
     point = unions.point(variables, every, [ways, *_consistent(reads)])
     if isinstance(point, Unknown):
-        return about(point, f"whether {what}, of\n  {first}\n  {second}")
+        maps = f"{first}\n  {second}" if first is not second else str(first)
+        return about(point, f"cannot decide whether the relation is {property_name}, of\n  {maps}")
     if point is None:
         return None
     at = dict(zip(variables, point, strict=True))
@@ -203,24 +210,24 @@ def _witness(
     return values if isinstance(values, Unknown) else Witness(tuple(points), tuple(results), values)
 
 
-# ---------------------------------------------------------------- what is missed
+# ---------------------------------------------------------------- unreached elements
 
 
 def unreached_element(
     maps: Sequence[IndexingMap], target: tuple[Variable, ...]
 ) -> Witness | Unknown | None:
-    """An element of the box `target` that no map gives, for some values of the program.
+    """An element of the box `target` that no map reaches, for some runtime values.
 
-    First, each runtime variable has one value everywhere, which a program may well have.  If
-    nothing is missed then, values that differ from point to point are an opponent's choice; if
-    nothing is missed even so, nothing ever is.
+    First, each runtime variable has one constant value, which is a possible program.  If every
+    element is reached then, an opponent chooses the values, which may differ from point to point.
+    If every element is still reached, every element is reached in every program.
     """
     copies = [_Copy.of(m, f"m{k}.") for k, m in enumerate(maps)]
     reads = _distinct_reads(copies)
-    question = "which elements are no results of", Listed(maps)
-    found = _unreached_with_constants(copies, reads, target)
-    if found is not None:
-        return about(found, *question)
+    query = "cannot decide which elements are unreached by", Listed(maps)
+    witness = _unreached_with_constants(copies, reads, target)
+    if witness is not None:
+        return about(witness, *query)
     if all(not i.variables() for read in reads for i in read.index):
         return None
     cases = [_against_opponent(copy, target) for copy in copies]
@@ -228,21 +235,22 @@ def unreached_element(
     if covered is True:
         return None
     if isinstance(covered, Unknown):
-        return about(covered, *question)
-    return about(Unknown("that depends on values which differ from point to point"), *question)
+        return about(covered, *query)
+    reason = "the answer depends on runtime values that differ from point to point"
+    return about(Unknown(reason), *query)
 
 
 def _unreached_with_constants(
     copies: Sequence[_Copy], reads: Sequence[_Read], target: tuple[Variable, ...]
 ) -> Witness | Unknown | None:
-    """An element of `target` that no map gives where each of `reads` has one value everywhere."""
+    """An element of `target` that no map reaches if each of `reads` has a constant value."""
     values = tuple([_free(read, f"v{k}") for k, read in enumerate(reads)])
     constant = [_with_constants(copy, reads, values) for copy in copies]
     point = unions.uncovered(constant, exact.Relation((*target, *values), (), (), ()))
     if point is None or isinstance(point, Unknown):
         return point
     if len({read.array for read in reads}) < len(reads):
-        return Unknown("two runtime variables may be one element")
+        return Unknown("two runtime variables may be the same source element")
     named = [(str(read.of.source_name or read.of.name), v) for read, v in _paired(reads, point)]
     return Witness(results=(point[: len(target)],), runtime=tuple(named))
 
@@ -252,29 +260,29 @@ def _paired(reads: Sequence[_Read], point: tuple[int, ...]) -> Iterable[tuple[_R
 
 
 def _distinct_reads(copies: Sequence[_Copy]) -> list[_Read]:
-    """The runtime variables of all copies; those that are the same element are one."""
-    found: list[_Read] = []
+    """The runtime variables of all copies, one for each source element."""
+    reads: list[_Read] = []
     for copy in copies:
         for read in copy.reads:
-            if not any(_same_element(read, other) for other in found):
-                found.append(read)
-    return found
+            if not any(_same_element(read, other) for other in reads):
+                reads.append(read)
+    return reads
 
 
 def _same_element(a: _Read, b: _Read) -> bool:
-    """They are always the same; the variables of two copies have different names."""
+    """True if both always read the same element; across copies only constant indices are equal."""
     return (a.array, a.index, a.of.clamp) == (b.array, b.index, b.of.clamp)
 
 
 def _free(read: _Read, name: str) -> Variable:
-    """Any value that the program can have there."""
+    """A variable with the bounds of all values that the program can have there."""
     return Variable(name, *(read.of.clamp or read.of.variable.bounds))
 
 
 def _with_constants(
     copy: _Copy, reads: Sequence[_Read], values: Sequence[Variable]
 ) -> exact.Relation:
-    """``x -> (results, values)`` where each runtime variable has its value of `values`."""
+    """``() -> (results, values)`` where each runtime variable is replaced by its value."""
     bound: dict[Variable, Expr] = {}
     inside: list[Constraint] = []
     for mine in copy.reads:
@@ -308,23 +316,24 @@ def _against_opponent(
     return relation, exact.Relation((*ours, *wide, *target), (), (), ()), len(theirs)
 
 
-# ---------------------------------------------------------------- what changes
+# ---------------------------------------------------------------- changes along a dimension
 
 
 def change(maps: Sequence[IndexingMap], k: int) -> Witness | Unknown | None:
-    """Two points that differ in dimension k alone, and a result that only the first one has."""
+    """Two points that differ only in dimension k, and a result that only the first point has."""
     hull = [(min(b), max(b)) for b in _bounds_by_dimension(maps)]
     first = [Variable(f"x{n}", *bounds) for n, bounds in enumerate(hull)]
     second = [Variable("y", *hull[k]) if n == k else x for n, x in enumerate(first)]
     by_range = any(_reads_by_range(m) for m in maps)
-    found = (_change_of_elements if by_range else _change_of_results)(maps, first, second)
-    return about(found, f"whether a result changes with dimension {k}, of", Listed(maps))
+    witness = (_change_of_elements if by_range else _change_of_results)(maps, first, second)
+    query = f"cannot decide whether a result changes with dimension {k}, of"
+    return about(witness, query, Listed(maps))
 
 
 def _change_of_results(
     maps: Sequence[IndexingMap], first: Sequence[Variable], second: Sequence[Variable]
 ) -> Witness | Unknown | None:
-    """A result at the point `first` that is none at the point `second`."""
+    """A result of the point `first` that the point `second` lacks."""
     here = [_Copy.of(m, f"m{n}.") for n, m in enumerate(maps)]
     there = [_Copy.of(m, f"n{n}.") for n, m in enumerate(maps)]
     sides = [*[(copy, first) for copy in here], *[(copy, second) for copy in there]]
@@ -348,8 +357,8 @@ def _bounds_by_dimension(maps: Sequence[IndexingMap]) -> Iterator[list[int]]:
         yield [bound for v in column for bound in v.bounds]
 
 
-def _reads_by_range(asked: IndexingMap) -> bool:
-    return any(v in asked.ranges for rt in asked.runtime for i in rt.index for v in i.variables())
+def _reads_by_range(m: IndexingMap) -> bool:
+    return any(v in m.ranges for rt in m.runtime for i in rt.index for v in i.variables())
 
 
 def _at(copy: _Copy, point: Sequence[Variable], inputs: tuple[Variable, ...]) -> exact.Relation:
@@ -372,10 +381,7 @@ def _moved(copy: _Copy, point: Sequence[Variable]) -> Iterator[_Read]:
 def _change_of_elements(
     maps: Sequence[IndexingMap], first: Sequence[Variable], second: Sequence[Variable]
 ) -> Witness | Unknown | None:
-    """`None` where both points read the same results through the same elements of sources.
-
-    Maps are compared one by one, as runtime variables of different maps have different elements.
-    """
+    """`None` if each map has the same results through the same source elements at both points."""
     inputs = (*first, *[v for v in second if v not in first])
     for m in maps:
         copy = _Copy.of(m, "m.")
@@ -386,5 +392,5 @@ def _change_of_elements(
         if isinstance(point, Unknown):
             return point
         if point is not None:
-            return Unknown("a range variable selects the values that it depends on")
+            return Unknown("a range variable indexes the source of a runtime variable")
     return None

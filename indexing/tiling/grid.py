@@ -210,7 +210,7 @@ def coverage(schedule: IndexingMap, shape: Extents) -> Decision:
     True
     >>> twice = IndexingMap.of([Variable("th_x", 0, 7)], [Variable("th_x", 0, 7) // 2])
     >>> coverage(twice, (4,)).reason
-    'two points have the same result'
+    'not injective: two points have the same result'
 
     Raises:
         ValueError: the map does not lead to elements of `shape`.
@@ -221,7 +221,8 @@ def coverage(schedule: IndexingMap, shape: Extents) -> Decision:
         return inside
     if isinstance(inside, Difference):
         at = tuple([inside.witness[v.name] for v in points.variables])
-        return Verdict(False, "a result is no element", Witness((at,), (inside.results,)))
+        reason = f"element {list(inside.results)} is out of bounds"
+        return Verdict(False, reason, Witness((at,), (inside.results,)))
     return is_bijection(points, onto=shape)
 
 

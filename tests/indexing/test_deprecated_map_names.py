@@ -31,3 +31,9 @@ def test_reach_is_the_old_name_of_result_bounds() -> None:
     double = indexing.IndexingMap.over((4,), lambda d: [d[0] * 2])
     with pytest.warns(DeprecationWarning, match=r"use IndexingMap\.result_bounds"):
         assert double.reach == double.result_bounds == ((0, 6),)
+
+
+def test_asked_is_the_old_name_of_the_argument_maps() -> None:
+    double = indexing.IndexingMap.over((4,), lambda d: [d[0] * 2])
+    with pytest.warns(DeprecationWarning, match=r"use maps=\.\."):
+        assert indexing.is_injective(asked=double) is True  # type: ignore[call-arg]

@@ -205,18 +205,19 @@ def test_a_schedule_that_is_wrong_has_a_witness() -> None:
     )
     missing = coverage(first, (12,))
     assert not missing
-    assert missing.reason == "an element is no result"
     assert missing.witness is not None
+    element = list(missing.witness.results[0])
+    assert missing.reason == f"not surjective: element {element} is never reached"
     assert missing.witness.results[0][0] >= 4
     beyond = coverage(thread_map((6,), threads=3, unroll=2), (5,))
     assert not beyond
-    assert beyond.reason == "a result is no element"
+    assert beyond.reason == "element [5] is out of bounds"
     assert beyond.witness is not None
     assert (beyond.witness.points, beyond.witness.results) == (((2, 0, 0, 0, 0, 0, 0, 1),), ((5,),))
     overlapping = IndexingMap.of([Variable("th_x", 0, 7)], [Variable("th_x", 0, 7) // 2])
     found = coverage(overlapping, (4,))
     assert not found
-    assert found.reason == "two points have the same result"
+    assert found.reason == "not injective: two points have the same result"
 
 
 # fmt: off

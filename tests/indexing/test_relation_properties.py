@@ -92,7 +92,7 @@ def related(maps: Sequence[IndexingMap], program: Program) -> set[Pair]:
     return found
 
 
-def asked(question: Callable[[], bool | Verdict | Unknown]) -> bool | None:
+def decided(question: Callable[[], bool | Verdict | Unknown]) -> bool | None:
     """The answer, or `None` where it is not decided."""
     answer = question()
     return None if isinstance(answer, Unknown) else bool(answer)
@@ -275,13 +275,13 @@ def test_properties_hold_for_all_runtime_values(
         "onto": all(wanted <= {y for _, y in pairs} for pairs in relations),
     }
     answers = {
-        "injective": asked(lambda: is_injective(maps)),
-        "single": asked(lambda: is_single_valued(maps)),
-        "onto": asked(lambda: is_surjective_onto(maps, sizes)),
+        "injective": decided(lambda: is_injective(maps)),
+        "single": decided(lambda: is_single_valued(maps)),
+        "onto": decided(lambda: is_surjective_onto(maps, sizes)),
     }
     for k, d in enumerate(maps[0].dims):
         truths[d.name] = any(changes_with(pairs, k, d.bounds) for pairs in relations)
-        answers[d.name] = asked(lambda k=k: depends_on(maps, k))  # type: ignore[misc]
+        answers[d.name] = decided(lambda k=k: depends_on(maps, k))  # type: ignore[misc]
     assert {q: a for q, a in answers.items() if a is not None} == {
         q: t for q, t in truths.items() if answers[q] is not None
     }
@@ -298,7 +298,7 @@ def test_how_much_of_the_table_is_left_open() -> None:
             ("onto", lambda maps=maps, sizes=sizes: is_surjective_onto(maps, sizes)),
             ("d0", lambda maps=maps: depends_on(maps, 0)),
         )
-        if asked(question) is None
+        if decided(question) is None
     ]
     assert left == [(7, "onto"), (13, "d0")]
 
@@ -328,7 +328,7 @@ def test_elements_that_are_clamped_differently_have_a_common_value() -> None:
     far = IndexingMap.of(d, [taken(5).expr + 9], runtime=[taken(5)])
     answer = is_single_valued([pair[0], far])
     assert isinstance(answer, Unknown)
-    assert "`i` is read twice" in answer.reason
+    assert "of `i` is clamped to different bounds" in answer.reason
 
 
 # ---------------------------------------------------------------- grades
@@ -407,12 +407,12 @@ PLAIN = parse_map("(d0, d1) -> (d0), domain: d0 in [0, 3], d1 in [0, 3]")
 
 # fmt: off
 WRONG = [
-    (lambda: depends_on(PLAIN, 2), IndexError, "no dimension 2; there are 2"),
-    (lambda: depends_on(PLAIN, -1), IndexError, "no dimension -1"),
-    (lambda: depends_on(PLAIN, "s0"), ValueError, "no dimension 's0'; there are d0, d1"),
-    (lambda: is_surjective_onto(PLAIN, (4, 4)), ValueError, "2 results are needed; .* 2 and 1"),
+    (lambda: depends_on(PLAIN, 2), IndexError, "dimension 2 is out of range: .* 2 dimensions"),
+    (lambda: depends_on(PLAIN, -1), IndexError, "dimension -1 is out of range"),
+    (lambda: depends_on(PLAIN, "s0"), ValueError, "is called 's0': the dimensions are d0, d1"),
+    (lambda: is_surjective_onto(PLAIN, (4, 4)), ValueError, "and 2 results, got 2 and 1"),
     (lambda: is_injective([PLAIN, parse_map("(d0) -> (d0), domain: d0 in [0, 3]")]), ValueError,
-     "2 dimensions and 1 results are needed"),
+     "expected maps with 2 dimensions and 1 results"),
     (lambda: image(PLAIN, points=(1,)), ValueError, "1 dimensions"),
     (lambda: preimage(PLAIN, elements=[PLAIN]), ValueError, "maps without dimensions"),
 ]
@@ -420,7 +420,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("call, kind, says", WRONG)
-def test_what_does_not_fit_is_said(
+def test_mismatched_arguments_raise_with_both_values(
     call: Callable[[], object], kind: type[Exception], says: str
 ) -> None:
     with pytest.raises(kind, match=says):
