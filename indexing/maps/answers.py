@@ -1,4 +1,4 @@
-"""Answers: for each operand (or output) the maps that lead to it, or why there are none."""
+"""`Answer`: the maps between an instruction and its operands, parameters or outputs."""
 
 from __future__ import annotations
 
@@ -20,20 +20,30 @@ Direction: TypeAlias = Literal["output-to-input", "input-to-output"]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one output reads of each operand, or what one operand writes of each output.
+    """The maps from one output to each operand, or from one operand to each output.
 
     Attributes:
-        instruction: what was asked about.
-        direction: "output-to-input": maps go from elements of the output to elements of
-            ``operands[i]``; "input-to-output": from elements of the input to elements of output i.
+        instruction: the instruction whose accesses the maps describe.
+        direction: "output-to-input": maps from elements of the output to elements of
+            ``operands[i]``; "input-to-output": from elements of the operand to elements of output
+            i.
         domain_id: index of the array that the maps start from: a leaf of the result of
             `instruction` ("output-to-input", and epilogues), or one of its operands
             ("input-to-output").
-        operands: the instructions that the maps lead to: operands or parameters, or the instruction
-            itself once for each of its outputs.
-        maps: for each of `operands`, its maps; ``()`` where nothing is read.
-        paths: for each map, the leaf of a tuple-shaped operand that it reads or comes from.
-        unknown: for each of `operands`, `None` or why its maps are not known.
+        operands: the targets of the maps: operands or parameters, or the instruction itself once
+            for each of its outputs.
+        maps: for each of `operands`, its maps; ``()`` if nothing is read.
+        paths: for each map, the leaf of the tuple-shaped operand that it reads or starts from.
+        unknown: for each of `operands`, `None`, or an `Unknown` with the reason why its maps are
+            incomplete.
+
+    Source: XLA ``docs/indexing.md``, section "Indexing Maps for Unfused Ops", for the directions.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT r = f32[4] reverse(p), dimensions={0} }"
+    >>> answer = indexing.output_to_input(hlo.parse(text).entry.root)
+    >>> print(answer.operands[0].name, answer.maps[0][0], answer.unknown[0])
+    p (d0) -> (-d0 + 3), domain: d0 in [0, 3] None
     """
 
     instruction: Instruction

@@ -1,4 +1,4 @@
-"""`ArrayRef`: one array of a program, the value of an instruction or a leaf of a tuple."""
+"""`ArrayRef`: one array of a program, which is the value of an instruction or a leaf of it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import AnyShape, Shape, TupleShape
 
 Path: TypeAlias = tuple[int, ...]
-"""Where an array is in a tuple: ``(1, 0)`` is b in ``(a, (b, c))``; ``()`` is no tuple."""
+"""Position of an array in a tuple: ``(1, 0)`` is b in ``(a, (b, c))``; ``()`` is no tuple."""
 
 
 class ArrayRef(NamedTuple):
     """One array of a program.
 
     Attributes:
-        instruction: what computes it.
-        path: which leaf of the instruction's value.
-        calls: the calls and fusions through which the computation of `instruction` is reached,
-            outermost first: one computation may be called several times.
+        instruction: the instruction that computes the array.
+        path: the leaf of the instruction's value.
+        calls: the call stack of the computation of `instruction`, outermost first: one computation
+            may be called several times.
 
     >>> import hlo
     >>> text = "ENTRY e { p = (f32[2], s32[3]) parameter(0)  ROOT r = (f32[2], s32[3]) copy(p) }"
@@ -32,21 +32,21 @@ class ArrayRef(NamedTuple):
 
     @property
     def shape(self) -> AnyShape:
-        """Its shape."""
+        """The shape of the array."""
         return leaf_at(self.instruction.shape, self.path)
 
     @property
     def array_shape(self) -> Shape | None:
-        """Its shape if it is an array, else `None` (a token, a tuple)."""
+        """The shape if it is an array shape; `None` for tokens and tuples."""
         shape = self.shape
         return shape if isinstance(shape, Shape) else None
 
 
 class ArrayName(NamedTuple):
-    """An array where there is no module: in the answer of an op, or in a map read from a file.
+    """An array without a module: in the maps of an op, or in a map read from a file.
 
     Attributes:
-        instruction: its name; in the answer of an op the number of the operand.
+        instruction: the name of the instruction; in the maps of an op, the operand index.
         path, calls: as in `ArrayRef`.
     """
 

@@ -1,7 +1,7 @@
-"""A simplified map against the text that was given: proved without a law of ours.
+"""Certificates: ISL proves that a simplified map is equal to its original.
 
-`IndexingMap.simplify` with ``certify`` proves that simplifying changed nothing; but laws are
-applied when a map is read, too.  Here the text goes to isl as it is written.
+`certified` compares two maps.  The parser applies simplification laws as well, so
+`proved_as_written` compares a map with the text it was parsed from, translated to isl verbatim.
 
 >>> text = "(d0) -> ((d0 * 4 + 3) floordiv 4 + d0 mod 1), domain: d0 in [0, 9]"
 >>> from indexing.maps.text import parse_map
@@ -24,20 +24,31 @@ from simplifier.unknown import Unknown
 
 
 class CertificateError(AssertionError):
-    """A simplified map is not proved equal to its original; the message has both and a witness."""
+    """A simplified map is not proved equal to its original.
+
+    The message shows both maps, and a witness or the exhausted budget.
+
+    >>> from indexing.maps.text import parse_map
+    >>> original = parse_map("(d0) -> (d0 * 2), domain: d0 in [0, 9]")
+    >>> try:
+    ...     certified(original, parse_map("(d0) -> (d0 * 3), domain: d0 in [0, 9]"))
+    ... except CertificateError as error:
+    ...     print(str(error).splitlines()[1])
+    is not equal to
+    """
 
 
 def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
-    """`simple`, proved with ISL to be the same relation as `original`.
+    """Return `simple` if ISL proves it equal to `original` as a relation.
 
     Raises:
-        CertificateError: with a witness where the two differ, or because of the budget.
+        CertificateError: the two differ, or the proof exceeds its budget.
     """
-    found = difference(original, simple)
-    if isinstance(found, Unknown):
-        raise CertificateError(f"{simple}\nis not proved equal to\n{original}\n{found}")
-    if found is not None:
-        raise CertificateError(f"{simple}\nis not equal to\n{original}\n{found}")
+    gap = difference(original, simple)
+    if isinstance(gap, Unknown):
+        raise CertificateError(f"{simple}\nis not proved equal to\n{original}\n{gap}")
+    if gap is not None:
+        raise CertificateError(f"{simple}\nis not equal to\n{original}\n{gap}")
     _proofs["needless" if simple == original else "proved"] += 1
     return simple
 
@@ -46,46 +57,48 @@ _proofs: Final = Counter[str]()
 
 
 def proofs() -> Counter[str]:
-    """How many simplified maps were ``proved`` equal in this process, and for how many that was
-    ``needless``, because they were simple already."""
+    """Number of maps of this process that were ``proved`` equal to their simplified form.
+
+    Maps that `simplify` did not change are counted as ``needless``.
+    """
     return _proofs.copy()
 
 
 def proved_as_written(text: str, simple: IndexingMap) -> None:
-    """Proves that `simple` is the relation that `text` says.
+    """Prove that `simple` is the relation written in `text`.
 
     Raises:
-        CertificateError: it is not, with a witness; or that is beyond isl or its budget.
-        HloError: `text` is no map.
+        CertificateError: the relations differ, or isl or its budget cannot decide.
+        HloError: `text` is not a map.
     """
     read = parse_map(text)
     if text.split() == ["KNOWN", "EMPTY"]:
         return
     try:
-        said = _written(Tokens(text))
+        written = _written(Tokens(text))
     except TextError as error:
         raise CertificateError(f"{text}\nis not proved to be\n{simple}\n{error.message}") from None
     kept = {rt.name: rt.variable for rt in simple.runtime}
     inputs = *simple.dims, *[kept.get(rt.name, rt.variable) for rt in read.runtime]
-    meant = exact.Relation(inputs, simple.ranges, simple.results, simple.constraints)
-    found = exact.difference(said, meant)
-    if isinstance(found, Unknown):
-        raise CertificateError(f"{text}\nis not proved to be\n{simple}\n{found}")
-    if found is not None:
-        only = "text" if found.in_first else "map"
-        at = f"{found.point} -> {found.results}, which only the {only} has"
-        raise CertificateError(f"{text}\nis not\n{simple}\n{at}")
+    relation = exact.Relation(inputs, simple.ranges, simple.results, simple.constraints)
+    gap = exact.difference(written, relation)
+    if isinstance(gap, Unknown):
+        raise CertificateError(f"{text}\nis not proved to be\n{simple}\n{gap}")
+    if gap is not None:
+        only = "text" if gap.in_first else "map"
+        pair = f"{gap.point} -> {gap.results} is only in the {only}"
+        raise CertificateError(f"{text}\nis not\n{simple}\n{pair}")
 
 
 def _written(tokens: Tokens) -> Written:
-    """The text of a map, whose grammar `parse_map` has checked, as isl's text."""
+    """The text of a map in isl notation; `parse_map` has checked its grammar."""
     dims = variable_names(tokens, "(", ")", required=True)
     ranges = variable_names(tokens, "[", "]")
     runtime = variable_names(tokens, "{", "}")
     names = {token.text: f"x{k}" for k, token in enumerate((*dims, *runtime, *ranges))}
     algebra = Verbatim(names)
     tokens.expect("->", "after the variables")
-    tokens.expect("(", "in front of the results")
+    tokens.expect("(", "before the results")
     results = list(_separated(tokens, algebra, ")"))
     conditions = ["1 = 1"]
     tokens.took(",")
@@ -109,7 +122,7 @@ def _written(tokens: Tokens) -> Written:
 
 
 def _separated(tokens: Tokens, algebra: Verbatim, closing: str) -> Iterator[Piece]:
-    """Expressions with commas between them, up to `closing`."""
+    """Comma-separated expressions up to `closing`."""
     while not tokens.took(closing):
         yield read_expr(tokens, algebra)
         tokens.took(",")

@@ -1,15 +1,16 @@
 """Composition: ``x -> second(first(x))``.
 
-The second map's expressions are instantiated on the first map's results; nothing is substituted
-into text.  Bounds of the second map's dimensions become constraints on the results that go into
-them, except where it is known that they hold (`indexing.maps.result_bounds`).  A runtime
-variable on which its operation forces one value is a constant in the results, and no variable of
-the composition.
+The first map's results replace the dimensions in the second map's expressions.  The bounds of the
+second map's dimensions become constraints on the first map's results, unless the results are known
+to be within bounds (`indexing.maps.result_bounds`).  A runtime variable that its operation clamps
+to a single value becomes a constant.
+
+Source: XLA ``docs/indexing.md``, section "Indexing Maps for Fusion".
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from dataclasses import replace
 from itertools import count
 
@@ -23,11 +24,11 @@ from simplifier.substitute import Substitution
 
 
 def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    """``x -> second(first(x))``; see `IndexingMap.then`."""
+    """Return ``x -> second(first(x))``; see `IndexingMap.then`."""
     if len(first.results) != len(second.dims):
         raise ValueError(
-            f"a map with {len(first.results)} results cannot go before one with "
-            f"{len(second.dims)} dimensions:\n  {first}\n  {second}"
+            f"cannot compose: the first map has {_count(first.results, 'result')}, the second "
+            f"takes {_count(second.dims, 'dimension')}:\n  {first}\n  {second}"
         )
     if second.is_identity and not outside(first, second.dims):
         return first
@@ -53,12 +54,16 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     return note_end(made, second)
 
 
+def _count(items: Sized, noun: str) -> str:
+    return f"{len(items)} {noun}{'s' * (len(items) != 1)}"
+
+
 def _runtime(
     first: IndexingMap, second: IndexingMap, values: dict[Variable, Expr], taken: set[str]
 ) -> tuple[list[RuntimeVariable], list[Constraint]]:
-    """The runtime variables of both maps, and the bounds that both maps give to one value.
+    """The runtime variables of both maps, and constraints that merge the bounds of equal ones.
 
-    `values` gets what the runtime variables of `second` are in the composition.
+    Adds to `values` the expressions for the runtime variables of `second`.
     """
     runtime = [rt for rt in first.runtime if not rt.is_fixed]
     merged: list[Constraint] = []
@@ -77,13 +82,13 @@ def _runtime(
 
 
 def _needed(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """Each constraint once, without those that always hold; one that never holds is enough."""
-    found = dict.fromkeys([c for c in constraints if not c.is_true])
-    return (FALSE,) if any(c.is_false for c in found) else tuple(found)
+    """Distinct constraints that are not trivially true; only `FALSE` if one is false."""
+    needed = dict.fromkeys([c for c in constraints if not c.is_true])
+    return (FALSE,) if any(c.is_false for c in needed) else tuple(needed)
 
 
 def _fresh(variable: Variable, prefix: str, taken: set[str]) -> Variable:
-    """`variable` under a name that is not `taken`, which it is from now on."""
+    """`variable` under a name that is not in `taken`; adds the name to `taken`."""
     name = variable.name
     if name in taken:
         name = next(f"{prefix}{k}" for k in count() if f"{prefix}{k}" not in taken)
@@ -99,7 +104,7 @@ def _innermost_first(runtime: Iterable[RuntimeVariable]) -> Iterator[RuntimeVari
             rt: {v for expr in rt.index for v in expr.variables()} for rt in waiting.values()
         }
         ready = [rt for rt in mentioned if waiting.keys().isdisjoint(mentioned[rt])]
-        assert ready, "a runtime variable cannot say where it stands itself"
+        assert ready, "a runtime variable must not occur in its own index"
         yield from ready
         for rt in ready:
             del waiting[rt.variable]
@@ -110,9 +115,9 @@ def _changed(old: Iterable[Variable], new: Iterable[Variable]) -> dict[Variable,
 
 
 def _same_value(rt: RuntimeVariable, others: Iterable[RuntimeVariable]) -> RuntimeVariable | None:
-    """The runtime variable among `others` that reads the same element and clamps it alike.
+    """The runtime variable of `others` that reads the same element with the same clamp.
 
-    A symbolic size is the same value wherever it has the same name.
+    Symbolic sizes of one name are the same value.
     """
     if rt.is_size:
         return next((other for other in others if other.is_size and other.name == rt.name), None)

@@ -1,7 +1,7 @@
-"""Counts how often a map reaches each element, part by part.
+"""Count how often a map reaches each element, part by part.
 
-Results that share no variable, directly or through a constraint, are independent: an element is
-reached as often as the product of the counts of its parts says.
+Results that share no variable, directly or through a constraint, are independent: the count of an
+element is the product of the counts of its parts.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ if TYPE_CHECKING:
 Entry = TypeVar("Entry")
 
 BUDGET: Final = 1 << 22
-"""So many points of one part of a map, or elements of one array, are enumerated."""
+"""Maximum number of points of one part of a map, or elements of one array, to enumerate."""
 
 
-def beyond_budget(points: int, what: object) -> Unknown | None:
-    """Why so many points are not counted one by one; `None` if they are."""
+def beyond_budget(points: int, owner: object) -> Unknown | None:
+    """The reason not to enumerate so many points of `owner`; `None` if they are within budget."""
     if points <= BUDGET:
         return None
-    return Unknown(f"{what} has {points} points to count, more than {BUDGET}")
+    return Unknown(f"{owner} has {points} points to count, more than the budget of {BUDGET}")
 
 
 def product_of(factors: Iterable[int | Unknown]) -> int | Unknown:
-    """The product, unless a factor is unknown."""
-    found = 1
+    """The product, or the first factor that is unknown."""
+    total = 1
     for factor in factors:
         if isinstance(factor, Unknown):
             return factor
-        found *= factor
-    return found
+        total *= factor
+    return total
 
 
 # ---------------------------------------------------------------- one map
@@ -56,12 +56,12 @@ def product_of(factors: Iterable[int | Unknown]) -> int | Unknown:
 
 @dataclass(frozen=True)
 class Counted:
-    """One map, taken apart.
+    """A map divided into independent parts.
 
     Attributes:
         parts: groups of results that share no variable.
-        idle: how many points there are of the variables that lead to no result.
-        moves_with: the name of a value that moves all that is read, by as much as it is; or empty.
+        idle: number of points of the variables on which no result depends.
+        moves_with: the name of a runtime value that translates all results, or ``""``.
     """
 
     parts: tuple[_Part, ...]
@@ -91,27 +91,27 @@ class Counted:
         return product_of([self.idle, *[part.at(element) for part in self.parts]])
 
     def histogram(self) -> Counter[int] | Unknown:
-        found = Counter({self.idle: 1})
+        counts = Counter({self.idle: 1})
         for part in self.parts:
             factors = part.histogram
             if isinstance(factors, Unknown):
                 return factors
-            before, found = found, Counter()
+            before, counts = counts, Counter()
             for (a, m), (b, n) in product(before.items(), factors.items()):
-                found[a * b] += m * n
-        return found
+                counts[a * b] += m * n
+        return counts
 
     def bounds(self) -> list[tuple[int, int]]:
-        """The interval of each result."""
-        found = {
+        """The bounds of each result."""
+        by_place = {
             k: bounds
             for part in self.parts
             for k, bounds in zip(part.places, part.bounds, strict=True)
         }
-        return [found[k] for k in range(len(found))]
+        return [by_place[k] for k in range(len(by_place))]
 
     def add_to(self, total: NDArray[Any], origin: Sequence[int]) -> Unknown | None:
-        """Add the counts of the elements in the box of `total`, whose first one is `origin`."""
+        """Add the counts of the elements in the box of `total`, whose first element is `origin`."""
         if not self.idle:
             return None
         here = np.full((1,) * total.ndim, self.idle, total.dtype)
@@ -138,11 +138,11 @@ _Table: TypeAlias = "tuple[NDArray[np.int64], NDArray[Any]]"
 
 
 class _Part:
-    """Some results of a map, with all variables that they depend on.
+    """Some results of a map, with all variables on which they depend.
 
     Attributes:
-        places: which results these are; none for variables that lead to no result.
-        map: from the variables to these results.
+        places: indices of the results; ``()`` for variables on which no result depends.
+        map: the map from the variables to these results.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class _Part:
 
     @cached_property
     def points(self) -> int | Unknown:
-        """How many points there are."""
+        """Number of points of the domain."""
         if not self.given:
             return count_domain(self.map)
         table = self.table
@@ -160,12 +160,12 @@ class _Part:
 
     @cached_property
     def is_injective(self) -> bool:
-        """No element comes twice; asked where there is too much to enumerate."""
+        """True if each element is reached once at most; used beyond the enumeration budget."""
         return not self.given and is_injective(self.map) is True
 
     @cached_property
     def table(self) -> _Table | Unknown:
-        """The different values of the results, a row each, and how often each comes."""
+        """The distinct values of the results, one row each, and the count of each row."""
         variables = self.map.dims
         sizes = [v.upper - v.lower + 1 for v in variables]
         count = prod(sizes)
@@ -190,10 +190,10 @@ class _Part:
         return _counted_rows(columns, int(inside.sum()))
 
     def _put_in(self, variable: Variable, at: dict[Variable, Any]) -> None:
-        """Add the value of a runtime variable to `at`, after those that choose its element."""
+        """Add the value of a runtime variable to `at`, after the variables of its index."""
         given = self.given[variable]
-        for chosen in [v for i in given.rt.index for v in i.variables() if v not in at]:
-            self._put_in(chosen, at)
+        for needed in [v for i in given.rt.index for v in i.variables() if v not in at]:
+            self._put_in(needed, at)
         at[variable] = given.at([i.value(at) for i in given.rt.index])
 
     @cached_property
@@ -205,17 +205,17 @@ class _Part:
         return table if isinstance(table, Unknown) else Counter(table[1].tolist())
 
     def at(self, element: Sequence[int]) -> int | Unknown:
-        wanted = [element[k] for k in self.places]
+        own = [element[k] for k in self.places]
         if self._is_large and self.is_injective:
             pieces = inverse(self.map)
             if isinstance(pieces, Unknown):
                 return pieces
-            return sum(piece.evaluate(wanted) is not None for piece in pieces)
+            return sum(piece.evaluate(own) is not None for piece in pieces)
         table = self.table
         if isinstance(table, Unknown):
             return table
         values, times = table
-        return int(times[(values == np.array(wanted, np.int64)).all(axis=1)].sum())
+        return int(times[(values == np.array(own, np.int64)).all(axis=1)].sum())
 
     @property
     def bounds(self) -> list[tuple[int, int]]:
@@ -227,12 +227,12 @@ class _Part:
 
 
 def _parts(m: IndexingMap, given: Mapping[Variable, RuntimeValues]) -> Iterator[_Part]:
-    """The parts of a map all of whose runtime variables are given."""
+    """The parts of a map; all its runtime variables are given."""
     results = [_needs(result, given) for result in m.results]
     constraints = [_needs(c.expr, given) for c in m.constraints]
-    chosen = {v: _needs_of_all(g.rt.index, given) for v, g in given.items()}
-    groups = _connected((*m.dims, *m.ranges), (*results, *constraints, *chosen.values()))
-    if any(not used for used in (*results, *chosen.values())):
+    values = {v: _needs_of_all(g.rt.index, given) for v, g in given.items()}
+    groups = _connected((*m.dims, *m.ranges), (*results, *constraints, *values.values()))
+    if any(not used for used in (*results, *values.values())):
         groups.append(set())
     for group in groups:
         yield _part(
@@ -240,7 +240,7 @@ def _parts(m: IndexingMap, given: Mapping[Variable, RuntimeValues]) -> Iterator[
             group,
             _inside(range(len(results)), results, group),
             _inside(m.constraints, constraints, group),
-            _inside([given[v] for v in chosen], chosen.values(), group),
+            _inside([given[v] for v in values], values.values(), group),
             given,
         )
 
@@ -248,20 +248,20 @@ def _parts(m: IndexingMap, given: Mapping[Variable, RuntimeValues]) -> Iterator[
 def _connected(
     variables: Iterable[Variable], together: Iterable[set[Variable]]
 ) -> list[set[Variable]]:
-    """The variables in groups; those of each set of `together` are in one group."""
+    """The finest partition of the variables that splits no set of `together`."""
     groups = [{v} for v in variables]
     for used in together:
-        apart = [group for group in groups if group.isdisjoint(used)]
-        if len(apart) < len(groups):
+        disjoint = [group for group in groups if group.isdisjoint(used)]
+        if len(disjoint) < len(groups):
             joined = [group for group in groups if not group.isdisjoint(used)]
-            groups = [*apart, set[Variable]().union(*joined)]
+            groups = [*disjoint, set[Variable]().union(*joined)]
     return groups
 
 
 def _inside(
     entries: Iterable[Entry], needs: Iterable[set[Variable]], group: set[Variable]
 ) -> list[Entry]:
-    """The entries that depend on variables of the group; on none, if the group is empty."""
+    """The entries that depend on variables of the group; for an empty group, the constant ones."""
     return [
         entry
         for entry, used in zip(entries, needs, strict=True)
@@ -293,18 +293,18 @@ def _part(
 def _mentioned(
     exprs: Iterable[Expr], given: Mapping[Variable, RuntimeValues]
 ) -> dict[Variable, RuntimeValues]:
-    """The runtime variables in these expressions, and those that choose their elements."""
-    found: dict[Variable, RuntimeValues] = {}
+    """The runtime variables in these expressions and, recursively, in their indices."""
+    mentioned: dict[Variable, RuntimeValues] = {}
     for v in [v for expr in exprs for v in expr.variables() if v in given]:
-        found |= {v: given[v]} | _mentioned(given[v].rt.index, given)
-    return found
+        mentioned |= {v: given[v]} | _mentioned(given[v].rt.index, given)
+    return mentioned
 
 
 def _needs(expr: Expr, given: Mapping[Variable, RuntimeValues]) -> set[Variable]:
-    """The variables that an expression depends on, those among them that choose values."""
+    """The variables on which an expression depends, directly or through given values."""
     free = {v for v in expr.variables() if v not in given}
-    chosen = [_needs_of_all(given[v].rt.index, given) for v in expr.variables() if v in given]
-    return free.union(*chosen)
+    indices = [_needs_of_all(given[v].rt.index, given) for v in expr.variables() if v in given]
+    return free.union(*indices)
 
 
 def _needs_of_all(exprs: Iterable[Expr], given: Mapping[Variable, RuntimeValues]) -> set[Variable]:
@@ -312,7 +312,7 @@ def _needs_of_all(exprs: Iterable[Expr], given: Mapping[Variable, RuntimeValues]
 
 
 def _counted_rows(columns: Sequence[NDArray[np.int64]], count: int) -> _Table:
-    """The different rows of these columns, in order, and how often each comes."""
+    """The distinct rows of these columns in order, and the count of each row."""
     rows = np.stack(columns, axis=1) if columns else np.zeros((count, 0), np.int64)
     lows = [int(c.min()) if count else 0 for c in columns]
     sizes = [int(c.max()) - low + 1 if count else 1 for c, low in zip(columns, lows, strict=True)]

@@ -1,7 +1,8 @@
-"""Maps without those that say again what another one says.
+"""Remove maps that are equal to another map as relations.
 
-Composition finds equal maps by structure.  What is left is compared as relations: the same elements
-may be read through other range variables (``s0 - 16`` with s0 in [16, 31], and ``s0`` in [0, 15]).
+Composition removes structurally equal maps.  The remaining maps are compared as relations: the same
+elements may be read through other range variables (``s0 - 16`` with s0 in [16, 31], and ``s0`` in
+[0, 15]).
 """
 
 from __future__ import annotations
@@ -14,16 +15,17 @@ from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import Floor
 from simplifier.interval import Interval
 
-# Every pair is compared; so many maps are left as they are.
 MAX_COMPARED = 32
-# Operations of ISL for one pair: some milliseconds.  Beyond, both stay.
+"""Maximum number of maps to compare in pairs; more maps are returned unchanged."""
+
 BUDGET = 20_000
+"""isl operations for one pair, a few milliseconds; beyond, both maps are kept."""
 
 
 def deduplicate(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
-    """`maps` in order, with the simplest of those that are equal, in place of the first of them.
+    """Return `maps` in order, one for each relation: the simplest of the equal maps.
 
-    Where ISL's budget does not suffice to compare two maps, both stay.
+    If ISL's budget does not suffice to compare two maps, both are kept.
 
     >>> from indexing.maps.text import parse_map
     >>> shifted = parse_map("()[s0] -> (s0 - 16), domain: s0 in [16, 31]")
@@ -34,24 +36,24 @@ def deduplicate(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
     if not 1 < len(given) <= MAX_COMPARED:
         return given
     kept: list[IndexingMap] = []
-    for found in given:
+    for candidate in given:
         for k, other in enumerate(kept):
-            if (_same if found.runtime else _same_once)(found, other):
-                kept[k] = min(other, found, key=_cost)
+            if (_same if candidate.runtime else _same_once)(candidate, other):
+                kept[k] = min(other, candidate, key=_cost)
                 break
         else:
-            kept.append(found)
+            kept.append(candidate)
     return tuple(kept)
 
 
 @lru_cache(maxsize=1 << 12)
 def _same_once(a: IndexingMap, b: IndexingMap) -> bool:
-    """`_same` for maps that lead to no module, which the memory would keep alive."""
+    """`_same`, memoised: maps without runtime variables keep no module alive."""
     return _same(a, b)
 
 
 def _same(a: IndexingMap, b: IndexingMap) -> bool:
-    """The same relation, as far as that is decided; bounds that differ settle it without ISL."""
+    """True if both maps are proved to be the same relation; different bounds need no ISL query."""
     if len(a.runtime) != len(b.runtime) or _hull(a) != _hull(b):
         return False
     return difference(a, b, budget=BUDGET) is None
@@ -62,7 +64,7 @@ def _hull(of: IndexingMap) -> list[Interval]:
 
 
 def _cost(of: IndexingMap) -> tuple[bool, int, int, int, int]:
-    """Exact before may, few floors, few constraints, few variables, small offsets."""
+    """Sort key: exact maps first; then few floors, constraints, variables, and small offsets."""
     exprs = [*of.results, *[c.expr for c in of.constraints]]
     floors = sum(isinstance(atom, Floor) for expr in exprs for atom, _ in expr.terms)
     offsets = sum(abs(expr.constant) for expr in exprs)

@@ -1,4 +1,4 @@
-"""Whether two maps are the same relation; if not, a point that only one of them relates."""
+"""Equality of maps as relations, with a witness if they differ."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _MAX_PAIRINGS: Final = 64
 def difference(
     first: IndexingMap, second: IndexingMap, *, budget: int = exact.BUDGET
 ) -> Difference | Unknown | None:
-    """A point that only one of two maps relates, or `None` if they are the same relation.
+    """Return a pair that only one of two maps relates, or `None` if the relations are equal.
 
-    ISL has `budget` operations for each way to pair the runtime variables of the maps.
-
+    Args:
+        budget: isl operations for each pairing of the maps' runtime variables.
     Raises:
-        ValueError: the maps have different numbers of dimensions or results, so that they relate
-            points of different spaces.
+        ValueError: the maps have different numbers of dimensions or results, so they relate points
+            of different spaces.
     """
     if first == second:
         return None
@@ -40,73 +40,73 @@ def difference(
             f"maps of different spaces: {spaces[0][0]} dimensions to {spaces[0][1]} results, and "
             f"{spaces[1][0]} to {spaces[1][1]}:\n  {first}\n  {second}"
         )
-    found: Difference | Unknown | None = None
+    answer: Difference | Unknown | None = None
     for pairs in _pairings(first, second):
-        found = _difference(first, second, pairs, budget)
-        if found is None or isinstance(found, Unknown):
+        answer = _difference(first, second, pairs, budget)
+        if answer is None or isinstance(answer, Unknown):
             break
-    return found
+    return answer
 
 
 def _difference(
     first: IndexingMap, second: IndexingMap, pairs: Pairs, budget: int
 ) -> Difference | Unknown | None:
-    """A difference, if runtime variables in pairs are the same value.
+    """The difference of the maps if paired runtime variables are the same value.
 
-    The element that each of them is counts as a further result: they are the same value only if it
-    is the same element.
+    The source element of each paired runtime variable is compared like a result, because the values
+    are the same only if the elements are.
     """
     left = _relation(first, pairs)
     right = _relation(second, [(b, a) for a, b in pairs])
-    found = exact.difference(left, right, budget)
-    if isinstance(found, Unknown):
-        return about(found, "whether", first, "is equal to", second)
-    if found is None:
+    gap = exact.difference(left, right, budget)
+    if isinstance(gap, Unknown):
+        return about(gap, "cannot decide whether", first, "is equal to", second)
+    if gap is None:
         return None
-    at = dict(zip([v.name for v in left.inputs], found.point, strict=True))
-    in_first: Literal["first", "second"] = "first" if found.in_first else "second"
-    return Difference(at, found.results[: len(first.results)], in_first)
+    at = dict(zip([v.name for v in left.inputs], gap.point, strict=True))
+    only_in: Literal["first", "second"] = "first" if gap.in_first else "second"
+    return Difference(at, gap.results[: len(first.results)], only_in)
 
 
-def _relation(asked: IndexingMap, pairs: Iterable[Pair]) -> exact.Relation:
-    """`asked`, whose runtime variables come first in `pairs`; some are only in the other map."""
-    inputs = (*asked.dims, *[_variable(*pair) for pair in pairs])
-    hidden = [v for v in asked.variables if v not in inputs]
+def _relation(m: IndexingMap, pairs: Iterable[Pair]) -> exact.Relation:
+    """`m` as a relation; its own runtime variables are the first of each pair, or `None`."""
+    inputs = (*m.dims, *[_variable(*pair) for pair in pairs])
+    hidden = [v for v in m.variables if v not in inputs]
     elements = [expr for mine, other in pairs if mine and other for expr in mine.index]
-    return exact.Relation(inputs, tuple(hidden), (*asked.results, *elements), asked.constraints)
+    return exact.Relation(inputs, tuple(hidden), (*m.results, *elements), m.constraints)
 
 
 def _variable(mine: RuntimeVariable | None, other: RuntimeVariable | None) -> Variable:
     if mine:
         return mine.variable
-    assert other, "a pair has a runtime variable of one map at least"
+    assert other, "a pair has at least one runtime variable"
     return Variable(f"other.{other.name}", *other.variable.bounds)
 
 
 def _pairings(first: IndexingMap, second: IndexingMap) -> Iterator[Pairs]:
-    """Ways to pair the runtime variables that may be the same value, the likeliest first.
+    """Pairings of runtime variables that may be the same value, the likeliest first.
 
-    Those of one source may be paired in several ways, unless their elements are written alike.  A
-    variable that only one map has is paired with `None`: the other map does not depend on it.
+    Variables of one source may be paired in several ways, unless their indices have the same text.
+    A variable of only one map is paired with `None`: the other map does not depend on it.
     """
-    alike = _written_alike(first, second)
-    left = [rt for rt in first.runtime if all(rt is not mine for mine, _ in alike)]
-    right = [rt for rt in second.runtime if all(rt is not other for _, other in alike)]
+    same = _same_text(first, second)
+    left = [rt for rt in first.runtime if all(rt is not mine for mine, _ in same)]
+    right = [rt for rt in second.runtime if all(rt is not other for _, other in same)]
     choices = [[*[o for o in right if _may_be_same(mine, o)], None] for mine in left]
     for choice in islice(filter(_has_no_repeats, product(*choices)), _MAX_PAIRINGS):
-        alone: list[Pair] = [(None, other) for other in right if other not in choice]
-        yield [*alike, *zip(left, choice, strict=True), *alone]
+        unpaired: list[Pair] = [(None, other) for other in right if other not in choice]
+        yield [*same, *zip(left, choice, strict=True), *unpaired]
 
 
-def _written_alike(
+def _same_text(
     first: IndexingMap, second: IndexingMap
 ) -> list[tuple[RuntimeVariable, RuntimeVariable]]:
-    """Pairs of runtime variables of one source whose elements have the same text."""
+    """Pairs of runtime variables of one source whose indices have the same text."""
     pairs = []
     right = list(second.runtime)
     for mine in first.runtime:
         for other in right:
-            if _may_be_same(mine, other) and _element(mine) == _element(other):
+            if _may_be_same(mine, other) and _index_text(mine) == _index_text(other):
                 pairs.append((mine, other))
                 right.remove(other)
                 break
@@ -119,11 +119,11 @@ def _has_no_repeats(choice: Sequence[RuntimeVariable | None]) -> bool:
 
 
 def _may_be_same(a: RuntimeVariable, b: RuntimeVariable) -> bool:
-    """Both are an element of the same source; without a source, they have the same name."""
+    """True if both have the same source and clamp; without a source, if they have one name."""
     if a.array is None or b.array is None:
         return a.name == b.name
     return a.array == b.array and a.clamp == b.clamp and len(a.index) == len(b.index)
 
 
-def _element(of: RuntimeVariable) -> list[str]:
-    return [str(expr) for expr in of.index]
+def _index_text(rt: RuntimeVariable) -> list[str]:
+    return [str(expr) for expr in rt.index]

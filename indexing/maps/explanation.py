@@ -1,14 +1,14 @@
-"""Why maps look as they do: the laws that led to each, for those who ask before they are made.
+"""Explanations of maps: the simplification laws that led to each map (``maps --explain``).
 
-While `explained` runs, maps are composed and simplified step by step, whatever is remembered of
-them, and the steps are kept with the result.  Laws that ops apply to their own maps are not among
-them: those maps are made once a process.
+Inside `explained`, composition and simplification bypass the memoised maps and record their steps
+with the result.  Laws applied while an op builds its own maps are not recorded: those maps are
+built once per process.
 
 >>> from indexing.maps.indexing_map import IndexingMap
 >>> double = IndexingMap.over((4,), lambda d: [d[0] * 2])
 >>> with explained():
-...     whole = composition(double, IndexingMap.over((8,), lambda d: [d[0] // 2]))
-...     print(*steps_of(whole), sep="\\n")
+...     composite = composition(double, IndexingMap.over((8,), lambda d: [d[0] // 2]))
+...     print(*steps_of(composite), sep="\\n")
 law 2 (the rest stays inside one multiple): (d0 * 2) floordiv 2 = d0
 """
 
@@ -28,7 +28,7 @@ _KEPT: Final[list[dict[IndexingMap, tuple[str, ...]]]] = []
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Steps are kept inside; they are forgotten at the end."""
+    """Record steps inside the block; discard them at its end."""
     _KEPT.append({})
     try:
         yield
@@ -37,37 +37,37 @@ def explained() -> Iterator[None]:
 
 
 def is_explaining() -> bool:
-    """Steps are kept now."""
+    """Return True inside a block of `explained`."""
     return bool(_KEPT)
 
 
-def steps_of(found: IndexingMap) -> tuple[str, ...]:
-    """The steps that led to `found`, one a line; none where none are kept."""
-    return _KEPT[-1].get(found, ()) if _KEPT else ()
+def steps_of(m: IndexingMap) -> tuple[str, ...]:
+    """The steps that led to `m`, one line each; ``()`` outside of `explained`."""
+    return _KEPT[-1].get(m, ()) if _KEPT else ()
 
 
 def composition(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    """``first.then(second)`` in its simplest form; its steps are kept with those of the two."""
+    """Return ``first.then(second).simplify()``; record its steps after those of the operands."""
     with recorded() as laws:
-        whole = composed(first, second)
+        composite = composed(first, second)
     before = (*steps_of(first), *steps_of(second), *map(step_text, laws))
-    return _kept(whole, before)
+    return _kept(composite, before)
 
 
-def simplification(found: IndexingMap) -> IndexingMap:
-    """``found.simplify()``; its steps are kept."""
-    return _kept(found, steps_of(found))
+def simplification(m: IndexingMap) -> IndexingMap:
+    """Return ``m.simplify()``; record its steps."""
+    return _kept(m, steps_of(m))
 
 
-def _kept(found: IndexingMap, before: Iterable[str]) -> IndexingMap:
-    steps = dict.fromkeys([*before, *map(step_text, traced(found))])
-    simple = simplified(found)
+def _kept(m: IndexingMap, before: Iterable[str]) -> IndexingMap:
+    steps = dict.fromkeys([*before, *map(step_text, traced(m))])
+    simple = simplified(m)
     if _KEPT:
         _KEPT[-1][simple] = tuple(steps)
     return simple
 
 
 def step_text(step: Rewrite | Applied) -> str:
-    """One line: which law, and what it made; of an expression also what it was."""
+    """One line with the law and its result; for an expression also the expression before."""
     before = f"{step.before} = " if isinstance(step, Applied) else ""
     return f"{step.law}: {before}{step.after}"

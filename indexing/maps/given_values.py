@@ -1,4 +1,4 @@
-"""Values that are given for runtime variables, and a map with these values."""
+"""Maps with values given for their runtime variables."""
 
 from __future__ import annotations
 
@@ -21,24 +21,30 @@ if TYPE_CHECKING:
 def depends_on_value(
     name: str, element: object = "an element", needed: str = "its value"
 ) -> Unknown:
-    """Why a count is not known: it depends on the value `name` of the program."""
-    return Unknown(f"how often {element} is read depends on `{name}`: give {needed}")
+    """The `Unknown` for a count that depends on the runtime value `name`."""
+    return Unknown(f"the read count of {element} depends on `{name}`: give {needed}")
 
 
 class RuntimeValues(NamedTuple):
-    """The values that a runtime variable has: an array, and which element of it."""
+    """The values of a runtime variable: elements of an array, at the variable's index."""
 
     rt: RuntimeVariable
     array: NDArray[np.int64]
 
     def at(self, index: Sequence[Any]) -> Any:
         inside = [np.clip(i, 0, size - 1) for i, size in zip(index, self.array.shape, strict=True)]
-        found = self.array[tuple(inside)] if inside else self.array
-        return np.clip(found, *self.rt.clamp) if self.rt.clamp else found
+        value = self.array[tuple(inside)] if inside else self.array
+        return np.clip(value, *self.rt.clamp) if self.rt.clamp else value
 
 
 class EvaluatedMap(NamedTuple):
-    """A map, the values of its runtime variables, and the name of one that only moves it."""
+    """A map with its runtime values.
+
+    Attributes:
+        map: the map, in which scalar values are substituted.
+        given: values of the remaining runtime variables.
+        moves_with: the name of a missing value that only translates the results, or ``""``.
+    """
 
     map: IndexingMap
     given: dict[Variable, RuntimeValues]
@@ -46,7 +52,7 @@ class EvaluatedMap(NamedTuple):
 
 
 def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> EvaluatedMap | Unknown:
-    """`m` with the values; unknown if one is missing that does more than move what is read."""
+    """`m` with `values`; `Unknown` if a missing value does more than translate the results."""
     given = {rt.variable: g for rt in m.runtime if (g := _given(rt, values))}
     fixed: dict[Variable, Expr] = {}
     moves_with = ""
@@ -64,7 +70,7 @@ def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> EvaluatedMap
     results, constraints = m.substituted(fixed)
     swap = Substitution(fixed)
     known = {v: g._replace(rt=g.rt.substituted(swap)) for v, g in given.items()}
-    found = IndexingMap.of(
+    evaluated = IndexingMap.of(
         m.dims,
         results,
         ranges=m.ranges,
@@ -72,7 +78,7 @@ def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> EvaluatedMap
         constraints=constraints,
         grade=m.grade,
     )
-    return EvaluatedMap(found, known, moves_with)
+    return EvaluatedMap(evaluated, known, moves_with)
 
 
 def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:
@@ -82,7 +88,7 @@ def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValue
     array = np.asarray(value, np.int64)
     if array.ndim != len(rt.index):
         raise ValueError(
-            f"`{_name(rt)}` has {len(rt.index)} dimensions; the value given for it has {array.ndim}"
+            f"`{_name(rt)}` has {len(rt.index)} dimensions; the given value has {array.ndim}"
         )
     return RuntimeValues(rt, array)
 
@@ -92,7 +98,7 @@ def _name(rt: RuntimeVariable) -> str:
 
 
 def _only_moves(rt: RuntimeVariable, m: IndexingMap) -> bool:
-    """The same elements are read as often, at another place, whatever the value is."""
+    """True if the value only translates the results: read counts do not depend on it."""
     mentions = [*[c.expr for c in m.constraints], *[i for other in m.runtime for i in other.index]]
     return (
         all(i.is_constant for i in rt.index)

@@ -46,10 +46,10 @@ def test_a_text_is_proved(text: str) -> None:
 
 @pytest.mark.parametrize("text, other", WRONG)
 def test_another_map_is_refused_with_a_witness(text: str, other: str) -> None:
-    with pytest.raises(CertificateError, match=r"which only the (text|map) has") as caught:
+    with pytest.raises(CertificateError, match=r"is only in the (text|map)") as caught:
         proved_as_written(text, parse_map(other))
     point, results, side = re.search(  # type: ignore[union-attr]
-        r"\((.*?),?\) -> \((.*?),?\), which only the (text|map)", str(caught.value)
+        r"\((.*?),?\) -> \((.*?),?\) is only in the (text|map)", str(caught.value)
     ).groups()
     maps = {"text": parse_map(text), "map": parse_map(other)}
     at, found = ([int(x) for x in part.split(",")] for part in (point, results))

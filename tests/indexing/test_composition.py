@@ -154,7 +154,7 @@ def test_a_map_that_is_changed_forgets_where_its_results_lie() -> None:
 
 def test_spaces_must_fit() -> None:
     pair = IndexingMap.identity((2, 3))
-    with pytest.raises(ValueError, match="2 results cannot go before one with 1 dimensions"):
+    with pytest.raises(ValueError, match="first map has 2 results, the second takes 1 dimension:"):
         pair.then(IndexingMap.identity((6,)))
 
 

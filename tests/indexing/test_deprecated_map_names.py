@@ -36,4 +36,4 @@ def test_reach_is_the_old_name_of_result_bounds() -> None:
 def test_asked_is_the_old_name_of_the_argument_maps() -> None:
     double = indexing.IndexingMap.over((4,), lambda d: [d[0] * 2])
     with pytest.warns(DeprecationWarning, match=r"use maps=\.\."):
-        assert indexing.is_injective(asked=double) is True  # type: ignore[call-arg]
+        assert indexing.is_injective(asked=double) is True

@@ -211,7 +211,7 @@ def test_a_gather_is_counted_for_given_indices() -> None:
         [1, 1],
     ]  # 99 is 4
     assert indices.histogram() == {2: 4}
-    with pytest.raises(ValueError, match="`i` has 1 dimensions; the value given for it has 2"):
+    with pytest.raises(ValueError, match="`i` has 1 dimensions; the given value has 2"):
         read_counts(root, values={"i": [[1]]})
 
 
