@@ -22,7 +22,7 @@ def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     walk.prepare([instruction], backward=True)
     operands = instruction.operands
     entries = []
-    for edge in walk.reads(start):
+    for edge in walk.backward_edges(start):
         end = ArrayRef(operands[edge.operand], edge.operand_path)
         entries.append(_Entry(edge.operand, end.path, start, end, edge.maps, edge.unknown))
     return _answer(walk, instruction, "output-to-input", output_id, operands, entries)
@@ -38,7 +38,7 @@ def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
     walk.prepare([instruction], backward=False)
     outputs = {path: k for k, (path, _) in enumerate(leaves(instruction.shape))}
     entries = []
-    for edge in walk.writes(instruction, [input_id], outputs):
+    for edge in walk.forward_edges(instruction, [input_id], outputs):
         start = ArrayRef(instruction.operands[input_id], edge.operand_path)
         end, position = ArrayRef(instruction, edge.output_path), outputs[edge.output_path]
         entries.append(_Entry(position, start.path, start, end, edge.maps, edge.unknown))

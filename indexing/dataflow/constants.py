@@ -1,4 +1,4 @@
-"""Constant arrays of integers: as formulas of the index, or one element of them."""
+"""Integer constants: arrays as affine functions of the index, and single elements."""
 
 from __future__ import annotations
 
@@ -16,51 +16,51 @@ from indexing.ops.integer_rules import range_of
 from simplifier.linear import Expr, combined
 
 MAX_ELEMENTS: Final = 1 << 16
-"""Limit on the elements of a constant; larger ones are not read."""
+"""Limit on the elements of a constant; larger constants are not read."""
 
 
-def is_integral(place: ArrayRef) -> bool:
-    """An array of integers or truth values."""
-    return place.array_shape is not None and range_of(place.array_shape.element_type) is not None
+def is_integral(array: ArrayRef) -> bool:
+    """Return True for an array of integers or booleans."""
+    return array.array_shape is not None and range_of(array.array_shape.element_type) is not None
 
 
-def affine_table(place: ArrayRef) -> list[IndexingMap] | None:
-    """A constant array whose elements are an affine function of their index."""
-    values = literal(place)
+def affine_table(array: ArrayRef) -> list[IndexingMap] | None:
+    """Return the map from index to element of a constant array if it is affine, or None."""
+    values = literal(array)
     if values is None:
         return None
     base = int(values[(0,) * values.ndim])
-    steps = []
+    strides = []
     for k, size in enumerate(values.shape):
         unit = tuple([int(n == k) for n in range(values.ndim)])
-        steps.append(int(values[unit]) - base if size > 1 else 0)
-    places = np.indices(values.shape)
-    wanted = sum((s * p for s, p in zip(steps, places, strict=True)), np.full(values.shape, base))
-    if not (values == wanted).all():
+        strides.append(int(values[unit]) - base if size > 1 else 0)
+    index = np.indices(values.shape)
+    affine = sum((s * i for s, i in zip(strides, index, strict=True)), np.full(values.shape, base))
+    if not (values == affine).all():
         return None
-    here = dims(values.shape)
-    formula = combined([(s, d.as_expr()) for s, d in zip(steps, here, strict=True)], base)
-    return [IndexingMap.of(here, [formula])]
+    variables = dims(values.shape)
+    formula = combined([(s, d.as_expr()) for s, d in zip(strides, variables, strict=True)], base)
+    return [IndexingMap.of(variables, [formula])]
 
 
-def literal(place: ArrayRef) -> np.ndarray | None:
-    """The elements of a constant array, as Python's integers; None for others, or if it is huge."""
-    op, shape = place.instruction.op, place.array_shape
+def literal(array: ArrayRef) -> np.ndarray | None:
+    """Return the elements of a constant as Python integers; None if not constant or too large."""
+    op, shape = array.instruction.op, array.array_shape
     if not isinstance(op, NullaryOp) or shape is None or not 0 < shape.size <= MAX_ELEMENTS:
         return None
-    if element_of(place.instruction) != ConstantRule():
+    if element_of(array.instruction) != ConstantRule():
         return None
     try:
         return np.asarray(op.kernel()).astype(object)
-    except HloError:  # elements are left out of the text: constant({...})
+    except HloError:  # an elided constant, {...}
         return None
 
 
-def element_at(place: ArrayRef, index: Sequence[Expr]) -> tuple[IndexingMap, ...] | None:
-    """The one element of a constant array that a constant index names."""
-    if not all(i.is_constant for i in index) or not is_integral(place):
+def element_at(array: ArrayRef, index: Sequence[Expr]) -> tuple[IndexingMap, ...] | None:
+    """Return the map to the element at a constant index of a constant array, or None."""
+    if not all(i.is_constant for i in index) or not is_integral(array):
         return None
-    table = literal(place)
+    table = literal(array)
     if table is None:
         return None
     number = int(table[tuple([i.constant for i in index])])

@@ -1,7 +1,7 @@
-"""Edges with the device as the first dimension of every map.
+"""Edges with the device as the first dimension and result of every map.
 
-Most instructions stay on their device: their maps are lifted.  Collectives lead to other devices.
-A computation that holds a collective is summarised with devices, and one without as it is.
+Most instructions access only their own device: their maps are lifted.  Collectives access other
+devices.  Only a computation that contains a collective is summarised with devices.
 """
 
 from __future__ import annotations
@@ -41,31 +41,33 @@ class DeviceEdges(Edges):
         return LocalEdges(self.options)
 
     def crosses(self, computation: Computation) -> bool:
-        return _holds_crossing(computation)
+        return _contains_crossing(computation)
 
     def directions(self, backward: bool) -> tuple[bool, ...]:
-        return (True,) if backward else (True, False)  # loops always ask what their body reads
+        return (True,) if backward else (True, False)  # loops need the reads of their body
 
-    def back(self, array: ArrayRef, reads: Summary, *, folds: bool) -> Iterator[AccessEdge]:
+    def backward_edges(
+        self, array: ArrayRef, reads: Summary, *, fold: bool
+    ) -> Iterator[AccessEdge]:
         instruction, path, _ = array
-        plain = Walk(self.base).reads(array, folds=folds)
+        plain = Walk(self.base).backward_edges(array, fold=fold)
         every, summaries = range(len(instruction.operands)), Summaries(reads, True, forwarded_from)
         for edge in self._with_devices(instruction, [path], every, plain, summaries):
-            yield self._folded(edge) if folds else edge
+            yield self._folded(edge) if fold else edge
 
-    def forward(
+    def forward_edges(
         self,
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
         writes: Summary,
         *,
-        folds: bool,
+        fold: bool,
     ) -> Iterator[AccessEdge]:
-        plain = Walk(self.base).writes(instruction, operands, outputs, folds=folds)
+        plain = Walk(self.base).forward_edges(instruction, operands, outputs, fold=fold)
         summaries = Summaries(writes, False, forwarded_from)
         for edge in self._with_devices(instruction, outputs, operands, plain, summaries):
-            yield self._folded(edge) if folds else edge
+            yield self._folded(edge) if fold else edge
 
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
         shape = array.shape
@@ -86,7 +88,7 @@ class DeviceEdges(Edges):
         plain: Iterable[AccessEdge],
         summaries: Summaries,
     ) -> Iterator[AccessEdge]:
-        """`plain` edges, which know nothing of devices, with devices."""
+        """Yield `plain` edges, which have no device dimension, with devices."""
         op = instruction.op
         if isinstance(op, Collective):
             for edge in plain:
@@ -105,31 +107,31 @@ class DeviceEdges(Edges):
                 yield self._repeated(instruction, edge, summaries.backward)
 
     def _lifted(self, edge: AccessEdge) -> AccessEdge:
-        """An edge on every device; maps of called computations may have devices already."""
+        """Return an edge on every device; maps of called computations may have devices already."""
         lift = self.devices.lift
         return replace(edge, maps=tuple([m if has_device(m) else lift(m) for m in edge.maps]))
 
     def _folded(self, edge: AccessEdge) -> AccessEdge:
-        """An edge without the start indices that the number of the device decides."""
-        if not any(found.runtime for found in edge.maps):
+        """Return an edge without the start indices that are determined by the device."""
+        if not any(each.runtime for each in edge.maps):
             return edge
-        pieces = [piece for found in edge.maps for piece in folded(found, self.devices)]
+        pieces = [piece for each in edge.maps for piece in folded(each, self.devices)]
         return replace(edge, maps=tuple(pieces))
 
     def _repeated(self, instruction: Instruction, edge: AccessEdge, backward: bool) -> AccessEdge:
-        """An edge of a loop (or the like) with collectives inside, over any number of trips.
+        """Return an edge of a loop that contains collectives, over any number of iterations.
 
-        What every trip passes on as it is, on its own device, stays what it is; anything else may
-        come from any device.
+        A value that the body forwards unchanged on its own device keeps its identity map.  Any
+        other value may depend on every device.
         """
         out = ArrayRef(instruction, edge.output_path)
         operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
         if isinstance(instruction.op, While) and edge.output_path == edge.operand_path:
             _, body = callees(instruction, "condition", "body")
             parameter = ArrayRef(body.parameters[0], edge.output_path)
-            found = Walk(self).read_summary(body, edge.output_path)
-            if list(found) == [parameter] and found[parameter].unknown is None:
-                if list(found[parameter].maps) == list(self.identity(out)):
+            summary = Walk(self).read_summary(body, edge.output_path)
+            if list(summary) == [parameter] and summary[parameter].unknown is None:
+                if list(summary[parameter].maps) == list(self.identity(out)):
                     return replace(edge, maps=self.identity(out))
         start, end = (out, operand) if backward else (operand, out)
         return replace(edge, maps=(everything(self.ends(start, end)),) if edge.maps else ())
@@ -137,7 +139,7 @@ class DeviceEdges(Edges):
     def _exchanged(
         self, instruction: Instruction, op: Collective, edge: AccessEdge, backward: bool
     ) -> AccessEdge:
-        """An edge of a collective: from which devices, as its groups say."""
+        """Return the edge of a collective, from the participants of its groups."""
         exchange = op.exchange(instruction, edge.output_path, edge.operand)
         if exchange is None or edge.unknown is not None:
             return self._lifted(edge)
@@ -146,59 +148,62 @@ class DeviceEdges(Edges):
         assert isinstance(out, Shape)
         assert isinstance(operand, Shape)
         if exchange is ANY_ELEMENT:
-            rows = Participants.of([tuple(range(self.devices.count))])
+            participants = Participants.of([tuple(range(self.devices.count))])
         else:
             try:
-                rows = op.participants(self.devices)
+                participants = op.participants(self.devices)
             except GroupsError as error:
-                return _unknown(edge, instruction, str(error))
-        if mismatch := exchange.mismatch(out, operand, rows):
-            return _unknown(edge, instruction, f"{mismatch}; it runs as {self.devices}")
+                return _unknown_edge(edge, instruction, str(error))
+        if mismatch := exchange.mismatch(out, operand, participants):
+            return _unknown_edge(
+                edge, instruction, f"{mismatch}; the module runs on {self.devices}"
+            )
         if not backward:
-            exchange, rows, out, operand = exchange.inverse, rows.inverse, operand, out
-        found = replace(edge, maps=exchange.maps(out, operand, rows, self.devices))
-        missing = self._left_out(rows) if not op.fills_with_zeros else None
-        if missing is None:
-            return found
-        reason = f"device {missing} is in none of its groups, and what it has there is undefined"
-        return replace(found, unknown=_why(instruction, reason))
+            exchange, participants = exchange.inverse, participants.inverse
+            out, operand = operand, out
+        exchanged = replace(edge, maps=exchange.maps(out, operand, participants, self.devices))
+        absent = self._absent_device(participants) if not op.fills_with_zeros else None
+        if absent is None:
+            return exchanged
+        reason = f"device {absent} is in no group, so its result is undefined"
+        return replace(exchanged, unknown=_unknown(instruction, reason))
 
-    def _left_out(self, rows: Participants) -> int | None:
-        """The first device that takes no part."""
-        taking = {device for row, _ in rows.pairs for device in row}
-        return next((k for k in range(self.devices.count) if k not in taking), None)
+    def _absent_device(self, participants: Participants) -> int | None:
+        """Return the first device that is in no group, or None."""
+        present = {device for row, _ in participants.pairs for device in row}
+        return next((k for k in range(self.devices.count) if k not in present), None)
 
 
 def crosses(instruction: Instruction) -> bool:
-    """It needs elements of other devices, by itself or in a computation that it calls."""
+    """Return True if the instruction, or a computation it calls, accesses other devices."""
     op = instruction.op
     if isinstance(op, Collective | Recv):
         return True
     return isinstance(op, StructuredOp) and any(
-        _holds_crossing(called) for called in instruction.called_computations
+        _contains_crossing(called) for called in instruction.called_computations
     )
 
 
-def _holds_crossing(computation: Computation) -> bool:
+def _contains_crossing(computation: Computation) -> bool:
     return computation.module.remembered(
-        (_holds_crossing, computation), lambda: any(map(crosses, computation))
+        (_contains_crossing, computation), lambda: any(map(crosses, computation))
     )
 
 
 def _received(
     instruction: Instruction, op: Recv, outputs: Collection[Path]
 ) -> Iterator[AccessEdge]:
-    """Unknown edges: a token does not identify its sender."""
+    """Yield unknown edges: a token does not identify its sender."""
     if not op.is_host_transfer:
         for path in outputs:
             if path[:1] == (0,):
-                why = _why(instruction, "what another device sends is not followed")
-                yield AccessEdge(0, (), path, (), why)
+                unknown = _unknown(instruction, "the sender is not known statically")
+                yield AccessEdge(0, (), path, (), unknown)
 
 
-def _unknown(edge: AccessEdge, instruction: Instruction, reason: str) -> AccessEdge:
-    return replace(edge, maps=(), unknown=_why(instruction, reason))
+def _unknown_edge(edge: AccessEdge, instruction: Instruction, reason: str) -> AccessEdge:
+    return replace(edge, maps=(), unknown=_unknown(instruction, reason))
 
 
-def _why(instruction: Instruction, reason: str) -> Unknown:
+def _unknown(instruction: Instruction, reason: str) -> Unknown:
     return Unknown(f"{instruction.opcode} `{instruction.name}`: {reason}", instruction)

@@ -1,8 +1,8 @@
-"""Start indices that follow from the number of the device, as formulas of it.
+"""Constant folding of start indices that depend only on the device, to formulas of the device.
 
-A partitioned program computes on each device which part is its own: a table is looked up at
-``partition-id``, or the number is multiplied.  Such a value is computed for every device with the
-ops' kernels, which keeps wrap-around, rounding and clamps what they are; then the row of values is
+A partitioned program computes the start of its own shard on each device: it looks up a table at
+``partition-id``, or multiplies the number.  Such a value is computed for every device with the
+kernels of the ops, so wrap-around, rounding and clamping are exact.  The row of values is then
 recognised as a formula (`indexing.devices.strided_groups`).
 """
 
@@ -31,13 +31,13 @@ from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
 MAX_ELEMENTS: Final = 1 << 12
-"""Larger arrays are no tables of start indices, and are not computed for every device."""
-MAX_COMPUTED: Final = 1 << 10
-"""Nor is anything for more devices than that."""
+"""Limit on the elements of an array; larger arrays are not computed for every device."""
+MAX_DEVICES: Final = 1 << 10
+"""Limit on the number of devices; beyond it, nothing is computed for every device."""
 
 
-def folded(found: IndexingMap, devices: Devices) -> tuple[IndexingMap, ...]:
-    """A map of `devices` without the runtime variables that the device decides, in pieces.
+def folded(indexing_map: IndexingMap, devices: Devices) -> tuple[IndexingMap, ...]:
+    """Return a map without the runtime variables that the device determines, in disjoint pieces.
 
     >>> import hlo, indexing
     >>> root = hlo.parse('''HloModule m, num_partitions=4
@@ -53,30 +53,33 @@ def folded(found: IndexingMap, devices: Devices) -> tuple[IndexingMap, ...]:
     >>> print(*folded(read, Devices.of(root.module)))
     (device, d0) -> (device, d0 - device * 2 + 6), domain: device in [0, 3], d0 in [0, 1]
     """
-    pieces = [found]
-    for rt in found.runtime:
-        pieces = [new for piece in pieces for new in _folded_one(piece, rt, devices)]
+    pieces = [indexing_map]
+    for rt in indexing_map.runtime:
+        pieces = [new for piece in pieces for new in _fold_one(piece, rt, devices)]
     return tuple(pieces)
 
 
-def _folded_one(found: IndexingMap, rt: RuntimeVariable, devices: Devices) -> Iterator[IndexingMap]:
-    """`found` with the values of one runtime variable, if it is still there and they are known."""
-    values = _values(rt, devices) if rt in found.runtime else None
-    parts = strided_columns([values]) if values else []
-    if not 0 < len(parts) <= MAX_CASES:
-        yield found
+def _fold_one(piece: IndexingMap, rt: RuntimeVariable, devices: Devices) -> Iterator[IndexingMap]:
+    """Yield `piece` with one runtime variable replaced by its value on each range of devices.
+
+    Yield `piece` unchanged if the variable is gone or its values are not known.
+    """
+    values = _values(rt, devices) if rt in piece.runtime else None
+    groups = strided_columns([values]) if values else []
+    if not 0 < len(groups) <= MAX_CASES:
+        yield piece
         return
-    device = found.dims[0]
-    rest = [other for other in found.runtime if other is not rt]
-    for part in parts:
-        value: Expr = part.device(0, device)
+    device = piece.dims[0]
+    rest = [other for other in piece.runtime if other is not rt]
+    for group in groups:
+        value: Expr = group.device(0, device)
         swap = Substitution({rt.variable: value})
-        bounds = Constraint(device.as_expr(), part.first, part.first + part.width - 1)
-        results, constraints = found.substituted({rt.variable: value})
+        bounds = Constraint(device.as_expr(), group.first, group.first + group.width - 1)
+        results, constraints = piece.substituted({rt.variable: value})
         every = (*constraints, bounds, Constraint(value, *rt.variable.bounds))
         if not any(c.is_false for c in every):
             yield replace(
-                found,
+                piece,
                 results=tuple(results),
                 runtime=tuple([replace(o, index=tuple(map(swap, o.index))) for o in rest]),
                 constraints=tuple([c for c in every if not c.is_true]),
@@ -84,46 +87,46 @@ def _folded_one(found: IndexingMap, rt: RuntimeVariable, devices: Devices) -> It
 
 
 def _values(rt: RuntimeVariable, devices: Devices) -> tuple[int, ...] | None:
-    """The value on each device, clamped; None if it does not follow from the device alone.
+    """Return the clamped value on each device, or None if it depends on more than the device.
 
-    The element that it is must be the same on all devices, and read on the device itself.
+    Every device must read the same element, and from itself.
     """
-    if not isinstance(rt.source, Instruction) or devices.count > MAX_COMPUTED or not rt.index:
+    if not isinstance(rt.source, Instruction) or devices.count > MAX_DEVICES or not rt.index:
         return None
-    where, *index = rt.index
-    if where != devices.variable.as_expr() or not all(expr.is_constant for expr in index):
+    source_device, *index = rt.index
+    if source_device != devices.variable.as_expr() or not all(expr.is_constant for expr in index):
         return None
     needed = _needed(rt.source)
     if needed is None:
         return None
     at = tuple([expr.constant for expr in index])
     try:
-        found = [int(_computed(needed, devices, number)[at]) for number in range(devices.count)]
-    except HloError:  # a constant that is elided, {...}
+        values = [int(_computed(needed, devices, number)[at]) for number in range(devices.count)]
+    except HloError:  # an elided constant, {...}
         return None
     if rt.clamp:
         low, high = rt.clamp
-        found = [min(max(value, low), high) for value in found]
-    return tuple(found)
+        values = [min(max(value, low), high) for value in values]
+    return tuple(values)
 
 
 def _needed(source: Instruction) -> list[Instruction] | None:
-    """What the value of `source` is computed from, operands first; None if not from ids alone."""
-    found: dict[Instruction, None] = {}
+    """Return the instructions that compute `source`, operands first; None if not computable."""
+    needed: dict[Instruction, None] = {}
     pending = [source]
     while pending:
         instruction = pending.pop()
-        if instruction in found:
+        if instruction in needed:
             continue
         if not _is_computable(instruction):
             return None
-        found[instruction] = None
+        needed[instruction] = None
         pending.extend(instruction.operands)
-    return sorted(found, key=lambda instruction: instruction.index)
+    return sorted(needed, key=lambda instruction: instruction.index)
 
 
 def _is_computable(instruction: Instruction) -> bool:
-    """A small array of integers that a kernel computes exactly, element by element."""
+    """Return True for a small array of integers that a kernel computes exactly per element."""
     op, shape = instruction.op, instruction.shape
     if not isinstance(op, MappedOp) or check_instruction(instruction):
         return False
@@ -138,7 +141,7 @@ def _is_computable(instruction: Instruction) -> bool:
 
 
 def _computed(needed: list[Instruction], devices: Devices, number: int) -> Any:
-    """The value of the last of `needed` on the device `number`."""
+    """Return the value of the last of `needed` on device `number`."""
     values: dict[Instruction, Any] = {}
     for instruction in needed:
         values[instruction] = _value(instruction, values, devices, number)
@@ -152,6 +155,6 @@ def _value(
     if isinstance(op, DeviceId):
         return np.asarray(op.of_device(devices, number), np.uint32)
     operands = [values[operand] for operand in instruction.operands]
-    assert isinstance(op, MappedOp), "no other op is computable"
+    assert isinstance(op, MappedOp), "_is_computable accepts only mapped ops"
     with np.errstate(all="ignore"):
         return op.compute(operands, [o.shape for o in instruction.operands])

@@ -1,7 +1,7 @@
-"""What one instruction connects: arrays that it reads with arrays that it writes.
+"""The edges of an instruction: maps between the arrays that it reads and those that it writes.
 
-A walk through a program (`indexing.dataflow.walk`) takes its `Edges` instruction by instruction:
-`LocalEdges` within one device, those of `indexing.dataflow.device_edges` between several.
+A walk through a program (`indexing.dataflow.walk`) takes its edges from an `Edges` object:
+`LocalEdges` within one device, `indexing.dataflow.device_edges.DeviceEdges` across devices.
 """
 
 from __future__ import annotations
@@ -28,88 +28,91 @@ from indexing.ops.structured_ops import Found, StructuredOp, Summaries
 from simplifier.atoms import Variable
 
 Summary = Callable[[Computation, Path], Found]
-"""From the leaf at a path of a computation's root the maps to its parameters, or back."""
+"""Returns the maps between a leaf of a computation's root, given by path, and its parameters."""
 
 
 class Edges(ABC):
-    """The edges of instructions, and the index spaces that their maps lead between.
+    """The edges of instructions and the index spaces of their maps.
 
-    Edges that are equal have the same answers: they are part of the key under which summaries of
-    computations are remembered.
+    Equal `Edges` have equal answers: they are part of the key of memoised summaries.
     """
 
     __slots__ = ()
     options: Options
 
     @abstractmethod
-    def back(self, array: ArrayRef, reads: Summary, *, folds: bool) -> Iterable[AccessEdge]:
-        """What an array reads of each operand of its instruction.
+    def backward_edges(
+        self, array: ArrayRef, reads: Summary, *, fold: bool
+    ) -> Iterable[AccessEdge]:
+        """Return the edges from an array back to the operands of its instruction.
 
         Args:
             reads: summarises called computations, from their results to their parameters.
-            folds: replace runtime variables whose value the program determines by that value.
+            fold: replace runtime variables by their value if the program determines it.
 
         Raises:
-            HloError: the instruction breaks a rule of its op.
+            HloError: the instruction is invalid.
         """
 
     @abstractmethod
-    def forward(
+    def forward_edges(
         self,
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
         writes: Summary,
         *,
-        folds: bool,
+        fold: bool,
     ) -> Iterable[AccessEdge]:
-        """Which elements of the leaves at `outputs` need elements of `operands`, leaf by leaf.
+        """Return the edges from `operands` to the leaves at `outputs` of the result.
 
         Args:
             writes: summarises called computations, from their parameters to their results.
-            folds: see `back`.
+            fold: see `backward_edges`.
 
         Raises:
-            HloError: the instruction breaks a rule of its op.
+            HloError: the instruction is invalid.
         """
 
     @abstractmethod
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
-        """Each element to itself; no map for what has no elements, such as a token."""
+        """Return the identity map of an array; no map for a leaf such as a token."""
 
     @abstractmethod
     def ends(self, start: ArrayRef, end: ArrayRef) -> Spaces:
-        """The index spaces of maps from one array to another."""
+        """Return the index spaces of maps from one array to another."""
 
     def maps(self, start: ArrayRef, end: ArrayRef) -> MapSet:
-        """A set for maps from one array to another, empty yet."""
+        """Return an empty set for maps from one array to another."""
         return MapSet((), self.ends(start, end), self.options)
 
     @property
     def base(self) -> Edges:
-        """The edges that these are made from; summaries of those are prepared as well."""
+        """The edges that these are derived from; their summaries are prepared as well."""
         return self
 
     def crosses(self, computation: Computation) -> bool:
-        """These edges of a computation may differ from those of `base`."""
+        """Return True if the edges of a computation may differ from those of `base`."""
         return True
 
     def directions(self, backward: bool) -> tuple[bool, ...]:
-        """Which summaries a walk in one direction needs: that of the same direction."""
+        """Return the directions of the summaries that a walk in one direction needs."""
         return (backward,)
 
 
 @dataclass(frozen=True, slots=True)
 class LocalEdges(Edges):
-    """Edges within one device: what ops answer, with runtime variables that name their sources."""
+    """Edges within one device: the maps of ops, with the sources of their runtime variables."""
 
     options: Options
 
-    def back(self, array: ArrayRef, reads: Summary, *, folds: bool) -> Iterable[AccessEdge]:
-        edges = self._back(array, reads)
-        return map(_folded, edges) if folds else edges
+    def backward_edges(
+        self, array: ArrayRef, reads: Summary, *, fold: bool
+    ) -> Iterable[AccessEdge]:
+        edges = self._backward_edges(array, reads)
+        return map(_folded, edges) if fold else edges
 
-    def _back(self, array: ArrayRef, reads: Summary) -> Iterable[AccessEdge]:
+    def _backward_edges(self, array: ArrayRef, reads: Summary) -> Iterable[AccessEdge]:
         instruction, path, _ = array
         op = _checked_op(instruction)
         if isinstance(op, RoutingOp):
@@ -121,24 +124,24 @@ class LocalEdges(Edges):
             return _unknown_edges(instruction, range(len(instruction.operands)), [path])
         shapes = tuple([operand.shape for operand in instruction.operands])
         number = leaf_number(instruction, path)
-        found = op.reads(instruction.shape, shapes, number, self.options.exact)
-        return [_edge(instruction, k, path, maps) for k, maps in enumerate(found)]
+        operand_maps = op.reads(instruction.shape, shapes, number, self.options.exact)
+        return [_edge(instruction, k, path, maps) for k, maps in enumerate(operand_maps)]
 
-    def forward(
+    def forward_edges(
         self,
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
         writes: Summary,
         *,
-        folds: bool,
+        fold: bool,
     ) -> Iterable[AccessEdge]:
-        edges = self._forward(instruction, operands, outputs, writes)
+        edges = self._forward_edges(instruction, operands, outputs, writes)
         kept = [e for e in edges if e.operand in operands and e.output_path in outputs]
         kept.sort(key=lambda edge: (edge.operand, edge.operand_path))
-        return map(_folded, kept) if folds else kept
+        return map(_folded, kept) if fold else kept
 
-    def _forward(
+    def _forward_edges(
         self,
         instruction: Instruction,
         operands: Collection[int],
@@ -183,20 +186,20 @@ class _Arrays(NamedTuple):
 
 
 def _folded(edge: AccessEdge) -> AccessEdge:
-    """An edge without the runtime variables whose value the program determines."""
-    if not any(found.runtime for found in edge.maps):
+    """Return an edge without the runtime variables whose value the program determines."""
+    if not any(each.runtime for each in edge.maps):
         return edge
-    return replace(edge, maps=tuple([piece for found in edge.maps for piece in folded(found)]))
+    return replace(edge, maps=tuple([piece for each in edge.maps for piece in folded(each)]))
 
 
 def fault_of(instruction: Instruction) -> HloError | None:
-    """`hlo.modules.bind.check_instruction`; that nothing is wrong is remembered."""
-    sound: set[Instruction] = instruction.module.memo.setdefault(fault_of, set())
-    if instruction in sound:
+    """Return the error of an invalid instruction, or None; valid instructions are memoised."""
+    valid: set[Instruction] = instruction.module.memo.setdefault(fault_of, set())
+    if instruction in valid:
         return None
     error = check_instruction(instruction)
     if error is None and instruction.op is not None:
-        sound.add(instruction)
+        valid.add(instruction)
     return error
 
 
@@ -208,7 +211,7 @@ def _checked_op(instruction: Instruction) -> object:
 
 
 def leaf_number(instruction: Instruction, path: Path) -> int:
-    """Which output the leaf at `path` of the result is."""
+    """Return the number of the output at `path` of the result."""
     if not path:
         return 0
     return next(k for k, (at, _) in enumerate(leaves(instruction.shape)) if at == path)
@@ -221,8 +224,8 @@ def _routed(
         for path, _ in leaves(instruction.operands[operand].shape):
             output = op.route_back(operand, path)
             if output is not None:
-                same = identity(ArrayRef(instruction, output))
-                yield AccessEdge(operand, path, output, same)
+                maps = identity(ArrayRef(instruction, output))
+                yield AccessEdge(operand, path, output, maps)
 
 
 def _written(
@@ -242,29 +245,31 @@ def _edge(
     if isinstance(maps, Unknown):
         reason = f"{instruction.opcode} `{instruction.name}`: {maps.reason}"
         return AccessEdge(operand, (), output, (), Unknown(reason, instruction))
-    return AccessEdge(operand, (), output, tuple([_placed(m, instruction) for m in maps]))
+    return AccessEdge(operand, (), output, tuple([_with_sources(m, instruction) for m in maps]))
 
 
-def _placed(found: IndexingMap, instruction: Instruction) -> IndexingMap:
-    """A map of an op as that of an instruction: runtime variables name their source."""
-    if not found.runtime:
-        return found
+def _with_sources(op_map: IndexingMap, instruction: Instruction) -> IndexingMap:
+    """Return a map of an op with the operands of `instruction` as runtime variable sources."""
+    if not op_map.runtime:
+        return op_map
     operands = instruction.operands
     runtime = [
         replace(rt, array=ArrayRef(operands[rt.source])) if isinstance(rt.source, int) else rt
-        for rt in found.runtime
+        for rt in op_map.runtime
     ]
-    return replace(found, runtime=tuple(runtime))
+    return replace(op_map, runtime=tuple(runtime))
 
 
 def _unknown_edges(
     instruction: Instruction, operands: Iterable[int], outputs: Iterable[Path]
 ) -> Iterator[AccessEdge]:
-    """The opcode is not registered, so its accesses are unknown."""
-    reason = f"no maps are known for opcode {instruction.opcode}, of `{instruction.name}`"
-    why = Unknown(reason, instruction)
+    """Yield unknown edges: no maps are defined for the opcode."""
+    unknown = Unknown(
+        f"{instruction.opcode} `{instruction.name}`: no maps are defined for this opcode",
+        instruction,
+    )
     for output in outputs:
         for operand in operands:
             for path, shape in leaves(instruction.operands[operand].shape):
                 if isinstance(shape, Shape):
-                    yield AccessEdge(operand, path, output, (), why)
+                    yield AccessEdge(operand, path, output, (), unknown)

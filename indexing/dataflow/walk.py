@@ -1,10 +1,9 @@
-"""The walk over the arrays of a program that composes maps.
+"""The walk over the arrays of a program that composes maps along its edges.
 
-Backward from an output, or forward to an output, each instruction on the way is visited once and
-carries the set of all maps that lead to it (`indexing.maps.map_set`); paths are never enumerated.
-A called computation is summarised once for each leaf of its result, and the summary takes part like
-the maps of any op.  What an instruction connects comes from `Edges`; every query of this room is a
-few lines on a `Walk`.
+The walk visits each instruction once, backward from an output or forward to it.  Each array carries
+the set of all maps to it (`indexing.maps.map_set`); paths are never enumerated.  A called
+computation is summarised once for each leaf of its result, and its summary is used like the maps of
+an op.  `Edges` provides the edges of each instruction.
 """
 
 from __future__ import annotations
@@ -23,116 +22,120 @@ from indexing.ops.structured_ops import StructuredOp
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """Walks along `edges`; those that are equal share the summaries of computations."""
+    """A walk along `edges`.  Equal walks share the memoised summaries of computations."""
 
     edges: Edges
 
     # ------------------------------------------------------------ one instruction
 
-    def reads(self, array: ArrayRef, *, folds: bool = False) -> Iterable[AccessEdge]:
-        """What an array reads of each operand of its instruction.
+    def backward_edges(self, array: ArrayRef, *, fold: bool = False) -> Iterable[AccessEdge]:
+        """Return the edges from an array back to the operands of its instruction.
 
-        If it `folds`, runtime variables whose value the program determines are replaced by it.
+        Args:
+            fold: replace runtime variables by their value if the program determines it.
         """
-        return self.edges.back(array, self.read_summary, folds=folds)
+        return self.edges.backward_edges(array, self.read_summary, fold=fold)
 
-    def writes(
+    def forward_edges(
         self,
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
         *,
-        folds: bool = False,
+        fold: bool = False,
     ) -> Iterable[AccessEdge]:
-        """Which elements of the leaves at `outputs` need elements of `operands`, leaf by leaf."""
-        return self.edges.forward(instruction, operands, outputs, self.write_summary, folds=folds)
+        """Return the edges from `operands` to the leaves at `outputs` of the result."""
+        return self.edges.forward_edges(
+            instruction, operands, outputs, self.write_summary, fold=fold
+        )
 
     # ------------------------------------------------------------ one computation
 
     def backward(
         self, start: ArrayRef, within: Collection[Instruction] | None = None
     ) -> dict[ArrayRef, MapSet]:
-        """From the elements of `start` to those of every array that it needs.
+        """Return the maps from `start` to every array that it depends on.
 
         Args:
-            within: follow the edges of these instructions only; of all in its computation, if
-                they are not given.
+            within: follow only the edges of these instructions; by default, of all instructions of
+                the computation.
         """
-        found = {start: self._start(start)}
+        map_sets = {start: self._start(start)}
         waiting = {start.instruction: [start]}
-        for instruction in _up_from(start.instruction, within):
+        for instruction in _reversed_from(start.instruction, within):
             for array in waiting.pop(instruction, ()):
-                here = found[array]
-                for edge in self.reads(array, folds=True):
+                here = map_sets[array]
+                for edge in self.backward_edges(array, fold=True):
                     to = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
-                    if to not in found:
-                        found[to] = self.edges.maps(start, to)
+                    if to not in map_sets:
+                        map_sets[to] = self.edges.maps(start, to)
                         waiting.setdefault(to.instruction, []).append(to)
                     unknown = here.unknown if edge.unknown is None else edge.unknown
-                    found[to].add_composed(here.maps, edge.maps, unknown)
-        return found
+                    map_sets[to].add_composed(here.maps, edge.maps, unknown)
+        return map_sets
 
     def forward(
         self, end: ArrayRef, within: Collection[Instruction] | None = None
     ) -> dict[ArrayRef, MapSet]:
-        """From the elements of every array that `end` needs to those of `end`.
+        """Return the maps to `end` from every array that it depends on.
 
-        The walk starts at `end` all the same, so that one walk answers for every array.
+        The walk starts at `end`, so that one walk covers all source arrays.
 
         Args:
-            within: follow the edges between these instructions only; between all, if they are not
-                given.
+            within: follow only the edges between these instructions; by default, between all
+                instructions of the computation.
         """
-        found = {end: self._start(end)}
+        map_sets = {end: self._start(end)}
         waiting = {end.instruction}
-        for instruction in _up_from(end.instruction, within):
+        for instruction in _reversed_from(end.instruction, within):
             if instruction not in waiting:
                 continue
-            outputs = [p for p, _ in leaves(instruction.shape) if ArrayRef(instruction, p) in found]
+            paths = [path for path, _ in leaves(instruction.shape)]
+            outputs = [path for path in paths if ArrayRef(instruction, path) in map_sets]
             operands = [
                 number
                 for number, operand in enumerate(instruction.operands)
                 if within is None or operand in within
             ]
-            for edge in self.writes(instruction, operands, outputs, folds=True):
-                later = found[ArrayRef(instruction, edge.output_path)]
+            for edge in self.forward_edges(instruction, operands, outputs, fold=True):
+                later = map_sets[ArrayRef(instruction, edge.output_path)]
                 start = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
                 waiting.add(start.instruction)
-                if start not in found:
-                    found[start] = self.edges.maps(start, end)
+                if start not in map_sets:
+                    map_sets[start] = self.edges.maps(start, end)
                 unknown = later.unknown if edge.unknown is None else edge.unknown
-                found[start].add_composed(edge.maps, later.maps, unknown)
-        return found
+                map_sets[start].add_composed(edge.maps, later.maps, unknown)
+        return map_sets
 
     def sweep(self, computation: Computation) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
-        """For every array of a computation, in text order, the maps to the parameters it needs.
+        """Yield every array of a computation, in text order, with the maps to its parameters.
 
-        Each instruction adds one edge to what its operands need: unlike a walk from every array,
-        this takes as long as the answers are, and forgets them after their last use.
+        Each instruction composes its edges with the maps of its operands.  The time is linear in
+        the size of the answers; maps are dropped after their last use.
         """
         last_use = {o: i.index for i in computation.instructions for o in i.operands}
-        known: dict[ArrayRef, dict[ArrayRef, MapSet]] = {}
+        computed: dict[ArrayRef, dict[ArrayRef, MapSet]] = {}
         for instruction in computation.instructions:
             for path, _ in leaves(instruction.shape):
                 array = ArrayRef(instruction, path)
-                known[array] = self._one_edge(array, known)
-                yield array, known[array]
+                computed[array] = self._prepend_edges(array, computed)
+                yield array, computed[array]
             for operand in (instruction, *instruction.operands):
                 if last_use.get(operand, operand.index) == instruction.index:
                     for path, _ in leaves(operand.shape):
-                        known.pop(ArrayRef(operand, path), None)
+                        computed.pop(ArrayRef(operand, path), None)
 
-    def _one_edge(
-        self, array: ArrayRef, known: Mapping[ArrayRef, Mapping[ArrayRef, MapSet]]
+    def _prepend_edges(
+        self, array: ArrayRef, computed: Mapping[ArrayRef, Mapping[ArrayRef, MapSet]]
     ) -> dict[ArrayRef, MapSet]:
-        """What an array needs of each parameter, given the same of the operands."""
+        """Return the maps from an array to each parameter, given those of the operands."""
         instruction = array.instruction
         if instruction.opcode == "parameter":
             return {array: self._start(array)}
         reached: dict[ArrayRef, MapSet] = {}
-        for edge in self.reads(array, folds=True):
+        for edge in self.backward_edges(array, fold=True):
             operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
-            for parameter, later in known[operand].items():
+            for parameter, later in computed[operand].items():
                 if parameter not in reached:
                     reached[parameter] = self.edges.maps(array, parameter)
                 unknown = later.unknown if edge.unknown is None else edge.unknown
@@ -140,19 +143,19 @@ class Walk:
         return reached
 
     def _start(self, array: ArrayRef) -> MapSet:
-        """Each element to itself."""
-        itself = self.edges.maps(array, array)
-        itself.extend(self.edges.identity(array))
-        return itself
+        """Return the identity map of an array, as a set."""
+        identity = self.edges.maps(array, array)
+        identity.extend(self.edges.identity(array))
+        return identity
 
     # ------------------------------------------------------------ called computations
 
     def read_summary(self, computation: Computation, path: Path) -> dict[ArrayRef, MapSet]:
-        """From the leaf at `path` of the root to every leaf of a parameter that it reads."""
+        """Return the maps from the leaf at `path` of the root to the leaves of parameters."""
         return self._summary(computation, path, backward=True)
 
     def write_summary(self, computation: Computation, path: Path) -> dict[ArrayRef, MapSet]:
-        """From every leaf of a parameter to the leaf at `path` of the root that needs it."""
+        """Return the maps from the leaves of parameters to the leaf at `path` of the root."""
         return self._summary(computation, path, backward=False)
 
     def _summary(
@@ -166,10 +169,9 @@ class Walk:
         return computation.module.remembered((self, computation, path, backward), summarised)
 
     def prepare(self, instructions: Iterable[Instruction], *, backward: bool) -> None:
-        """Summarise what `instructions` call, the innermost first.
+        """Summarise the computations that `instructions` call, innermost first.
 
-        Callees come before callers in `Module.computations`, so that nesting of any depth needs no
-        recursion.
+        Callees precede callers in `Module.computations`, so deep nesting needs no recursion.
         """
         called = callees(instructions)
         if self.edges.base is not self.edges:
@@ -182,22 +184,22 @@ class Walk:
 
 
 def callees(instructions: Iterable[Instruction]) -> list[Computation]:
-    """The computations that instructions call, directly or not, callees before callers."""
+    """Return the computations that instructions call, transitively, callees before callers."""
     pending = _called(instructions)
-    wanted: dict[Computation, None] = {}
+    reached: dict[Computation, None] = {}
     while pending:
         computation = pending.pop()
-        if computation not in wanted:
-            wanted[computation] = None
+        if computation not in reached:
+            reached[computation] = None
             pending.extend(_called_in(computation))
-    if len(wanted) < 2:
-        return list(wanted)
-    position = _positions(next(iter(wanted)).module)
-    return sorted(wanted, key=lambda computation: position[computation.name])
+    if len(reached) < 2:
+        return list(reached)
+    position = _positions(next(iter(reached)).module)
+    return sorted(reached, key=lambda computation: position[computation.name])
 
 
 def _positions(module: Module) -> dict[str, int]:
-    """Where each computation stands in its module."""
+    """Return the position of each computation in its module, by name."""
     return module.remembered(
         _positions, lambda: {name: k for k, name in enumerate(module.computations)}
     )
@@ -210,13 +212,15 @@ def _called_in(computation: Computation) -> list[Computation]:
 
 
 def _called(instructions: Iterable[Instruction]) -> list[Computation]:
-    """The computations that structured ops among `instructions` call."""
+    """Return the computations that the structured ops among `instructions` call."""
     calls = [i for i in instructions if isinstance(i.op, StructuredOp)]
     return [called for i in calls for called in i.called_computations]
 
 
-def _up_from(last: Instruction, within: Collection[Instruction] | None) -> Iterable[Instruction]:
-    """The instructions of a computation in reverse, from `last`: users before operands."""
+def _reversed_from(
+    last: Instruction, within: Collection[Instruction] | None
+) -> Iterable[Instruction]:
+    """Return the instructions up to `last` in reverse order, users before operands."""
     if within is None:
         return reversed(last.computation.instructions[: last.index + 1])
     inside = [i for i in dict.fromkeys(within) if i.index <= last.index]
@@ -224,7 +228,7 @@ def _up_from(last: Instruction, within: Collection[Instruction] | None) -> Itera
 
 
 def needed_by(roots: Iterable[Instruction]) -> list[Instruction]:
-    """The instructions of a computation that `roots` need, themselves included, in text order.
+    """Return `roots` and the instructions that they depend on, in text order.
 
     >>> import hlo
     >>> entry = hlo.parse('''ENTRY e {

@@ -74,7 +74,7 @@ def read_counts(
         if isinstance(leaf, Shape)
     ]
     map_sets = {(number, end.path): walk.edges.maps(start, end) for number, end in ends}
-    for edge in walk.reads(start, folds=True):
+    for edge in walk.backward_edges(start, fold=True):
         maps = map_sets.get((edge.operand, edge.operand_path))
         if maps is not None:
             maps.extend(map(walk.edges.options.finished, edge.maps), edge.unknown)

@@ -70,7 +70,7 @@ def test_devices_that_receive_nothing_read_nothing() -> None:
 # fmt: off
 UNSAID = [
     # header                                   op                                                                          says
-    ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,1}}}}, {GLOBAL}, to_apply=add",      "all-reduce `r`: device 2 is in none of its groups, and what it has there is undefined"),
+    ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,1}}}}, {GLOBAL}, to_apply=add",      "all-reduce `r`: device 2 is in no group, so its result is undefined"),
     ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,4}}}}, {GLOBAL}, to_apply=add",      "all-reduce `r`: device 4 does not exist in 1 replica of 4 partitions: set replica_count in the module header or pass num_replicas"),
     ("num_partitions=4",                       "all-reduce(p), replica_groups={{0,1}}, to_apply=add",                      "all-reduce `r`: replica 1 does not exist in 1 replica of 4 partitions: set replica_count in the module header or pass num_replicas"),
     ("replica_count=4",                        "all-to-all(p), replica_groups={{0,1}}, channel_id=1, dimensions={0}",      "all-to-all `r`: partition 1 does not exist in 4 replicas of 1 partition: set num_partitions in the module header or pass num_partitions"),
@@ -78,7 +78,7 @@ UNSAID = [
     ("num_partitions=4",                       f"all-reduce(p), {GLOBAL}, to_apply=add",                                   "all-reduce `r`: use_global_device_ids=true requires non-empty replica_groups"),
     ("num_partitions=4",                       "all-reduce(p), replica_groups={{0,1}}, use_global_device_ids=true, to_apply=add", "all-reduce `r`: use_global_device_ids=true requires channel_id"),
     ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,1}}}}, {GLOBAL}, mode=cross_replica, to_apply=add", "all-reduce `r`: mode=cross_replica contradicts use_global_device_ids=true"),
-    ("num_partitions=4",                       "all-to-all(p), replica_groups={{0,1,2,3}}, channel_id=1, dimensions={0}",  "all-to-all `r`: dimension 0 has 6 elements in the operand and 6 in the result, which does not fit groups of 4 devices; it runs as 1 replica of 4 partitions"),
+    ("num_partitions=4",                       "all-to-all(p), replica_groups={{0,1,2,3}}, channel_id=1, dimensions={0}",  "all-to-all `r`: dimension 0 has 6 elements in the operand and 6 in the result, which does not fit groups of 4 devices; the module runs on 1 replica of 4 partitions"),
     ("num_partitions=4",                       "collective-permute(p), source_target_pairs={{0,1},{2,1}}, channel_id=1",   "collective-permute `r`: partition 1 appears twice"),
     ("num_partitions=4",                       "collective-permute(p), source_target_pairs={{5,1}}, channel_id=1",         "collective-permute `r`: partition 5 does not exist in 1 replica of 4 partitions: set num_partitions in the module header or pass num_partitions"),
 ]
@@ -340,7 +340,7 @@ def test_what_is_received_from_another_device_is_not_said() -> None:
         ROOT x = f32[2] get-tuple-element(d), index=0"""
     )
     (why,) = indexing.device_maps(module.entry["r"]).unknown
-    assert str(why) == "recv `r`: what another device sends is not followed"
+    assert str(why) == "recv `r`: the sender is not known statically"
 
 
 def test_a_start_index_is_read_on_the_device_that_needs_it() -> None:
@@ -461,7 +461,7 @@ def test_groups_of_another_size_than_the_operands_are_not_guessed() -> None:
     answer = indexing.device_maps(module.entry.root)
     assert answer.maps == ((), ())
     assert {str(why) for why in answer.unknown} == {
-        "all-to-all `a`: 2 operands for groups of 4 devices; it runs as 1 replica of 4 partitions"
+        "all-to-all `a`: 2 operands for groups of 4 devices; the module runs on 1 replica of 4 partitions"
     }
 
 

@@ -177,13 +177,13 @@ def test_paths_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(IndexingMap, "then", counted)
     visited: dict[str, int] = {}
-    back = LocalEdges.back
+    back = LocalEdges.backward_edges
 
-    def visiting(self: LocalEdges, array: ArrayRef, *rest: Any, **folds: Any) -> object:
+    def visiting(self: LocalEdges, array: ArrayRef, *rest: Any, **keywords: Any) -> object:
         visited[array.instruction.name] = visited.get(array.instruction.name, 0) + 1
-        return back(self, array, *rest, **folds)
+        return back(self, array, *rest, **keywords)
 
-    monkeypatch.setattr(LocalEdges, "back", visiting)
+    monkeypatch.setattr(LocalEdges, "backward_edges", visiting)
     answer = indexing.to_parameters(root_of(diamonds(40)))
     assert sorted(texts(answer.maps[0])) == [
         "(d0) -> (-d0 + 7), domain: d0 in [0, 7]",

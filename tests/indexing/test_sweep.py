@@ -89,14 +89,14 @@ def test_a_sweep_costs_as_many_steps_as_there_are_instructions(
 ) -> None:
     """Walks from each of n instructions would take n²/2."""
     asked = 0
-    real = LocalEdges.back
+    real = LocalEdges.backward_edges
 
-    def counted(*arguments: Any, **folds: Any) -> object:
+    def counted(*arguments: Any, **keywords: Any) -> object:
         nonlocal asked
         asked += 1
-        return real(*arguments, **folds)
+        return real(*arguments, **keywords)
 
-    monkeypatch.setattr(LocalEdges, "back", counted)
+    monkeypatch.setattr(LocalEdges, "backward_edges", counted)
     lines = ["x0 = f32[8] parameter(0)"]
     for k in range(200):
         lines.append(f"r{k} = f32[8] reverse(x{k}), dimensions={{0}}")
