@@ -1,19 +1,19 @@
-"""Runtime variables whose value follows from the program, replaced by that value.
+"""Constant folding of runtime variables: a value that the program determines becomes a formula.
 
-A start index is often no secret: a constant, an iota, or integer arithmetic on them.  `folded` puts
-the formula in the place of such a runtime variable.  The formula has the meaning of the HLO:
+A start index is often a constant, an iota, or integer arithmetic on them.  `folded` replaces such a
+runtime variable by its formula, with the semantics of the HLO:
 
-* the *clamp* of the operation stays: where the formula may leave it, the map is split into disjoint
-  pieces (below, inside and above), so that no start index ever leads outside of the operand;
-* integer *division* rounds towards zero, not down;
-* numbers *wrap around* in their type: a formula that may leave its type's range is not folded.
+* *Clamping*: if the formula may leave the clamp of the operation, the map is split into disjoint
+  pieces (below, inside and above), so no start index is out of bounds.
+* *Division* of integers rounds towards zero, not down.
+* *Wrap-around*: a formula that may leave the range of its type is not folded.
 
-What does not fold is traced through moves (reshape, slice, a fusion's parameter, …) to the
-instruction that the value comes from, so that two runtime variables which are the same element of
-the same instruction are one.
+A runtime variable that does not fold is traced through copies (reshape, slice, the parameter of a
+fusion, …) to the instruction that computes its value.  Two runtime variables with the same source
+element are merged into one.
 
-Folding belongs to composition, as in XLA: `indexing.output_to_input` of a single instruction takes
-its operands as they come, and a fusion or a whole computation folds what stands inside of it.
+Folding belongs to composition, as in XLA.  `indexing.output_to_input` of a single instruction does
+not fold its operands; a fusion or a computation folds the values computed inside it.
 
 Source: XLA ``docs/operation_semantics.md``, "DynamicSlice", "Gather"; wrong start indices without
 the clamp: openxla/xla#49120, openxla/xla#49121.
@@ -52,15 +52,15 @@ from simplifier.interval import contains
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
-Value: TypeAlias = tuple[IndexingMap, ...]
-"""Disjoint maps from an element to the one number that it is, which cover all elements."""
+ValueMaps: TypeAlias = tuple[IndexingMap, ...]
+"""Disjoint maps from the index of each element to its value; together they cover the array."""
 
 
 # ---------------------------------------------------------------- maps
 
 
-def folded(found: IndexingMap) -> tuple[IndexingMap, ...]:
-    """`found` without the runtime variables that the program decides, in disjoint pieces.
+def folded(indexing_map: IndexingMap) -> tuple[IndexingMap, ...]:
+    """Return a map without the runtime variables that the program determines, in disjoint pieces.
 
     >>> import hlo, indexing
     >>> root = hlo.parse('''ENTRY e {
@@ -74,124 +74,128 @@ def folded(found: IndexingMap) -> tuple[IndexingMap, ...]:
     >>> print(*folded(read))
     (d0) -> (d0 + 6), domain: d0 in [0, 3]
     """
-    pieces = [found]
-    for number in range(len(found.runtime)):
-        # from the end, so that what is left to fold keeps its place
-        at = len(found.runtime) - 1 - number
-        pieces = [new for piece in pieces for new in _folded_at(piece, at, len(pieces))]
+    pieces = [indexing_map]
+    for number in range(len(indexing_map.runtime)):
+        # from the last, so that the remaining variables keep their positions
+        at = len(indexing_map.runtime) - 1 - number
+        pieces = [new for piece in pieces for new in _fold_at(piece, at, len(pieces))]
     return tuple([_merged(piece) for piece in pieces])
 
 
-def _folded_at(found: IndexingMap, at: int, pieces: int) -> Iterator[IndexingMap]:
-    """`found` with one runtime variable folded, or at least traced to where it comes from."""
-    rt = found.runtime[at]
+def _fold_at(piece: IndexingMap, at: int, pieces: int) -> Iterator[IndexingMap]:
+    """Yield `piece` with runtime variable `at` folded, or traced to its source.
+
+    Args:
+        pieces: the number of pieces of the whole map, for the budget.
+    """
+    rt = piece.runtime[at]
     if rt.is_fixed or not isinstance(rt.array, ArrayRef):
-        yield found
+        yield piece
         return
-    place, index = origin(rt.array, rt.index)
-    cases = _cases(place, index, rt)
-    rest = (*found.runtime[:at], *found.runtime[at + 1 :])
+    source, index = origin(rt.array, rt.index)
+    cases = _cases(source, index, rt)
+    rest = (*piece.runtime[:at], *piece.runtime[at + 1 :])
     if cases is None or pieces * len(cases) > MAX_CASES:
-        rt = replace(rt, array=place, index=tuple(index))
-        yield replace(found, runtime=(*found.runtime[:at], rt, *found.runtime[at + 1 :]))
+        rt = replace(rt, array=source, index=tuple(index))
+        yield replace(piece, runtime=(*piece.runtime[:at], rt, *piece.runtime[at + 1 :]))
         return
-    for value, where in cases:
+    for value, conditions in cases:
         swap = Substitution({rt.variable: value})
-        made = (*[Constraint(swap(c.expr), c.lower, c.upper) for c in found.constraints], *where)
+        kept = [Constraint(swap(c.expr), c.lower, c.upper) for c in piece.constraints]
         yield replace(
-            found,
+            piece,
             runtime=tuple([replace(r, index=tuple(map(swap, r.index))) for r in rest]),
-            results=tuple(map(swap, found.results)),
-            constraints=tuple([c for c in made if not c.is_true]),
+            results=tuple(map(swap, piece.results)),
+            constraints=tuple([c for c in (*kept, *conditions) if not c.is_true]),
         )
 
 
-def _cases(place: ArrayRef, index: Sequence[Expr], rt: RuntimeVariable) -> Cases | None:
-    """What a runtime variable is, clamped, and under which constraints; None if it does not fold.
+def _cases(array: ArrayRef, index: Sequence[Expr], rt: RuntimeVariable) -> Cases | None:
+    """Return the clamped value of a runtime variable by cases, or None if it does not fold.
 
-    Where its bounds are narrower than its clamp, nothing is read outside of them.
+    If its bounds are narrower than its clamp, nothing is read outside the bounds.
     """
-    found: Cases = []
-    values = element_at(place, index) or value(place)
+    cases: Cases = []
+    values = element_at(array, index) or value(array)
     for piece in values or ():
         swap = Substitution(dict(zip(piece.dims, index, strict=True)))
-        where = _conditions(piece, index)
+        in_piece = _conditions(piece, index)
         number = swap(piece.results[0])
-        for clamped, when in cut(number, rt.clamp) if rt.clamp else [(number, ())]:
-            inside = Constraint(clamped, *rt.variable.bounds)
-            constraints = [*where, *when, inside]
+        for clamped, in_case in cut(number, rt.clamp) if rt.clamp else [(number, ())]:
+            in_bounds = Constraint(clamped, *rt.variable.bounds)
+            constraints = [*in_piece, *in_case, in_bounds]
             if not any(c.is_false for c in constraints):
-                found.append((clamped, tuple([c for c in constraints if not c.is_true])))
-    return found if values else None
+                cases.append((clamped, tuple([c for c in constraints if not c.is_true])))
+    return cases if values else None
 
 
-def _conditions(piece: IndexingMap, at: Sequence[Expr]) -> list[Constraint]:
-    """What holds of the place `at` if it is a point of `piece`."""
-    swap = Substitution(dict(zip(piece.dims, at, strict=True)))
+def _conditions(piece: IndexingMap, index: Sequence[Expr]) -> list[Constraint]:
+    """Return the constraints under which `index` is in the domain of `piece`."""
+    swap = Substitution(dict(zip(piece.dims, index, strict=True)))
     return [
         *[Constraint(swap(c.expr), c.lower, c.upper) for c in piece.constraints],
-        *[Constraint(i, *d.bounds) for d, i in zip(piece.dims, at, strict=True)],
+        *[Constraint(i, *d.bounds) for d, i in zip(piece.dims, index, strict=True)],
     ]
 
 
-def _merged(found: IndexingMap) -> IndexingMap:
-    """`found` with one runtime variable for those that are the same element, clamped alike."""
+def _merged(indexing_map: IndexingMap) -> IndexingMap:
+    """Return a map with one runtime variable for each source element with its clamp and bounds."""
     kept: dict[object, RuntimeVariable] = {}
     same: dict[Variable, Expr] = {}
-    for rt in found.runtime:
-        what = rt.array, rt.index, rt.clamp, rt.variable.bounds
-        if rt.array is not None and kept.setdefault(what, rt) is not rt:
-            same[rt.variable] = kept[what].expr
+    for rt in indexing_map.runtime:
+        key = rt.array, rt.index, rt.clamp, rt.variable.bounds
+        if rt.array is not None and kept.setdefault(key, rt) is not rt:
+            same[rt.variable] = kept[key].expr
     if not same:
-        return found
-    results, constraints = found.substituted(same)
+        return indexing_map
+    results, constraints = indexing_map.substituted(same)
     swap = Substitution(same)
     runtime = [
         replace(rt, index=tuple(map(swap, rt.index)))
-        for rt in found.runtime
+        for rt in indexing_map.runtime
         if rt.variable not in same
     ]
     return replace(
-        found, runtime=tuple(runtime), results=tuple(results), constraints=tuple(constraints)
+        indexing_map, runtime=tuple(runtime), results=tuple(results), constraints=tuple(constraints)
     )
 
 
-# ---------------------------------------------------------------- where a value comes from
+# ---------------------------------------------------------------- sources of values
 
 
-def origin(place: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]]:
-    """The instruction that makes the element at `index` of `place`, which is only moved from there.
+def origin(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]]:
+    """Trace the element at `index` of `array` through copies to the element it is a copy of.
 
-    Runtime variables name instructions, so the answer is never a leaf of a tuple.
+    Runtime variables refer to instructions, so the result is never a leaf of a tuple.
     """
-    nameable = place, index
+    source = array, index
     while True:
-        moved = _moved(place, index)
-        if moved is None:
-            return nameable
-        place, index = moved
-        if not place.path:
-            nameable = moved
+        copied = _copied_from(array, index)
+        if copied is None:
+            return source
+        array, index = copied
+        if not array.path:
+            source = copied
 
 
-def _moved(place: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]] | None:
-    """One step of `origin`; None where the value is made."""
-    inner = _passed_on(place)
-    if inner is not None:
-        return inner, index
-    instruction = place.instruction
-    element = element_of(instruction)
-    if _is_conversion(element) and _keeps_every_value(instruction):
-        return ArrayRef(instruction.operands[0], (), place.calls), index
-    for operand, reads in _copies(instruction, element):
+def _copied_from(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]] | None:
+    """Return the source of one copy, or None if the instruction computes the element."""
+    forwarded = _forwarded(array)
+    if forwarded is not None:
+        return forwarded, index
+    instruction = array.instruction
+    rule = element_of(instruction)
+    if _is_conversion(rule) and _keeps_every_value(instruction):
+        return ArrayRef(instruction.operands[0], (), array.calls), index
+    for operand, reads in _copies(instruction, rule):
         swap = Substitution(dict(zip(reads.dims, index, strict=True)))
         if all(c.is_true for c in _conditions(reads, index)):
-            return ArrayRef(operand, (), place.calls), list(map(swap, reads.results))
+            return ArrayRef(operand, (), array.calls), list(map(swap, reads.results))
     return None
 
 
-def forwarded_from(place: ArrayRef) -> ArrayRef:
-    """The array that `place` is, through tuples, copies and calls that pass it on whole.
+def forwarded_from(array: ArrayRef) -> ArrayRef:
+    """Return the array that `array` is identical to, through tuples, copies and calls.
 
     >>> import hlo, indexing
     >>> root = hlo.parse('''ENTRY e {
@@ -203,14 +207,14 @@ def forwarded_from(place: ArrayRef) -> ArrayRef:
     >>> forwarded_from(ArrayRef(root, (0,)))
     ArrayRef(instruction=<parameter 'p' of 'e'>, path=(0,), calls=())
     """
-    while (inner := _passed_on(place)) is not None:
-        place = inner
-    return place
+    while (forwarded := _forwarded(array)) is not None:
+        array = forwarded
+    return array
 
 
-def _passed_on(place: ArrayRef) -> ArrayRef | None:
-    """The array that `place` is, whole and under another name; None where it is none."""
-    instruction, path, calls = place
+def _forwarded(array: ArrayRef) -> ArrayRef | None:
+    """Return the array that the instruction of `array` forwards unchanged, or None."""
+    instruction, path, calls = array
     op = instruction.op
     if isinstance(op, RoutingOp):
         number, inside = op.route(path)
@@ -225,34 +229,38 @@ def _passed_on(place: ArrayRef) -> ArrayRef | None:
     return None
 
 
-def _is_conversion(element: ElementRule) -> bool:
-    """The element is an operand's value in another type."""
-    function = element.function if isinstance(element, ElementwiseRule) else None
+def _is_conversion(rule: ElementRule) -> bool:
+    """Return True if an element is the operand's value converted to another type."""
+    function = rule.function if isinstance(rule, ElementwiseRule) else None
     return function is not None and function.integer is integer_rules.unchanged
 
 
 def _keeps_every_value(convert: Instruction) -> bool:
-    """A value-preserving integer conversion."""
-    from_, to = convert.operands[0].shape, convert.shape
-    if not isinstance(from_, Shape) or not isinstance(to, Shape):
+    """Return True for a value-preserving integer conversion."""
+    source, target = convert.operands[0].shape, convert.shape
+    if not isinstance(source, Shape) or not isinstance(target, Shape):
         return False
-    ours, theirs = range_of(from_.element_type), range_of(to.element_type)
-    return ours is not None and theirs is not None and contains(theirs, ours)
+    source_range, target_range = range_of(source.element_type), range_of(target.element_type)
+    return (
+        source_range is not None
+        and target_range is not None
+        and contains(target_range, source_range)
+    )
 
 
 def _copies(instruction: Instruction, rule: ElementRule) -> list[tuple[Instruction, IndexingMap]]:
-    """The operands that the elements are copies of, with maps; none if a map is not a function."""
+    """Return the copied operands with their maps; none if a map is not a function."""
     op = instruction.op
     if not isinstance(op, MappedOp) or not isinstance(rule, CopyRule) or rule.function:
         return []
     maps = op.reads(instruction.shape, tuple([o.shape for o in instruction.operands]))
-    found = []
+    copies = []
     for number in rule.operands:
         reads = maps[number]
         if isinstance(reads, Unknown) or not all(map(_is_function, reads)):
             return []
-        found += [(instruction.operands[number], read) for read in reads]
-    return found
+        copies += [(instruction.operands[number], read) for read in reads]
+    return copies
 
 
 def _is_function(read: IndexingMap) -> bool:
@@ -262,8 +270,8 @@ def _is_function(read: IndexingMap) -> bool:
 # ---------------------------------------------------------------- values
 
 
-def value(place: ArrayRef) -> Value | None:
-    """The numbers of an array of integers as formulas of its elements' places; None if unknown.
+def value(array: ArrayRef) -> ValueMaps | None:
+    """Return the elements of an integer array as formulas of their index, or None if unknown.
 
     >>> import hlo, indexing
     >>> root = hlo.parse('''ENTRY e {
@@ -276,8 +284,8 @@ def value(place: ArrayRef) -> Value | None:
     ...     print(piece)
     (d0) -> (d0 * -2 + 10), domain: d0 in [0, 5]
     """
-    memo: dict[ArrayRef, Value | None] = place.instruction.module.memo.setdefault(value, {})
-    waiting = [place]
+    memo: dict[ArrayRef, ValueMaps | None] = array.instruction.module.memo.setdefault(value, {})
+    waiting = [array]
     while waiting:
         last = waiting[-1]
         missing = [source for source in _sources(last) if source not in memo]
@@ -285,104 +293,107 @@ def value(place: ArrayRef) -> Value | None:
             if last not in memo:
                 memo[last] = _value(last, memo)
             waiting.pop()
-        elif missing[0] in waiting:  # computations that call each other
+        elif missing[0] in waiting:  # recursive computations
             memo[missing[0]] = None
         else:
             waiting.append(missing[0])
-    return memo[place]
+    return memo[array]
 
 
-def _sources(place: ArrayRef) -> list[ArrayRef]:
-    """The arrays whose values the value of `place` follows from."""
-    if not is_integral(place) or check_instruction(place.instruction):
+def _sources(array: ArrayRef) -> list[ArrayRef]:
+    """Return the arrays whose values determine the value of `array`."""
+    if not is_integral(array) or check_instruction(array.instruction):
         return []
-    inner = _passed_on(place)
-    if inner is not None:
-        return [inner]
-    match element_of(place.instruction):
+    forwarded = _forwarded(array)
+    if forwarded is not None:
+        return [forwarded]
+    match element_of(array.instruction):
         case ElementwiseRule(function=function) if function and function.integer:
-            operands = list(place.instruction.operands)
-        case CopyRule() as element:
-            operands = [operand for operand, _ in _copies(place.instruction, element)]
+            operands = list(array.instruction.operands)
+        case CopyRule() as rule:
+            operands = [operand for operand, _ in _copies(array.instruction, rule)]
         case _:
             return []
-    return [ArrayRef(operand, (), place.calls) for operand in operands]
+    return [ArrayRef(operand, (), array.calls) for operand in operands]
 
 
-def _value(place: ArrayRef, memo: dict[ArrayRef, Value | None]) -> Value | None:
-    """The value of `place`, where those of its `_sources` are known."""
-    instruction, shape = place.instruction, place.array_shape
+def _value(array: ArrayRef, memo: dict[ArrayRef, ValueMaps | None]) -> ValueMaps | None:
+    """Return the value of `array`, given the values of its `_sources`."""
+    instruction, shape = array.instruction, array.array_shape
     limits = range_of(shape.element_type) if shape else None
     if shape is None or limits is None or not shape.size or check_instruction(instruction):
         return None
-    inner = _passed_on(place)
-    if inner is not None:
-        return memo[inner]
-    found = _formula(place, shape, memo)
-    if found is None or not 0 < len(found) <= MAX_CASES:
+    forwarded = _forwarded(array)
+    if forwarded is not None:
+        return memo[forwarded]
+    pieces = _formula(array, shape, memo)
+    if pieces is None or not 0 < len(pieces) <= MAX_CASES:
         return None
-    in_range = all(contains(limits, piece.results[0].bounds) for piece in found)
-    return tuple(found) if in_range else None
+    in_range = all(contains(limits, piece.results[0].bounds) for piece in pieces)
+    return tuple(pieces) if in_range else None
 
 
 def _formula(
-    place: ArrayRef, shape: Shape, memo: dict[ArrayRef, Value | None]
+    array: ArrayRef, shape: Shape, memo: dict[ArrayRef, ValueMaps | None]
 ) -> list[IndexingMap] | None:
-    """The value of an array by what its op says of an element."""
-    match element_of(place.instruction):
+    """Return the value of an array by the element rule of its op."""
+    match element_of(array.instruction):
         case ConstantRule():
-            return affine_table(place)
+            return affine_table(array)
         case IotaRule(dimension):
             return [IndexingMap.over(shape, lambda i: [i[dimension]])]
-        case CopyRule() as element:
-            return _put_together(place, element, memo)
+        case CopyRule() as rule:
+            return _copied_value(array, rule, memo)
         case ElementwiseRule(function=function) if function and function.integer:
-            return _computed(place, shape, function.integer, memo)
+            return _elementwise_value(array, shape, function.integer, memo)
     return None
 
 
-def _put_together(
-    place: ArrayRef, element: CopyRule, memo: dict[ArrayRef, Value | None]
+def _copied_value(
+    array: ArrayRef, rule: CopyRule, memo: dict[ArrayRef, ValueMaps | None]
 ) -> list[IndexingMap] | None:
-    """The value of a copy: pieces of its operands' values at other indices."""
-    found: list[IndexingMap] = []
-    reads = _copies(place.instruction, element)
-    for operand, moved in reads:
-        pieces = memo[ArrayRef(operand, (), place.calls)]
+    """Return the value of a copy: the values of its operands at other indices."""
+    value_maps: list[IndexingMap] = []
+    copies = _copies(array.instruction, rule)
+    for operand, read in copies:
+        pieces = memo[ArrayRef(operand, (), array.calls)]
         if pieces is None:
             return None
-        found += [moved.then(piece).simplify() for piece in pieces]
-    return [piece for piece in found if not piece.is_known_empty] if reads else None
+        value_maps += [read.then(piece).simplify() for piece in pieces]
+    return [piece for piece in value_maps if not piece.is_known_empty] if copies else None
 
 
-def _computed(
-    place: ArrayRef, shape: Shape, rule: IntegerRule, memo: dict[ArrayRef, Value | None]
+def _elementwise_value(
+    array: ArrayRef, shape: Shape, rule: IntegerRule, memo: dict[ArrayRef, ValueMaps | None]
 ) -> list[IndexingMap] | None:
-    """The value of an elementwise operation, for each choice of pieces of its operands."""
-    here, choices = dims(shape), list[Value]()
-    for operand, read in _operand_reads(place.instruction):
-        pieces = memo[ArrayRef(operand, (), place.calls)]
+    """Return the value of an elementwise op, for each choice of pieces of its operands."""
+    variables, choices = dims(shape), list[ValueMaps]()
+    for operand, read in _operand_reads(array.instruction):
+        pieces = memo[ArrayRef(operand, (), array.calls)]
         if pieces is None or read is None:
             return None
         choices.append(tuple([read.then(piece) for piece in pieces]))
-    found: list[IndexingMap] = []
+    value_maps: list[IndexingMap] = []
     for choice in product(*choices):
         cases = rule([piece.results[0] for piece in choice])
-        if cases is None or len(found) > MAX_CASES:
+        if cases is None or len(value_maps) > MAX_CASES:
             return None
         shared = [c for piece in choice for c in piece.constraints]
-        made = [IndexingMap.of(here, [v], constraints=[*shared, *w]).simplify() for v, w in cases]
-        found += [piece for piece in made if not piece.is_known_empty]
-    return found
+        for number, conditions in cases:
+            constraints = [*shared, *conditions]
+            piece = IndexingMap.of(variables, [number], constraints=constraints).simplify()
+            if not piece.is_known_empty:
+                value_maps.append(piece)
+    return value_maps
 
 
 def _operand_reads(
     instruction: Instruction,
 ) -> Iterator[tuple[Instruction, IndexingMap | None]]:
-    """The one map to each operand; None where it is none, or no function."""
+    """Yield each operand with its map, or None if there is not one map or it is no function."""
     op = instruction.op
     assert isinstance(op, MappedOp)
-    every = op.reads(instruction.shape, tuple([o.shape for o in instruction.operands]))
-    for operand, maps in zip(instruction.operands, every, strict=True):
+    operand_maps = op.reads(instruction.shape, tuple([o.shape for o in instruction.operands]))
+    for operand, maps in zip(instruction.operands, operand_maps, strict=True):
         is_one = isinstance(maps, tuple) and len(maps) == 1 and _is_function(maps[0])
         yield operand, maps[0] if isinstance(maps, tuple) and is_one else None
