@@ -34,7 +34,7 @@ from hlo.ops.op import OPS
 from hlo.shapes.shape import Shape, dtype
 from indexing.codegen.nest import LoopNest
 from indexing.execution import random_inputs, run, xla
-from indexing.ops.elementwise import BinaryRow, UnaryRow
+from indexing.ops.elementwise import BinaryTableOp, UnaryTableOp
 
 Array: TypeAlias = NDArray[Any]
 
@@ -110,12 +110,14 @@ def elementwise() -> list[tuple[str, Callable[..., Any]]]:
     """Every op of the table of elementwise ops that NumPy has as one function."""
     found: list[tuple[str, Callable[..., Any]]] = []
     for opcode, cls in OPS.items():
-        if not issubclass(cls, UnaryRow | BinaryRow) or not isinstance(cls.row.function, np.ufunc):
+        if not issubclass(cls, UnaryTableOp | BinaryTableOp) or not isinstance(
+            cls.row.function, np.ufunc
+        ):
             continue
-        if "floating" in cls.row.takes and cls.row.gives("f32") in ("f32", "pred"):
-            operands = "xy" if issubclass(cls, BinaryRow) else "x"
+        if "floating" in cls.row.takes and cls.row.result_type("f32") in ("f32", "pred"):
+            operands = "xy" if issubclass(cls, BinaryTableOp) else "x"
             listed = ", ".join(f"f32[{S}] {name}" for name in operands)
-            text = f"{cls.row.gives('f32')}[{S}] {opcode}({listed})"
+            text = f"{cls.row.result_type('f32')}[{S}] {opcode}({listed})"
             found.append((text, cls.row.function))
     return found
 

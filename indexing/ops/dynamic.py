@@ -1,10 +1,10 @@
-"""Dynamic-slice and dynamic-update-slice: windows at places that only the running program knows.
+"""Dynamic-slice and dynamic-update-slice: windows with start indices that are computed at runtime.
 
-A start index is clamped to ``[0, size − window size]``, so that a window is always inside. The
-window's place is a runtime variable for each dimension.
+A start index is clamped to ``[0, size − window size]``, so that the window is always inside. The
+clamped start index of each dimension is a runtime variable. HLO before 2019 has one vector of start
+indices instead of a scalar for each dimension.
 
-Source: XLA ``docs/operation_semantics.md``, "DynamicSlice" and "DynamicUpdateSlice". Text before
-2019 has one vector of start indices instead of a scalar for each dimension.
+Source: XLA ``docs/operation_semantics.md``, "DynamicSlice" and "DynamicUpdateSlice".
 """
 
 from __future__ import annotations
@@ -27,41 +27,45 @@ Sizes = tuple[int, ...]
 
 
 def _starts_fault(starts: Sequence[Shape], rank: int, first: int) -> Fault:
-    """The fault of start indices that are not an integer scalar for each dimension."""
+    """The fault of start indices that are not one integer scalar for each dimension.
+
+    Operand `first` is the first start index.
+    """
     if _is_vector(starts):
         if same_dims(starts[0].dims, (rank,)):
             return HOLDS
-        return Fault(f"{starts[0].dims[0]} start indices for {rank} dimensions", first)
+        return Fault(f"expected {rank} start indices, got {starts[0].dims[0]}", first)
     if len(starts) != rank:
-        return Fault(f"{len(starts)} start indices are given for {rank} dimensions")
+        return Fault(f"expected {rank} start indices, got {len(starts)}")
     for number, start in enumerate(starts, first):
         if start.rank or ELEMENT_TYPES[start.element_type].kind not in ("integral", "unsigned"):
-            return Fault(f"operand {number} is {start}, no integer scalar", number)
+            return Fault(f"operand {number} must be an integer scalar, not {start}", number)
     return HOLDS
 
 
 def _is_vector(starts: Sequence[Shape]) -> bool:
+    """Return True if the start indices are one vector, as in HLO before 2019."""
     return len(starts) == 1 and starts[0].rank == 1
 
 
-def _runtime(
+def _start_variables(
     sizes: Sizes, window: Sizes, starts: Sequence[Shape], first: int
 ) -> list[RuntimeVariable]:
-    """The place of the window in each dimension; operand `first` is the first start index."""
+    """The start of the window in each dimension; operand `first` is the first start index."""
     vector = _is_vector(starts)
     return [
-        RuntimeVariable.start(k, size, taken, first if vector else first + k, [k] if vector else [])
-        for k, (size, taken) in enumerate(zip(sizes, window, strict=True))
+        RuntimeVariable.start(k, size, width, first if vector else first + k, [k] if vector else [])
+        for k, (size, width) in enumerate(zip(sizes, window, strict=True))
     ]
 
 
 def _grade(sizes: Sizes, window: Sizes) -> Grade:
-    """Whether a start index matters: where the window has no room, every index is clamped to 0."""
+    """Return "may" if the window fills a dimension: every start index is clamped to 0 there."""
     return "exact" if all(n > w for n, w in zip(sizes, window, strict=True)) else "may"
 
 
 def _start_reads(out: Shape, sizes: Sizes, window: Sizes, starts: Sequence[Shape]) -> Maps:
-    """What the result reads of the start indices: all of them."""
+    """The maps from the result to the start indices: every element needs all of them."""
     if _is_vector(starts):
         return (every_element(out, starts[0]).with_grade(_grade(sizes, window)),)
     none = IndexingMap.over(out, lambda i: [])
@@ -69,7 +73,7 @@ def _start_reads(out: Shape, sizes: Sizes, window: Sizes, starts: Sequence[Shape
 
 
 def _clamped(sizes: Sizes, window: Sizes, starts: Sequence[Array]) -> list[int]:
-    """Where the window is, in each dimension."""
+    """The clamped start index of each dimension."""
     values = [int(v) for v in (starts[0] if starts and starts[0].ndim else starts)]
     return [min(max(v, 0), n - w) for v, n, w in zip(values, sizes, window, strict=True)]
 
@@ -86,7 +90,7 @@ def _clamped(sizes: Sizes, window: Sizes, starts: Sequence[Array]) -> list[int]:
     ],
 )
 class DynamicSlice(VariadicOp):
-    """``out[i] = operand[start + i]``, start clamped so that the window stays inside."""
+    """``out[i] = operand[start + i]``, with start clamped so that the window is inside."""
 
     rule: ClassVar[ElementRule] = CopyRule()
     dynamic_slice_sizes: tuple[int, ...] = attribute(int_list)
@@ -98,20 +102,20 @@ class DynamicSlice(VariadicOp):
         base = operands[0]
         return self.infer_shape(base) if isinstance(base, Shape) else Unranked()
 
-    @constraint("C1", "dynamic_slice_sizes has one entry for each dimension of the operand")
+    @constraint("C1", "dynamic_slice_sizes must have one entry for each dimension of the operand")
     def fits(self, *operands: Shape) -> Fault:
         sizes = self.dynamic_slice_sizes
         return count_fault(sizes, operands[0].rank, "operand dimension", "dynamic_slice_sizes")
 
-    @constraint("C2", "the window is not larger than the operand in any dimension")
+    @constraint("C2", "the window must not be larger than the operand in any dimension")
     def stays_inside(self, *operands: Shape) -> Fault:
         for k, (w, n) in enumerate(zip(self.dynamic_slice_sizes, operands[0].dims, strict=True)):
             if not (w >= 0 and at_most(w, n)):
-                label = f"size {w} does not fit into dimension {k}, whose size is {n}"
+                label = f"size {w} does not fit into dimension {k} of size {n}"
                 return Fault(label, "dynamic_slice_sizes")
         return HOLDS
 
-    @constraint("C3", "there is an integer start index for each dimension of the operand")
+    @constraint("C3", "there must be one integer start index for each dimension of the operand")
     def has_starts(self, *operands: Shape) -> Fault:
         return _starts_fault(operands[1:], operands[0].rank, 1)
 
@@ -120,7 +124,7 @@ class DynamicSlice(VariadicOp):
 
     def output_to_input(self, out: Shape, *operands: Shape) -> Maps:
         base, starts = operands[0], operands[1:]
-        i, rts = dims(out), _runtime(base.dims, out.dims, starts, 1)
+        i, rts = dims(out), _start_variables(base.dims, out.dims, starts, 1)
         index = [d + rt.expr for d, rt in zip(i, rts, strict=True)]
         reads = IndexingMap.of(i, index, runtime=rts)
         return reads, *_start_reads(out, base.dims, out.dims, starts)
@@ -128,8 +132,8 @@ class DynamicSlice(VariadicOp):
     def kernel(self, *operands: Array) -> Array:
         base, sizes = operands[0], self.dynamic_slice_sizes
         first = _clamped(base.shape, sizes, operands[1:])
-        taken = base[tuple([slice(f, f + w) for f, w in zip(first, sizes, strict=True)])]
-        return taken.copy()
+        part = base[tuple([slice(f, f + w) for f, w in zip(first, sizes, strict=True)])]
+        return part.copy()
 
 
 @op(
@@ -144,7 +148,10 @@ class DynamicSlice(VariadicOp):
     ],
 )
 class DynamicUpdateSlice(VariadicOp):
-    """``out[i] = update[i − start]`` in the window of update's size at start, or ``operand[i]``."""
+    """``out[i]`` is ``update[i − start]`` inside the window at start, otherwise ``operand[i]``.
+
+    The window has the sizes of the update.
+    """
 
     rule: ClassVar[ElementRule] = CopyRule((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
@@ -156,22 +163,22 @@ class DynamicUpdateSlice(VariadicOp):
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
 
-    @constraint("C1", "the update has the operand's rank and element type")
+    @constraint("C1", "the update must have the operand's rank and element type")
     def same_rank(self, *operands: Shape) -> Fault:
         base, update = operands[:2]
         if base.rank == update.rank and base.element_type == update.element_type:
             return HOLDS
-        label = f"the update is {update.with_layout(None)}, the operand {base.with_layout(None)}"
-        return Fault(label, 1)
+        shapes = f"the update is {update.with_layout(None)}, the operand {base.with_layout(None)}"
+        return Fault(shapes, 1)
 
-    @constraint("C2", "the update is not larger than the operand in any dimension")
+    @constraint("C2", "the update must not be larger than the operand in any dimension")
     def stays_inside(self, *operands: Shape) -> Fault:
         for k, (w, n) in enumerate(zip(operands[1].dims, operands[0].dims, strict=True)):
             if not at_most(w, n):
-                return Fault(f"size {w} does not fit into dimension {k}, whose size is {n}", 1)
+                return Fault(f"size {w} does not fit into dimension {k} of size {n}", 1)
         return HOLDS
 
-    @constraint("C3", "there is an integer start index for each dimension of the operand")
+    @constraint("C3", "there must be one integer start index for each dimension of the operand")
     def has_starts(self, *operands: Shape) -> Fault:
         return _starts_fault(operands[2:], operands[0].rank, 2)
 
@@ -182,14 +189,18 @@ class DynamicUpdateSlice(VariadicOp):
         self, out: Shape, *operands: Shape, exact: bool = False
     ) -> tuple[Maps | IndexingMap, ...]:
         update, starts = operands[1], operands[2:]
-        i, rts = dims(out), _runtime(out.dims, update.dims, starts, 2)
+        i, rts = dims(out), _start_variables(out.dims, update.dims, starts, 2)
         offsets = [d - rt.expr for d, rt in zip(i, rts, strict=True)]
         extents = _windows(offsets, out.dims, update.dims)
         inside = [c for extent in extents for c in extent.inside]
         return (
             complement_maps(extents, exact, i, i, runtime=rts),
             IndexingMap.of(i, offsets, runtime=rts, constraints=inside),
-            *(_start_reads(out, out.dims, update.dims, starts) if update.size else _none(starts)),
+            *(
+                _start_reads(out, out.dims, update.dims, starts)
+                if update.size
+                else _no_maps(starts)
+            ),
         )
 
     def kernel(self, *operands: Array) -> Array:
@@ -199,13 +210,13 @@ class DynamicUpdateSlice(VariadicOp):
         return out
 
 
-def _none(starts: Sequence[Shape]) -> tuple[Maps, ...]:
-    """An empty window is nowhere."""
+def _no_maps(starts: Sequence[Shape]) -> tuple[Maps, ...]:
+    """No start index is read for an empty window."""
     return ((),) * len(starts)
 
 
 def _windows(offsets: Sequence[Affine], sizes: Sizes, window_sizes: Sizes) -> list[Extent]:
-    """Along each dimension, the offsets from the start that are in the window."""
+    """For each dimension, the extent of the offsets from the start that are inside the window."""
     return [
         window(offset, w, w - n, n - 1)
         for offset, n, w in zip(offsets, sizes, window_sizes, strict=True)

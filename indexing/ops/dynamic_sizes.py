@@ -1,7 +1,7 @@
-"""Ops about dimensions whose size only the running program knows.
+"""Ops on dynamic dimensions, whose sizes are computed at runtime.
 
-A kernel's arrays have the largest sizes (the bounds); what is in them beyond the size is not
-defined. An op that looks at the size of an operand reads none of its elements.
+A kernel's arrays have the maximum sizes (the bounds). Elements beyond the runtime size are
+undefined. An op that needs only the size of an operand reads none of its elements.
 
 Source: XLA ``docs/operation_semantics.md``, "DynamicReshape", "GetDimensionSize" and
 "SetDimensionSize".
@@ -27,14 +27,14 @@ from indexing.ops.reshape import elements, reindexed
 def _dimension_fault(dimensions: tuple[int, ...], operand: Shape) -> Fault:
     """The fault of `dimensions` not being one dimension of the operand."""
     if len(dimensions) != 1:
-        return Fault(f"{len(dimensions)} dimensions are given", "dimensions")
+        return Fault(f"expected one dimension, got {len(dimensions)}", "dimensions")
     return dimensions_fault(dimensions, operand.rank)
 
 
 def _size_fault(size: Shape, number: int) -> Fault:
     """The fault of operand `number` not being an integer scalar."""
     is_integer = ELEMENT_TYPES[size.element_type].kind in ("integral", "unsigned")
-    return HOLDS if is_integer and not size.rank else Fault(f"it is {size}", number)
+    return HOLDS if is_integer and not size.rank else Fault(f"operand {number} is {size}", number)
 
 
 @op(
@@ -45,7 +45,7 @@ def _size_fault(size: Shape, number: int) -> Fault:
     ],
 )
 class GetDimensionSize(UnaryOp):
-    """The size of one dimension of the operand; of its elements it needs none."""
+    """The size of one dimension of the operand; no element of the operand is read."""
 
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     dimensions: tuple[int, ...] = attribute(int_list)
@@ -53,7 +53,7 @@ class GetDimensionSize(UnaryOp):
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return Shape("s32", ())
 
-    @constraint("C1", "dimensions is one dimension of the operand")
+    @constraint("C1", "dimensions must be one dimension of the operand")
     def names_dimension(self, operand: Shape) -> Fault:
         return _dimension_fault(self.dimensions, operand)
 
@@ -76,19 +76,19 @@ class GetDimensionSize(UnaryOp):
     ],
 )
 class SetDimensionSize(BinaryOp):
-    """The operand, of which only the first `right` elements along one dimension count.
+    """The operand with the runtime size `right` along one dimension.
 
-    The size decides which elements there are, and none of their values.
+    The size affects which elements are defined, but no element's value.
     """
 
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     dimensions: tuple[int, ...] = attribute(int_list)
 
-    @constraint("C1", "dimensions is one dimension of the operand")
+    @constraint("C1", "dimensions must be one dimension of the operand")
     def names_dimension(self, left: Shape, right: Shape) -> Fault:
         return _dimension_fault(self.dimensions, left)
 
-    @constraint("C2", "the size is an integer scalar")
+    @constraint("C2", "the size must be an integer scalar")
     def has_size(self, left: Shape, right: Shape) -> Fault:
         return _size_fault(right, 1)
 
@@ -115,10 +115,11 @@ class SetDimensionSize(BinaryOp):
     ],
 )
 class DynamicReshape(VariadicOp):
-    """The elements of operand 0 in row-major order in an array of the sizes that the others are.
+    """The elements of operand 0 in row-major order, in an array whose sizes are the other operands.
 
-    Where no size but that of the first dimension varies, on either side, positions in row-major
-    order do not depend on sizes, and this is a `Reshape`. Else any element may go anywhere.
+    If only the first dimension of both arrays is dynamic, row-major positions do not depend on the
+    runtime sizes, and the maps are those of a `Reshape`. Otherwise any element may be at any
+    position.
     """
 
     kernel_takes_shapes: ClassVar[bool] = True
@@ -126,49 +127,47 @@ class DynamicReshape(VariadicOp):
     min_operands: ClassVar[int] = 1
     shape: Shape = declared()
 
-    @constraint("C1", "there is an integer scalar for the size of each dimension of the result")
+    @constraint("C1", "there must be one integer scalar for the size of each result dimension")
     def has_sizes(self, *operands: Shape) -> Fault:
         if len(operands) - 1 != self.shape.rank:
-            return Fault(f"{len(operands) - 1} sizes are given for {self.shape.rank} dimensions")
+            return Fault(f"expected {self.shape.rank} sizes, got {len(operands) - 1}")
         faults = (_size_fault(size, number) for number, size in enumerate(operands[1:], 1))
         return next(filter(None, faults), HOLDS)
 
-    @constraint(
-        "C2", "the bounds of the operand and of the result hold the same number of elements"
-    )
+    @constraint("C2", "the maximum number of elements must not change")
     def keeps_elements(self, *operands: Shape) -> Fault:
         ours, theirs = operands[0].dims, self.shape.dims
         unknown = is_partial(operands[0]) or is_partial(self.shape)
         if unknown or math.prod(ours) == math.prod(theirs):
             return HOLDS
-        return Fault(f"{elements(ours)} become {elements(theirs)}")
+        return Fault(f"{elements(ours)} in, {elements(theirs)} out")
 
     def infer_shape(self, *operands: Shape) -> Shape:
         return self.shape.with_element_type(operands[0].element_type).with_layout(None)
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
-        if self._keeps_places(operands[0]):
-            same = IndexingMap.over(out, lambda i: reindexed(i, out.dims, operands[0].dims))
-            return [same, *[()] * out.rank]
+        if self._has_static_positions(operands[0]):
+            reshaped = IndexingMap.over(out, lambda i: reindexed(i, out.dims, operands[0].dims))
+            return [reshaped, *[()] * out.rank]
         return [every_element(out, shape).with_grade("may") for shape in operands]
 
     def input_to_output(self, out: Shape, *operands: Shape) -> list[Entry]:
         array = operands[0]
-        if self._keeps_places(array):
-            same = IndexingMap.over(array, lambda j: reindexed(j, array.dims, out.dims))
-            return [same, *[()] * out.rank]
+        if self._has_static_positions(array):
+            reshaped = IndexingMap.over(array, lambda j: reindexed(j, array.dims, out.dims))
+            return [reshaped, *[()] * out.rank]
         return [every_element(shape, out).with_grade("may") for shape in operands]
 
-    def _keeps_places(self, operand: Shape) -> bool:
-        """The place of an element in row-major order depends on no size."""
+    def _has_static_positions(self, operand: Shape) -> bool:
+        """Return True if no element's row-major position depends on a runtime size."""
         return not any((*operand.dynamic[1:], *self.shape.dynamic[1:]))
 
     def kernel(self, *arrays: Array, operands: tuple[Shape, ...]) -> Array:
         bounds = self.shape.dims
-        if self._keeps_places(operands[0]):
+        if self._has_static_positions(operands[0]):
             return arrays[0].reshape(bounds)
         sizes = [min(max(int(n), 0), bound) for n, bound in zip(arrays[1:], bounds, strict=True)]
         out = np.zeros(bounds, arrays[0].dtype)
-        taken = arrays[0].reshape(-1)[: math.prod(sizes)]
-        out[tuple([slice(0, n) for n in sizes])] = taken.reshape(sizes)
+        defined = arrays[0].reshape(-1)[: math.prod(sizes)]
+        out[tuple([slice(0, n) for n in sizes])] = defined.reshape(sizes)
         return out

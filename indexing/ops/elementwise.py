@@ -1,7 +1,7 @@
 """Elementwise ops: element i of the result needs element i of each operand.
 
-Most are a row of a table: the opcode, the formula, how NumPy says it, and which element types it
-takes. Those with attributes, with scalar operands or with a result type of its own are classes.
+Most ops are a row of a table: the opcode, the formula, the NumPy function and the accepted element
+types. Ops with attributes or with a special result type are classes.
 
 Source: XLA ``docs/operation_semantics.md``; ``xla/service/shape_inference.cc``,
 ``InferUnaryOpShape`` and ``InferBinaryOpShape``, for the element types.
@@ -42,68 +42,68 @@ _TYPICAL = {
     "floating": "f32",
     "complex": "c64",
 }
-_PARTS = {"c64": "f32", "c128": "f64"}  # the type of the real and imaginary part
-_WHOLES = {part: whole for whole, part in _PARTS.items()}
+_REAL_TYPES = {"c64": "f32", "c128": "f64"}  # of the real and imaginary part
+_COMPLEX_TYPES = {part: whole for whole, part in _REAL_TYPES.items()}
 
 
 def same(element_type: str) -> str:
-    """The result has the operands' type."""
+    """The element type itself."""
     return element_type
 
 
-def part(element_type: str) -> str:
-    """The result has the type of the real part."""
-    return _PARTS.get(element_type, element_type)
+def real(element_type: str) -> str:
+    """The type of the real part of a number of this type."""
+    return _REAL_TYPES.get(element_type, element_type)
 
 
-def whole(element_type: str) -> str:
-    """The result has the complex type whose parts are operands."""
-    return _WHOLES[element_type]
+def cmplx(element_type: str) -> str:
+    """The complex type whose real part has this type."""
+    return _COMPLEX_TYPES[element_type]
 
 
 def pred(element_type: str) -> str:
-    """The result is true or false."""
+    """The type pred."""
     return "pred"
 
 
 def type_fault(opcode: str, takes: tuple[str, ...], shape: Shape, number: int) -> Fault:
-    """The fault of an operand whose element type the op does not take."""
+    """The fault of an operand whose element type the op does not accept."""
     kind = ELEMENT_TYPES[shape.element_type].kind
     if kind in takes:
         return HOLDS
     names = ", ".join("signed" if name == "integral" else name for name in takes)
-    return Fault(f"operand {number} is {shape.element_type}; {opcode} takes {names}", number)
+    return Fault(f"operand {number} is {shape.element_type}; {opcode} accepts {names}", number)
 
 
 def dims_fault(shapes: tuple[Shape, ...], number: int, like: int) -> Fault:
-    """The fault of operand `number` having other dimensions than operand `like`."""
+    """The fault of operand `number` if its dimensions differ from those of operand `like`."""
     if shapes[number].dims == shapes[like].dims:
         return HOLDS
     ours, theirs = dims_text(shapes[number]), dims_text(shapes[like])
     label = f"operand {number} is {ours}, operand {like} is {theirs}"
-    return Fault(label, number, "HLO broadcasts nothing by itself: write a broadcast instruction")
+    return Fault(label, number, "add a broadcast instruction: HLO does not broadcast implicitly")
 
 
 def dims_text(shape: Shape) -> str:
-    """The dimensions as HLO text."""
+    """The dimensions of a shape as HLO text."""
     return f"[{','.join(map(str, shape.dims))}]"
 
 
 def _unranked(op: Op, *operands: Any) -> PartialShape:
-    """The result for operands of unknown rank: its shape is theirs in all but the element type."""
-    known = all(getattr(operand, "element_type", "") for operand in operands)
-    found: PartialShape = op.infer_shape(*operands) if known else Unranked()
-    return found
+    """The result shape for operands of unknown rank, which differs only in the element type."""
+    is_typed = all(getattr(operand, "element_type", "") for operand in operands)
+    shape: PartialShape = op.infer_shape(*operands) if is_typed else Unranked()
+    return shape
 
 
 class ElementwiseOp(MappedOp):
-    """An op whose result has at each index a function of the operands' elements at this index."""
+    """An op that applies a scalar function to the operand elements at each index."""
 
     __slots__ = ()
 
     @property
     def function(self) -> ScalarFunction:
-        """What is done with the elements: the kernel, unless the op has a better name for it."""
+        """The scalar function; the default is the kernel."""
         return ScalarFunction.of(self.kernel, self.opcode.replace("-", "_"))
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
@@ -111,7 +111,11 @@ class ElementwiseOp(MappedOp):
 
 
 class UnaryElementwise(ElementwiseOp, UnaryOp):
-    """``out[i] = function(operand[i])``."""
+    """``out[i] = function(operand[i])``.
+
+    Class attributes:
+        takes: the accepted kinds of element types, such as `FLOATS`.
+    """
 
     __slots__ = ()
     takes: ClassVar[tuple[str, ...]] = ANY
@@ -119,7 +123,7 @@ class UnaryElementwise(ElementwiseOp, UnaryOp):
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return _unranked(self, *operands)
 
-    @constraint("C1", "the op is defined for the element type of the operand")
+    @constraint("C1", "the op must be defined for the element type of the operand")
     def takes_type(self, operand: Shape) -> Fault:
         return type_fault(self.opcode, self.takes, operand, 0)
 
@@ -131,7 +135,11 @@ class UnaryElementwise(ElementwiseOp, UnaryOp):
 
 
 class BinaryElementwise(ElementwiseOp, BinaryOp):
-    """``out[i] = function(left[i], right[i])``."""
+    """``out[i] = function(left[i], right[i])``.
+
+    Class attributes:
+        takes: the accepted kinds of element types, such as `FLOATS`.
+    """
 
     __slots__ = ()
     takes: ClassVar[tuple[str, ...]] = ANY
@@ -145,11 +153,11 @@ class BinaryElementwise(ElementwiseOp, BinaryOp):
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return _unranked(self, *operands)
 
-    @constraint("C1", "the op is defined for the element type of the operands")
+    @constraint("C1", "the op must be defined for the element type of the operands")
     def takes_types(self, left: Shape, right: Shape) -> Fault:
         return type_fault(self.opcode, self.takes, left, 0)
 
-    @constraint("C2", "the operands have the same dimensions")
+    @constraint("C2", "the operands must have the same dimensions")
     def same_dims(self, left: Shape, right: Shape) -> Fault:
         return dims_fault((left, right), 1, like=0)
 
@@ -164,38 +172,38 @@ class BinaryElementwise(ElementwiseOp, BinaryOp):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """An elementwise op without attributes.
+class OpRow:
+    """A row of the table of elementwise ops: an op without attributes.
 
     Attributes:
         opcode: as in HLO text.
         formula: element i of the result, from the operands' elements x (and y).
-        function: the same on arrays.
-        takes: kinds of element types.
-        gives: the element type of the result from that of the operands.
+        function: the formula on arrays.
+        takes: the accepted kinds of element types.
+        result_type: the element type of the result, from the operands' element type.
     """
 
     opcode: str
     formula: str
     function: Callable[..., Any]
     takes: tuple[str, ...]
-    gives: Callable[[str], str] = same
+    result_type: Callable[[str], str] = same
 
     def samples(self, operands: str) -> list[str]:
-        """One for each kind of element, a scalar and an empty one."""
+        """A sample for each accepted kind, a scalar and an empty array."""
         first = _TYPICAL[self.takes[0]]
         shapes = [(_TYPICAL[kind], "[2,3]") for kind in self.takes]
         return [
-            f"{self.gives(kind)}{sizes} {self.opcode}"
+            f"{self.result_type(kind)}{sizes} {self.opcode}"
             f"({', '.join(f'{kind}{sizes} {p}' for p in operands)})"
             for kind, sizes in [*shapes, (first, "[]"), (first, "[0,3]")]
         ]
 
     def register(self, base: type[Op], operands: str) -> None:
-        """Makes a class of this row and registers it."""
+        """Create the op class of this row and register it."""
         name = "".join(word.capitalize() for word in self.opcode.split("-"))
         body = {
-            "__doc__": f"``out[i] = {self.formula}``, of the operands' elements i.",
+            "__doc__": f"``out[i] = {self.formula}`` of the operand elements at i.",
             "__module__": __name__,
             "row": self,
             "takes": self.takes,
@@ -204,10 +212,10 @@ class Row:
 
 
 class TableOp(ElementwiseOp):
-    """An op from the table."""
+    """An op of the table."""
 
     __slots__ = ()
-    row: ClassVar[Row]
+    row: ClassVar[OpRow]
 
     @property
     def function(self) -> ScalarFunction:
@@ -215,89 +223,89 @@ class TableOp(ElementwiseOp):
 
     def infer_shape(self, *operands: Shape) -> Shape:
         first = operands[0]
-        return first.with_element_type(self.row.gives(first.element_type)).with_layout(None)
+        return first.with_element_type(self.row.result_type(first.element_type)).with_layout(None)
 
     def kernel(self, *operands: Array) -> Array:
         with np.errstate(all="ignore"):
             return numerics.on_plain(self.row.function, *operands)
 
 
-class UnaryRow(TableOp, UnaryElementwise):
-    """An op with one operand from the table."""
+class UnaryTableOp(TableOp, UnaryElementwise):
+    """An op of the table with one operand."""
 
     __slots__ = ()
 
 
-class BinaryRow(TableOp, BinaryElementwise):
-    """An op with two operands from the table."""
+class BinaryTableOp(TableOp, BinaryElementwise):
+    """An op of the table with two operands."""
 
     __slots__ = ()
 
 
 # fmt: off
 _UNARY = [
-    #   opcode                   formula                   function                types
-    Row("abs",                   "|x|",                    np.abs,                 NUMBERS, part),
-    Row("acos",                  "arccos(x)",              np.arccos,              ANALYTIC),
-    Row("acosh",                 "arcosh(x)",              np.arccosh,             ANALYTIC),
-    Row("asin",                  "arcsin(x)",              np.arcsin,              ANALYTIC),
-    Row("asinh",                 "arsinh(x)",              np.arcsinh,             ANALYTIC),
-    Row("atan",                  "arctan(x)",              np.arctan,              ANALYTIC),
-    Row("atanh",                 "artanh(x)",              np.arctanh,             ANALYTIC),
-    Row("cbrt",                  "x^(1/3)",                numerics.cbrt,          ANALYTIC),
-    Row("ceil",                  "⌈x⌉",                    np.ceil,                FLOATS),
-    Row("cosine",                "cos(x)",                 np.cos,                 ANALYTIC),
-    Row("cosh",                  "cosh(x)",                np.cosh,                ANALYTIC),
-    Row("count-leading-zeros",   "leading zeros of x",     numerics.leading_zeros, INTEGERS),
-    Row("erf",                   "erf(x)",                 numerics.erf,           FLOATS),
-    Row("exponential",           "e^x",                    np.exp,                 ANALYTIC),
-    Row("exponential-minus-one", "e^x − 1",                np.expm1,               ANALYTIC),
-    Row("floor",                 "⌊x⌋",                    np.floor,               FLOATS),
-    Row("is-finite",             "x is finite",            np.isfinite,            FLOATS, pred),
-    Row("log",                   "ln x",                   np.log,                 ANALYTIC),
-    Row("log-plus-one",          "ln(x + 1)",              np.log1p,               ANALYTIC),
-    Row("logistic",              "1 / (1 + e^−x)",         numerics.logistic,      ANALYTIC),
-    Row("negate",                "−x",                     np.negative,            NUMBERS),
-    Row("not",                   "¬x, bit by bit",         np.invert,              BITS),
-    Row("popcnt",                "one bits of x",          numerics.population,    INTEGERS),
-    Row("real",                  "Re x",                   np.real,                ANALYTIC, part),
-    Row("round-nearest-afz",     "round(x), ties outward", numerics.round_away,    FLOATS),
-    Row("round-nearest-even",    "round(x), ties to even", np.rint,                FLOATS),
-    Row("rsqrt",                 "1 / √x",                 numerics.rsqrt,         ANALYTIC),
-    Row("sign",                  "x / |x|, or 0",          numerics.sign,          NUMBERS),
-    Row("sine",                  "sin(x)",                 np.sin,                 ANALYTIC),
-    Row("sinh",                  "sinh(x)",                np.sinh,                ANALYTIC),
-    Row("sqrt",                  "√x",                     np.sqrt,                ANALYTIC),
-    Row("tan",                   "tan(x)",                 np.tan,                 ANALYTIC),
-    Row("tanh",                  "tanh(x)",                np.tanh,                ANALYTIC),
+    #     opcode                   formula               function                types
+    OpRow("abs",                   "|x|",                np.abs,                 NUMBERS, real),
+    OpRow("acos",                  "arccos(x)",          np.arccos,              ANALYTIC),
+    OpRow("acosh",                 "arcosh(x)",          np.arccosh,             ANALYTIC),
+    OpRow("asin",                  "arcsin(x)",          np.arcsin,              ANALYTIC),
+    OpRow("asinh",                 "arsinh(x)",          np.arcsinh,             ANALYTIC),
+    OpRow("atan",                  "arctan(x)",          np.arctan,              ANALYTIC),
+    OpRow("atanh",                 "artanh(x)",          np.arctanh,             ANALYTIC),
+    OpRow("cbrt",                  "x^(1/3)",            numerics.cbrt,          ANALYTIC),
+    OpRow("ceil",                  "⌈x⌉",                np.ceil,                FLOATS),
+    OpRow("cosine",                "cos(x)",             np.cos,                 ANALYTIC),
+    OpRow("cosh",                  "cosh(x)",            np.cosh,                ANALYTIC),
+    OpRow("count-leading-zeros",   "leading zeros of x", numerics.leading_zeros, INTEGERS),
+    OpRow("erf",                   "erf(x)",             numerics.erf,           FLOATS),
+    OpRow("exponential",           "e^x",                np.exp,                 ANALYTIC),
+    OpRow("exponential-minus-one", "e^x − 1",            np.expm1,               ANALYTIC),
+    OpRow("floor",                 "⌊x⌋",                np.floor,               FLOATS),
+    OpRow("is-finite",             "x is finite",        np.isfinite,            FLOATS, pred),
+    OpRow("log",                   "ln x",               np.log,                 ANALYTIC),
+    OpRow("log-plus-one",          "ln(x + 1)",          np.log1p,               ANALYTIC),
+    OpRow("logistic",              "1 / (1 + e^−x)",     numerics.logistic,      ANALYTIC),
+    OpRow("negate",                "−x",                 np.negative,            NUMBERS),
+    OpRow("not",                   "¬x, bitwise",        np.invert,              BITS),
+    OpRow("popcnt",                "one bits of x",      numerics.population,    INTEGERS),
+    OpRow("real",                  "Re x",               np.real,                ANALYTIC, real),
+    OpRow("round-nearest-afz",     "⌊x⌉, ties away",     numerics.round_away,    FLOATS),
+    OpRow("round-nearest-even",    "⌊x⌉, ties to even",  np.rint,                FLOATS),
+    OpRow("rsqrt",                 "1 / √x",             numerics.rsqrt,         ANALYTIC),
+    OpRow("sign",                  "x / |x|, or 0",      numerics.sign,          NUMBERS),
+    OpRow("sine",                  "sin(x)",             np.sin,                 ANALYTIC),
+    OpRow("sinh",                  "sinh(x)",            np.sinh,                ANALYTIC),
+    OpRow("sqrt",                  "√x",                 np.sqrt,                ANALYTIC),
+    OpRow("tan",                   "tan(x)",             np.tan,                 ANALYTIC),
+    OpRow("tanh",                  "tanh(x)",            np.tanh,                ANALYTIC),
 ]
 
 _BINARY = [
-    #   opcode                    formula                function                   types
-    Row("add",                    "x + y",               np.add,                    ANY),
-    Row("and",                    "x ∧ y, bit by bit",   np.bitwise_and,            BITS),
-    Row("atan2",                  "angle of (y, x)",     numerics.angle,            ANALYTIC),
-    Row("complex",                "x + y·√−1",           numerics.complex_number,   FLOATS, whole),
-    Row("divide",                 "x / y",               numerics.divide,           NUMBERS),
-    Row("maximum",                "max(x, y)",           np.maximum,                ANY),
-    Row("minimum",                "min(x, y)",           np.minimum,                ANY),
-    Row("mulhi",                  "upper half of x · y", numerics.high_product,     INTEGERS),
-    Row("multiply",               "x · y",               np.multiply,               ANY),
-    Row("or",                     "x ∨ y, bit by bit",   np.bitwise_or,             BITS),
-    Row("power",                  "x^y",                 numerics.power,            NUMBERS),
-    Row("remainder",              "x − y·trunc(x / y)",  numerics.remainder,        REALS),
-    Row("shift-left",             "x · 2^y",             numerics.shift_left,       INTEGERS),
-    Row("shift-right-arithmetic", "⌊x / 2^y⌋",           numerics.shift_arithmetic, INTEGERS),
-    Row("shift-right-logical",    "the same, unsigned",  numerics.shift_logical,    INTEGERS),
-    Row("subtract",               "x − y",               np.subtract,               NUMBERS),
-    Row("xor",                    "x ⊕ y, bit by bit",   np.bitwise_xor,            BITS),
+    #     opcode                    formula               function                   types
+    OpRow("add",                    "x + y",              np.add,                    ANY),
+    OpRow("and",                    "x ∧ y, bitwise",     np.bitwise_and,            BITS),
+    OpRow("atan2",                  "angle of (y, x)",    numerics.angle,            ANALYTIC),
+    OpRow("complex",                "x + y·√−1",          numerics.complex_number,   FLOATS, cmplx),
+    OpRow("divide",                 "x / y",              numerics.divide,           NUMBERS),
+    OpRow("maximum",                "max(x, y)",          np.maximum,                ANY),
+    OpRow("minimum",                "min(x, y)",          np.minimum,                ANY),
+    OpRow("mulhi",                  "upper half of x·y",  numerics.high_product,     INTEGERS),
+    OpRow("multiply",               "x · y",              np.multiply,               ANY),
+    OpRow("or",                     "x ∨ y, bitwise",     np.bitwise_or,             BITS),
+    OpRow("power",                  "x^y",                numerics.power,            NUMBERS),
+    OpRow("remainder",              "x − y·trunc(x / y)", numerics.remainder,        REALS),
+    OpRow("shift-left",             "x · 2^y",            numerics.shift_left,       INTEGERS),
+    OpRow("shift-right-arithmetic", "⌊x / 2^y⌋",          numerics.shift_arithmetic, INTEGERS),
+    OpRow("shift-right-logical",    "⌊x / 2^y⌋ unsigned", numerics.shift_logical,    INTEGERS),
+    OpRow("subtract",               "x − y",              np.subtract,               NUMBERS),
+    OpRow("xor",                    "x ⊕ y, bitwise",     np.bitwise_xor,            BITS),
 ]
 # fmt: on
 
 for _row in _UNARY:
-    _row.register(UnaryRow, "x")
+    _row.register(UnaryTableOp, "x")
 for _row in _BINARY:
-    _row.register(BinaryRow, "xy")
+    _row.register(BinaryTableOp, "xy")
 
 
 # ---------------------------------------------------------------- ops with attributes
@@ -346,18 +354,20 @@ class Compare(BinaryElementwise):
 
 @op("imag", samples=["f32[2,3] imag(c64[2,3] p)", "f32[5] imag(f32[5] p)"])
 class Imag(UnaryElementwise):
-    """``out[i] = Im operand[i]``: 0 for real numbers, of which nothing is read."""
+    """``out[i] = Im operand[i]``; real operands are not read, and the result is 0."""
 
     takes: ClassVar[tuple[str, ...]] = ANALYTIC
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
-        return ElementwiseRule(self.function, reads_nothing=operands[0].element_type not in _PARTS)
+        return ElementwiseRule(
+            self.function, reads_nothing=operands[0].element_type not in _REAL_TYPES
+        )
 
     def infer_shape(self, operand: Shape) -> Shape:
-        return operand.with_element_type(part(operand.element_type)).with_layout(None)
+        return operand.with_element_type(real(operand.element_type)).with_layout(None)
 
     def output_to_input(self, out: Shape, operand: Shape) -> Entry:
-        return IndexingMap.identity(out) if operand.element_type in _PARTS else ()
+        return IndexingMap.identity(out) if operand.element_type in _REAL_TYPES else ()
 
     def kernel(self, operand: Array) -> Array:
         return np.imag(operand)

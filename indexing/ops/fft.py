@@ -1,4 +1,4 @@
-"""Fourier transforms: along the last dimensions, everything depends on everything."""
+"""Fourier transforms: each result depends on all elements along the transformed dimensions."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _REAL = {"c64": "f32", "c128": "f64"}
 class Fft(UnaryOp):
     """The discrete Fourier transform, or its inverse, along the last dimensions.
 
-    There is a length for each of them. The transform of real numbers (RFFT) is symmetric: of its
-    last dimension, only ``n // 2 + 1`` elements are kept, and IRFFT takes just these; `fft_length`
-    has n.
+    `fft_length` has one entry for each transformed dimension. The transform of real numbers (RFFT)
+    is symmetric, so RFFT returns only ``n // 2 + 1`` elements of the last dimension. IRFFT takes
+    these. The last entry of `fft_length` is n for both.
 
     Source: XLA ``docs/operation_semantics.md``, "Fft".
     """
@@ -44,27 +44,30 @@ class Fft(UnaryOp):
     fft_type: str = attribute(enum("FFT", "IFFT", "RFFT", "IRFFT"))
     fft_length: tuple[int, ...] = attribute(int_list)
 
-    @constraint("C1", "1 to 3 dimensions are transformed, and the operand has as many")
+    @constraint("C1", "fft_length must have 1 to 3 entries, at most the operand's rank")
     def counts(self, operand: Shape) -> Fault:
         count = len(self.fft_length)
         if 1 <= count <= 3 and count <= operand.rank:
             return HOLDS
-        return Fault(f"{count} lengths, the operand has rank {operand.rank}", "fft_length")
+        return Fault(f"{count} entries, the operand has rank {operand.rank}", "fft_length")
 
-    @constraint("C2", "RFFT takes real numbers of 32 or 64 bits, the others complex ones")
+    @constraint("C2", "the operand of RFFT must be f32 or f64, that of other types c64 or c128")
     def has_type(self, operand: Shape) -> Fault:
         allowed = _COMPLEX if self.fft_type == "RFFT" else _REAL
         if operand.element_type in allowed:
             return HOLDS
-        return Fault(f"{operand.element_type} is none of {', '.join(allowed)}", "fft_type")
+        label = f"the operand is {operand.element_type}, expected {' or '.join(allowed)}"
+        return Fault(label, "fft_type")
 
-    @constraint("C3", "fft_length has the operand's last sizes; IRFFT takes n // 2 + 1 of the last")
+    @constraint("C3", "fft_length must be the operand's last sizes; IRFFT needs n // 2 + 1 for n")
     def has_lengths(self, operand: Shape) -> Fault:
-        wanted = list(self.fft_length)
+        expected = list(self.fft_length)
         if self.fft_type == "IRFFT":
-            wanted[-1] = wanted[-1] // 2 + 1
-        sizes = list(operand.dims[-len(wanted) :])
-        return HOLDS if same_dims(sizes, wanted) else Fault(f"the sizes are {sizes}", "fft_length")
+            expected[-1] = expected[-1] // 2 + 1
+        sizes = list(operand.dims[-len(expected) :])
+        if same_dims(sizes, expected):
+            return HOLDS
+        return Fault(f"the operand's last sizes are {sizes}, expected {expected}", "fft_length")
 
     def infer_shape(self, operand: Shape) -> Shape:
         others: tuple[Dim | int, ...] = dims_of(operand)[: operand.rank - len(self.fft_length)]

@@ -1,7 +1,7 @@
-"""Folding by a computation: quickly where it is one of NumPy's functions, in pairs where it is not.
+"""Folds of arrays by a computation, by a NumPy ufunc if the computation is one.
 
-HLO leaves the order open in which a computation folds elements, and how often the init value goes
-in (XLA ``docs/operation_semantics.md``, "Reduce").
+HLO does not specify the order in which elements are folded, nor how often the init value is used
+(XLA ``docs/operation_semantics.md``, "Reduce").
 """
 
 from __future__ import annotations
@@ -17,37 +17,40 @@ from indexing.ops.numerics import is_integer, wrapped
 Array: TypeAlias = NDArray[Any]
 Computation: TypeAlias = Callable[..., Any]
 
-IN_ORDER: Final = 4096
-"""So many rows are folded one after the other, as XLA's CPU backend does; more of them in pairs."""
+MAX_SEQUENTIAL: Final = 4096
+"""Maximum number of rows that are folded in sequence, as XLA's CPU backend does; more are folded in
+pairs."""
 
 
 def ufunc_of(to_apply: Computation) -> np.ufunc | None:
-    """The NumPy function that a called computation is, if it is just one; None if it is not."""
-    found = to_apply if isinstance(to_apply, np.ufunc) else getattr(to_apply, "ufunc", None)
-    return found if isinstance(found, np.ufunc) else None
+    """The NumPy ufunc that a called computation is equal to, or None."""
+    ufunc = to_apply if isinstance(to_apply, np.ufunc) else getattr(to_apply, "ufunc", None)
+    return ufunc if isinstance(ufunc, np.ufunc) else None
 
 
 def picks_update(to_apply: Computation) -> bool:
-    """Says that a computation of two values is known to give the second one."""
+    """Return True if a computation of two values is known to return the second one."""
     return bool(getattr(to_apply, "picks_second", False))
 
 
 def widened(array: Array) -> Array:
-    """Floating numbers of less than 32 bits as those of 32: sums are kept in these. Integers that
-    NumPy lacks as those of 64 bits."""
+    """Convert an array to the type in which it is accumulated.
+
+    Floating-point types below 32 bits become f32. Integer types that NumPy lacks become s64.
+    """
     if array.dtype.kind in "biucO" or array.dtype.itemsize >= 4:
         return array
     return array.astype(np.int64 if is_integer(array) else np.float32)
 
 
 def narrowed(wide: Array, dtype: np.dtype[Any]) -> Array:
-    """The reverse of `widened`; integers wrap around."""
+    """Convert an accumulated array back to `dtype`; integers wrap around."""
     is_small = dtype.kind not in "biuc" and is_integer(np.empty(0, dtype))
     return wrapped(wide, dtype) if is_small else wide.astype(dtype, copy=False)
 
 
 def reduced(ufunc: np.ufunc, init: Array, values: Array, axes: tuple[int, ...]) -> Array:
-    """`values` folded along some dimensions, in the values' own type.
+    """Fold `values` along `axes`; the result has the type of `values`.
 
     >>> reduced(np.add, np.int8(1), np.array([[1, 2], [3, 4]], np.int8), (0,))
     array([5, 7], dtype=int8)
@@ -62,9 +65,12 @@ def reduced(ufunc: np.ufunc, init: Array, values: Array, axes: tuple[int, ...]) 
 
 
 def folded(to_apply: Computation, inits: Sequence[Array], rows: Sequence[Array]) -> list[Array]:
-    """The leading dimension of `rows` folded into `inits`; several arrays go in step."""
+    """Fold the leading dimension of `rows` into `inits`.
+
+    A variadic computation folds several arrays together.
+    """
     count = rows[0].shape[0]
-    if count > IN_ORDER:
+    if count > MAX_SEQUENTIAL:
         return _applied(to_apply, inits, [row[0] for row in _in_pairs(to_apply, rows)])
     totals = list(inits)
     for values in zip(*rows, strict=True):
@@ -73,7 +79,7 @@ def folded(to_apply: Computation, inits: Sequence[Array], rows: Sequence[Array])
 
 
 def _in_pairs(to_apply: Computation, rows: Sequence[Array]) -> Sequence[Array]:
-    """The rows folded to one: each with its neighbour, until one is left; their order stays."""
+    """Fold neighbouring rows in pairs, in order, until one row remains."""
     while (count := rows[0].shape[0]) > 1:
         even = count - count % 2
         left, right = [row[0:even:2] for row in rows], [row[1:even:2] for row in rows]
@@ -86,20 +92,21 @@ def _in_pairs(to_apply: Computation, rows: Sequence[Array]) -> Sequence[Array]:
 def _applied(
     to_apply: Computation, totals: Sequence[Array], values: Sequence[Array]
 ) -> list[Array]:
-    found = to_apply(*totals, *values)
-    return [np.asarray(array) for array in (found if isinstance(found, tuple) else [found])]
+    results = to_apply(*totals, *values)
+    return [np.asarray(array) for array in (results if isinstance(results, tuple) else [results])]
 
 
-# ---------------------------------------------------------------- folding into places
+# ---------------------------------------------------------------- folding at indices
 
 
-def put(to_apply: Computation, out: list[Array], places: Array, values: Sequence[Array]) -> None:
-    """Folds ``values[n]`` into ``out[places[n]]``, for each n in order; all arrays have rank 1.
+def fold_at(to_apply: Computation, out: list[Array], at: Array, values: Sequence[Array]) -> None:
+    """Fold ``values[n]`` into ``out[at[n]]`` for each n in order; all arrays have rank 1.
 
-    Several arrays go in step. What goes to different places is folded at once.
+    A variadic computation folds several arrays together. Values for distinct indices are folded in
+    one vectorised step.
 
     >>> totals = np.array([1, 2, 3])
-    >>> put(np.add, [totals], np.array([0, 2, 0]), [np.array([10, 20, 30])])
+    >>> fold_at(np.add, [totals], np.array([0, 2, 0]), [np.array([10, 20, 30])])
     >>> totals
     array([41,  2, 23])
     """
@@ -107,26 +114,29 @@ def put(to_apply: Computation, out: list[Array], places: Array, values: Sequence
     with np.errstate(all="ignore"):
         if ufunc is not None and len(out) == 1:
             total = out[0] if out[0].dtype.isbuiltin == 1 else widened(out[0])
-            ufunc.at(total, places, values[0].astype(total.dtype, copy=False))
+            ufunc.at(total, at, values[0].astype(total.dtype, copy=False))
             out[0][...] = narrowed(total, out[0].dtype)
             return
         if picks_update(to_apply):
-            out[0][places] = values[0]  # of several values for one place the last one stays
+            out[0][at] = values[0]  # the last value for an index wins
             return
-        for turn in _turns(places):
-            old = [array[places[turn]] for array in out]
-            new = _applied(to_apply, old, [array[turn] for array in values])
+        for batch in _distinct_batches(at):
+            old = [array[at[batch]] for array in out]
+            new = _applied(to_apply, old, [array[batch] for array in values])
             for array, value in zip(out, new, strict=True):
-                array[places[turn]] = value
+                array[at[batch]] = value
 
 
-def _turns(places: Array) -> list[Array]:
-    """The numbers of `places` in groups: in each all are different, and earlier ones go first."""
-    order = np.argsort(places, kind="stable")
-    is_first = np.ones(len(places), bool)
-    is_first[1:] = places[order][1:] != places[order][:-1]
-    begin = np.maximum.accumulate(np.where(is_first, np.arange(len(places)), 0))
-    turn = np.empty(len(places), np.int64)
-    turn[order] = np.arange(len(places)) - begin
-    by_turn = np.argsort(turn, kind="stable")
-    return np.split(by_turn, np.cumsum(np.bincount(turn))[:-1]) if len(places) else []
+def _distinct_batches(at: Array) -> list[Array]:
+    """Split the positions of `at` into batches of distinct indices.
+
+    The k-th occurrence of an index is in batch k, so that the batches keep the order.
+    """
+    order = np.argsort(at, kind="stable")
+    is_first = np.ones(len(at), bool)
+    is_first[1:] = at[order][1:] != at[order][:-1]
+    begin = np.maximum.accumulate(np.where(is_first, np.arange(len(at)), 0))
+    batch = np.empty(len(at), np.int64)
+    batch[order] = np.arange(len(at)) - begin
+    by_batch = np.argsort(batch, kind="stable")
+    return np.split(by_batch, np.cumsum(np.bincount(batch))[:-1]) if len(at) else []

@@ -1,7 +1,7 @@
-"""Functions of elements: how sources spell them, and what they compute on arrays and expressions.
+"""Scalar functions: their name in generated sources, and their values on arrays and expressions.
 
-`ScalarFunction.of` knows the NumPy functions that have an operator, and the homes of the others.
-NumPy's folding functions and their neutral elements are here as well.
+`ScalarFunction.of` returns the operator of a NumPy function that has one, and the module of any
+other function. The module also lists the ufuncs that can fold arrays, and their neutral elements.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class ScalarFunction:
     """A function of scalars, applied to arrays element by element.
 
     Attributes:
-        name: as sources write it: ``+``, ``np.exp``, ``numerics.divide``, ``to_f32``, ``imag``. A
-            call without a dot is a name that a printer still has to make unique in its source.
-        style: whether it is written between its arguments, before its argument, or as a call.
+        name: as in generated sources: ``+``, ``np.exp``, ``numerics.divide``, ``to_f32``, ``imag``.
+            A printer makes a name without a dot unique in its source.
+        style: the notation: between the arguments, before the argument, or as a call.
         call: the function on arrays.
-        integer: its exact integer arithmetic on expressions, if it has one.
-        commutes: the order of its two arguments does not matter.
+        integer: the exact integer arithmetic on expressions, if there is one.
+        commutes: the function of two arguments is commutative.
     """
 
     name: str
@@ -59,7 +59,10 @@ class ScalarFunction:
 
     @classmethod
     def of(cls, call: Callable[..., Any], name: str = "") -> ScalarFunction:
-        """The function `call`; `name` is its name if neither NumPy nor `numerics` has it.
+        """Return the scalar function of `call`.
+
+        Args:
+            name: the name if neither NumPy nor `numerics` contains the function.
 
         >>> ScalarFunction.of(np.add).name, ScalarFunction.of(np.exp).name
         ('+', 'np.exp')
@@ -73,12 +76,12 @@ class ScalarFunction:
 
     @property
     def ufunc(self) -> Any:
-        """The NumPy ufunc that folds many values as this folds two; None if there is none."""
+        """The NumPy ufunc that folds an array by this function; None if there is none."""
         return self.call if self.call in FOLDING else None
 
 
 def _library_name(call: Callable[..., Any]) -> str:
-    """The name of a function of NumPy or `numerics` with its module; empty for others."""
+    """The qualified name of a function of NumPy or `numerics`; empty for other functions."""
     name = getattr(call, "__name__", "")
     if getattr(np, name, None) is call:
         return f"np.{name}"
@@ -86,14 +89,14 @@ def _library_name(call: Callable[..., Any]) -> str:
 
 
 def neutral(ufunc: Any, dtype: np.dtype[Any]) -> Any:
-    """The number of a type that changes no total of `ufunc`, one of `FOLDING`.
+    """The neutral element of `ufunc`, one of `FOLDING`, in the type `dtype`.
 
     >>> neutral(np.maximum, np.dtype(np.int8)), neutral(np.bitwise_and, np.dtype(np.uint8))
     (np.int8(-128), np.uint8(255))
     """
     value: Any = ufunc.identity
     if ufunc is np.bitwise_and:
-        value = -1  # every bit of any integer type, and True
+        value = -1  # all bits set in any integer type, and True
     elif ufunc in (np.maximum, np.minimum):
         is_max = ufunc is np.maximum
         if dtype.kind == "b":
@@ -109,17 +112,17 @@ def neutral(ufunc: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def cast(dtype: np.dtype[Any], element_type: str) -> ScalarFunction:
-    """Elements as another type, rounded as NumPy does it."""
+    """The conversion to another type, rounded as in NumPy."""
     return ScalarFunction(f"to_{element_type}", "call", lambda x: np.asarray(x).astype(dtype))
 
 
 def reinterpreted(dtype: np.dtype[Any], element_type: str) -> ScalarFunction:
-    """The bits of elements as those of another type of the same width."""
+    """The reinterpretation of the bits as another type of the same width."""
     return ScalarFunction(f"bits_as_{element_type}", "call", lambda x: np.asarray(x).view(dtype))
 
 
 def joined(dtype: np.dtype[Any], element_type: str) -> ScalarFunction:
-    """The bits of several narrow elements as one wide element, the lowest bits first.
+    """The function that joins the bits of several narrow elements, the lowest bits first.
 
     >>> bytes_ = np.uint8([1]), np.uint8([2])
     >>> joined(np.dtype(np.uint16), "u16").call(*bytes_)
@@ -134,7 +137,7 @@ def joined(dtype: np.dtype[Any], element_type: str) -> ScalarFunction:
 
 
 def part_of(dtype: np.dtype[Any], element_type: str) -> ScalarFunction:
-    """The bits of one of the narrow elements in a wide one, by its number.
+    """The function that extracts a narrow element by its number from the bits of a wide element.
 
     >>> part_of(np.dtype(np.uint8), "u8").call(np.uint16([513]), np.int64([1]))
     array([2], dtype=uint8)

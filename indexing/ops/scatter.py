@@ -35,7 +35,7 @@ from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, VariadicOp, placed
 from indexing.ops.element import ElementRule, ReductionRule
-from indexing.ops.folding import put
+from indexing.ops.folding import fold_at
 from indexing.ops.gather import Gather
 from indexing.ops.inverse import inverses
 from indexing.ops.numerics import limits
@@ -288,7 +288,7 @@ class Scatter(VariadicOp):
             chosen = windows_of(places, sizes)[tuple([at[fits] for at in first])]
             chosen = np.broadcast_to(chosen, (int(fits.sum()), *sizes)).reshape(-1)
             flat = [array.reshape(-1) for array in arrays]
-            put(to_apply, flat, chosen, [array[fits].reshape(-1) for array in updates])
+            fold_at(to_apply, flat, chosen, [array[fits].reshape(-1) for array in updates])
             arrays = [array.reshape(places.shape) for array in flat]
         return tuple(arrays) if half > 1 else arrays[0]
 

@@ -23,7 +23,7 @@ from hlo.ops.unify import PartialShape, same_dims, with_rank
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, TernaryOp
 from indexing.ops.element import ElementRule, OpaqueRule
-from indexing.ops.folding import put
+from indexing.ops.folding import fold_at
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import positions, window_fault
 from indexing.ops.sliding import overlaps
@@ -165,5 +165,5 @@ class SelectAndScatter(TernaryOp):
             picked[i] = np.where(stays, picked[i], places[j])
             values[i] = np.where(stays, values[i], first[j])
         chosen = picked >= 0
-        put(scatter, [out], picked[chosen], [second[chosen]])
+        fold_at(scatter, [out], picked[chosen], [second[chosen]])
         return out.reshape(first.shape)

@@ -177,7 +177,7 @@ def test_order_is_kept_when_rows_are_folded_in_pairs(
 ) -> None:
     """Numbers written one behind the other, modulo a prime: associative, but not commutative."""
     digits = np.random.default_rng(count).integers(0, 10, count)
-    monkeypatch.setattr(folding, "IN_ORDER", 64)
+    monkeypatch.setattr(folding, "MAX_SEQUENTIAL", 64)
 
     def to_apply(a: Array, s: Array, b: Array, t: Array) -> Any:
         return (a * t + b) % PRIME, s * t % PRIME
@@ -205,7 +205,7 @@ def test_values_are_put_in_order(updates: list[tuple[int, int]], how: Any) -> No
         wanted[place] = int(to_apply(wanted[place], value))
     out = np.array([10, 20, 30, 40])
     places = np.array([place for place, _ in updates], np.int64)
-    folding.put(to_apply, [out], places, [np.array([value for _, value in updates], np.int64)])
+    folding.fold_at(to_apply, [out], places, [np.array([value for _, value in updates], np.int64)])
     assert out.tolist() == wanted
 
 
@@ -214,7 +214,9 @@ def test_several_arrays_are_put_in_step() -> None:
         return b + x, a + y
 
     out = [np.array([1, 2]), np.array([10, 20])]
-    folding.put(swapped, out, np.array([0, 0, 1]), [np.array([100, 200, 300]), np.array([5, 6, 7])])
+    folding.fold_at(
+        swapped, out, np.array([0, 0, 1]), [np.array([100, 200, 300]), np.array([5, 6, 7])]
+    )
     assert [array.tolist() for array in out] == [[206, 320], [116, 9]]
 
 

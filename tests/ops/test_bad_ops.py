@@ -12,7 +12,7 @@ from hlo.modules.bind import verify
 from hlo.ops.op import OPS
 from hlo.shapes.shape import leaves
 from indexing.ops.base import MappedOp
-from indexing.ops.elementwise import BinaryRow, UnaryRow
+from indexing.ops.elementwise import BinaryTableOp, UnaryTableOp
 from tests.ops.samples import parse_sample
 
 NUMBERS = ["-1", "0", "2", "9", "9000000000000000000"]
@@ -50,7 +50,8 @@ def check(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "opcode", [o for o, cls in OPS.items() if not issubclass(cls, UnaryRow | BinaryRow)] + ["add"]
+    "opcode",
+    [o for o, cls in OPS.items() if not issubclass(cls, UnaryTableOp | BinaryTableOp)] + ["add"],
 )
 def test_nonsense_is_an_error_or_unknown(opcode: str) -> None:
     for sample in OPS[opcode].samples:

@@ -150,5 +150,5 @@ def put(
     flat = np.broadcast_to(places, sizes).ravel()[taken]
     folded = [np.broadcast_to(value, sizes).ravel()[taken] for value in values]
     out = [np.array(base).reshape(-1) for base in bases]
-    folding.put(function, out, flat, folded)
+    folding.fold_at(function, out, flat, folded)
     return tuple([array.reshape(np.shape(base)) for array, base in zip(out, bases, strict=True)])
