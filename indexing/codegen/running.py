@@ -1,8 +1,8 @@
-"""Entry computations that run as loop nests: the whole as one nest, or one instruction at a time.
+"""Execution of entry computations as loop nests.
 
-The whole is tried first: each result straight from the parameters.  If that is no nest, the
-instructions of the entry run in order, each (a fusion as one) as a nest; the interpreter runs those
-that have none, and `Nests.remarks` give the reasons.
+First choice: one nest per result, from the parameters.  If a result has no nest, each instruction
+or fusion becomes a nest, and the interpreter executes those without one; `Nests.remarks` gives the
+reasons.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from indexing.codegen.nest import LoopNest
 from indexing.execution.effects import has_effects
 from indexing.execution.interpreter import Handler, PlanStep, plan, result
 from indexing.execution.machine import Machine, RunOptions
-from indexing.execution.memory import check_bytes, check_room
+from indexing.execution.memory import check_bytes, check_memory
 from indexing.execution.shards import has_regions
-from indexing.execution.sizes import filled
+from indexing.execution.sizes import padded_to_shape
 from indexing.execution.values import (
     ExecutionError,
     Value,
@@ -38,8 +38,8 @@ from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 
 MAX_RESULTS: Final = 16
-"""Entries with more results run one instruction at a time: each result is a nest of its own, which
-computes again what others compute too."""
+"""Limit on the results of an entry that runs as one nest per result: the nests of several results
+recompute what they share."""
 
 MAX_ITERATIONS: Final = 10**8
 """Limit on the iterations of Python loops: beyond it, they would run for minutes."""
@@ -47,59 +47,69 @@ MAX_ITERATIONS: Final = 10**8
 
 @dataclass(frozen=True, slots=True)
 class Nests:
-    """An entry computation as nests that are ready to run.
+    """An entry computation as executable loop nests.
 
     Attributes:
         module: the program.
-        tile: sizes of the boxes in which results of that rank are computed, others whole; None
-            runs the loops of Python.
-        whole: a nest for each result of the entry; None where one of them is no nest.
-        steps: the instructions of the entry, where `whole` is None.
-        remarks: why the whole is no nest, and what the interpreter runs.
+        tile: tile sizes for results of that rank, other results are not tiled; None executes
+            Python loops.
+        by_result: a nest for each result of the entry; None if a result has no nest.
+        steps: the plan of the entry, if `by_result` is None.
+        remarks: the reason why `by_result` is None, and what the interpreter executes.
     """
 
     module: Module
     tile: tuple[int, ...] | None
-    whole: tuple[LoopNest, ...] | None
+    by_result: tuple[LoopNest, ...] | None
     steps: tuple[PlanStep, ...]
     remarks: tuple[str, ...]
 
-    def check_room(self, memory: int | None = None) -> None:
-        """Refuse what does not fit, by an estimate.
+    def check_memory(self, memory: int | None = None) -> None:
+        """Check that the estimated memory is available.
 
         Raises:
-            ExecutionError: more is needed than `memory` bytes, or than what is available.
+            ExecutionError: the estimate exceeds `memory` bytes, or the available memory if None.
         """
         entry = self.module.entry
-        if self.whole is None or self.tile is None:
-            check_room(entry, memory)
+        if self.by_result is None or self.tile is None:
+            check_memory(entry, memory)
             return
         arrays = sum(bytes_of(i.shape) for i in (*entry.parameters, entry.root))
-        held = [nest.vectorized().held_bytes(_sizes(nest, self.tile)) for nest in self.whole]
-        check_bytes(arrays + max(held, default=0), memory, entry.root)
+        tiles = [nest.vectorized().tile_bytes(_sizes(nest, self.tile)) for nest in self.by_result]
+        check_bytes(arrays + max(tiles, default=0), memory, entry.root)
 
     def run(self, inputs: Sequence[Array], options: RunOptions | None = None) -> tuple[Array, ...]:
-        """The results for these inputs, tuples taken apart in order.
+        """Execute the entry; return its results, tuples flattened in order.
 
+        Args:
+            inputs: one array per leaf of `indexing.execution.parameter_leaves`.
+            options: options of the interpreter, for instructions without a nest.
         Raises:
-            HloError: something cannot be computed, or not from these inputs.
+            ExecutionError: the inputs do not match the parameters, or an instruction cannot be
+                executed.
         """
         entry = self.module.entry
         arguments = checked_inputs(entry, inputs)
-        if self.whole is not None:
-            given = flattened(tuple(arguments))
-            return tuple([np.array(_by_nest(nest, given, self.tile)) for nest in self.whole])
+        if self.by_result is not None:
+            arrays = flattened(tuple(arguments))
+            return tuple([np.array(_by_nest(nest, arrays, self.tile)) for nest in self.by_result])
         machine = Machine(options)
         value = result(machine, entry, arguments, self.steps)
-        return tuple([np.array(array) for array in flattened(filled(value, entry.root.shape))])
+        return tuple(
+            [np.array(array) for array in flattened(padded_to_shape(value, entry.root.shape))]
+        )
 
 
 def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
-    """The entry of `module` as loop nests, which run tile by tile or, without `tile`, as loops.
+    """Return the entry of `module` as loop nests.
 
+    Args:
+        module: the program, for one device.
+        tile: tile sizes of the NumPy programs, one for each dimension of a result; None executes
+            Python loops.
     Raises:
-        ExecutionError: no result has as many dimensions as `tile` has sizes; the program is for
-            several devices; or its loops take more than `MAX_ITERATIONS` iterations.
+        ExecutionError: no result has the rank of `tile`, the program has manual regions for several
+            devices, or its Python loops exceed `MAX_ITERATIONS` iterations.
 
     >>> import hlo, numpy
     >>> module = hlo.parse('''
@@ -109,20 +119,20 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
     """
     entry = module.entry
     if has_regions(module):
-        message = "loop nests are for one device, but this program runs on those of a mesh"
+        message = "loop nests run on one device, but this program has manual regions of a mesh"
         raise ExecutionError(message, entry.span, "execution")
     if tile is not None:
         _check_tile(module, tile)
-    whole = _whole(module)
-    if not isinstance(whole, str):
-        _check_iterations(whole, tile, entry.root)
-        return Nests(module, tile, whole, (), ())
-    remarks = [f"the entry as a whole is no loop nest: {whole}"]
+    by_result = _entry_nests(module)
+    if not isinstance(by_result, str):
+        _check_iterations(by_result, tile, entry.root)
+        return Nests(module, tile, by_result, (), ())
+    remarks = [f"the entry is executed instruction by instruction: {by_result}"]
     steps = []
     for step in plan(entry):
-        nests = _nests(step.instruction)
+        nests = _instruction_nests(step.instruction)
         if isinstance(nests, str):
-            remarks.append(f"the interpreter runs `{step.instruction.name}`: {nests}")
+            remarks.append(f"`{step.instruction.name}` falls back to its kernel: {nests}")
         elif nests:
             _check_iterations(nests, tile, step.instruction)
             handler: Handler = partial(_run_nests, nests, tile)
@@ -131,37 +141,40 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
     return Nests(module, tile, None, tuple(steps), tuple(remarks))
 
 
-# ---------------------------------------------------------------- which nests
+# ---------------------------------------------------------------- selection of nests
 
 
-def _whole(module: Module) -> tuple[LoopNest, ...] | str:
-    """A nest for each result of the entry; or why there are none."""
+def _entry_nests(module: Module) -> tuple[LoopNest, ...] | str:
+    """Return a nest for each result of the entry, or the reason why there is none."""
     entry = module.entry
     if has_effects(entry):
-        return "something happens in it that is in no result"
+        return "it has side effects"
     count = len(_shapes(entry.root))
     if count > MAX_RESULTS:
         return f"it has {count} results, more than {MAX_RESULTS}"
     if any(map(_is_dynamic, module.instructions)):
-        return "the shape is dynamic"
+        return "a shape is dynamic"
     return _nests_of(entry, count)
 
 
-def _nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
-    """The nests of one instruction: none for what computes nothing; or why there are none."""
+def _instruction_nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
+    """Return the nests of one instruction, or the reason why there is none.
+
+    Constants and ops that only route values need no nest: ().
+    """
     if instruction.opcode == "constant" or isinstance(instruction.op, RoutingOp):
         return ()
     if not isinstance(instruction.op, MappedOp | InlineOp):
-        return f"{instruction.opcode} is more than a formula of its operands"
+        return f"{instruction.opcode} has no per-element rule"
     called = instruction.called_computations if isinstance(instruction.op, InlineOp) else ()
     inside = [inner for computation in called for inner in computation]
     if any(map(_is_dynamic, [instruction, *instruction.operands, *inside])):
-        return "the shape is dynamic"
+        return "a shape is dynamic"
     return _nests_of(instruction, len(_shapes(instruction)))
 
 
 def _nests_of(target: Instruction | Computation, count: int) -> tuple[LoopNest, ...] | str:
-    """A nest for each of `count` results; or why there are none."""
+    """Return a nest for each of `count` results, or the reason why there is none."""
     nests = []
     for number in range(count):
         nest = loop_nest(target, number)
@@ -180,33 +193,31 @@ def _is_dynamic(instruction: Instruction) -> bool:
 
 
 def _check_tile(module: Module, tile: tuple[int, ...]) -> None:
-    """One of the results can be cut into such boxes."""
+    """Check that a result has the rank of the tile."""
     root = module.entry.root
     ranks = {shape.rank for shape in _shapes(root)}
     if len(tile) in ranks:
         return
     numbers = " or ".join(map(str, sorted(ranks))) or "no"
     sizes = ",".join(map(str, tile))
-    message = f"the tile {sizes} is of rank {len(tile)}, but results are of rank {numbers}"
+    message = f"tile {sizes} has rank {len(tile)}, but results have rank {numbers}"
     listed = ", ".join(str(shape.with_layout(None)) for shape in _shapes(root)[:4])
-    help = "give one size for each dimension of a result"  # noqa: A001 - the word of `HloError`
-    raise ExecutionError(message, root.span, "inputs", f"gives {listed or 'no array'}", help=help)
+    help = "pass one size for each dimension of a result"  # noqa: A001 - the word of `HloError`
+    raise ExecutionError(message, root.span, "inputs", f"returns {listed or 'no array'}", help=help)
 
 
 def _check_iterations(
     nests: Sequence[LoopNest], tile: tuple[int, ...] | None, instruction: Instruction
 ) -> None:
     """Reject Python loops that would run for minutes."""
-    turns = sum(nest.iterations for nest in nests)
-    if tile is None and turns > MAX_ITERATIONS:
-        message = (
-            f"the loops for `{instruction.name}` take {turns} turns, more than {MAX_ITERATIONS}"
-        )
-        help = "run it as NumPy programs, with --tile"  # noqa: A001 - the word of `HloError`
+    iterations = sum(nest.iterations for nest in nests)
+    if tile is None and iterations > MAX_ITERATIONS:
+        message = f"`{instruction.name}`: {iterations} loop iterations, more than {MAX_ITERATIONS}"
+        help = "run NumPy programs with --tile"  # noqa: A001 - the word of `HloError`
         raise ExecutionError(message, instruction.span, "execution", help=help)
 
 
-# ---------------------------------------------------------------- at work
+# ---------------------------------------------------------------- execution
 
 
 def _run_nests(
@@ -216,19 +227,19 @@ def _run_nests(
     instruction: Instruction,
     operands: Sequence[Value],
 ) -> Value:
-    """The handler of an instruction that is nests."""
-    given = flattened(tuple(operands))
-    found = [_by_nest(nest, given, tile) for nest in nests]
-    return assembled(instruction.shape, iter(found))
+    """Execute an instruction through its nests; a `Handler` once the first two are bound."""
+    arrays = flattened(tuple(operands))
+    results = [_by_nest(nest, arrays, tile) for nest in nests]
+    return assembled(instruction.shape, iter(results))
 
 
-def _by_nest(nest: LoopNest, given: Sequence[Array], tile: tuple[int, ...] | None) -> Array:
+def _by_nest(nest: LoopNest, arrays: Sequence[Array], tile: tuple[int, ...] | None) -> Array:
     if tile is None:
-        return nest.run(*given)
-    return nest.vectorized().run(*given, tile=_sizes(nest, tile))
+        return nest.run(*arrays)
+    return nest.vectorized().run(*arrays, tile=_sizes(nest, tile))
 
 
 def _sizes(nest: LoopNest, tile: tuple[int, ...]) -> tuple[int, ...]:
-    """The box of a nest's result: `tile`, or everything if that has another rank."""
+    """Return `tile` if it has the rank of the result, otherwise the full sizes."""
     dims = nest.output.dims
     return tile if len(tile) == len(dims) else tuple([max(n, 1) for n in dims])

@@ -1,9 +1,9 @@
-"""Modules execute on NumPy arrays with XLA's semantics: kernels, called computations, devices.
+"""Execution of modules on NumPy with XLA's semantics: kernels, called computations, devices.
 
-`machine` holds the state of a device, `interpreter` runs its instructions, and modules that
-register handlers with `runs` add the ops whose value needs more than their operands.
-Promises: the same results as XLA up to rounding; every error is an `ExecutionError` with its place.
-Imports `maps`, `devices`, `ops` and `dataflow` (what a result needs); no generated code.
+`machine` is the state of a device, `interpreter` executes its instructions through the ops'
+reference kernels.  Ops that need more than their operands register a handler with `runs`.
+Promises: results equal XLA's up to rounding; every error is an `ExecutionError` with its location.
+Imports `maps`, `devices`, `ops` and `dataflow` (dead-code elimination); no generated code.
 """
 
 from __future__ import annotations

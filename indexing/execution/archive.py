@@ -1,6 +1,6 @@
 """Inputs and results in .npz files: ``in0``, ``in1``, .. and ``out0``, ``out1``, ..
 
-Types that NumPy lacks are kept as float32, which has all their values.
+Types that NumPy lacks are stored as float32, which represents all their values.
 """
 
 from __future__ import annotations
@@ -25,17 +25,22 @@ _RESULT = re.compile(r"(device\d+\.)?out\d+")
 
 @dataclass(frozen=True, slots=True)
 class RunInputs:
-    """What a file gives: the inputs of the device, or of each device; and values of constants."""
+    """The contents of an input file.
+
+    Attributes:
+        inputs: one array per parameter leaf; for several devices, one such list per device.
+        constants: values of elided constants, by instruction name.
+    """
 
     inputs: Sequence[Any]
     constants: Mapping[str, Array] = field(default_factory=dict)
 
 
 def read(path: str | None, computation: Computation, devices: int, seed: int) -> RunInputs:
-    """The inputs in a file; random ones where there is no file.
+    """Read the inputs of a computation from an .npz file, or draw random ones without a file.
 
     Raises:
-        ExecutionError: the file is none, or what it holds is not what the computation takes.
+        ExecutionError: the file is not an .npz file, an input is missing, or a name is unknown.
     """
     if path is None:
         if devices == 1:
@@ -45,12 +50,13 @@ def read(path: str | None, computation: Computation, devices: int, seed: int) ->
     values = {name: arrays[name] for name in arrays.keys() & _constants(computation)}
     others = [name for name in arrays if name not in values and not _RESULT.fullmatch(name)]
     rest = {name: arrays[name] for name in others}
-    found = [_of_device(rest, k, devices, computation, path) for k in range(devices)]
-    known = {name for names, _ in found for name in names}
-    if unknown := sorted(rest.keys() - known):
-        message = f"{path} has {', '.join(unknown)}, which is no input of this program"
-        raise ExecutionError(message, computation.span, "inputs", help=_wanted(computation))
-    return RunInputs(found[0][1] if devices == 1 else [inputs for _, inputs in found], values)
+    per_device = [_of_device(rest, k, devices, computation, path) for k in range(devices)]
+    used = {name for names, _ in per_device for name in names}
+    if unknown := sorted(rest.keys() - used):
+        message = f"{path}: not an input of this program: {', '.join(unknown)}"
+        raise ExecutionError(message, computation.span, "inputs", help=_listed(computation))
+    inputs = [arrays for _, arrays in per_device]
+    return RunInputs(inputs[0] if devices == 1 else inputs, values)
 
 
 def _constants(computation: Computation) -> set[str]:
@@ -62,14 +68,14 @@ def _loaded(path: str, computation: Computation) -> dict[str, Array]:
     try:
         file = np.load(path, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError("it holds one array, not several by name")
+            raise ValueError("a single array without a name")
         with file:
             return {name: file[name] for name in file.files}
     except OSError as error:
-        message = f"{path} cannot be read: {error.strerror or error}"
+        message = f"{path}: cannot read: {error.strerror or error}"
         raise ExecutionError(message, computation.span, "inputs") from error
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        message = f"{path} is no .npz file of arrays"
+        message = f"{path}: not an .npz file of arrays"
         help = "write it with numpy.savez(path, in0=.., in1=..)"  # noqa: A001 - as in `HloError`
         raise ExecutionError(message, computation.span, "inputs", help=help) from error
 
@@ -77,31 +83,31 @@ def _loaded(path: str, computation: Computation) -> dict[str, Array]:
 def _of_device(
     arrays: Mapping[str, Array], device: int, devices: int, computation: Computation, path: str
 ) -> tuple[list[str], list[Array]]:
-    """The names and the arrays that are the inputs of a device."""
+    """Return the names and the arrays of the inputs of one device."""
     names, inputs = [], []
     for number, leaf in enumerate(parameter_leaves(computation)):
-        spelled = [f"in{number}", leaf.name, str(number), f"arr_{number}"]
+        accepted = [f"in{number}", leaf.name, str(number), f"arr_{number}"]
         if devices > 1:
-            spelled = [*[f"device{device}.{name}" for name in spelled], *spelled]
-        chosen = [name for name in spelled if name in arrays]
-        if not chosen:
+            accepted = [*[f"device{device}.{name}" for name in accepted], *accepted]
+        present = [name for name in accepted if name in arrays]
+        if not present:
             shape = leaf.shape.with_layout(None)
-            message = f"{path} has no in{number}, the input for {leaf.name}, which is {shape}"
+            message = f"{path}: missing in{number}: the input {leaf.name}, {shape}"
             span = leaf.parameter.span
-            raise ExecutionError(message, span, "inputs", "no input", help=_wanted(computation))
-        names.append(chosen[0])
-        inputs.append(arrays[chosen[0]])
+            raise ExecutionError(message, span, "inputs", "no input", help=_listed(computation))
+        names.append(present[0])
+        inputs.append(arrays[present[0]])
     return names, inputs
 
 
-def _wanted(computation: Computation) -> str:
+def _listed(computation: Computation) -> str:
     leaves = enumerate(parameter_leaves(computation))
     listed = [f"in{n}: {leaf.shape.with_layout(None)} ({leaf.name})" for n, leaf in leaves]
-    return f"the inputs are {', '.join(listed)}" if listed else "there are no inputs"
+    return f"the inputs are {', '.join(listed)}" if listed else "the program has no inputs"
 
 
 def named(results: Sequence[Sequence[Array]]) -> dict[str, Array]:
-    """The results of each device by their names; a single device is not named.
+    """Return the results of each device by name; the names of a single device have no prefix.
 
     >>> named([[np.int8(1)], [np.int8(2)]])
     {'device0.out0': np.int8(1), 'device1.out0': np.int8(2)}
@@ -115,7 +121,7 @@ def named(results: Sequence[Sequence[Array]]) -> dict[str, Array]:
 
 
 def write(path: str, arrays: Mapping[str, Array]) -> None:
-    """Writes all arrays into one file, which is there with all of them or not at all."""
+    """Write all arrays into one .npz file, atomically."""
     stored: dict[str, Any] = {
         name: array if array.dtype.isbuiltin == 1 else array.astype(np.float32)
         for name, array in arrays.items()
@@ -139,7 +145,7 @@ def _umask() -> int:
 
 
 def type_text(array: Array) -> str:
-    """Type and sizes as in HLO text.
+    """Return the shape of an array in HLO syntax.
 
     >>> type_text(np.zeros((2, 3), np.int8))
     's8[2,3]'

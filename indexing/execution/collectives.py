@@ -1,7 +1,7 @@
-"""Collectives among simulated devices: what each brings, and what each takes home.
+"""Collectives among simulated devices.
 
-Source: XLA ``docs/operation_semantics.md``, "AllGather" and the like; for whom the numbers in
-``replica_groups`` mean, ``xla/service/collective_ops_utils.h``, ``CollectiveOpGroupMode``.
+Source: XLA ``docs/operation_semantics.md``, "AllGather" and the other collectives; for the meaning
+of ``replica_groups``, ``xla/service/collective_ops_utils.h``, ``CollectiveOpGroupMode``.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from indexing.ops.folding import folded, narrowed, reduced, ufunc_of, widened
 
 @dataclass(frozen=True, slots=True)
 class CollectiveGroup:
-    """The devices that take part, in order; `position` is where this one stands among them."""
+    """The devices of one replica group, in order, and the position of this device in the group."""
 
     members: tuple[int, ...]
     position: int
 
 
 def group_of(machine: Machine, instruction: Instruction) -> CollectiveGroup:
-    """The group of the machine's device.
+    """Return the group of the machine's device.
 
     Raises:
         ExecutionError: the device is in no group, or a group has devices that are not simulated.
     """
     text = instruction.attributes.get("replica_groups")
     lists = replica_groups.parse(text.text).lists() if text else ()
-    everybody = _numbered(machine, instruction, None)
-    groups = [_numbered(machine, instruction, group) for group in lists] or [everybody]
+    every_device = _device_numbers(machine, instruction, None)
+    groups = [_device_numbers(machine, instruction, group) for group in lists] or [every_device]
     number = machine.device.number
     for group in groups:
         if number in group:
@@ -47,35 +47,45 @@ def group_of(machine: Machine, instruction: Instruction) -> CollectiveGroup:
     raise failure(instruction, f"device {number} is in no group of {instruction.opcode}")
 
 
-def _numbered(machine: Machine, instruction: Instruction, ids: Sequence[int] | None) -> list[int]:
-    """The devices that the numbers of a group mean; None means everybody."""
-    device, given = machine.device, instruction.attributes
-    has_channel = "channel_id" in given
-    is_global = "use_global_device_ids" in given and given["use_global_device_ids"].text == "true"
+def _device_numbers(
+    machine: Machine, instruction: Instruction, ids: Sequence[int] | None
+) -> list[int]:
+    """Return the device numbers of a replica group; None is the group of all devices."""
+    device, attributes = machine.device, instruction.attributes
+    has_channel = "channel_id" in attributes
+    flag = attributes.get("use_global_device_ids")
+    is_global = flag is not None and flag.text == "true"
     takes_global = instruction.opcode.startswith(("all-reduce", "all-gather", "reduce-scatter"))
     replicas, partitions = range(device.replicas), range(device.partitions)
     if is_global:
-        found = list(range(len(replicas) * len(partitions)) if ids is None else ids)
+        numbers = list(range(len(replicas) * len(partitions)) if ids is None else ids)
     elif not has_channel:
-        found = [k * len(partitions) + device.partition for k in _ids(ids, replicas)]
+        numbers = [k * len(partitions) + device.partition for k in _ids(ids, replicas)]
     elif takes_global:
-        found = [k * len(partitions) + p for k in _ids(ids, replicas) for p in partitions]
+        numbers = [k * len(partitions) + p for k in _ids(ids, replicas) for p in partitions]
     else:
-        found = [device.replica * len(partitions) + p for p in _ids(ids, partitions)]
+        numbers = [device.replica * len(partitions) + p for p in _ids(ids, partitions)]
     count = len(replicas) * len(partitions)
-    if found and max(found) >= count:
-        message = f"{instruction.opcode} needs device {max(found)}, but {count} are simulated"
-        help = f"simulate more: replicas={max(found) + 1} (--replicas {max(found) + 1})"  # noqa: A001 - `failure`'s word
+    if numbers and max(numbers) >= count:
+        noun = "device is" if count == 1 else "devices are"
+        message = f"{instruction.opcode} needs device {max(numbers)}, but {count} {noun} simulated"
+        help = f"simulate more: replicas={max(numbers) + 1} (--replicas {max(numbers) + 1})"  # noqa: A001 - `failure`'s word
         raise failure(instruction, message, "", help)
-    return found
+    return numbers
 
 
 def _ids(ids: Sequence[int] | None, every: range) -> Sequence[int]:
     return every if ids is None else ids
 
 
-def met(machine: Machine, instruction: Instruction, members: Sequence[int], value: Value) -> Any:
-    """What the members bring, by their numbers."""
+def exchanged(
+    machine: Machine, instruction: Instruction, members: Sequence[int], value: Value
+) -> Any:
+    """Exchange values among the members of a group; return the value of each, by device number.
+
+    Raises:
+        ExecutionError: a member never reaches the collective.
+    """
     device = machine.device
     if device.rendezvous is None or list(members) == [device.number]:
         return {device.number: value}
@@ -83,14 +93,14 @@ def met(machine: Machine, instruction: Instruction, members: Sequence[int], valu
     try:
         return device.rendezvous.exchange(topic, device.number, members, value)
     except Aborted as aborted:
-        raise failure(instruction, f"{instruction.opcode} waits for ever: {aborted}") from aborted
+        raise failure(instruction, f"{instruction.opcode} deadlocks: {aborted}") from aborted
 
 
 def _rows(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Any:
-    """The group, and what each of its devices has as its operands, in order."""
+    """Return the group, and the operands of each of its devices, in order."""
     group = group_of(machine, instruction)
-    found = met(machine, instruction, group.members, tuple(operands))
-    return group, [found[number] for number in group.members]
+    by_device = exchanged(machine, instruction, group.members, tuple(operands))
+    return group, [by_device[number] for number in group.members]
 
 
 def _results(instruction: Instruction, arrays: Sequence[Array]) -> Value:
@@ -102,7 +112,7 @@ def _results(instruction: Instruction, arrays: Sequence[Array]) -> Value:
 
 
 def _reduced(machine: Machine, instruction: Instruction, columns: Sequence[Array]) -> Array:
-    """The arrays of all devices, reduced element by element."""
+    """Reduce the arrays of all devices elementwise."""
     to_apply = functions_of(machine, instruction)["to_apply"]
     rows, ufunc = np.stack(columns), ufunc_of(to_apply)
     if ufunc is not None and len(rows) > 1:
@@ -118,42 +128,45 @@ def _summed(ufunc: np.ufunc, rows: Array) -> Array:
 @runs("all-reduce", "all-reduce-start")
 def _all_reduce(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     _, rows = _rows(machine, instruction, operands)
-    found = [_reduced(machine, instruction, column) for column in zip(*rows, strict=True)]
-    return _results(instruction, found)
+    sums = [_reduced(machine, instruction, column) for column in zip(*rows, strict=True)]
+    return _results(instruction, sums)
 
 
 @runs("reduce-scatter")
 def _reduce_scatter(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
     group, rows = _rows(machine, instruction, operands)
-    found = [_reduced(machine, instruction, column) for column in zip(*rows, strict=True)]
-    parts = [np.split(array, len(rows), op.dimensions[0])[group.position] for array in found]
-    wanted = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
-    _check_parts(instruction, parts[-1].shape, wanted[-1].dims, len(rows))
+    sums = [_reduced(machine, instruction, column) for column in zip(*rows, strict=True)]
+    parts = [np.split(array, len(rows), op.dimensions[0])[group.position] for array in sums]
+    declared = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
+    _check_sizes(instruction, parts[-1].shape, declared[-1].dims, len(rows))
     return _results(instruction, parts)
 
 
-# ---------------------------------------------------------------- moving
+# ---------------------------------------------------------------- data movement
 
 
 def _gathered(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> list[Array]:
     op: Any = instruction.op
     _, rows = _rows(machine, instruction, operands)
     columns = zip(*rows, strict=True)
-    found = [np.concatenate(column, op.dimensions[0]) for column in columns]
-    wanted = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
-    _check_parts(instruction, found[-1].shape, wanted[-1].dims, len(rows))
-    return found
+    arrays = [np.concatenate(column, op.dimensions[0]) for column in columns]
+    declared = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
+    _check_sizes(instruction, arrays[-1].shape, declared[-1].dims, len(rows))
+    return arrays
 
 
-def _check_parts(
-    instruction: Instruction, found: tuple[int, ...], wanted: tuple[int, ...], count: int
+def _check_sizes(
+    instruction: Instruction, actual: tuple[int, ...], declared: tuple[int, ...], count: int
 ) -> None:
-    """Refuse a result of another size than the text says: it is for another number of devices."""
-    if found != wanted:
-        message = f"{instruction.opcode} among {count} devices gives sizes {list(found)}"
-        help = f"simulate as many devices as give {list(wanted)}"  # noqa: A001 - `failure`'s word
-        raise failure(instruction, message, f"is to be {list(wanted)}", help)
+    """Check the sizes of a result against its declared shape; they depend on the group's size."""
+    if actual != declared:
+        message = (
+            f"{instruction.opcode} among {count} devices: declared sizes {list(declared)}, "
+            f"computed {list(actual)}"
+        )
+        help = f"simulate the number of devices that gives {list(declared)}"  # noqa: A001 - `failure`'s word
+        raise failure(instruction, message, f"expected {list(declared)}", help)
 
 
 @runs("all-gather")
@@ -165,7 +178,7 @@ def _all_gather(machine: Machine, instruction: Instruction, operands: Sequence[V
 def _all_gather_start(
     machine: Machine, instruction: Instruction, operands: Sequence[Value]
 ) -> Value:
-    return _begun(instruction, operands, _gathered(machine, instruction, operands))
+    return _started(instruction, operands, _gathered(machine, instruction, operands))
 
 
 @runs("all-to-all")
@@ -186,23 +199,19 @@ def _broadcast(machine: Machine, instruction: Instruction, operands: Sequence[Va
 
 
 def _permuted(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> list[Array]:
-    """What the device that sends to this one has; zeros where none does."""
+    """Return the operands of the device that sends to this one; zeros if none does."""
     if len(leaves(instruction.shape)) < len(operands):
-        message = f"{instruction.opcode} that writes in place is not simulated"
-        raise failure(instruction, message, "has more operands than results")
+        message = f"in-place {instruction.opcode} is not simulated"
+        raise failure(instruction, message, "more operands than results")
     pairs = source_target_pairs.parse(instruction.attributes["source_target_pairs"].text)
-    linked = [_linked(machine, instruction, pair) for pair in pairs]
+    linked = [_device_numbers(machine, instruction, pair) for pair in pairs]
     number = machine.device.number
     members = sorted({k for pair in linked for k in pair})
     if number not in members:
         return [np.zeros_like(operand) for operand in operands]
-    found = met(machine, instruction, members, tuple(operands))
+    by_device = exchanged(machine, instruction, members, tuple(operands))
     sources = [source for source, target in linked if target == number]
-    return list(found[sources[0]]) if sources else [np.zeros_like(o) for o in operands]
-
-
-def _linked(machine: Machine, instruction: Instruction, pair: tuple[int, int]) -> list[int]:
-    return _numbered(machine, instruction, pair)
+    return list(by_device[sources[0]]) if sources else [np.zeros_like(o) for o in operands]
 
 
 @runs("collective-permute")
@@ -212,11 +221,13 @@ def _permute(machine: Machine, instruction: Instruction, operands: Sequence[Valu
 
 @runs("collective-permute-start")
 def _permute_start(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    return _begun(instruction, operands, _permuted(machine, instruction, operands))
+    return _started(instruction, operands, _permuted(machine, instruction, operands))
 
 
-def _begun(instruction: Instruction, operands: Sequence[Value], results: Sequence[Array]) -> Value:
-    """``(operands, results, contexts..)``, with tuples only where there are several."""
+def _started(
+    instruction: Instruction, operands: Sequence[Value], results: Sequence[Array]
+) -> Value:
+    """Return ``(operands, results, contexts..)``; several operands or results form a tuple."""
     shape = instruction.shape
     contexts = [np.zeros((), np.uint32)] * (len(leaves(shape)) - 2 * len(results))
     return assembled(shape, iter([*flattened(tuple(operands)), *results, *contexts]))
@@ -224,10 +235,10 @@ def _begun(instruction: Instruction, operands: Sequence[Value], results: Sequenc
 
 @runs("ragged-all-to-all")
 def _ragged(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    """Rows go where the senders say; later senders overwrite earlier ones.
+    """Copy rows to the offsets that the senders give; later senders overwrite earlier ones.
 
-    Operands are the input, the output to begin with, and for each update the offset in the input,
-    the number of rows, the offset in the receiver's output, and the number of rows to receive.
+    Operands: the input, the initial output, and for each update the offset in the input, the number
+    of rows, the offset in the receiver's output, and the number of rows to receive.
     """
     group, rows = _rows(machine, instruction, operands)
     out = np.array(operands[1])

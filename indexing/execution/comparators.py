@@ -1,7 +1,6 @@
-"""Comparators of sorts that compare keys: ``f(x) < f(y)`` for the same function f of each side.
+"""Sort comparators of the form ``f(x) < f(y)``: sorting by the key ``f``.
 
-Elements are then sorted by their keys, which are computed once for each; another comparator is
-asked about pairs of elements.
+Keys are computed once per element.  Any other comparator is called for pairs of elements.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from indexing.ops.numerics import is_integer, total_order
 
 @dataclass(frozen=True, slots=True)
 class SortKey:
-    """Elements go in the order of a key, equal ones as they are.
+    """The key of a stable sort.
 
     Attributes:
-        operand: the sorted array that keys are made of.
-        is_descending: the largest key goes first.
-        is_total: floating keys go in the total order, NaN and signed zero included.
-        of: keys of the elements of that array.
+        operand: the number of the sorted array that the keys are computed from.
+        is_descending: the largest key is first.
+        is_total: floating-point keys follow the total order, with NaN and signed zeros.
+        of: computes the keys of the elements of that array.
     """
 
     operand: int
@@ -35,7 +34,7 @@ class SortKey:
     of: Callable[[Array], Array]
 
     def order(self, arrays: tuple[Array, ...], axis: int) -> Array:
-        """The places of elements in the order of a stable sort along a dimension."""
+        """Return the permutation of a stable sort along a dimension, as `numpy.argsort`."""
         keys = self.of(arrays[self.operand])
         if keys.dtype.kind == "b":
             keys = keys.astype(np.int8)
@@ -53,11 +52,11 @@ class SortKey:
 def sort_key(
     computation: Computation, value_of: Callable[[Instruction, dict[int, Array]], Array]
 ) -> SortKey | None:
-    """The key that a comparator compares; None if it does anything else.
+    """Return the key that a comparator compares, or None if it has another form.
 
     Args:
-        computation: of pairs of scalars, with a pred as its result.
-        value_of: the value of an instruction, given parameters by their numbers.
+        computation: a comparator of pairs of scalars with a ``pred`` result.
+        value_of: computes the value of an instruction from parameters by number.
     """
     root = computation.root
     if not isinstance(root.op, Compare) or root.op.direction not in ("LT", "GT"):
@@ -78,31 +77,32 @@ def sort_key(
 
 
 def _parameters(instruction: Instruction) -> set[int]:
-    """The numbers of the parameters that a value depends on."""
+    """Return the numbers of the parameters that a value depends on."""
     numbers = {parameter: n for n, parameter in enumerate(instruction.computation.parameters)}
-    found, pending, seen = set(), [instruction], {instruction}
+    used, pending, seen = set(), [instruction], {instruction}
     while pending:
         last = pending.pop()
         if last in numbers:
-            found.add(numbers[last])
+            used.add(numbers[last])
         fresh = [operand for operand in last.operands if operand not in seen]
         seen.update(fresh)
         pending.extend(fresh)
-    return found
+    return used
 
 
 def _is_same(one: Instruction, other: Instruction) -> bool:
-    """Both compute the same of their parameters."""
+    """Return True if both compute the same function of their parameters."""
     if one.opcode == "parameter" or one is other:
         return one.opcode == other.opcode
-    alike = (one.opcode, one.shape, one.literal) == (other.opcode, other.shape, other.literal)
-    alike = alike and one.attributes.keys() - _NAMES == other.attributes.keys() - _NAMES
-    if not alike or one.called_computations or len(one.operands) != len(other.operands):
+    names = one.attributes.keys() - _IGNORED
+    is_same = (one.opcode, one.shape, one.literal) == (other.opcode, other.shape, other.literal)
+    is_same = is_same and names == other.attributes.keys() - _IGNORED
+    if not is_same or one.called_computations or len(one.operands) != len(other.operands):
         return False
-    given = one.attributes.keys() - _NAMES
-    return all(one.attributes[name] == other.attributes[name] for name in given) and all(
+    return all(one.attributes[name] == other.attributes[name] for name in names) and all(
         map(_is_same, one.operands, other.operands)
     )
 
 
-_NAMES: Any = frozenset({"metadata", "frontend_attributes", "backend_config", "origin"})
+_IGNORED: Any = frozenset({"metadata", "frontend_attributes", "backend_config", "origin"})
+"""Attributes that do not change the value of an instruction."""

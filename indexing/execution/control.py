@@ -1,4 +1,4 @@
-"""Ops that decide which computations run and how often, and computations that run elsewhere."""
+"""Control flow: parameters, constants, loops, conditionals, scans, and asynchronous calls."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from indexing.execution.values import Value, assembled, failure
 
 @runs("parameter")
 def _parameter(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    raise AssertionError("parameters have their values before anything runs")
+    raise AssertionError("parameters are assigned before the first step")
 
 
 @runs("constant")
@@ -29,20 +29,24 @@ def _constant(machine: Machine, instruction: Instruction, operands: Sequence[Val
 def _while(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     called = called_by(instruction)
     (condition,), (body,) = called["condition"], called["body"]
-    value, trips = operands[0], 0
+    value, iterations = operands[0], 0
+    limit = machine.options.max_iterations
     while result(machine, condition, [value]):
-        trips += 1
-        if trips > machine.options.max_trips:
-            message = f"the loop does not end within {machine.options.max_trips} trips"
-            help = "allow more with --max-trips (max_trips=..)"  # noqa: A001 - `failure`'s word
-            raise failure(instruction, message, "still goes on", help)
+        iterations += 1
+        if iterations > limit:
+            message = f"the loop does not terminate within {limit} iterations"
+            help = "raise the limit with --max-iterations (max_iterations=..)"  # noqa: A001 - `failure`'s word
+            raise failure(instruction, message, "the condition is still true", help)
         value = result(machine, body, [value])
     return value
 
 
 @runs("conditional")
 def _conditional(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    """An index out of range chooses the last branch (XLA ``docs/operation_semantics.md``)."""
+    """An index out of range selects the last branch.
+
+    Source: XLA ``docs/operation_semantics.md``, "Conditional".
+    """
     called = called_by(instruction)
     if "branch_computations" in called:
         branches = called["branch_computations"]
@@ -62,9 +66,9 @@ def _scan(machine: Machine, instruction: Instruction, operands: Sequence[Value])
 
 @runs("async-start")
 def _async_start(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    """All is done when it starts: ``((operands), result, context)``."""
-    found = result(machine, instruction.called_computations[0], operands)
+    """Execute the computation at once; return ``((operands), result, context)``."""
+    value = result(machine, instruction.called_computations[0], operands)
     shape = instruction.shape
     assert isinstance(shape, TupleShape)
     rest = [assembled(element, iter([np.zeros((), np.uint32)])) for element in shape.elements[2:]]
-    return tuple(operands), found, *rest
+    return tuple(operands), value, *rest

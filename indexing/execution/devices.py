@@ -1,4 +1,4 @@
-"""Which device of how many runs a program."""
+"""The numbering of simulated devices: replicas and partitions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from indexing.execution.rendezvous import Rendezvous
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One of ``replicas × partitions`` devices; numbers go through the partitions first.
+    """One of ``replicas × partitions`` devices: ``number = replica · partitions + partition``.
 
     Attributes:
-        number: 0 to ``replicas · partitions − 1``.
-        replicas, partitions: how many there are.
-        rendezvous: where devices exchange values; None for a device that is alone.
+        number: from 0 to ``replicas · partitions − 1``.
+        replicas, partitions: the numbers of replicas and of partitions per replica.
+        rendezvous: exchanges values between devices; None for a single device.
     """
 
     number: int = 0
@@ -25,13 +25,13 @@ class Device:
 
     @property
     def replica(self) -> int:
-        """Which replica of the program it runs."""
+        """The number of the device's replica."""
         return self.number // self.partitions
 
     @property
     def partition(self) -> int:
-        """Which partition of it."""
+        """The number of the device's partition."""
         return self.number % self.partitions
 
 
-ALONE: Final = Device()
+SINGLE_DEVICE: Final = Device()

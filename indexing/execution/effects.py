@@ -1,4 +1,4 @@
-"""Which instructions have to run: those that the result needs, and those with an effect."""
+"""Dead-code elimination: keep instructions that the result needs or that have side effects."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from indexing.ops.element import ElementOp
 
 
 def needed(computation: Computation) -> list[Instruction]:
-    """The instructions that the root needs or that have an effect, in text order, no parameters."""
+    """Return the instructions that the root needs or that have side effects, without parameters.
+
+    The order is that of the text.
+    """
     needing = [computation.root, *filter(has_effect, computation.instructions)]
     return [i for i in needed_by(needing) if i.opcode != "parameter"]
 
 
 def has_effect(instruction: Instruction) -> bool:
-    """The instruction, or one that it calls, does more than its value shows."""
+    """Return True if an instruction, or one in a computation that it calls, has a side effect."""
     op = instruction.op
     if "custom_call_has_side_effect" in instruction.attributes:
         return True
@@ -24,7 +27,7 @@ def has_effect(instruction: Instruction) -> bool:
 
 
 def has_effects(computation: Computation) -> bool:
-    """One of the instructions has an effect."""
+    """Return True if an instruction of the computation has a side effect."""
     return computation.module.remembered(
         (has_effects, computation), lambda: any(map(has_effect, computation.instructions))
     )

@@ -1,4 +1,4 @@
-"""Ops that meet the world outside: queues that the caller gives, and tokens."""
+"""Ops that communicate with the host: infeed, outfeed, send, recv, and tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import TupleShape
 from indexing.execution.interpreter import runs
 from indexing.execution.machine import Machine
-from indexing.execution.values import TOKEN_VALUE, Value, failure, fitted
+from indexing.execution.values import TOKEN_VALUE, Value, checked_value, failure
 
 
 @runs("after-all", "send-done")
@@ -22,7 +22,7 @@ def _token(machine: Machine, instruction: Instruction, operands: Sequence[Value]
 
 @runs("infeed")
 def _infeed(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    return _taken(instruction, machine.environment.waiting, "infeed"), TOKEN_VALUE
+    return _dequeue(instruction, machine.environment.infeed_queue, "infeed"), TOKEN_VALUE
 
 
 @runs("outfeed")
@@ -33,18 +33,18 @@ def _outfeed(machine: Machine, instruction: Instruction, operands: Sequence[Valu
 
 @runs("send")
 def _send(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    world, channel = machine.environment, _channel(instruction)
-    world.sent.setdefault(channel, []).append(operands[0])
-    if channel not in world.received:
-        world.arriving.setdefault(channel, deque()).append(operands[0])
+    environment, channel = machine.environment, _channel(instruction)
+    environment.sent.setdefault(channel, []).append(operands[0])
+    if channel not in environment.received:
+        environment.recv_queues.setdefault(channel, deque()).append(operands[0])
     return operands[0], np.zeros((), np.uint32), TOKEN_VALUE
 
 
 @runs("recv")
 def _recv(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     channel = _channel(instruction)
-    queue = machine.environment.arriving.get(channel, deque())
-    value = _taken(instruction, queue, f"received[{channel}]")
+    queue = machine.environment.recv_queues.get(channel, deque())
+    value = _dequeue(instruction, queue, f"received[{channel}]")
     return value, np.zeros((), np.uint32), TOKEN_VALUE
 
 
@@ -53,12 +53,12 @@ def _channel(instruction: Instruction) -> int:
     return op.channel_id or 0
 
 
-def _taken(instruction: Instruction, queue: deque[Value], name: str) -> Value:
-    """The next value of a queue, which has to have the shape of the instruction's data."""
+def _dequeue(instruction: Instruction, queue: deque[Value], name: str) -> Value:
+    """Remove and return the next value of a queue; check its shape."""
     shape = instruction.shape
     assert isinstance(shape, TupleShape)
     if not queue:
-        message = f"there is nothing left for {instruction.opcode} `{instruction.name}`"
-        help = f"put {shape.elements[0]} into Environment({name.split('[')[0]}=..)"  # noqa: A001
-        raise failure(instruction, message, f"the queue {name} is empty", help)
-    return fitted(instruction, shape.elements[0], queue.popleft())
+        message = f"no value left for {instruction.opcode} `{instruction.name}`"
+        help = f"add {shape.elements[0]} to Environment({name.split('[')[0]}=..)"  # noqa: A001
+        raise failure(instruction, message, f"queue {name} is empty", help)
+    return checked_value(instruction, shape.elements[0], queue.popleft())

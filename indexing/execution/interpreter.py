@@ -1,8 +1,8 @@
-"""One device at work: computations are evaluated instruction by instruction, on the ops' kernels.
+"""Interpreter of one device: executes computations instruction by instruction.
 
-A computation is planned once: for each instruction, who computes it, which values it takes, and
-which are not needed after it. What an op's class cannot say alone (loops, queues, the other
-devices) is in the modules that declare handlers with `runs`; all else is what kernels give.
+A computation is planned once: each step has a handler, its operands, and the values that are dead
+after it.  Most handlers call the kernel of the op.  Ops with state or control flow (loops, queues,
+collectives) have handlers of their own, registered with `runs`.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ Handler: TypeAlias = "Callable[[Machine, Instruction, Sequence[Value]], Value]"
 H = TypeVar("H", bound=Handler)
 
 HANDLERS: Final[dict[str, Handler]] = {}
-"""By opcode, who computes instructions that need more than their operands."""
+"""Handlers by opcode, of ops that need more than their operands."""
 
 
 def runs(*opcodes: str) -> Callable[[H], H]:
-    """Marks a function ``(machine, instruction, operands) -> value`` as what computes these ops."""
+    """Register a handler ``(machine, instruction, operands) -> value`` for opcodes; a decorator."""
 
     def mark(handler: H) -> H:
         HANDLERS.update(dict.fromkeys(opcodes, handler))
@@ -61,7 +61,14 @@ def runs(*opcodes: str) -> Callable[[H], H]:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One instruction: who computes it, from which values, and which are over afterwards."""
+    """One instruction of a plan.
+
+    Attributes:
+        instruction: the instruction.
+        handler: computes its value.
+        operands: indices of the operands in the computation.
+        dead: indices of the values that no later step needs.
+    """
 
     instruction: Instruction
     handler: Handler
@@ -70,7 +77,7 @@ class PlanStep:
 
 
 def plan(computation: Computation) -> tuple[PlanStep, ...]:
-    """The steps of a computation without those that nothing needs."""
+    """Return the steps of a computation, without dead code."""
     return computation.module.remembered((plan, computation), lambda: _planned(computation))
 
 
@@ -80,16 +87,16 @@ def _planned(computation: Computation) -> tuple[PlanStep, ...]:
     for instruction in instructions:
         last.update({operand.index: instruction.index for operand in instruction.operands})
     last[computation.root.index] = -1
-    over: dict[int, list[int]] = {}
+    dead: dict[int, list[int]] = {}
     for index, user in last.items():
-        over.setdefault(user, []).append(index)
+        dead.setdefault(user, []).append(index)
     return tuple(
         [
             PlanStep(
                 instruction,
                 handler_of(instruction),
                 tuple([operand.index for operand in instruction.operands]),
-                tuple(over.get(instruction.index, ())),
+                tuple(dead.get(instruction.index, ())),
             )
             for instruction in instructions
         ]
@@ -97,12 +104,12 @@ def _planned(computation: Computation) -> tuple[PlanStep, ...]:
 
 
 def handler_of(instruction: Instruction) -> Handler:
-    """Who computes an instruction."""
+    """Return the handler of an instruction."""
     return HANDLERS.get(instruction.opcode) or op_handler(instruction)
 
 
 def op_handler(instruction: Instruction) -> Handler:
-    """Who computes an instruction by its op alone."""
+    """Return the handler that evaluates an instruction by its op class."""
     match instruction.op:
         case MappedOp():
             return _run_mapped
@@ -111,7 +118,7 @@ def op_handler(instruction: Instruction) -> Handler:
         case InlineOp():
             return _run_inline
         case _:
-            return _run_nothing
+            return _fail
 
 
 def _run_mapped(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
@@ -131,22 +138,21 @@ def _run_inline(machine: Machine, instruction: Instruction, operands: Sequence[V
     return result(machine, instruction.called_computations[0], operands)
 
 
-def _run_nothing(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+def _fail(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     if instruction.op is None:
-        message = f"nobody knows how to compute {instruction.opcode}"
+        message = f"opcode {instruction.opcode} is not registered"
         raise failure(instruction, message, "unknown opcode", help="declare the op with a kernel")
-    message = f"{instruction.opcode} has no value that can be computed here"
-    raise failure(instruction, message, "has no meaning on one machine")
+    raise failure(instruction, f"{instruction.opcode} has no kernel", "cannot be executed")
 
 
 # ---------------------------------------------------------------- evaluation
 
 
 def computed(machine: Machine, step: PlanStep, values: Sequence[Value]) -> Value:
-    """The value of a step's instruction.
+    """Execute one step; return the value of its instruction.
 
     Raises:
-        HloError: it has none, with the instruction's place.
+        HloError: the instruction cannot be executed; the error has its location.
     """
     instruction = step.instruction
     try:
@@ -154,21 +160,21 @@ def computed(machine: Machine, step: PlanStep, values: Sequence[Value]) -> Value
     except HloError:
         raise
     except MemoryError as error:
-        message = f"there is not enough memory for `{instruction.name}`: {error}"
+        message = f"out of memory for `{instruction.name}`: {error}"
         raise ExecutionError(message, instruction.span, "memory") from error
     except (TypeError, ValueError) as error:
-        raise failure(instruction, f"{instruction.opcode} cannot be run: {error}") from error
+        raise failure(instruction, f"{instruction.opcode} cannot be executed: {error}") from error
     if isinstance(value, tuple):
         return value
     shape = instruction.shape
     if isinstance(shape, Shape):
         value, kind = np.asarray(value), dtype(shape.element_type)
         if value.dtype != kind and ELEMENT_TYPES[shape.element_type].kind == "floating":
-            value = value.astype(kind)  # XLA lets floating types be mixed
+            value = value.astype(kind)  # XLA accepts mixed floating-point types
         if not fits(value, shape) or value.dtype != kind:
             raise AssertionError(
-                f"{instruction.opcode} `{instruction.name}` is {shape}, "
-                f"its kernel gives {value.dtype}{list(value.shape)}"
+                f"{instruction.opcode} `{instruction.name}`: declared {shape}, "
+                f"but the kernel returns {value.dtype}{list(value.shape)}"
             )
     return value
 
@@ -179,10 +185,10 @@ def result(
     arguments: Sequence[Value],
     steps: Sequence[PlanStep] | None = None,
 ) -> Value:
-    """The value of the root; other values are forgotten as soon as nobody needs them.
+    """Execute a computation and return the value of its root; free dead values.
 
     Args:
-        steps: those of `plan`, possibly with other handlers.
+        steps: the steps of `plan`, possibly with other handlers.
     """
     values: list[Value] = [None] * len(computation.instructions)
     for parameter, argument in zip(computation.parameters, arguments, strict=True):
@@ -197,7 +203,7 @@ def result(
 def every_value(
     machine: Machine, computation: Computation, arguments: Sequence[Value]
 ) -> dict[Instruction, Value]:
-    """The value of every instruction."""
+    """Execute a computation and return the value of every instruction."""
     values: list[Value] = [None] * len(computation.instructions)
     for parameter, argument in zip(computation.parameters, arguments, strict=True):
         values[parameter.index] = argument
@@ -213,15 +219,15 @@ def every_value(
 
 
 class Function:
-    """A computation as the function of arrays that kernels call.
+    """A called computation as the Python function that kernels call.
 
-    It takes scalars, or arrays instead: then it is applied element by element, all at once where
-    the computation consists of elementwise ops.
+    The computation is of scalars.  The function also takes arrays and applies the computation
+    elementwise: vectorised if all ops are elementwise, otherwise in a loop.
 
     Attributes:
-        ufunc: the NumPy function that it is, if it is just one; kernels may be quicker with it.
-        picks_second: it gives its second argument as it is.
-        sort_key: the key that it compares, if it is a comparator that compares keys.
+        ufunc: the equivalent NumPy ufunc, if any; a fast path for kernels.
+        picks_second: the function returns its second argument.
+        sort_key: the key that a comparator compares, if it has this form.
     """
 
     def __init__(self, machine: Machine, computation: Computation) -> None:
@@ -247,21 +253,21 @@ class Function:
 def element_by_element(
     machine: Machine, computation: Computation, arguments: Sequence[Array]
 ) -> Value:
-    """What any computation of scalars makes of the elements of arrays, one after the other."""
+    """Apply a computation of scalars to arrays, one element at a time."""
     arrays = np.broadcast_arrays(*arguments)
-    found = [
+    rows = [
         flattened(result(machine, computation, [np.asarray(array[i]) for array in arrays]))
         for i in np.ndindex(*arrays[0].shape)
     ]
     shapes = [leaf for _, leaf in leaves(computation.root.shape) if isinstance(leaf, Shape)]
     results = [np.empty(arrays[0].shape, dtype(shape.element_type)) for shape in shapes]
-    for array, column in zip(results, zip(*found, strict=True), strict=False):
+    for array, column in zip(results, zip(*rows, strict=True), strict=False):
         array[...] = np.stack(column).reshape(array.shape)
     return assembled(computation.root.shape, iter(results))
 
 
 def functions_of(machine: Machine, instruction: Instruction) -> dict[str, Callable[..., Any]]:
-    """The computations that an instruction calls as functions, by the names of its attributes."""
+    """Return the computations that an instruction calls, as functions by attribute name."""
     if not instruction.called_computations:
         return {}
     if instruction not in machine.functions:

@@ -1,7 +1,7 @@
-"""The custom calls of JAX's linear algebra on CPU: LAPACK's routines, through SciPy.
+"""LAPACK custom calls, as JAX emits them on CPU, executed through SciPy.
 
-Results are those of the routine in the order of its arguments; ``info`` is 0 where all went well.
-Leading dimensions are a batch.
+Results are the outputs of the routine in the order of its arguments; ``info`` is 0 on success.
+Leading dimensions are batch dimensions.
 
 Source: JAX ``jaxlib/cpu/lapack_kernels.h``, the handlers named ``.._ffi``.
 """
@@ -21,11 +21,17 @@ from indexing.execution.targets import setting, target
 from indexing.execution.values import Array, Value, assembled
 
 Routine = Callable[[Instruction, Sequence[Array], Callable[[str], Any]], Sequence[Any]]
-"""What one matrix of the batch gives: from the instruction, its arrays and a finder of routines."""
+"""Computes one matrix of the batch, from the instruction, its arrays, and a lookup of SciPy's
+routines by name."""
 
 
 def routine(name: str, *letters: str) -> Callable[[Routine], Routine]:
-    """Marks what computes ``lapack_<letter><name>_ffi`` for one matrix of the batch."""
+    """Register a function for ``lapack_<letter><name>_ffi`` on one matrix; a decorator.
+
+    Args:
+        name: the routine without its type letter, such as ``potrf``.
+        letters: type letters, all of ``sdcz`` by default.
+    """
 
     def mark(function: Routine) -> Routine:
         for letter in letters or "sdcz":
@@ -45,10 +51,10 @@ def _batched(function: Routine, letter: str) -> Handler:
         shapes = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
         batch = operands[0].shape[: _batch_rank(instruction, operands[0])]
         outs = [np.empty(shape.dims, dtype(shape.element_type)) for shape in shapes]
-        for place in np.ndindex(*batch):
-            found = function(instruction, [operand[place] for operand in operands], find)
-            for out, value in zip(outs, found, strict=True):
-                out[place] = value
+        for index in np.ndindex(*batch):
+            results = function(instruction, [operand[index] for operand in operands], find)
+            for out, value in zip(outs, results, strict=True):
+                out[index] = value
         return assembled(instruction.shape, iter(outs))
 
     return handler
@@ -59,9 +65,9 @@ def _batch_rank(instruction: Instruction, operand: Array) -> int:
 
 
 def _letter(instruction: Instruction, name: str, default: str) -> str:
-    """A setting that is a letter, written as the number of its character."""
-    found = setting(instruction, name, default)
-    return chr(found) if isinstance(found, int) else str(found)
+    """Return a setting that is a letter, also if encoded as its character code."""
+    value = setting(instruction, name, default)
+    return chr(value) if isinstance(value, int) else str(value)
 
 
 @routine("potrf")
@@ -72,7 +78,7 @@ def _potrf(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequ
 
 @routine("trsm")
 def _trsm(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
-    found = find("trsm")(
+    solution = find("trsm")(
         1,
         arrays[0],
         arrays[1],
@@ -81,7 +87,7 @@ def _trsm(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Seque
         trans_a="NTC".index(_letter(instruction, "trans_x", "N")),
         diag=_letter(instruction, "diag", "N") == "U",
     )
-    return (found,)
+    return (solution,)
 
 
 @routine("getrf")
@@ -118,7 +124,7 @@ def _gesdd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequ
     left, values, right, info = find("gesdd")(
         arrays[0], compute_uv=mode != "N", full_matrices=mode == "A"
     )
-    return arrays[0], values, left, right, info  # the first is scratch space afterwards
+    return arrays[0], values, left, right, info  # LAPACK overwrites the matrix: any value will do
 
 
 @routine("syevd", "s", "d")
@@ -134,8 +140,8 @@ def _heevd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequ
 def _eigen(instruction: Instruction, arrays: Sequence[Array], solve: Any) -> Sequence[Any]:
     lower = _letter(instruction, "uplo", "L") == "L"
     vectors = _letter(instruction, "mode", "V") == "V"
-    values, found, info = solve(arrays[0], compute_v=vectors, lower=lower)
-    return found, values, info
+    values, matrix, info = solve(arrays[0], compute_v=vectors, lower=lower)
+    return matrix, values, info
 
 
 @routine("geev", "s", "d")
@@ -158,12 +164,12 @@ def _sides(instruction: Instruction) -> tuple[bool, bool]:
 
 
 def _complex_vectors(imaginary: Array, vectors: Array) -> Array:
-    """LAPACK gives a conjugate pair of vectors as its real and its imaginary part."""
-    found = vectors.astype(np.result_type(vectors.dtype, np.complex64))
+    """Combine each conjugate pair, which LAPACK returns as a real and an imaginary column."""
+    result = vectors.astype(np.result_type(vectors.dtype, np.complex64))
     for k in np.flatnonzero(imaginary > 0):
-        found[:, k] = vectors[:, k] + 1j * vectors[:, k + 1]
-        found[:, k + 1] = found[:, k].conj()
-    return found
+        result[:, k] = vectors[:, k] + 1j * vectors[:, k + 1]
+        result[:, k + 1] = result[:, k].conj()
+    return result
 
 
 @routine("gehrd")
@@ -188,6 +194,5 @@ def _hetrd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequ
 @routine("gtsv")
 def _gtsv(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequence[Any]:
     below, diagonal, above, right = arrays
-    found = find("gtsv")(below[1:], diagonal, above[:-1], right)
-    _, middle, _, solution, info = found
+    _, middle, _, solution, info = find("gtsv")(below[1:], diagonal, above[:-1], right)
     return below, middle, above, solution, info

@@ -1,4 +1,4 @@
-"""What a program runs on: one device with its queues, random numbers and limits."""
+"""State of one device during execution: options, queues, random numbers, constants."""
 
 from __future__ import annotations
 
@@ -13,32 +13,46 @@ from hlo.modules.module import Instruction
 from hlo.shapes.literal import read_literal
 from hlo.shapes.shape import leaves
 from hlo.text.source import HloError
-from indexing.execution.devices import ALONE, Device
+from indexing.execution.devices import SINGLE_DEVICE, Device
 from indexing.execution.values import (
     Array,
     Value,
     assembled,
+    checked_value,
     failure,
-    fitted,
     flattened,
     random_array,
 )
 
-MAX_TRIPS = 1_000_000
-_STATE = 0x7012395  # XLA ``xla/service/cpu/ir_emitter.cc``: where the random state begins
+MAX_LOOP_ITERATIONS = 1_000_000
+"""Default limit on the iterations of a ``while``."""
+
+_STATE = 0x7012395  # initial random state: XLA ``xla/service/cpu/ir_emitter.cc``
 
 
 @dataclass(slots=True)
 class Environment:
-    """The world outside of a program.
+    """Host queues and custom calls of a program.
+
+    `run` takes elements from the queues, and appends to `outfeed` and `sent`.
 
     Attributes:
-        infeed: what the infeeds get, in order: arrays, or tuples of values.
-        outfeed: what the outfeeds gave.
-        received: for each channel, what its recvs get in order; a channel that is not here gets
-            what the program itself sent on it.
-        sent: for each channel, what was sent.
-        targets: functions for targets of custom calls: operands in, value out.
+        infeed: values for the infeeds, in order: arrays, or tuples of values.
+        outfeed: values written by the outfeeds, in order.
+        received: for each channel, values for its recvs, in order. A channel without an entry
+            receives what the program itself sent.
+        sent: for each channel, the values that the program sent, in order.
+        targets: for each custom-call target, a function from operands to the result.
+
+    >>> import hlo
+    >>> from indexing.execution import run
+    >>> module = hlo.parse('''
+    ... ENTRY e {
+    ...   p = s32[2] parameter(0)
+    ...   ROOT c = s32[2] custom-call(p), custom_call_target="twice"
+    ... }''')
+    >>> run(module, [np.int32([1, 2])], environment=Environment(targets={"twice": lambda x: x * 2}))
+    (array([2, 4], dtype=int32),)
     """
 
     infeed: Iterable[Value] = ()
@@ -46,43 +60,45 @@ class Environment:
     received: Mapping[int, Iterable[Value]] = field(default_factory=dict)
     sent: dict[int, list[Value]] = field(default_factory=dict)
     targets: Mapping[str, Callable[..., Value]] = field(default_factory=dict)
-    waiting: deque[Value] = field(init=False)
-    arriving: dict[int, deque[Value]] = field(init=False)
+    infeed_queue: deque[Value] = field(init=False, repr=False)
+    recv_queues: dict[int, deque[Value]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.waiting = deque(self.infeed)
-        self.arriving = {channel: deque(values) for channel, values in self.received.items()}
+        self.infeed_queue = deque(self.infeed)
+        self.recv_queues = {channel: deque(values) for channel, values in self.received.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """How a program is run.
+    """Limits and choices of one execution.
 
     Attributes:
-        seed: of its random numbers.
-        max_trips: how often a loop may run its body.
-        elided: ``random`` gives constants that are not in the text random values.
-        constants: values of such constants, by the names of their instructions.
+        seed: seed of all random numbers.
+        max_iterations: limit on the iterations of each ``while``.
+        elided: ``random`` initialises elided constants (``{...}``) with random values; ``error``
+            rejects them.
+        constants: values of elided constants, by instruction name.
     """
 
     seed: int = 0
-    max_trips: int = MAX_TRIPS
+    max_iterations: int = MAX_LOOP_ITERATIONS
     elided: str = "error"
     constants: Mapping[str, Array] = field(default_factory=dict)
 
 
 class Machine:
-    """A device that runs a program, and its state.
+    """A device that executes a program, and its state.
 
     Attributes:
-        functions: the computations that instructions call, as the interpreter made them.
+        functions: for each instruction, the computations that it calls, as functions by attribute
+            name; a cache of the interpreter.
     """
 
     def __init__(
         self,
         options: RunOptions | None = None,
         environment: Environment | None = None,
-        device: Device = ALONE,
+        device: Device = SINGLE_DEVICE,
     ) -> None:
         self.options = options or RunOptions()
         self.environment = environment or Environment()
@@ -94,12 +110,16 @@ class Machine:
         self._counts: Counter[Instruction] = Counter()
 
     def count(self, instruction: Instruction) -> int:
-        """How often an instruction has been counted before."""
+        """Count an execution of `instruction`; return the number of earlier ones."""
         self._counts[instruction] += 1
         return self._counts[instruction] - 1
 
     def constant(self, instruction: Instruction) -> Value:
-        """The value of a constant."""
+        """Return the value of a constant instruction.
+
+        Raises:
+            ExecutionError: the constant is elided and has no value in the options.
+        """
         if instruction not in self._constants:
             self._constants[instruction] = self._read(instruction)
         return self._constants[instruction]
@@ -111,7 +131,7 @@ class Machine:
             if key not in memo:
                 memo[key] = read_literal(instruction.literal.span, instruction.shape)
                 for array in flattened(memo[key]):
-                    array.setflags(write=False)  # every run has the same one
+                    array.setflags(write=False)  # all runs share the array
             return memo[key]
         except HloError as error:
             if error.code != "elided":
@@ -121,10 +141,10 @@ class Machine:
     def _elided(self, instruction: Instruction) -> Value:
         given = self.options.constants.get(instruction.name)
         if given is not None:
-            return fitted(instruction, instruction.shape, given)
+            return checked_value(instruction, instruction.shape, given)
         if self.options.elided != "random":
-            message = f"the values of the constant `{instruction.name}` are not in the text"
-            help = "give them with --inputs, or take --elided random"  # noqa: A001 - as above
+            message = f"the values of constant `{instruction.name}` are elided"
+            help = "pass them with --inputs, or use --elided random"  # noqa: A001 - as above
             raise failure(instruction, message, "elided", help)
         random: Any = np.random.default_rng([self.options.seed, *instruction.name.encode()])
         arrays = [random_array(leaf, random) for _, leaf in leaves(instruction.shape)]  # type: ignore[arg-type] # literals are arrays

@@ -1,4 +1,4 @@
-"""How much memory a program needs, estimated before it runs."""
+"""An estimate of the peak memory of a program, made before it is executed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from indexing.ops.element import CopyRule, element_of
 
 
 def estimated_bytes(computation: Computation) -> int:
-    """Bytes at the moment when most is held: arguments, values that are still needed, and those
-    of the computation that is called then.
+    """Return the peak memory in bytes: arguments, live values, and those of called computations.
 
     >>> import hlo
     >>> module = hlo.parse("ENTRY e { p = f32[256] parameter(0) ROOT n = f32[256] negate(p) }")
@@ -24,36 +23,36 @@ def estimated_bytes(computation: Computation) -> int:
 
 
 def _estimated(computation: Computation) -> int:
-    held = sum(bytes_of(parameter.shape) for parameter in computation.parameters)
-    own = {i.index: _own(i) for i in computation.instructions}
-    most = held
+    live = sum(bytes_of(parameter.shape) for parameter in computation.parameters)
+    allocated = {i.index: _allocated(i) for i in computation.instructions}
+    peak = live
     for step in plan(computation):
         called = [estimated_bytes(c) for c in step.instruction.called_computations]
-        held += own[step.instruction.index]
-        most = max(most, held + max(called, default=0))
-        held -= sum(own[index] for index in step.dead)
+        live += allocated[step.instruction.index]
+        peak = max(peak, live + max(called, default=0))
+        live -= sum(allocated[index] for index in step.dead)
     root = computation.root
     results = root.operands if root.opcode == "tuple" else [root]
-    return max(most, held + sum(map(_copied, results)))
+    return max(peak, live + sum(map(_copied, results)))
 
 
-def _own(instruction: Instruction) -> int:
+def _allocated(instruction: Instruction) -> int:
     return 0 if _is_view(instruction) else bytes_of(instruction.shape)
 
 
 def _is_view(instruction: Instruction) -> bool:
-    """The value is in the memory of an operand or argument, or can be made without its own."""
+    """Return True if the value allocates no memory: a parameter or a view of an operand."""
     element = element_of(instruction)
     return (isinstance(element, CopyRule) and element.is_view) or instruction.opcode == "parameter"
 
 
 def _copied(result: Instruction) -> int:
-    """Bytes of a result that is nobody's own memory until it is given to the caller."""
+    """Bytes of the copy that `run` makes of a result that is a view."""
     return bytes_of(result.shape) if _is_view(result) else 0
 
 
 def available_bytes() -> int:
-    """Bytes of memory that are free, as far as the system tells."""
+    """Return the available memory in bytes; without ``/proc/meminfo``, the physical memory."""
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             fields = dict(line.split(":", 1) for line in lines)
@@ -62,32 +61,36 @@ def available_bytes() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def check_room(computation: Computation, memory: int | None, devices: int = 1) -> None:
-    """Refuse what does not fit.
+def check_memory(computation: Computation, memory: int | None, devices: int = 1) -> None:
+    """Check that the estimated memory of a computation is available.
 
     Raises:
-        ExecutionError: the estimate is more than `memory`, or than what is available.
+        ExecutionError: the estimate exceeds `memory`, or the available memory if that is None.
     """
-    arrays = [i for i in computation.instructions if _own(i) or i.opcode == "parameter"]
+    arrays = [i for i in computation.instructions if _allocated(i) or i.opcode == "parameter"]
     largest = max(arrays, key=lambda i: bytes_of(i.shape), default=computation.root)
     check_bytes(estimated_bytes(computation) * devices, memory, largest)
 
 
-def check_bytes(needed: int, memory: int | None, largest: Instruction) -> None:
-    """Refuse what needs so many bytes, most of them for `largest`, where there is less room.
+def check_bytes(required: int, memory: int | None, largest: Instruction) -> None:
+    """Check that `required` bytes are available.
 
+    Args:
+        required: the estimated memory.
+        memory: the limit; None for the available memory.
+        largest: the instruction with the largest array, which the error points at.
     Raises:
-        ExecutionError: `needed` is more than `memory`, or than what is available.
+        ExecutionError: `required` exceeds the limit.
     """
-    room = available_bytes() if memory is None else memory
-    if needed > room:
-        message = f"about {_size(needed)} of memory are needed, but {_size(room)} are available"
-        label = f"`{largest.name}` alone takes {_size(bytes_of(largest.shape))}"
+    limit = available_bytes() if memory is None else memory
+    if required > limit:
+        message = f"estimated memory {_size(required)} exceeds the {_size(limit)} available"
+        label = f"`{largest.name}` takes {_size(bytes_of(largest.shape))}"
         raise ExecutionError(message, largest.span, "memory", label)
 
 
 def _size(count: int) -> str:
-    """Bytes in words.
+    """Return a number of bytes with its unit.
 
     >>> _size(5 * 2**30)
     '5.0 GiB'

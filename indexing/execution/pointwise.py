@@ -1,7 +1,7 @@
-"""Computations of scalars applied to arrays: element by element, but all elements at once.
+"""Vectorised application of scalar computations to arrays.
 
-A computation is *pointwise* if each of its instructions is an elementwise op on scalars, or passes
-scalars on. Its kernels then take arrays as well as scalars.
+A computation is *pointwise* if each instruction is an elementwise op on scalars or forwards
+scalars.  Its kernels then accept arrays as well as scalars.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from indexing.ops.structured_ops import InlineOp
 
 
 def is_pointwise(computation: Computation) -> bool:
-    """The computation applies to arrays as it applies to scalars."""
+    """Return True if the kernels of a computation also accept arrays."""
     return computation.module.remembered(
         (is_pointwise, computation), lambda: all(map(_is_pointwise, computation.instructions))
     )
@@ -45,12 +45,12 @@ def _is_pointwise(instruction: Instruction) -> bool:
 
 
 def picks_second(computation: Computation) -> bool:
-    """The result is the second of two parameters."""
+    """Return True if the computation returns the second of its two parameters."""
     return len(computation.parameters) == 2 and computation.root is computation.parameters[1]
 
 
 def single_ufunc(computation: Computation) -> Any:
-    """The NumPy function of two scalars that a computation is; None if it is not just one.
+    """Return the NumPy ufunc that a computation of two scalars applies, or None.
 
     >>> import hlo
     >>> text = "f { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(b, a) }"
@@ -70,7 +70,7 @@ def single_ufunc(computation: Computation) -> Any:
 
 
 def pointwise(machine: Machine, computation: Computation, arguments: Sequence[Value]) -> Value:
-    """What a pointwise computation makes of arrays that can be broadcast against each other."""
+    """Apply a pointwise computation to arrays that broadcast against each other."""
     value = _applied(machine, computation, arguments)
     sizes = np.broadcast_shapes(*[array.shape for array in flattened(tuple(arguments))])
     rest = iter([np.broadcast_to(array, sizes) for array in flattened(value)])
@@ -78,8 +78,12 @@ def pointwise(machine: Machine, computation: Computation, arguments: Sequence[Va
 
 
 def value_of(machine: Machine, wanted: Instruction, arguments: dict[int, Array]) -> Array:
-    """The value of an instruction in a pointwise computation, whatever else needs parameters that
-    are not given."""
+    """Return the value of one instruction of a pointwise computation.
+
+    Args:
+        wanted: the instruction.
+        arguments: the parameters that it needs, by number; others may be absent.
+    """
     values: dict[Instruction, Value] = {
         parameter: arguments[number]
         for number, parameter in enumerate(wanted.computation.parameters)

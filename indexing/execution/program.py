@@ -1,7 +1,8 @@
-"""Running a module or a computation: inputs are checked, devices are set up, results are arrays."""
+"""Execute a module or a computation: check inputs, set up devices, return arrays."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction, Module
-from indexing.execution.devices import ALONE, Device
+from indexing.execution.devices import Device
 from indexing.execution.interpreter import every_value, result
-from indexing.execution.machine import MAX_TRIPS, Environment, Machine, RunOptions
+from indexing.execution.machine import MAX_LOOP_ITERATIONS, Environment, Machine, RunOptions
 from indexing.execution.rendezvous import Rendezvous
 from indexing.execution.shards import has_regions, mesh_of
-from indexing.execution.sizes import filled
+from indexing.execution.sizes import padded_to_shape
 from indexing.execution.values import Array, ExecutionError, Value, checked_inputs, flattened
 
 import_module("indexing.ops")
@@ -27,31 +28,37 @@ def run(
     inputs: Sequence[Any],
     *,
     seed: int = 0,
-    max_trips: int = MAX_TRIPS,
+    max_iterations: int = MAX_LOOP_ITERATIONS,
     replicas: int = 1,
     environment: Environment | Sequence[Environment] | None = None,
     elided: str = "error",
     constants: Mapping[str, Array] | None = None,
     memory: int | None = None,
+    max_trips: int | None = None,
 ) -> Any:
-    """The arrays that a program gives for these inputs, tuples taken apart in order.
+    """Execute a program on NumPy arrays and return its results, tuples flattened in order.
 
     Args:
-        program: a module, whose entry is run, or one of its computations.
-        inputs: an array for each of `parameter_leaves`; with several devices either that, for all
-            of them, or a list of such lists, one for each device.
-        seed: of ``rng`` and the like, and of the values of elided constants.
-        max_trips: how often a loop may run its body.
-        replicas: how many devices to simulate; those that the header calls partitions count too. A
-            program with regions for each device of a mesh runs on all of them by itself.
-        environment: the queues and custom calls of the device, or of each.
-        elided: ``random`` gives constants that the text leaves out random values.
-        constants: values for such constants by their names.
-        memory: bytes that may be used; by default what the machine has left.
+        program: a module, whose entry computation is executed, or one computation.
+        inputs: one array per leaf of `parameter_leaves`; for several devices, either one such list
+            for all devices or a list of lists, one per device.
+        seed: seed of random-number ops and of elided constants.
+        max_iterations: limit on the iterations of each ``while``.
+        replicas: number of devices to simulate, partitions included. For a program with manual
+            regions (JAX's ``shard_map``), the mesh gives the number.
+        environment: host queues and custom calls, for all devices or one per device.
+        elided: ``random`` initialises elided constants (``{...}``) with random values; ``error``
+            rejects them.
+        constants: values of elided constants, by instruction name.
+        memory: limit on the estimated memory, in bytes; the default is the available memory.
+        max_trips: deprecated spelling of `max_iterations`.
     Returns:
-        A tuple of arrays; with several devices a list of such tuples.
+        A tuple of arrays; for several devices, a list of such tuples. Results share no memory with
+        inputs, constants or each other.
     Raises:
-        HloError: something cannot be computed, or not from these inputs.
+        ExecutionError: the inputs do not match the parameters, an instruction cannot be executed,
+            or a limit is exceeded.
+        ValueError: the number of environments differs from the number of devices.
 
     >>> import hlo, numpy
     >>> module = hlo.parse('''
@@ -65,51 +72,54 @@ def run(
     >>> run(sums, [[first], [second]], replicas=2)
     [(array([4.  , 7.75], dtype=float32),), (array([4.  , 7.75], dtype=float32),)]
     """
-    from indexing.execution.memory import check_room
+    from indexing.execution.memory import check_memory
 
+    if max_trips is not None:
+        message = "run(max_trips=..) is deprecated: use max_iterations=.."
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        max_iterations = max_trips
     computation = program.entry if isinstance(program, Module) else program
-    options = RunOptions(seed, max_trips, elided, constants or {})
+    options = RunOptions(seed, max_iterations, elided, constants or {})
     module = computation.module
     is_global = replicas == 1 and computation.is_entry and has_regions(module)
     mesh = mesh_of(module) if is_global else None
     count = len(mesh.devices) if mesh else replicas
-    check_room(computation, memory, count)
-    given = _for_each(inputs, count)
-    arguments = [checked_inputs(computation, arrays) for arrays in given]
-    worlds = _worlds(environment, count)
+    check_memory(computation, memory, count)
+    arguments = [checked_inputs(computation, arrays) for arrays in _per_device(inputs, count)]
+    environments = _environments(environment, count)
     if count == 1:
-        return _arrays(computation, Machine(options, worlds[0]), arguments[0])
+        return _arrays(computation, Machine(options, environments[0]), arguments[0])
     rendezvous, partitions = Rendezvous(), _partitions(computation, count, mesh is not None)
 
     def work(number: int) -> tuple[Array, ...]:
         device = Device(number, count // partitions, partitions, rendezvous)
-        machine = Machine(options, worlds[number], device)
+        machine = Machine(options, environments[number], device)
         return _arrays(computation, machine, arguments[number])
 
-    found = rendezvous.together(count, work)
-    return found[0] if mesh else found
+    results = rendezvous.run_all(count, work)
+    return results[0] if mesh else results
 
 
 def _arrays(
     computation: Computation, machine: Machine, arguments: Sequence[Value]
 ) -> tuple[Array, ...]:
-    """The arrays of the result; they share no memory with inputs, constants or each other."""
+    """Return the result's arrays; they share no memory with inputs, constants or each other."""
     value = result(machine, computation, arguments)
-    found: dict[int, Array] = {id(array): array for array in flattened(tuple(arguments))}
+    taken: dict[int, Array] = {id(array): array for array in flattened(tuple(arguments))}
     results = []
-    for array in flattened(filled(value, computation.root.shape)):
-        is_own = array.flags.owndata and array.flags.writeable and id(array) not in found
+    for array in flattened(padded_to_shape(value, computation.root.shape)):
+        is_own = array.flags.owndata and array.flags.writeable and id(array) not in taken
         results.append(array if is_own else np.array(array))
-        found[id(results[-1])] = results[-1]
+        taken[id(results[-1])] = results[-1]
     return tuple(results)
 
 
-def _for_each(inputs: Sequence[Any], count: int) -> Sequence[Sequence[Any]]:
+def _per_device(inputs: Sequence[Any], count: int) -> Sequence[Sequence[Any]]:
     is_nested = len(inputs) == count > 1 and all(isinstance(each, list | tuple) for each in inputs)
     return inputs if is_nested else [inputs] * count
 
 
-def _worlds(
+def _environments(
     environment: Environment | Sequence[Environment] | None, count: int
 ) -> Sequence[Environment]:
     if environment is None:
@@ -117,16 +127,16 @@ def _worlds(
     if isinstance(environment, Environment):
         return [environment] * count
     if len(environment) != count:
-        raise ValueError(f"{len(environment)} environments are given for {count} devices")
+        raise ValueError(f"expected {count} environments, one per device, got {len(environment)}")
     return environment
 
 
 def _partitions(computation: Computation, count: int, is_mesh: bool) -> int:
-    """How many of the devices are partitions of one replica."""
+    """Number of partitions of each replica."""
     partitions = count if is_mesh else int(computation.module.header("num_partitions", 1))
     if count % partitions:
-        message = f"{count} devices cannot be replicas of {partitions} partitions"
-        help = f"simulate {partitions} devices, or a multiple of them"  # noqa: A001 - as in `HloError`
+        message = f"{count} devices are not a multiple of num_partitions={partitions}"
+        help = f"simulate a multiple of {partitions} devices"  # noqa: A001 - as in `HloError`
         raise ExecutionError(message, computation.span, "execution", help=help)
     return partitions
 
@@ -134,9 +144,15 @@ def _partitions(computation: Computation, count: int, is_mesh: bool) -> int:
 def evaluate(
     computation: Computation, *arrays: Any, machine: Machine | None = None
 ) -> dict[Instruction, Value]:
-    """The value of every instruction of `computation` for these arrays, tuples as tuples.
+    """Execute a computation and return the value of every instruction, tuples as tuples.
 
-    The arrays are those of `parameter_leaves`: tuples among the parameters are taken apart.
+    Args:
+        computation: the computation to execute.
+        arrays: one per leaf of `parameter_leaves`.
+        machine: the device, with its options and environment.
+    Raises:
+        ExecutionError: the arrays do not match the parameters, or an instruction cannot be
+            executed.
 
     >>> import hlo, numpy
     >>> text = "ENTRY e { x = s32[2] parameter(0) y = s32[2] negate(x) ROOT t = (s32[2]) tuple(y) }"
@@ -144,4 +160,4 @@ def evaluate(
     [array([1, 2], dtype=int32), array([-1, -2], dtype=int32), (array([-1, -2], dtype=int32),)]
     """
     arguments = checked_inputs(computation, arrays)
-    return every_value(machine or Machine(device=ALONE), computation, arguments)
+    return every_value(machine or Machine(), computation, arguments)

@@ -1,4 +1,4 @@
-"""Random numbers of the machine: other ones for each op that asks, the same ones for a seed."""
+"""Random-number ops, deterministic for a seed, and the numbers of the device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _rng(machine: Machine, instruction: Instruction, operands: Sequence[Value]) 
 
 @runs("rng-get-and-update-state")
 def _next_state(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    """The state is 128 bits, its lower half first."""
+    """Return the 128-bit state, low word first, and advance it."""
     op: Any = instruction.op
     words = machine.state % 2**64, (machine.state >> 64) % 2**64
     machine.state += op.delta

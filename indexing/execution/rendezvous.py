@@ -1,4 +1,4 @@
-"""Where simulated devices exchange values: each is a thread, and waits for those of its group."""
+"""A rendezvous of simulated devices: each is a thread, and waits for the members of its group."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ T = TypeVar("T")
 
 
 class Aborted(Exception):
-    """A device of the group has ended or failed, so that the rendezvous never completes."""
+    """A member of the group has ended or failed, so that the rendezvous never completes."""
 
 
 class Rendezvous:
-    """Devices that run at the same time, and what they tell each other."""
+    """Runs devices concurrently and exchanges values between them."""
 
     def __init__(self) -> None:
         self._changed = Condition()
-        self._brought: dict[Hashable, dict[int, Value]] = {}
+        self._values: dict[Hashable, dict[int, Value]] = {}
         self._left: dict[Hashable, int] = {}
-        self._gone: set[int] = set()
+        self._ended: set[int] = set()
 
     def exchange(
         self, topic: Hashable, number: int, members: Sequence[int], value: Value
     ) -> dict[int, Value]:
-        """What each member brings to a topic, by their numbers; waits until all are there.
+        """Wait for all members of a topic; return the value of each, by device number.
 
         Raises:
-            Aborted: one of them will never come.
+            Aborted: a member has ended without reaching the topic.
         """
         with self._changed:
-            brought = self._brought.setdefault(topic, {})
-            brought[number] = value
+            values = self._values.setdefault(topic, {})
+            values[number] = value
             self._changed.notify_all()
-            while missing := set(members) - brought.keys():
-                if missing & self._gone:
-                    raise Aborted(f"device {min(missing & self._gone)} does not come to it")
+            while missing := set(members) - values.keys():
+                if missing & self._ended:
+                    raise Aborted(f"device {min(missing & self._ended)} never reaches it")
                 self._changed.wait()
             self._left[topic] = self._left.get(topic, 0) + 1
             if self._left[topic] == len(members):
-                del self._brought[topic], self._left[topic]
-            return dict(brought)
+                del self._values[topic], self._left[topic]
+            return dict(values)
 
-    def together(self, count: int, work: Callable[[int], T]) -> list[T]:
-        """``work(number)`` of `count` devices at the same time.
+    def run_all(self, count: int, work: Callable[[int], T]) -> list[T]:
+        """Call ``work(number)`` for `count` devices concurrently; return the results in order.
 
         Raises:
-            Exception: what the first device that failed on its own account has raised.
+            Exception: the error of a device that failed other than by `Aborted`, if any.
         """
         results: dict[int, T] = {}
         faults: dict[int, BaseException] = {}
@@ -57,11 +57,11 @@ class Rendezvous:
         def run(number: int) -> None:
             try:
                 results[number] = work(number)
-            except BaseException as error:  # raised again below, in the caller's thread
+            except BaseException as error:  # re-raised below, in the caller's thread
                 faults[number] = error
             finally:
                 with self._changed:
-                    self._gone.add(number)
+                    self._ended.add(number)
                     self._changed.notify_all()
 
         threads = [Thread(target=run, args=(number,), daemon=True) for number in range(count)]

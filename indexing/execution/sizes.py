@@ -1,7 +1,7 @@
-"""Dimensions whose size is known at run time only: arrays have as many elements as count.
+"""Dynamic dimensions: arrays have their run-time sizes.
 
-A value of shape ``f32[<=4]`` is an array of 4 elements or fewer; what a program gives in the end is
-filled up with zeros.
+A value of shape ``f32[<=4]`` is an array of at most 4 elements; results of a program are padded
+with zeros.
 """
 
 from __future__ import annotations
@@ -19,15 +19,17 @@ from indexing.execution.machine import Machine
 from indexing.execution.values import Value, failure
 
 
-def filled(value: Value, shape: AnyShape) -> Value:
-    """The value with each array as large as its shape allows, zeros in what does not count.
+def padded_to_shape(value: Value, shape: AnyShape) -> Value:
+    """Pad each array with zeros to the upper bounds of its shape.
 
-    >>> filled(np.float32([1, 2]), Shape("f32", (3,), dynamic=(True,)))
+    >>> padded_to_shape(np.float32([1, 2]), Shape("f32", (3,), dynamic=(True,)))
     array([1., 2., 0.], dtype=float32)
     """
     match shape:
         case TupleShape(elements):
-            return tuple([filled(v, element) for v, element in zip(value, elements, strict=True)])
+            return tuple(
+                [padded_to_shape(v, element) for v, element in zip(value, elements, strict=True)]
+            )
         case Shape() if value.shape != shape.dims:
             out = np.zeros(shape.dims, value.dtype)
             out[tuple([slice(0, n) for n in value.shape])] = value
@@ -42,14 +44,14 @@ def _set_size(machine: Machine, instruction: Instruction, operands: Sequence[Val
     assert isinstance(shape, Shape)
     (axis,) = op.dimensions  # type: ignore[union-attr] # of set-dimension-size
     if not 0 <= size <= shape.dims[axis]:
-        message = f"size {size} is given to dimension {axis} of {shape}"
-        raise failure(instruction, message, f"not in [0, {shape.dims[axis]}]")
+        message = f"size {size} of dimension {axis} of {shape} is out of range"
+        raise failure(instruction, message, f"expected a size in [0, {shape.dims[axis]}]")
     sizes = list(array.shape)
     sizes[axis] = size
     kept = array[tuple([slice(0, n) for n in sizes])]
     flags = shape.dynamic if shape.is_dynamic else (False,) * shape.rank
-    whole = [n if flag else m for n, m, flag in zip(sizes, shape.dims, flags, strict=True)]
-    out = np.zeros(whole, array.dtype)
+    padded = [n if flag else m for n, m, flag in zip(sizes, shape.dims, flags, strict=True)]
+    out = np.zeros(padded, array.dtype)
     out[tuple([slice(0, n) for n in kept.shape])] = kept
     return out
 
@@ -65,7 +67,7 @@ def _dynamic_reshape(
         sizes = list(shape.dims)
     flat = operands[0].reshape(-1)
     if flat.size < prod(sizes):
-        message = f"{flat.size} elements are to become an array of {prod(sizes)}"
+        message = f"cannot reshape {flat.size} elements to {sizes}: {prod(sizes)} elements"
         raise failure(instruction, message)
     return flat[: prod(sizes)].reshape(sizes)
 
@@ -76,11 +78,11 @@ def _broadcast(machine: Machine, instruction: Instruction, operands: Sequence[Va
     operand = operands[0]
     if not getattr(instruction.shape, "is_dynamic", False):
         return op.kernel(operand)
-    sizes, place = list(op.shape.dims), [1] * op.shape.rank
+    sizes, expanded = list(op.shape.dims), [1] * op.shape.rank
     for k, dimension in enumerate(op.dimensions):
-        sizes[dimension] = place[dimension] = operand.shape[k]
+        sizes[dimension] = expanded[dimension] = operand.shape[k]
     order = sorted(range(operand.ndim), key=lambda k: op.dimensions[k])
-    return np.broadcast_to(operand.transpose(order).reshape(place), sizes)
+    return np.broadcast_to(operand.transpose(order).reshape(expanded), sizes)
 
 
 @runs("reshape")
@@ -92,6 +94,6 @@ def _reshape(machine: Machine, instruction: Instruction, operands: Sequence[Valu
     if op.dimensions is not None:
         array = array.transpose(op.dimensions)
     if sum(shape.dynamic) > 1:
-        raise failure(instruction, "reshape to several dynamic dimensions has no known sizes")
+        raise failure(instruction, "reshape to several dynamic dimensions: sizes are ambiguous")
     sizes = [-1 if d else n for n, d in zip(shape.dims, shape.dynamic, strict=True)]
     return array.reshape(sizes)

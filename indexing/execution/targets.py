@@ -1,6 +1,6 @@
-"""Custom calls by their targets: functions that compute what the code of that name computes.
+"""Custom calls: a registry of handlers by target.
 
-A caller may give more of them, or other ones, in ``Environment(targets=..)``.
+``Environment(targets=..)`` adds targets and overrides registered ones.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from hlo.ops.op import OPS
 from hlo.shapes.shape import Shape, leaves
 from indexing.execution.interpreter import Handler, op_handler, runs
 from indexing.execution.machine import Machine
-from indexing.execution.values import Value, failure, fitted
+from indexing.execution.values import Value, checked_value, failure
 from indexing.ops.base import MappedOp, RoutingOp
 
 TARGETS: Final[dict[str, Handler]] = {}
 
 
 def target(*names: str) -> Callable[[Handler], Handler]:
-    """Marks a handler as what computes custom calls of these targets."""
+    """Register a handler for custom calls of these targets; a decorator."""
 
     def mark(handler: Handler) -> Handler:
         TARGETS.update(dict.fromkeys(names, handler))
@@ -31,20 +31,20 @@ def target(*names: str) -> Callable[[Handler], Handler]:
 
 
 def name_of(instruction: Instruction) -> str:
-    """The target of a custom call."""
+    """Return the target of a custom call."""
     return instruction.attributes["custom_call_target"].text.strip('"')
 
 
 def setting(instruction: Instruction, name: str, default: Any = None) -> Any:
-    """An entry of a custom call's ``backend_config``: an integer, a letter or a truth value.
+    """Return an entry of a custom call's ``backend_config``: an integer, a word or a bool.
 
-    Letters are written as numbers: ``uplo = 76 : ui8`` is ``L``.
+    Characters are encoded as integers: ``uplo = 76 : ui8`` means ``L``.
     """
     text = instruction.attributes.get("backend_config")
-    found = re.search(rf'"?\b{name}\b"?\s*[=:]\s*"?(-?\w+)', text.text if text else "")
-    if found is None:
+    match = re.search(rf'"?\b{name}\b"?\s*[=:]\s*"?(-?\w+)', text.text if text else "")
+    if match is None:
         return default
-    word = found[1]
+    word = match[1]
     if word in ("true", "false"):
         return word == "true"
     return int(word) if word.lstrip("-").isdigit() else word
@@ -53,15 +53,15 @@ def setting(instruction: Instruction, name: str, default: Any = None) -> Any:
 @runs("custom-call")
 def _custom_call(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     name = name_of(instruction)
-    given = machine.environment.targets.get(name)
-    if given is not None:
-        return fitted(instruction, instruction.shape, given(*operands))
+    function = machine.environment.targets.get(name)
+    if function is not None:
+        return checked_value(instruction, instruction.shape, function(*operands))
     if name in TARGETS:
         return TARGETS[name](machine, instruction, operands)
     if isinstance(instruction.op, MappedOp | RoutingOp):
         return op_handler(instruction)(machine, instruction, operands)
-    message = f'nobody knows what the custom call target "{name}" computes'
-    help = f'give a function: Environment(targets={{"{name}": ..}})'  # noqa: A001 - `failure`'s word
+    message = f'no handler for custom-call target "{name}"'
+    help = f'pass a function: Environment(targets={{"{name}": ..}})'  # noqa: A001 - `failure`'s word
     raise failure(instruction, message, "unknown target", help)
 
 
@@ -72,7 +72,7 @@ def _same(machine: Machine, instruction: Instruction, operands: Sequence[Value])
 
 @target("TopK")
 def _top_k(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    """The largest elements of the last dimension and their places, as many as the results have."""
+    """Return the largest k elements of the last dimension and their indices; k is the result's."""
     shape = leaves(instruction.shape)[0][1]
     assert isinstance(shape, Shape)
     top_k: Any = OPS["topk"]

@@ -1,6 +1,6 @@
-"""Values of programs: arrays, tuples of values, tokens; and the inputs that a program is given.
+"""Values during execution, and the inputs of a program.
 
-An array of HLO is a NumPy array, a tuple is a tuple, a token is `TOKEN_VALUE`.
+An HLO array is a NumPy array, a tuple is a Python tuple, a token is `TOKEN_VALUE`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Value: TypeAlias = Any
 
 
 class TokenValue:
-    """What tokens are: nothing but the order of what they stand between."""
+    """The value of a ``token[]``: tokens only order instructions."""
 
     __slots__ = ()
 
@@ -36,11 +36,23 @@ TOKEN_VALUE: Final = TokenValue()
 
 
 class ExecutionError(HloError):
-    """A program cannot be run, or not with these inputs."""
+    """A program cannot be executed, or not on these inputs.
+
+    Raised by `run`, `evaluate` and the command; `span` is the instruction or parameter at fault.
+
+    >>> import hlo
+    >>> from indexing.execution import run
+    >>> module = hlo.parse("ENTRY e { p = f32[2] parameter(0)  ROOT n = f32[2] negate(p) }")
+    >>> try:
+    ...     run(module, [])
+    ... except ExecutionError as error:
+    ...     print(error.message)
+    expected 1 input, got 0
+    """
 
 
 def failure(instruction: Instruction, message: str, label: str = "", help: str = "") -> HloError:  # noqa: A002 - the word of `HloError`
-    """The error of an instruction that cannot be run."""
+    """Return the error for an instruction that cannot be executed."""
     return ExecutionError(message, instruction.span, "execution", label, help=help)
 
 
@@ -48,7 +60,7 @@ def failure(instruction: Instruction, message: str, label: str = "", help: str =
 
 
 def flattened(value: Value) -> tuple[Array, ...]:
-    """The arrays of a value in order, tuples taken apart and tokens left out.
+    """Return the arrays of a value in order: tuples are flattened, tokens are omitted.
 
     >>> flattened((np.int32(1), (TOKEN_VALUE, np.int32(2))))
     (array(1, dtype=int32), array(2, dtype=int32))
@@ -59,7 +71,7 @@ def flattened(value: Value) -> tuple[Array, ...]:
 
 
 def assembled(shape: AnyShape, arrays: Iterator[Array]) -> Value:
-    """The value of this shape whose arrays come next; the reverse of `flattened`."""
+    """Build a value of this shape from the next arrays; the inverse of `flattened`."""
     match shape:
         case TupleShape(elements):
             return tuple([assembled(element, arrays) for element in elements])
@@ -71,27 +83,27 @@ def assembled(shape: AnyShape, arrays: Iterator[Array]) -> Value:
             return TOKEN_VALUE
 
 
-def fitted(instruction: Instruction, shape: AnyShape, given: Any) -> Value:
-    """A value from outside as one of this shape.
+def checked_value(instruction: Instruction, shape: AnyShape, value: Any) -> Value:
+    """Return a value that the caller supplied, after a check against the instruction's shape.
 
     Raises:
-        ExecutionError: an array in it has another type or shape.
+        ExecutionError: the number of arrays, a type or a shape differs from `shape`.
     """
-    wanted = [leaf for _, leaf in leaves(shape) if isinstance(leaf, Shape)]
-    arrays = flattened(given)
-    fits = len(arrays) == len(wanted) and all(
+    expected = [leaf for _, leaf in leaves(shape) if isinstance(leaf, Shape)]
+    arrays = flattened(value)
+    is_valid = len(arrays) == len(expected) and all(
         (array.shape, array.dtype) == (leaf.dims, dtype(leaf.element_type))
-        for array, leaf in zip(arrays, wanted, strict=True)
+        for array, leaf in zip(arrays, expected, strict=True)
     )
-    if fits:
+    if is_valid:
         return assembled(shape, iter(arrays))
-    found = ", ".join(f"{array.dtype.name}{list(array.shape)}" for array in arrays)
-    message = f"{instruction.opcode} `{instruction.name}` wants {shape}, but gets {found}"
-    raise failure(instruction, message, f"wants {shape}")
+    actual = ", ".join(f"{array.dtype.name}{list(array.shape)}" for array in arrays)
+    message = f"{instruction.opcode} `{instruction.name}`: expected {shape}, got {actual}"
+    raise failure(instruction, message, f"expected {shape}")
 
 
 def bytes_of(shape: AnyShape) -> int:
-    """Bytes that NumPy needs for the arrays of a value of this shape."""
+    """Return the number of bytes of NumPy arrays for a value of this shape."""
     arrays = [leaf for _, leaf in leaves(shape) if isinstance(leaf, Shape)]
     return sum(leaf.size * dtype(leaf.element_type).itemsize for leaf in arrays)
 
@@ -101,7 +113,13 @@ def bytes_of(shape: AnyShape) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ParameterLeaf:
-    """One array that a computation is given: a parameter, or an array in a tuple that is one."""
+    """One input array of a computation: a parameter, or a leaf of a tuple parameter.
+
+    Attributes:
+        parameter: the parameter instruction.
+        path: tuple indices from the parameter to the leaf; () for an array.
+        shape: the shape of the leaf.
+    """
 
     parameter: Instruction
     path: tuple[int, ...]
@@ -109,12 +127,12 @@ class ParameterLeaf:
 
     @property
     def name(self) -> str:
-        """The parameter's name and then the path, such as ``state.0.1``."""
+        """The name of the parameter, followed by the path, such as ``state.0.1``."""
         return ".".join([self.parameter.name, *map(str, self.path)])
 
 
 def parameter_leaves(computation: Computation) -> list[ParameterLeaf]:
-    """The arrays that `computation` is given, in order.
+    """Return the input arrays of `computation` in order: parameters, with tuples flattened.
 
     >>> import hlo
     >>> text = "ENTRY e { p = (f32[2], (s32[])) parameter(0) ROOT r = f32[2] copy(p) }"
@@ -130,9 +148,10 @@ def parameter_leaves(computation: Computation) -> list[ParameterLeaf]:
 
 
 def random_inputs(computation: Computation, seed: int) -> list[Array]:
-    """One array for each of `parameter_leaves`, the same ones for the same seed.
+    """Return one random array per leaf of `parameter_leaves`; deterministic for a seed.
 
-    Floating and complex numbers are normally distributed, integers small and not negative.
+    Floating-point and complex numbers follow the standard normal distribution; integers are small
+    and non-negative.
 
     >>> import hlo
     >>> text = "ENTRY e { p = s8[4] parameter(0) ROOT r = s8[4] negate(p) }"
@@ -144,7 +163,7 @@ def random_inputs(computation: Computation, seed: int) -> list[Array]:
 
 
 def random_array(shape: Shape, random: np.random.Generator) -> Array:
-    """An array of the shape: as `random_inputs` says."""
+    """Return a random array of this shape; see `random_inputs` for the distribution."""
     kind, element = dtype(shape.element_type), ELEMENT_TYPES[shape.element_type]
     if element.kind == "pred":
         return np.asarray(random.integers(0, 2, shape.dims)).astype(kind)
@@ -159,45 +178,46 @@ def random_array(shape: Shape, random: np.random.Generator) -> Array:
 
 
 def checked_inputs(computation: Computation, inputs: Sequence[Any]) -> list[Value]:
-    """The values of the parameters that consist of these arrays.
+    """Return the values of the parameters, built from one array per leaf.
 
     Raises:
-        ExecutionError: there are too few or too many, or one has another type or shape.
+        ExecutionError: the number of arrays, a type or a shape does not match the parameters.
     """
-    wanted = parameter_leaves(computation)
-    if len(inputs) != len(wanted):
-        listed = ", ".join(f"{leaf.name} {_plain(leaf.shape)}" for leaf in wanted) or "nothing"
-        message = f"{len(wanted)} inputs are needed, but {len(inputs)} are given"
-        raise ExecutionError(message, computation.span, "inputs", help=f"give {listed}")
-    arrays = [_checked(leaf, given) for leaf, given in zip(wanted, inputs, strict=True)]
+    expected = parameter_leaves(computation)
+    if len(inputs) != len(expected):
+        listed = ", ".join(f"{leaf.name} {_plain(leaf.shape)}" for leaf in expected) or "no array"
+        noun = "input" if len(expected) == 1 else "inputs"
+        message = f"expected {len(expected)} {noun}, got {len(inputs)}"
+        raise ExecutionError(message, computation.span, "inputs", help=f"pass {listed}")
+    arrays = [_checked(leaf, array) for leaf, array in zip(expected, inputs, strict=True)]
     rest = iter(arrays)
     return [assembled(parameter.shape, rest) for parameter in computation.parameters]
 
 
-def _checked(leaf: ParameterLeaf, given: Any) -> Array:
-    array, kind = np.asarray(given), dtype(leaf.shape.element_type)
+def _checked(leaf: ParameterLeaf, value: Any) -> Array:
+    array, kind = np.asarray(value), dtype(leaf.shape.element_type)
     if array.dtype.kind == "V" and array.dtype != kind and array.dtype.itemsize == kind.itemsize:
-        array = array.view(kind)  # .npz files keep the bits of types that NumPy lacks
+        array = array.view(kind)  # .npz files store types that NumPy lacks as raw bits
     if array.dtype == np.float32 and kind.isbuiltin != 1:
-        array = _exactly(array, kind)  # .npz files also keep their values as float32
+        array = _narrowed(array, kind)  # `archive.write` stores such types as float32
     if array.dtype == kind and fits(array, leaf.shape):
         return array
-    span, wanted = leaf.parameter.span, f"{_plain(leaf.shape)}, an array of {kind.name}"
-    found = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
-    message = f"the input for {leaf.name} is {found}, but the parameter is {wanted}"
-    raise ExecutionError(message, span, "inputs", f"wants {_plain(leaf.shape)}")
+    span, expected = leaf.parameter.span, f"{_plain(leaf.shape)} ({kind.name})"
+    actual = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
+    message = f"input {leaf.name}: expected {expected}, got {actual}"
+    raise ExecutionError(message, span, "inputs", f"expected {_plain(leaf.shape)}")
 
 
-def _exactly(array: Array, kind: np.dtype[Any]) -> Array:
-    """The same values in a narrower type; the array itself if one of them does not fit."""
+def _narrowed(array: Array, kind: np.dtype[Any]) -> Array:
+    """Convert to a narrower type if that preserves all values; otherwise return `array`."""
     with np.errstate(all="ignore"):
-        found = array.astype(kind)
-        is_same = np.array_equal(found.astype(np.float32), array, equal_nan=True)
-    return found if is_same else array
+        narrow = array.astype(kind)
+        is_exact = np.array_equal(narrow.astype(np.float32), array, equal_nan=True)
+    return narrow if is_exact else array
 
 
 def fits(array: Array, shape: Shape) -> bool:
-    """The array has the sizes of the shape; fewer elements where that is dynamic."""
+    """Return True if the sizes match; dynamic dimensions are upper bounds."""
     if not shape.is_dynamic:
         return array.shape == shape.dims
     sizes = zip(array.shape, shape.dims, shape.dynamic, strict=False)

@@ -1,13 +1,13 @@
-"""XLA on CPU, as an oracle: what it computes for a module (extra ``[xla]``: jax).
+"""XLA on CPU as an oracle (extra ``[xla]``: jax).
 
-Modules reach XLA through StableHLO, which has no layouts, no fusions and no bitcasts. So the text
-is written anew first, with the same values (`plain_text`):
+Modules reach XLA through StableHLO, which has no layouts, fusions or bitcasts.  `plain_text`
+rewrites a module without them, with the same values:
 
-* a bitcast is a transposition to the order in memory, a reshape, and a transposition back;
-* a fusion is a call; an asynchronous pair is the one op where it is done;
-* layouts, schedules and whatever else says how but not what, are left out; custom calls keep their
-  layouts, which say how the code that is called sees the arrays;
-* partitions of a program that is written for each of them are run as replicas.
+* a bitcast becomes a transpose to memory order, a reshape, and a transpose back;
+* a fusion becomes a call; an asynchronous pair becomes one synchronous op;
+* layouts, schedules and other implementation hints are dropped; custom calls keep their operand
+  layouts, which the called code depends on;
+* partitions of an SPMD program become replicas.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _DEVICES: Final = 8
 
 
 def is_available() -> bool:
-    """Says that XLA is installed."""
+    """Return True if jax and jaxlib are installed."""
     return find_spec("jaxlib") is not None and find_spec("jax") is not None
 
 
@@ -49,7 +49,7 @@ def is_available() -> bool:
 
 
 def plain_text(module: Module) -> str:
-    """The module without layouts, fusions and bitcasts, with the same value.
+    """Return the text of an equivalent module without layouts, fusions and bitcasts.
 
     >>> import hlo
     >>> text = '''ENTRY e { p = f32[2,3]{0,1} parameter(0)  ROOT b = f32[3,2]{1,0} bitcast(p) }'''
@@ -116,7 +116,7 @@ def _start_of(instruction: Instruction) -> Instruction:
 
 
 def _of_replicas(attributes: dict[str, str]) -> dict[str, str]:
-    """The attributes of a collective among partitions, as one among replicas."""
+    """Rewrite the attributes of a collective among partitions to one among replicas."""
     if "replica_groups" in attributes:
         lists = replica_groups.parse(attributes["replica_groups"]).lists()
         groups = ",".join(f"{{{','.join(map(str, group))}}}" for group in lists)
@@ -135,7 +135,7 @@ def _text(shape: AnyShape, keeps_layout: bool = False) -> str:
 
 
 def _bitcast(instruction: Instruction) -> list[str]:
-    """A bitcast on logical shapes: into the order in memory, there another shape, and back."""
+    """Rewrite a bitcast on logical shapes: transpose to memory order, reshape, transpose back."""
     source, target = instruction.operands[0].shape, instruction.shape
     assert isinstance(source, Shape)
     assert isinstance(target, Shape)
@@ -149,23 +149,23 @@ def _bitcast(instruction: Instruction) -> list[str]:
         value = f"{name}{suffix}"
 
     order, back = (s.layout_or_default.minor_to_major[::-1] for s in (source, target))
-    sizes, wanted = [source.dims[k] for k in order], [target.dims[k] for k in back]
+    sizes, result = [source.dims[k] for k in order], [target.dims[k] for k in back]
     kinds = source.element_type, target.element_type
     if list(order) != sorted(order):
         emit(".physical", kinds[0], sizes, "transpose", f", dimensions={{{_listed(order)}}}")
     if kinds[0] != kinds[1]:
         bits, other = (ELEMENT_TYPES[kind].bits for kind in kinds)
         if other > bits:
-            emit(".parts", kinds[0], [prod(wanted), other // bits], "reshape")
-            sizes = [prod(wanted)]
+            emit(".parts", kinds[0], [prod(result), other // bits], "reshape")
+            sizes = [prod(result)]
         elif other < bits:
             sizes = [*sizes, bits // other]
         emit(".bits", kinds[1], sizes, "bitcast-convert")
     is_last = list(back) == sorted(back)
-    emit("" if is_last else ".laid", kinds[1], wanted, "reshape")
+    emit("" if is_last else ".laid", kinds[1], result, "reshape")
     if not is_last:
-        places = _listed(back.index(k) for k in range(target.rank))
-        emit("", kinds[1], target.dims, "transpose", f", dimensions={{{places}}}")
+        inverse = _listed(back.index(k) for k in range(target.rank))
+        emit("", kinds[1], target.dims, "transpose", f", dimensions={{{inverse}}}")
     return lines
 
 
@@ -178,7 +178,7 @@ def _listed(numbers: Any) -> str:
 
 @lru_cache(maxsize=1)
 def _client() -> Any:
-    """The CPU devices; several of them, if nobody has started JAX before."""
+    """Return the CPU devices; request several of them, which works if JAX is not yet started."""
     flags = os.environ.get("XLA_FLAGS", "")
     if "host_platform_device_count" not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} --xla_force_host_platform_device_count={_DEVICES}"
@@ -189,24 +189,25 @@ def _client() -> Any:
 
 
 def run(module: Module, inputs: Sequence[Any]) -> Any:
-    """What XLA computes: the arrays of the result, tuples taken apart in order.
+    """Execute a module with XLA on CPU and return its results, tuples flattened in order.
 
     Args:
-        module: any module that XLA on CPU can run.
-        inputs: as for `indexing.execution.run`: an array for each leaf of the parameters, and for a
-            program of several devices a list of such lists.
+        module: any module that XLA supports on CPU.
+        inputs: as for `indexing.execution.run`: one array per parameter leaf; for a program for
+            several devices, a list of such lists.
     Returns:
-        A tuple of arrays; for several devices a list of such tuples.
+        A tuple of arrays; for several devices, a list of such tuples.
     Raises:
+        ExecutionError: the inputs do not match the parameters.
         ImportError: jax is not installed.
-        RuntimeError: XLA refuses the module.
+        RuntimeError: XLA rejects the module.
     """
     devices = _client()
     text = plain_text(module)
-    found = re.match(r"HloModule [^\n]*replica_count=(\d+)", text)
-    count = int(found[1]) if found else 1
-    given = [inputs] if count == 1 else inputs
-    leaves = [flattened(tuple(checked_inputs(module.entry, each))) for each in given]
+    match = re.match(r"HloModule [^\n]*replica_count=(\d+)", text)
+    count = int(match[1]) if match else 1
+    per_device = [inputs] if count == 1 else inputs
+    leaves = [flattened(tuple(checked_inputs(module.entry, each))) for each in per_device]
     with import_module("jax").enable_x64(True):
         executable = _compiled(text, count)
         columns = zip(*leaves, strict=True)
@@ -231,7 +232,7 @@ def _compiled(text: str, count: int) -> Any:
 
 
 def _placed(column: Sequence[Array], devices: Sequence[Any]) -> Any:
-    """One argument: its arrays on their devices."""
+    """Return one argument: the arrays of all devices as one JAX array."""
     jax = import_module("jax")
     arrays = [jax.device_put(array, device) for array, device in zip(column, devices, strict=True)]
     if len(arrays) == 1:
@@ -239,6 +240,6 @@ def _placed(column: Sequence[Array], devices: Sequence[Any]) -> Any:
     mesh = jax.sharding.Mesh(np.array(devices), ("device",))
     sizes = arrays[0].shape
     spec = jax.sharding.PartitionSpec(*["device"][: len(sizes)])
-    whole = (sizes[0] * len(arrays), *sizes[1:]) if sizes else ()
+    shape = (sizes[0] * len(arrays), *sizes[1:]) if sizes else ()
     sharding = jax.sharding.NamedSharding(mesh, spec)
-    return jax.make_array_from_single_device_arrays(whole, sharding, arrays)
+    return jax.make_array_from_single_device_arrays(shape, sharding, arrays)

@@ -1,4 +1,4 @@
-"""``hlo-indexing run --tile`` and ``--loops``: entries as loop nests, and what is none."""
+"""``hlo-indexing run --tile`` and ``--loops``: entries as loop nests, with fallback to kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 import hlo
 from indexing import cli
-from indexing.codegen import running
+from indexing.codegen import loop_nest, running
+from indexing.codegen.nest import LoopNest
 from indexing.codegen.running import nests_of
 from indexing.execution import random_inputs
 from indexing.execution import run as execute
@@ -49,89 +50,92 @@ MESH = """ENTRY e { p = f32[8] parameter(0)
 
 
 WAYS = [
-    # a program, a tile (None: loops), whether the whole is a nest, and what is said
+    # a program, a tile (None: loops), whether each result is a nest, parts of the remarks
     (WHOLE, (2, 3), True, []),
     (WHOLE, (2,), True, []),
     (WHOLE, (100, 1), True, []),
     (WHOLE, None, True, []),
-    (SORTED, (2, 3), False, ["no loop nest for sort `s`", "runs `s`: no loop nest for sort `s`"]),
-    (SORTED, None, False, ["no loop nest for sort `s`", "runs `s`: no loop nest for sort `s`"]),
+    (SORTED, (2, 3), False, ["for sort `s`", "`s` falls back to its kernel: no loop nest"]),
+    (SORTED, None, False, ["for sort `s`", "`s` falls back to its kernel: no loop nest"]),
     (ELIDED, (2,), False, ["constant `c`"]),
-    (SIZED, None, False, ["the shape is", "runs `s`: the shape is", "runs `r`: the shape"]),
-]
+    (SIZED, None, False, ["a shape is dynamic", "`s` falls back to its kernel: a shape is dynamic",
+                          "`r` falls back to its kernel: a shape is dynamic"]),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "tile", "is_whole", "remarks"), WAYS)
-def test_nests_give_what_the_kernels_give(
-    text: str, tile: tuple[int, ...] | None, is_whole: bool, remarks: list[str]
+@pytest.mark.parametrize(("text", "tile", "is_by_result", "remarks"), WAYS)
+def test_nests_compute_the_results_of_kernels(
+    text: str, tile: tuple[int, ...] | None, is_by_result: bool, remarks: list[str]
 ) -> None:
     module = hlo.parse(text)
     nests = nests_of(module, tile)
-    assert (nests.whole is not None) == is_whole
+    assert (nests.by_result is not None) == is_by_result
     assert len(nests.remarks) == len(remarks)
-    assert all(said in remark for said, remark in zip(remarks, nests.remarks, strict=True))
+    assert all(part in remark for part, remark in zip(remarks, nests.remarks, strict=True))
     inputs = random_inputs(module.entry, 3)
-    found = nests.run(inputs, RunOptions(elided="random"))
-    wanted = execute(module, inputs, elided="random")
-    assert [a.dtype for a in found] == [a.dtype for a in wanted]
-    assert [a.tolist() for a in found] == [a.tolist() for a in wanted]
-    assert not any(np.shares_memory(a, b) for a in found for b in inputs)
+    results = nests.run(inputs, RunOptions(elided="random"))
+    expected = execute(module, inputs, elided="random")
+    assert [a.dtype for a in results] == [a.dtype for a in expected]
+    assert [a.tolist() for a in results] == [a.tolist() for a in expected]
+    assert not any(np.shares_memory(a, b) for a in results for b in inputs)
 
 
-def test_nests_and_not_kernels_are_what_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With kernels that give nonsense, only the sort goes wrong, which is no nest."""
+def test_nests_do_not_call_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernels of transpose and multiply raise; only the sort falls back to its kernel."""
     whole, sorted_ = hlo.parse(WHOLE), hlo.parse(SORTED)
     inputs = random_inputs(whole.entry, 0)
-    wanted = [array.tolist() for array in execute(whole, inputs)]
+    expected = [array.tolist() for array in execute(whole, inputs)]
     for root in (whole.entry["r"], whole.entry["q"]):
         monkeypatch.setattr(type(root.op), "kernel", lambda self, *operands: 1 / 0)
-    assert [array.tolist() for array in nests_of(whole, (2, 2)).run(inputs)] == wanted
+    assert [array.tolist() for array in nests_of(whole, (2, 2)).run(inputs)] == expected
     (values,) = random_inputs(sorted_.entry, 0)
-    (found,) = nests_of(sorted_, (2, 2)).run([values])
-    assert found.tolist() == (2 * np.sort(values, 1).T).tolist()
+    (result,) = nests_of(sorted_, (2, 2)).run([values])
+    assert result.tolist() == (2 * np.sort(values, 1).T).tolist()
 
 
-def test_many_results_run_one_instruction_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_entry_with_many_results_runs_by_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "MAX_RESULTS", 1)
     module = hlo.parse(WHOLE)
     nests = nests_of(module, (2, 3))
-    assert nests.remarks == ("the entry as a whole is no loop nest: it has 2 results, more than 1",)
+    assert nests.remarks == (
+        "the entry is executed instruction by instruction: it has 2 results, more than 1",
+    )
     inputs = random_inputs(module.entry, 3)
-    found = [array.tolist() for array in nests.run(inputs)]
-    assert found == [array.tolist() for array in execute(module, inputs)]
+    results = [array.tolist() for array in nests.run(inputs)]
+    assert results == [array.tolist() for array in execute(module, inputs)]
 
 
-def test_tiles_need_memory_for_a_box_of_what_is_folded() -> None:
+def test_the_memory_of_a_tile_includes_the_values_that_it_folds() -> None:
     """256 rows of 4096 numbers are summed: a tile of 8 results folds 8 rows at a time."""
     text = """add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
     ENTRY e { p = f32[4096] parameter(0)  z = f32[] constant(0)
       b = f32[256,4096] broadcast(p), dimensions={1}  x = f32[256,4096] exponential(b)
       ROOT r = f32[256] reduce(x, z), dimensions={1}, to_apply=add }"""
     module = hlo.parse(text)
-    nests_of(module, (8,)).check_room(2**20)
-    with pytest.raises(hlo.HloError, match=r"MiB of memory are needed, but 1.0 MiB"):
-        nests_of(module, (256,)).check_room(2**20)
-    with pytest.raises(hlo.HloError, match="memory are needed"):
-        nests_of(module).check_room(2**20)
+    nests_of(module, (8,)).check_memory(2**20)
+    with pytest.raises(hlo.HloError, match=r"MiB exceeds the 1.0 MiB available"):
+        nests_of(module, (256,)).check_memory(2**20)
+    with pytest.raises(hlo.HloError, match="estimated memory"):
+        nests_of(module).check_memory(2**20)
 
 
 FAULTS = [
-    # a program, arguments, the status, and what is said
-    (WHOLE, ["--tile", "2,3,4"], 1, "the tile 2,3,4 is of rank 3, but results are of rank 1 or 2"),
-    (WHOLE, ["--tile", "2,0"], 2, "'2,0' is no list of positive sizes, such as 32,64"),
-    (WHOLE, ["--tile", "two"], 2, "'two' is no list of positive sizes"),
-    (WHOLE, ["--tile", ""], 2, "'' is no list of positive sizes"),
-    (WHOLE, ["--tile", "2,2", "--loops"], 2, "--tile runs NumPy programs and --loops runs loops"),
-    (WHOLE, ["--loops", "--replicas", "2"], 2, "are for one device: leave out --replicas"),
-    (WHOLE, ["--loops", "--inputs", "none.npz"], 1, "none.npz cannot be read: No such file"),
-    (ELIDED, ["--loops"], 1, "the values of the constant `c` are not in the text"),
+    # a program, arguments, the status, the message
+    (WHOLE, ["--tile", "2,3,4"], 1, "tile 2,3,4 has rank 3, but results have rank 1 or 2"),
+    (WHOLE, ["--tile", "2,0"], 2, "'2,0' is not a list of positive sizes, such as 32,64"),
+    (WHOLE, ["--tile", "two"], 2, "'two' is not a list of positive sizes"),
+    (WHOLE, ["--tile", ""], 2, "'' is not a list of positive sizes"),
+    (WHOLE, ["--tile", "2,2", "--loops"], 2, "--tile and --loops are mutually exclusive"),
+    (WHOLE, ["--loops", "--replicas", "2"], 2, "run on one device: omit --replicas"),
+    (WHOLE, ["--loops", "--inputs", "none.npz"], 1, "none.npz: cannot read: No such file"),
+    (ELIDED, ["--loops"], 1, "the values of constant `c` are elided"),
     (SORTED.replace("ROOT f = s32[7,5]", "ROOT f = s32[7]"), ["--tile", "3"], 1, "error[shape]: "),
-    (MESH, ["--loops"], 1, "this program runs on those of a mesh"),
+    (MESH, ["--loops"], 1, "this program has manual regions of a mesh"),
 ]
 
 
 @pytest.mark.parametrize(("text", "arguments", "status", "message"), FAULTS)
-def test_what_is_wrong_is_reported_and_nothing_is_written(
+def test_errors_are_reported_and_nothing_is_written(
     text: str,
     arguments: list[str],
     status: int,
@@ -149,15 +153,17 @@ def test_what_is_wrong_is_reported_and_nothing_is_written(
     assert [path.name for path in tmp_path.iterdir()] == ["m.hlo"]
 
 
-def test_loops_that_would_not_end_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_loops_with_too_many_iterations_are_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(running, "MAX_ITERATIONS", 69)
-    with pytest.raises(hlo.HloError, match=r"take \d+ turns, more than 69") as caught:
+    with pytest.raises(hlo.HloError, match=r"\d+ loop iterations, more than 69") as caught:
         nests_of(hlo.parse(WHOLE))  # 35 products, and at least 35 more for the sums
-    assert caught.value.help == "run it as NumPy programs, with --tile"
+    assert caught.value.help == "run NumPy programs with --tile"
     nests_of(hlo.parse(WHOLE), (2, 3))
 
 
-def test_the_command_says_what_the_interpreter_runs(
+def test_the_command_notes_what_falls_back_to_kernels(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -170,9 +176,17 @@ def test_the_command_says_what_the_interpreter_runs(
         assert captured.out == "m.hlo: 1 array in out.npz\n"
         reason = "what it reads depends on the values that it finds"
         assert captured.err.splitlines() == [
-            "note: m.hlo: the entry as a whole is no loop nest: "
+            "note: m.hlo: the entry is executed instruction by instruction: "
             f"no loop nest for sort `s`: {reason}",
-            f"note: m.hlo: the interpreter runs `s`: no loop nest for sort `s`: {reason}",
+            f"note: m.hlo: `s` falls back to its kernel: no loop nest for sort `s`: {reason}",
         ]
         rows = np.arange(35, dtype=np.int32).reshape(5, 7)[::-1]
         assert np.load("out.npz")["out0"].tolist() == (2 * rows.T).tolist()
+
+
+def test_held_bytes_is_a_deprecated_name_of_tile_bytes() -> None:
+    nest = loop_nest(hlo.parse(WHOLE).entry)
+    assert isinstance(nest, LoopNest)
+    program = nest.vectorized()
+    with pytest.warns(DeprecationWarning, match="use Vectorized.tile_bytes"):
+        assert program.held_bytes((2, 3)) == program.tile_bytes((2, 3)) == 2 * 3 * 4

@@ -1,4 +1,4 @@
-"""Ops that decide what runs, random numbers, dynamic sizes, and what cannot be run."""
+"""Control flow, random numbers, dynamic sizes, and ops that cannot be executed."""
 
 from __future__ import annotations
 
@@ -48,16 +48,27 @@ ENTRY e { n = s32[] parameter(0) z = s32[] constant(0) t = (s32[], s32[]) tuple(
 """
 
 
-@pytest.mark.parametrize(("limit", "trips"), [(0, 0), (-5, 0), (7, 7)])
-def test_a_loop_runs_as_often_as_its_condition_holds(limit: int, trips: int) -> None:
-    assert int(run(hlo.parse(COUNTING), [s32(limit)], max_trips=7)[0]) == trips
+@pytest.mark.parametrize(("limit", "iterations"), [(0, 0), (-5, 0), (7, 7)])
+def test_a_loop_iterates_while_its_condition_holds(limit: int, iterations: int) -> None:
+    assert int(run(hlo.parse(COUNTING), [s32(limit)], max_iterations=7)[0]) == iterations
 
 
-def test_a_loop_that_does_not_end_is_an_error_with_its_place() -> None:
-    with pytest.raises(hlo.HloError, match="does not end within 7 trips") as caught:
-        run(hlo.parse(COUNTING), [s32(8)], max_trips=7)
+def test_a_loop_that_exceeds_the_limit_is_an_error_with_its_location() -> None:
+    with pytest.raises(hlo.HloError, match="does not terminate within 7 iterations") as caught:
+        run(hlo.parse(COUNTING), [s32(8)], max_iterations=7)
     assert caught.value.span.text.startswith("w = (s32[], s32[]) while")
-    assert "max_trips" in str(caught.value)
+    assert "--max-iterations (max_iterations=..)" in str(caught.value)
+
+
+def test_max_trips_is_a_deprecated_spelling_of_max_iterations() -> None:
+    with pytest.warns(DeprecationWarning, match="use max_iterations"):
+        (count,) = run(hlo.parse(COUNTING), [s32(7)], max_trips=7)
+    assert int(count) == 7
+    with (
+        pytest.warns(DeprecationWarning, match="use max_iterations"),
+        pytest.raises(hlo.HloError, match="within 6 iterations"),
+    ):
+        run(hlo.parse(COUNTING), [s32(7)], max_trips=6)
 
 
 # ---------------------------------------------------------------- computations of scalars
@@ -74,7 +85,7 @@ factorial { x = s32[] parameter(0) o = s32[] constant(1) t = (s32[], s32[]) tupl
 """
 
 
-def test_a_map_of_a_computation_with_a_loop_goes_through_the_elements() -> None:
+def test_a_map_of_a_computation_with_a_loop_visits_each_element() -> None:
     text = f"""{FACTORIAL} ENTRY e {{ x = s32[2,3] parameter(0)
       ROOT r = s32[2,3] map(x), dimensions={{0,1}}, to_apply=factorial }}"""
     (found,) = run(hlo.parse(text), [s32([[0, 1, 2], [3, 4, 5]])])
@@ -89,7 +100,7 @@ def test_a_map_of_a_constant_has_the_size_of_its_operand() -> None:
 
 @pytest.mark.parametrize("count", [5, 5000])
 def test_a_reduce_by_any_computation_folds_several_arrays(count: int) -> None:
-    """The smallest value and the last place where it is; the computation calls another one."""
+    """The minimum and the last index where it occurs; the computation calls another one."""
     text = f"""
     chosen {{ a = f32[] parameter(0) b = f32[] parameter(1)
       ROOT r = pred[] compare(b, a), direction=LE }}
@@ -148,7 +159,7 @@ ENTRY e { p = f32[2,3] parameter(0) n = s32[] parameter(1)
 
 
 @pytest.mark.parametrize("size", [0, 1, 3])
-def test_only_elements_that_count_are_reduced(size: int) -> None:
+def test_only_elements_within_the_dynamic_size_are_reduced(size: int) -> None:
     values = f32([[1, 2, 4], [8, 16, 32]])
     total, found, array = run(hlo.parse(DYNAMIC), [values, s32(size)])
     assert total.tolist() == (-values[:, :size].sum(1)).tolist()
@@ -159,14 +170,14 @@ def test_only_elements_that_count_are_reduced(size: int) -> None:
 
 
 def test_a_size_beyond_the_bound_is_an_error() -> None:
-    with pytest.raises(hlo.HloError, match="size 4 is given to dimension 1"):
+    with pytest.raises(hlo.HloError, match=r"size 4 of dimension 1 of .* is out of range"):
         run(hlo.parse(DYNAMIC), [np.zeros((2, 3), np.float32), s32(4)])
 
 
-# ---------------------------------------------------------------- everything else
+# ---------------------------------------------------------------- other ops, errors, results
 
 
-def test_what_begins_is_done() -> None:
+def test_asynchronous_ops_complete() -> None:
     text = """minus { p = s32[2] parameter(0) ROOT r = s32[2] negate(p) }
     ENTRY e { p = s32[2] parameter(0)
       s = ((s32[2]), s32[2], u32[]) async-start(p), calls=minus
@@ -175,7 +186,7 @@ def test_what_begins_is_done() -> None:
     assert run(hlo.parse(text), [s32([1, -2])])[0].tolist() == [-1, 2]
 
 
-def test_evaluate_has_every_value_even_of_what_nobody_needs() -> None:
+def test_evaluate_returns_every_value_including_dead_code() -> None:
     text = """ENTRY e { p = (s32[2], s32[]) parameter(0) a = s32[2] get-tuple-element(p), index=0
       unused = s32[2] negate(a) ROOT b = s32[] get-tuple-element(p), index=1 }"""
     entry = hlo.parse(text).entry
@@ -192,7 +203,7 @@ def _plain(value: Any) -> Any:
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value.tolist()
 
 
-def test_what_nobody_needs_is_not_run() -> None:
+def test_dead_code_is_not_executed() -> None:
     text = """ENTRY e { p = f32[2] parameter(0) s = f32[2] shuffle(p) ROOT n = f32[2] negate(p) }"""
     assert run(hlo.parse(text), [f32([1, 2])])[0].tolist() == [-1, -2]
 
@@ -200,20 +211,23 @@ def test_what_nobody_needs_is_not_run() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("f32[2] no-such-opcode(p)", "nobody knows how to compute no-such-opcode"),
-        ("f32[2] shuffle(p)", "shuffle has no value that can be computed here"),
-        ('f32[2] custom-call(p), custom_call_target="mine"', 'custom call target "mine"'),
+        ("f32[2] no-such-opcode(p)", "opcode no-such-opcode is not registered"),
+        ("f32[2] shuffle(p)", "shuffle has no kernel"),
+        (
+            'f32[2] custom-call(p), custom_call_target="mine"',
+            'no handler for custom-call target "mine"',
+        ),
     ],
 )
-def test_what_has_no_meaning_here_says_so(line: str, message: str) -> None:
+def test_an_op_without_a_kernel_is_an_error(line: str, message: str) -> None:
     module = hlo.parse(f"ENTRY e {{ p = f32[2] parameter(0) ROOT r = {line} }}")
     with pytest.raises(hlo.HloError, match=message) as caught:
         run(module, [f32([1, 2])])
     assert caught.value.span.text.startswith("r = f32[2]")
 
 
-def test_results_are_the_callers_own() -> None:
-    """Neither an input nor a constant, nor another result, changes with a result."""
+def test_results_share_no_memory() -> None:
+    """Writing to a result changes no input, constant or other result."""
     text = """ENTRY e { p = f32[2] parameter(0) c = f32[2] constant({5, 6}) b = f32[2] copy(p)
       ROOT t = (f32[2], f32[2], f32[2], f32[2]) tuple(p, c, c, b) }"""
     module, given = hlo.parse(text), f32([1, 2])
@@ -231,7 +245,7 @@ def test_floating_types_may_be_mixed_as_in_xla() -> None:
     assert (found.dtype, found.tolist()) == (np.float16, [np.float16(0.1)] * 2)
 
 
-def test_what_is_not_associative_is_folded_from_the_first_element_on() -> None:
+def test_a_non_associative_function_is_folded_from_the_first_element() -> None:
     text = """f { a = f32[] parameter(0) b = f32[] parameter(1) s = f32[] add(a, b)
       ROOT m = f32[] maximum(s, a) }
     ENTRY e { p = f32[300] parameter(0) z = f32[] constant(0)

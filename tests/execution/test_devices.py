@@ -15,7 +15,7 @@ ADD = "add { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a,
 
 
 def on_devices(count: int, line: str, header: str = "HloModule m", size: int = 4) -> list[Any]:
-    """What each device gets for ``line`` of p, which is 10·device, 10·device + 1, .."""
+    """Results of ``line`` on each device, where p is 10·device, 10·device + 1, .."""
     module = hlo.parse(
         f"{header}\n{ADD}\nENTRY e {{ p = s32[{size}] parameter(0) ROOT r = {line} }}"
     )
@@ -23,29 +23,29 @@ def on_devices(count: int, line: str, header: str = "HloModule m", size: int = 4
     return [[array.tolist() for array in arrays] for arrays in run(module, inputs, replicas=count)]
 
 
-def test_groups_are_apart_and_their_order_counts() -> None:
+def test_groups_are_independent_and_ordered() -> None:
     line = "s32[8] all-gather(p), dimensions={0}, replica_groups={{2,0},{1,3}}"
     first, second = [[20, 21, 22, 23, 0, 1, 2, 3]], [[10, 11, 12, 13, 30, 31, 32, 33]]
     assert on_devices(4, line) == [first, second, first, second]
 
 
-def test_an_iota_of_groups_is_transposed() -> None:
+def test_an_iota_replica_group_list_is_transposed() -> None:
     line = "s32[4] all-reduce(p), to_apply=add, replica_groups=[2,2]<=[2,2]T(1,0)"
     first, second = [[20, 22, 24, 26]], [[40, 42, 44, 46]]
     assert on_devices(4, line) == [first, second, first, second]
 
 
-def test_a_part_of_the_sum_goes_to_each_place() -> None:
+def test_reduce_scatter_sends_a_part_of_the_sum_to_each_position() -> None:
     line = "s32[2] reduce-scatter(p), dimensions={0}, to_apply=add, replica_groups={{1,0}}"
     assert on_devices(2, line) == [[[14, 16]], [[10, 12]]]
 
 
-def test_parts_change_places() -> None:
+def test_all_to_all_exchanges_parts() -> None:
     line = "s32[4] all-to-all(p), dimensions={0}, replica_groups={{0,1}}"
     assert on_devices(2, line) == [[[0, 1, 10, 11]], [[2, 3, 12, 13]]]
 
 
-def test_operands_change_places() -> None:
+def test_all_to_all_of_several_operands_exchanges_operands() -> None:
     text = """ENTRY e { p = s32[1] parameter(0) q = s32[1] parameter(1)
       ROOT r = (s32[1], s32[1]) all-to-all(p, q), replica_groups={{0,1}} }"""
     inputs = [[s32([10 * k]), s32([10 * k + 1])] for k in (0, 1)]
@@ -59,7 +59,7 @@ STARTED = f"""ENTRY e {{ p = s32[4] parameter(0)
   ROOT d = s32[4] collective-permute-done(s) }}"""
 
 
-def test_a_device_that_nobody_sends_to_gets_zeros() -> None:
+def test_a_device_without_a_source_gets_zeros() -> None:
     wanted = [[[0, 0, 0, 0]], [[0, 1, 2, 3]], [[10, 11, 12, 13]]]
     assert on_devices(3, f"s32[4] collective-permute(p), {PAIRS}") == wanted
     inputs = [[np.arange(4, dtype=np.int32) + 10 * k] for k in range(3)]
@@ -67,7 +67,7 @@ def test_a_device_that_nobody_sends_to_gets_zeros() -> None:
     assert [[array.tolist() for array in each] for each in found] == wanted
 
 
-def test_rows_go_where_their_senders_say() -> None:
+def test_ragged_all_to_all_copies_rows_to_the_senders_offsets() -> None:
     text = """ENTRY e { x = s32[4] parameter(0) o = s32[5] parameter(1) a = s32[2] parameter(2)
       b = s32[2] parameter(3) c = s32[2] parameter(4) d = s32[2] parameter(5)
       ROOT r = s32[5] ragged-all-to-all(x, o, a, b, c, d), replica_groups={{0,1}} }"""
@@ -80,7 +80,7 @@ def test_rows_go_where_their_senders_say() -> None:
 
 
 MODES = [
-    # attributes of an all-reduce among 2 replicas of 2 partitions, and who is summed on device 0
+    # attributes of an all-reduce among 2 replicas of 2 partitions, and the group of device 0
     ("replica_groups={{0,1}}", [0, 2]),
     ("replica_groups={{0,1}}, channel_id=1", [0, 1, 2, 3]),
     ("replica_groups={{0},{1}}, channel_id=1", [0, 1]),
@@ -89,13 +89,13 @@ MODES = [
 
 
 @pytest.mark.parametrize(("attributes", "members"), MODES)
-def test_numbers_in_groups_mean_what_the_mode_says(attributes: str, members: list[int]) -> None:
+def test_the_group_mode_determines_the_members(attributes: str, members: list[int]) -> None:
     line = f"s32[1] all-reduce(p), to_apply=add, {attributes}"
     found = on_devices(4, line, "HloModule m, replica_count=2, num_partitions=2", size=1)
     assert found[0] == [[sum(10 * k for k in members)]]
 
 
-def test_devices_know_their_numbers() -> None:
+def test_replica_id_and_partition_id_number_the_devices() -> None:
     text = """HloModule m, replica_count=2, num_partitions=2
       ENTRY e { r = u32[] replica-id() p = u32[] partition-id()
       ROOT t = (u32[], u32[]) tuple(r, p) }"""
@@ -108,18 +108,19 @@ PAIR = f"""{ADD} ENTRY e {{ p = s32[1] parameter(0)
 
 
 def test_a_group_needs_all_its_devices() -> None:
-    with pytest.raises(hlo.HloError, match="needs device 1, but 1 are simulated") as caught:
+    with pytest.raises(hlo.HloError, match="needs device 1, but 1 device is simulated") as caught:
         run(hlo.parse(PAIR), [s32([1])])
     assert "replicas=2" in str(caught.value)
 
 
 def test_a_result_for_another_number_of_devices_is_an_error() -> None:
-    with pytest.raises(hlo.HloError, match=r"among 2 devices gives sizes \[8\]"):
+    message = r"among 2 devices: declared sizes \[12\], computed \[8\]"
+    with pytest.raises(hlo.HloError, match=message):
         on_devices(2, "s32[12] all-gather(p), dimensions={0}")
 
 
-def test_a_device_that_waits_for_ever_is_an_error() -> None:
-    """The first device leaves its loop after one trip, the other one after two."""
+def test_a_deadlock_is_an_error() -> None:
+    """The first device leaves its loop after one iteration, the second after two."""
     text = f"""{ADD}
     more {{ p = (s32[], s32[1]) parameter(0) i = s32[] get-tuple-element(p), index=0
       z = s32[] constant(0) ROOT r = pred[] compare(i, z), direction=GT }}
@@ -129,20 +130,20 @@ def test_a_device_that_waits_for_ever_is_an_error() -> None:
     ENTRY e {{ n = s32[] parameter(0) x = s32[1] parameter(1) t = (s32[], s32[1]) tuple(n, x)
       ROOT w = (s32[], s32[1]) while(t), condition=more, body=trip }}"""
     inputs = [[s32(1), s32([1])], [s32(2), s32([10])]]
-    with pytest.raises(hlo.HloError, match="all-reduce waits for ever: device 0"):
+    with pytest.raises(hlo.HloError, match="all-reduce deadlocks: device 0 never reaches it"):
         run(hlo.parse(text), inputs, replicas=2)
     both = [[s32(2), s32([1])], [s32(2), s32([10])]]
     found = run(hlo.parse(text), both, replicas=2)
     assert [each[1].tolist() for each in found] == [[22], [22]]
 
 
-def test_the_fault_of_one_device_is_reported_not_that_others_wait_for_it() -> None:
+def test_the_error_of_one_device_takes_precedence_over_the_deadlock_it_causes() -> None:
     text = f"""{ADD} ENTRY e {{ t = token[] after-all()
       i = (s32[1], token[]) infeed(t) x = s32[1] get-tuple-element(i), index=0
       ROOT r = s32[1] all-reduce(x), to_apply=add }}"""
-    worlds = [Environment(infeed=[s32([1])]), Environment()]
-    with pytest.raises(hlo.HloError, match="nothing left for infeed"):
-        run(hlo.parse(text), [], replicas=2, environment=worlds)
+    environments = [Environment(infeed=[s32([1])]), Environment()]
+    with pytest.raises(hlo.HloError, match="no value left for infeed"):
+        run(hlo.parse(text), [], replicas=2, environment=environments)
 
 
 # ---------------------------------------------------------------- regions
@@ -163,7 +164,7 @@ ENTRY e { p = s32[4,3] parameter(0)
 
 
 def test_a_region_runs_on_all_devices_of_its_mesh() -> None:
-    """Each row is gathered from the three devices along y, and each of them gives it once more."""
+    """Each row is gathered from the three devices along y; each of them returns the whole row."""
     whole = np.arange(12, dtype=np.int32).reshape(4, 3)
     (found,) = run(hlo.parse(REGION), [whole])
     np.testing.assert_array_equal(found, np.tile(whole, (1, 3)))

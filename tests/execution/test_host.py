@@ -1,4 +1,4 @@
-"""Queues of the host, channels, and custom calls that the caller gives."""
+"""Host queues, channels, and custom calls supplied by the caller."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CHANNELS = """ENTRY e {
 }"""
 
 
-def test_infeed_takes_what_the_caller_gives_and_outfeed_gives_it_back() -> None:
+def test_infeed_reads_the_callers_values_and_outfeed_collects_results() -> None:
     world = Environment(infeed=[(f32([1, 2]), s32(7))])
     (found,) = run(hlo.parse(FEEDS), [], environment=world)
     assert found.tolist() == [-1, -2]
@@ -37,36 +37,36 @@ def test_infeed_takes_what_the_caller_gives_and_outfeed_gives_it_back() -> None:
 
 
 def test_an_empty_queue_is_an_error() -> None:
-    with pytest.raises(hlo.HloError, match="nothing left for infeed") as caught:
+    with pytest.raises(hlo.HloError, match="no value left for infeed") as caught:
         run(hlo.parse(FEEDS), [])
     assert "(f32[2], s32[])" in str(caught.value)
 
 
-def test_what_does_not_fit_the_infeed_is_an_error() -> None:
+def test_an_infeed_value_of_another_shape_is_an_error() -> None:
     world = Environment(infeed=[f32([1, 2, 3])])
-    with pytest.raises(hlo.HloError, match=r"infeed `i` wants .* gets float32\[3\]"):
+    with pytest.raises(hlo.HloError, match=r"infeed `i`: expected .* got float32\[3\]"):
         run(hlo.parse(FEEDS), [], environment=world)
 
 
-def test_a_program_receives_what_it_has_sent_itself() -> None:
+def test_a_program_receives_its_own_sends() -> None:
     world = Environment()
     (found,) = run(hlo.parse(CHANNELS), [f32([5, 6])], environment=world)
     assert found.tolist() == [5, 6]
     assert [value.tolist() for value in world.sent[3]] == [[5, 6]]
 
 
-def test_a_channel_may_be_the_callers() -> None:
+def test_the_caller_may_supply_the_values_of_a_channel() -> None:
     world = Environment(received={3: [f32([8, 9])]})
     (found,) = run(hlo.parse(CHANNELS), [f32([5, 6])], environment=world)
     assert found.tolist() == [8, 9]
 
 
-def test_a_custom_call_is_a_function_of_the_caller() -> None:
+def test_a_custom_call_may_be_a_function_of_the_caller() -> None:
     text = """ENTRY e { p = f32[2] parameter(0)
       ROOT r = (f32[2], s32[]) custom-call(p), custom_call_target="pair" }"""
     world = Environment(targets={"pair": lambda x: (x * 2, s32(len(x)))})
     double, count = run(hlo.parse(text), [f32([1, 2])], environment=world)
     assert (double.tolist(), int(count)) == ([2, 4], 2)
     wrong = Environment(targets={"pair": lambda x: x})
-    with pytest.raises(hlo.HloError, match="custom-call `r` wants"):
+    with pytest.raises(hlo.HloError, match="custom-call `r`: expected"):
         run(hlo.parse(text), [f32([1, 2])], environment=wrong)

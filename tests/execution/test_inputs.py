@@ -1,4 +1,4 @@
-"""Inputs from callers and files, the command, and what is wrong with them."""
+"""Inputs from callers and files, the command ``run``, and their errors."""
 
 from __future__ import annotations
 
@@ -45,17 +45,19 @@ GOOD = [np.ones((2, 3), np.float32), s32(1), np.zeros(2, ml_dtypes.bfloat16)]
 # ---------------------------------------------------------------- arrays
 
 BAD = [
-    # which input is another one, and what is said
-    (0, np.ones((2, 3)), "the input for p.0 is float64[2,3], but the parameter is f32[2,3]"),
-    (0, np.ones((3, 2), np.float32), "the input for p.0 is float32[3,2], but"),
-    (1, np.int64(1), "the input for p.1 is int64[], but the parameter is s32[]"),
-    (1, 1, "the input for p.1 is int64[], but"),
-    (2, f32([0.1, 0]), "the input for b is float32[2], but the parameter is bf16[2]"),
+    # number of the wrong input, its value, the message
+    (0, np.ones((2, 3)), "input p.0: expected f32[2,3] (float32), got float64[2,3]"),
+    (0, np.ones((3, 2), np.float32), "input p.0: expected f32[2,3] (float32), got float32[3,2]"),
+    (1, np.int64(1), "input p.1: expected s32[] (int32), got int64[]"),
+    (1, 1, "input p.1: expected s32[] (int32), got int64[]"),
+    (2, f32([0.1, 0]), "input b: expected bf16[2] (bfloat16), got float32[2]"),
 ]
 
 
-@pytest.mark.parametrize(("number", "value", "message"), BAD, ids=[row[2][14:30] for row in BAD])
-def test_a_wrong_input_is_said_to_be_so(number: int, value: object, message: str) -> None:
+@pytest.mark.parametrize(("number", "value", "message"), BAD, ids=[row[2][6:20] for row in BAD])
+def test_an_input_of_another_type_or_shape_is_an_error(
+    number: int, value: object, message: str
+) -> None:
     inputs = [value if k == number else array for k, array in enumerate(GOOD)]
     with pytest.raises(hlo.HloError) as caught:
         run(hlo.parse(PAIR), inputs)
@@ -64,20 +66,20 @@ def test_a_wrong_input_is_said_to_be_so(number: int, value: object, message: str
 
 
 @pytest.mark.parametrize("count", [0, 2, 4])
-def test_inputs_are_counted(count: int) -> None:
-    with pytest.raises(hlo.HloError, match=f"3 inputs are needed, but {count} are given") as caught:
+def test_another_number_of_inputs_is_an_error(count: int) -> None:
+    with pytest.raises(hlo.HloError, match=f"expected 3 inputs, got {count}") as caught:
         run(hlo.parse(PAIR), (GOOD * 2)[:count])
     assert "p.0 f32[2,3], p.1 s32[], b bf16[2]" in str(caught.value)
 
 
-def test_types_that_numpy_lacks_may_be_given_as_float32_with_the_same_values() -> None:
+def test_float32_is_accepted_for_types_that_numpy_lacks_if_the_values_are_exact() -> None:
     given = [*GOOD[:2], f32([0.5, -3])]
     found = run(hlo.parse(PAIR), given)[1]
     assert found.dtype == ml_dtypes.bfloat16
     assert found.tolist() == [0.5, -3]
 
 
-def test_random_inputs_fit_and_repeat() -> None:
+def test_random_inputs_match_the_parameters_and_are_deterministic() -> None:
     entry = hlo.parse(PAIR).entry
     arrays, again, other = (random_inputs(entry, seed) for seed in (3, 3, 4))
     assert len(arrays) == len(parameter_leaves(entry)) == 3
@@ -100,18 +102,19 @@ def test_every_type_has_random_inputs(kind: str) -> None:
         assert np.isfinite(array.astype(np.float32)).all()
 
 
-def test_the_estimate_counts_what_is_held_at_once() -> None:
+def test_the_memory_estimate_counts_live_values() -> None:
     text = """ENTRY e { p = f32[256] parameter(0) a = f32[256] negate(p) b = f32[256] negate(a)
       ROOT c = f32[256] negate(b) }"""
     assert estimated_bytes(hlo.parse(text).entry) == 3 * 1024  # p, a and b; then p, b and c
 
 
-def test_what_does_not_fit_is_refused_with_its_size() -> None:
-    with pytest.raises(hlo.HloError, match=r"about 58.2 TiB of memory are needed") as caught:
+def test_a_program_that_exceeds_the_memory_is_an_error_with_its_size() -> None:
+    with pytest.raises(hlo.HloError, match=r"estimated memory 58.2 TiB exceeds") as caught:
         run(hlo.parse(HUGE), [f32(1)])
-    assert caught.value.label == "`n` alone takes 58.2 TiB"
+    assert caught.value.label == "`n` takes 58.2 TiB"
     small = hlo.parse("ENTRY e { p = f32[256] parameter(0) ROOT a = f32[256] negate(p) }")
-    with pytest.raises(hlo.HloError, match="2048 bytes of memory are needed, but 2047 bytes"):
+    message = "estimated memory 2048 bytes exceeds the 2047 bytes available"
+    with pytest.raises(hlo.HloError, match=message):
         run(small, [np.ones(256, np.float32)], memory=2047)
 
 
@@ -154,22 +157,24 @@ def test_without_files_inputs_are_random_and_results_are_printed(
 
 
 FAULTS = [
-    # a program, further arguments, and what is said about it
-    (LOOP, ["--max-trips", "50"], "error[execution]: the loop does not end within 50 trips"),
-    (ELIDED, [], "the values of the constant `c` are not in the text"),
+    # a program, further arguments, the message
+    (LOOP, ["--max-iterations", "50"], "the loop does not terminate within 50 iterations"),
+    (LOOP, ["--max-trips", "50"], "the loop does not terminate within 50 iterations"),
+    (LOOP, ["--max-iterations", "40", "--max-trips", "50"], "within 40 iterations"),
+    (ELIDED, [], "the values of constant `c` are elided"),
     (UNSOUND, [], "error[shape]: `n` is declared s32[6], but its negate is s32[5]"),
-    (HUGE, [], "error[memory]: about 58.2 TiB of memory are needed"),
-    (PAIR, ["--inputs", "missing.npz"], "missing.npz cannot be read: No such file or directory"),
-    (PAIR, ["--inputs", "none.npz"], "none.npz is no .npz file of arrays"),
-    (PAIR, ["--inputs", "one.npy"], "one.npy is no .npz file of arrays"),
-    (PAIR, ["--inputs", "few.npz"], "few.npz has no in1, the input for p.1, which is s32[]"),
-    (PAIR, ["--inputs", "more.npz"], "more.npz has extra, which is no input of this program"),
-    (PAIR, ["--inputs", "wrong.npz"], "the input for p.1 is float64[], but the parameter is s32[]"),
+    (HUGE, [], "error[memory]: estimated memory 58.2 TiB exceeds"),
+    (PAIR, ["--inputs", "missing.npz"], "missing.npz: cannot read: No such file or directory"),
+    (PAIR, ["--inputs", "none.npz"], "none.npz: not an .npz file of arrays"),
+    (PAIR, ["--inputs", "one.npy"], "one.npy: not an .npz file of arrays"),
+    (PAIR, ["--inputs", "few.npz"], "few.npz: missing in1: the input p.1, s32[]"),
+    (PAIR, ["--inputs", "more.npz"], "more.npz: not an input of this program: extra"),
+    (PAIR, ["--inputs", "wrong.npz"], "input p.1: expected s32[] (int32), got float64[]"),
 ]
 
 
 @pytest.mark.parametrize(("text", "arguments", "message"), FAULTS, ids=[r[2][:30] for r in FAULTS])
-def test_what_is_wrong_is_reported_and_nothing_is_written(
+def test_errors_are_reported_and_nothing_is_written(
     text: str,
     arguments: list[str],
     message: str,
@@ -191,7 +196,19 @@ def test_what_is_wrong_is_reported_and_nothing_is_written(
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_elided_constants_are_given_or_random(
+def test_max_trips_is_a_hidden_spelling_of_max_iterations(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = save(tmp_path / "m.hlo", PAIR)
+    assert cli.run(["run", file, "--max-trips", "9"]) == 0
+    assert capsys.readouterr().err == "note: --max-trips is deprecated: use --max-iterations\n"
+    assert cli.run(["run", "--help"]) == 0
+    text = capsys.readouterr().out
+    assert "--max-iterations" in text
+    assert "--max-trips" not in text
+
+
+def test_elided_constants_have_values_from_the_file_or_random_ones(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, inputs = save(tmp_path / "m.hlo", ELIDED), str(tmp_path / "in.npz")
@@ -204,7 +221,7 @@ def test_elided_constants_are_given_or_random(
     assert capsys.readouterr().out == first
     np.savez(inputs, in0=f32([1, 2, 3]), c=f32([10, 20]))
     assert cli.run(["run", file, "--inputs", inputs]) == 1
-    assert "constant `c` wants f32[3]" in capsys.readouterr().err
+    assert "constant `c`: expected f32[3], got float32[2]" in capsys.readouterr().err
 
 
 def test_devices_have_their_own_inputs_and_results(
@@ -219,7 +236,7 @@ def test_devices_have_their_own_inputs_and_results(
     assert capsys.readouterr().out == out
 
 
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(
+def test_a_failed_write_leaves_only_the_old_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "out.npz"

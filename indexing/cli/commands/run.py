@@ -1,4 +1,4 @@
-"""``hlo-indexing run``: a module's results, from inputs in a file or random ones."""
+"""``hlo-indexing run``: execute a module on inputs from a file or on random inputs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from indexing.cli.options import deprecated_spelling
 from indexing.cli.reporter import Reporter, counted
 
 if TYPE_CHECKING:
@@ -13,19 +14,19 @@ if TYPE_CHECKING:
     from indexing.codegen.running import Nests
     from indexing.execution.values import Array
 
-LINE = 12
-"""Arrays with so many elements or fewer are printed with their values."""
+MAX_PRINTED = 12
+"""Limit on the elements of an array whose values are printed."""
 
 
 def _tile(
     context: click.Context, parameter: click.Parameter, value: str | None
 ) -> tuple[int, ...] | None:
-    """The sizes that an option lists."""
+    """Parse the tile sizes."""
     if value is None:
         return None
     words = value.split(",")
     if not all(word.strip().isdecimal() and int(word) > 0 for word in words):
-        raise click.BadParameter(f"{value!r} is no list of positive sizes, such as 32,64")
+        raise click.BadParameter(f"{value!r} is not a list of positive sizes, such as 32,64")
     return tuple(map(int, words))
 
 
@@ -34,27 +35,28 @@ def _tile(
 @click.option(
     "--inputs",
     metavar="IN.npz",
-    help="The inputs, as in0, in1, .. (tuples taken apart in order), or by the parameters' names; "
-    "also values for elided constants, by their names. Without it, inputs are random.",
+    help="Read inputs in0, in1, .. (tuples flattened in order), or by parameter name, and values "
+    "of elided constants, by instruction name. Without this option, inputs are random",
 )
-@click.option("--output", metavar="OUT.npz", help="Where to write the results, as out0, out1, ..")
+@click.option("--output", metavar="OUT.npz", help="Write the results, as out0, out1, ..")
 @click.option(
-    "--seed", metavar="N", default=0, show_default=True, help="Of random inputs and numbers."
+    "--seed", metavar="N", default=0, show_default=True, help="Seed of all random numbers"
 )
 @click.option(
-    "--max-trips",
+    "--max-iterations",
     metavar="N",
     type=click.IntRange(min=0),
     default=1_000_000,
     show_default=True,
-    help="How often a loop may run its body.",
+    help="Maximum number of loop iterations",
 )
+@deprecated_spelling("--max-trips", "--max-iterations", type=click.IntRange(min=0))
 @click.option(
     "--elided",
     type=click.Choice(["error", "random"]),
     default="error",
     show_default=True,
-    help="What constants are whose values the text leaves out, {...}.",
+    help="How to initialise elided constants ({...})",
 )
 @click.option(
     "--replicas",
@@ -62,16 +64,16 @@ def _tile(
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Simulate N devices. Inputs device0.in0, .. are for one of them, results come from each.",
+    help="Simulate N devices; inputs may be named per device (device0.in0, ..), results always are",
 )
 @click.option(
     "--tile",
     metavar="SIZES",
     callback=_tile,
-    help="Run as NumPy programs made from the maps, box by box of these sizes: 32,64. "
-    "Results of another rank are computed whole.",
+    help="Run NumPy programs generated from the maps, one tile of these sizes, such as 32,64, at "
+    "a time; results of another rank are not tiled",
 )
-@click.option("--loops", is_flag=True, help="Run as loops of Python made from the maps.")
+@click.option("--loops", is_flag=True, help="Run Python loops generated from the maps")
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -79,27 +81,30 @@ def command(
     inputs: str | None,
     output: str | None,
     seed: int,
-    max_trips: int,
+    max_iterations: int,
     elided: str,
     replicas: int,
     tile: tuple[int, ...] | None,
     loops: bool,
 ) -> None:
-    """Run the module in FILE and print or write its results, tuples taken apart in order.
+    """Run the module in FILE and print or write its results, tuples flattened in order.
 
-    Types that NumPy lacks, such as bf16 and s4, are float32 in .npz files.
+    Types that NumPy lacks, such as bf16 and s4, are stored as float32 in .npz files.
 
-    Each instruction is computed by the kernel of its op. With --tile or --loops the entry runs as
-    loop nests made from its maps: as a whole, or else each instruction and fusion by itself. What
-    is no loop nest is run as usual; standard error says what, and why.
+    Each instruction is executed by the reference kernel of its op. With --tile or --loops, the
+    entry computation runs as loop nests generated from its maps: one nest per result if possible,
+    otherwise one nest per instruction or fusion. Instructions without a loop nest fall back to
+    kernels; a note on stderr gives the reason.
     """
     if tile is not None and loops:
-        raise click.UsageError("--tile runs NumPy programs and --loops runs loops: take one")
+        raise click.UsageError("--tile and --loops are mutually exclusive")
     if replicas > 1 and (loops or tile is not None):
-        raise click.UsageError("--tile and --loops are for one device: leave out --replicas")
+        raise click.UsageError("--tile and --loops run on one device: omit --replicas")
     modules = list(reporter.modules([file]))
     if len(modules) > 1:
-        reporter.error(f"error[input]: {file}: it holds {len(modules)} modules, but one is run")
+        reporter.error(
+            f"error[input]: {file}: expected one module, but the file contains {len(modules)}"
+        )
         return
     for module in modules:
         with reporter.reporting(file):
@@ -108,23 +113,22 @@ def command(
             if not reporter.is_sound(module):
                 return
             from indexing.execution.machine import RunOptions
-            from indexing.execution.memory import check_room
+            from indexing.execution.memory import check_memory
 
             results: Any
             if loops or tile is not None:
                 nests = _nests(reporter, module, tile)
                 given = archive.read(inputs, module.entry, replicas, seed)
-                results = nests.run(
-                    given.inputs, RunOptions(seed, max_trips, elided, given.constants)
-                )
+                options = RunOptions(seed, max_iterations, elided, given.constants)
+                results = nests.run(given.inputs, options)
             else:
-                check_room(module.entry, None, replicas)
+                check_memory(module.entry, None, replicas)
                 given = archive.read(inputs, module.entry, replicas, seed)
                 results = run(
                     module,
                     given.inputs,
                     seed=seed,
-                    max_trips=max_trips,
+                    max_iterations=max_iterations,
                     replicas=replicas,
                     elided=elided,
                     constants=given.constants,
@@ -137,23 +141,24 @@ def command(
 
 
 def _nests(reporter: Reporter, module: Module, tile: tuple[int, ...] | None) -> Nests:
-    """The entry as loop nests; what is none is said."""
+    """Return the entry computation as loop nests; note what falls back to kernels."""
     from indexing.codegen.running import nests_of
 
     nests = nests_of(module, tile)
     for remark in nests.remarks:
         reporter.note(f"note: {module.filename}: {remark}")
-    nests.check_room()
+    nests.check_memory()
     return nests
 
 
 def _print(reporter: Reporter, module: Module, named: dict[str, Array], output: str | None) -> None:
-    """One line for each array: its name, its type and sizes, and its values if they are few."""
+    """Print one line per array: its name, its shape, and its values if there are few."""
     from indexing.execution.archive import type_text
 
     if output:
         reporter.print(f"{module.filename}: {counted(len(named), 'array')} in {output}")
         return
     for name, array in named.items():
-        values = " ".join(map(str, array.ravel().tolist())) if array.size <= LINE else "..."
+        is_short = array.size <= MAX_PRINTED
+        values = " ".join(map(str, array.ravel().tolist())) if is_short else "..."
         reporter.print(f"{name}: {type_text(array)} {values}".rstrip())

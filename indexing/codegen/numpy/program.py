@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import product, zip_longest
@@ -140,22 +141,28 @@ class Vectorized:
                 block = self._tile[1](*given, *self._boxes(box))
             yield tuple([slice(*ends) for ends in box]), np.asarray(block)
 
-    def held_bytes(self, sizes: Sequence[int]) -> int:
-        """Estimate the bytes of memory that one box of these sizes takes, without the inputs.
+    def tile_bytes(self, sizes: Sequence[int]) -> int:
+        """Estimate the memory in bytes of one tile of these sizes, without the inputs.
 
-        Each stage holds its box, and twice that of the values that it folds.
+        Each stage allocates its box; a reduction also allocates twice the values that it folds.
         """
         dims = self.nest.output.dims
         box = tuple([(0, min(size, n)) for size, n in zip(sizes, dims, strict=True)])
-        held = 0
+        total = 0
         for stage, own in zip(self.nest.stages, self._boxes(box), strict=True):
             elements = prod(high - low for low, high in own)
             for buffer in stage.buffers:
-                held += elements * buffer.dtype.itemsize
+                total += elements * buffer.dtype.itemsize
             if isinstance(stage.body, Fold) and not stage.body.is_product:
-                turns = prod(v.upper - v.lower + 1 for v in stage.body.ranges)
-                held += 2 * elements * turns * stage.buffers[0].dtype.itemsize
-        return held
+                iterations = prod(v.upper - v.lower + 1 for v in stage.body.ranges)
+                total += 2 * elements * iterations * stage.buffers[0].dtype.itemsize
+        return total
+
+    def held_bytes(self, sizes: Sequence[int]) -> int:
+        """Call `tile_bytes`; a deprecated name."""
+        message = "Vectorized.held_bytes is deprecated: use Vectorized.tile_bytes"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.tile_bytes(sizes)
 
     # ------------------------------------------------------------ the programs
 
