@@ -25,7 +25,7 @@ from indexing.ops.base import Array, UnaryOp, placed
 from indexing.ops.element import CopyRule, ElementRule, OpaqueRule
 from indexing.ops.elementwise import UnaryElementwise
 from indexing.ops.functions import joined, part_of, reinterpreted
-from indexing.ops.reshape import elements, reindexed
+from indexing.ops.reshape import element_count_text, reindexed
 from simplifier.linear import Affine
 
 
@@ -66,8 +66,8 @@ class Bitcast(UnaryOp):
             return HOLDS  # the size of a tiled buffer includes padding
         if _ratio(self.shape, operand) is not None:
             return HOLDS
-        ours = f"{elements(self.shape.dims)} of {_bits(self.shape)} bits out"
-        return Fault(f"{elements(operand.dims)} of {_bits(operand)} bits in, {ours}")
+        ours = f"{element_count_text(self.shape.dims)} of {_bits(self.shape)} bits out"
+        return Fault(f"{element_count_text(operand.dims)} of {_bits(operand)} bits in, {ours}")
 
     def infer_shape(self, operand: Shape) -> Shape:
         return self.shape

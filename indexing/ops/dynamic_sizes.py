@@ -21,7 +21,7 @@ from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, BinaryOp, Entry, UnaryOp, VariadicOp, every_element
 from indexing.ops.element import ElementRule, OpaqueRule
-from indexing.ops.reshape import elements, reindexed
+from indexing.ops.reshape import element_count_text, reindexed
 
 
 def _dimension_fault(dimensions: tuple[int, ...], operand: Shape) -> Fault:
@@ -140,7 +140,7 @@ class DynamicReshape(VariadicOp):
         unknown = is_partial(operands[0]) or is_partial(self.shape)
         if unknown or math.prod(ours) == math.prod(theirs):
             return HOLDS
-        return Fault(f"{elements(ours)} in, {elements(theirs)} out")
+        return Fault(f"{element_count_text(ours)} in, {element_count_text(theirs)} out")
 
     def infer_shape(self, *operands: Shape) -> Shape:
         return self.shape.with_element_type(operands[0].element_type).with_layout(None)

@@ -1,9 +1,9 @@
-"""Exact integer arithmetic of elementwise functions on affine expressions, in cases.
+"""Exact integer arithmetic of elementwise functions on affine expressions, by case distinction.
 
-Division rounds towards zero; comparisons, clamps and selections branch on a sign. A result is a
-list of cases, each an expression and the constraints under which it is the value. The cases of one
-result are disjoint and cover everything. Results are not reduced modulo the range of their type: a
-caller rejects a result that may leave `range_of` its type.
+Division rounds towards zero. Comparisons, clamps and selections branch on a sign. A result is a
+list of cases. A case is an expression with the constraints under which it is the value. The cases
+of a result are disjoint and cover all points. Results do not wrap around: a caller must reject a
+result that may leave `range_of` its type.
 
 Source: XLA ``docs/operation_semantics.md``, "Div" ("truncates"), "Clamp", "Compare", "Select".
 """
@@ -26,11 +26,11 @@ IntegerRule: TypeAlias = Callable[[Sequence[Expr]], "Cases | None"]
 """The cases of a result from the operands; None if the result is not affine."""
 
 MAX_CASES: Final = 9
-"""Limit on the cases of one value; beyond it, the value is not folded."""
+"""Limit on the number of cases of a value; beyond it, the value is not folded."""
 
 
 def range_of(element_type: str) -> Interval | None:
-    """Bounds of the values of an integer type or `pred`; None for other types.
+    """Bounds of the values of an integer type or ``pred``; None for other types.
 
     >>> range_of("s8"), range_of("u4"), range_of("pred"), range_of("f32")
     ((-128, 127), (0, 15), (0, 1), None)
@@ -56,29 +56,29 @@ def cut(value: Expr, bounds: Interval) -> Cases:
     d0 d0 in [2, 9]
     """
     lower, upper = bounds
-    least, most = value.bounds
+    smallest, largest = value.bounds
     if contains(bounds, value.bounds):
         return [(value, ())]
     return [
-        *_where(constant(lower), value, (least, lower - 1)),
+        *_where(constant(lower), value, (smallest, lower - 1)),
         *_where(value, value, bounds),
-        *_where(constant(upper), value, (upper + 1, most)),
+        *_where(constant(upper), value, (upper + 1, largest)),
     ]
 
 
 def _where(result: Expr, value: Expr, bounds: Interval) -> Cases:
-    """`result` where `value` is within `bounds`; no case if it never is."""
+    """The case `result` where `value` is within `bounds`; no case if the bounds are disjoint."""
     low, high = intersected(bounds, value.bounds)
     return [(result, (Constraint(value, low, high),))] if low <= high else []
 
 
 def _signs(value: Expr) -> tuple[Interval, Interval, Interval]:
-    """Below, at and above 0."""
-    least, most = value.bounds
-    return (min(least, -1), -1), (0, 0), (1, max(most, 1))
+    """Intervals of `value` below, at and above 0."""
+    smallest, largest = value.bounds
+    return (min(smallest, -1), -1), (0, 0), (1, max(largest, 1))
 
 
-# ---------------------------------------------------------------- one rule a function
+# ---------------------------------------------------------------- one rule per function
 
 
 def total(x: Sequence[Expr]) -> Cases:
@@ -110,7 +110,7 @@ def product(x: Sequence[Expr]) -> Cases | None:
 
 
 def quotient(x: Sequence[Expr]) -> Cases | None:
-    """``x[0] / x[1]`` rounded towards zero, for a constant divisor that is not 0."""
+    """``x[0] / x[1]`` rounded towards zero; affine only if the divisor is a nonzero constant."""
     dividend, divisor = x
     if not divisor.is_constant or not divisor.constant:
         return None
@@ -123,7 +123,7 @@ def quotient(x: Sequence[Expr]) -> Cases | None:
 
 
 def clamped(x: Sequence[Expr]) -> Cases | None:
-    """``min(max(x[1], x[0]), x[2])`` for constant limits."""
+    """``min(max(x[1], x[0]), x[2])``; affine only for constant bounds."""
     low, value, high = x
     if not low.is_constant or not high.is_constant or low.constant > high.constant:
         return None
@@ -144,7 +144,7 @@ def smaller(x: Sequence[Expr]) -> Cases:
     return [(x[0] + x[1] - value, where) for value, where in larger(x)]
 
 
-_HOLDS: Final[Mapping[str, tuple[int, int, int]]] = {  # for a difference below, at and above 0
+_TRUTH: Final[Mapping[str, tuple[int, int, int]]] = {  # for a difference below, at and above 0
     "LT": (1, 0, 0),
     "LE": (1, 1, 0),
     "EQ": (0, 1, 0),
@@ -155,21 +155,21 @@ _HOLDS: Final[Mapping[str, tuple[int, int, int]]] = {  # for a difference below,
 
 
 def comparison(direction: str) -> IntegerRule:
-    """``x[0] direction x[1]`` as 0 or 1."""
+    """Return the rule of ``x[0] direction x[1]``, whose value is 0 or 1."""
 
     def rule(x: Sequence[Expr]) -> Cases:
         difference = x[0] - x[1]
         return [
             case
-            for held, sign in zip(_HOLDS[direction], _signs(difference), strict=True)
-            for case in _where(constant(held), difference, sign)
+            for truth, sign in zip(_TRUTH[direction], _signs(difference), strict=True)
+            for case in _where(constant(truth), difference, sign)
         ]
 
     return rule
 
 
 def selection(x: Sequence[Expr]) -> Cases:
-    """``x[1] if x[0] else x[2]``; each case of a predicate is the number 0 or 1."""
+    """``x[1] if x[0] else x[2]``, for a predicate ``x[0]`` in ``[0, 1]``."""
     chosen = [*_where(x[1], x[0], (1, 1)), *_where(x[2], x[0], (0, 0))]
     return [(value, tuple([c for c in where if not c.is_true])) for value, where in chosen]
 
@@ -184,4 +184,4 @@ RULES: Final[Mapping[Any, IntegerRule]] = {
     np.where: selection,
     numerics.divide: quotient,
 }
-"""The rules of functions of arrays that have one."""
+"""The rules of array functions; a function without rule is not folded."""

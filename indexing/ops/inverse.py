@@ -1,8 +1,8 @@
-"""The inverse of an op's maps, as most ops have it: by substitution, else by ISL.
+"""Inverses of indexing maps: by substitution where possible, otherwise by ISL.
 
-A result that is ``k·x + e``, where no other result has the variable x, is solved for x. A result
-``floor(N / n)`` is ``N / n`` where a constraint holds N to multiples of n. Dimensions that nothing
-is solved for become range variables. Other maps are inverted as relations, exactly.
+A result ``k·x + e`` is solved for x if no other result contains the variable x. A result
+``floor(N / n)`` is ``N / n`` if a constraint restricts N to multiples of n. Dimensions without such
+an equation become range variables. All other maps are inverted exactly as relations.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from simplifier.substitute import Substitution
 def inverses(
     maps: IndexingMap | tuple[IndexingMap, ...] | Unknown, operand: AnyShape
 ) -> tuple[IndexingMap, ...] | Unknown:
-    """The maps from the elements of an operand to the points that `maps` lead from.
+    """Return the inverses of `maps`: from the elements of an operand to the points that read them.
+
+    If a map has no inverse by substitution, all maps are inverted by ISL.
 
     >>> odd = IndexingMap.over((3,), lambda d: [d[0] * 2 + 1])
     >>> print(*inverses(odd, Shape("f32", (7,))))
@@ -40,7 +42,7 @@ def inverses(
 
 
 def solve(read: IndexingMap, operand: Shape) -> IndexingMap | None:
-    """The inverse by substitution; None if it needs more, or would be no simple formula."""
+    """Return the inverse by substitution; None if substitution does not give a simple formula."""
     equations = _equations(read)
     if equations is None:
         return None
@@ -49,76 +51,76 @@ def solve(read: IndexingMap, operand: Shape) -> IndexingMap | None:
     free = [Variable(f"s{k}", *v.bounds) for k, v in enumerate(kept)]
     values = {old: new.as_expr() for old, new in zip(kept, free, strict=True)}
     rename = Substitution(dict(values))
-    places, constraints = [], []
-    for place, equation in zip(dims(operand), equations, strict=True):
-        place, value, where = equation.solved(place, rename)
-        places.append(place)
+    indices, constraints = [], []
+    for index, equation in zip(dims(operand), equations, strict=True):
+        refined, value, where = equation.solve(index, rename)
+        indices.append(refined)
         constraints += where
         if equation.variable:
             values[equation.variable] = value
     swap = Substitution(values)
     constraints += [Constraint(swap(c.expr), c.lower, c.upper) for c in read.constraints]
-    found = IndexingMap.of(
-        places,
+    solution = IndexingMap.of(
+        indices,
         [values[d] for d in read.dims],
         ranges=free,
         runtime=[replace(rt, index=tuple(map(swap, rt.index))) for rt in read.runtime],
         constraints=[c for c in constraints if not c.is_true],
         grade=read.grade,
     )
-    return found.simplify() if _has_fixed_range(found) else found
+    return solution.simplify() if _has_fixed_range(solution) else solution
 
 
-def _has_fixed_range(found: IndexingMap) -> bool:
-    """A constraint is an equation that gives a range variable its value."""
-    equations = [c.expr.parts for c in found.constraints if c.lower == c.upper]
-    return any(abs(parts.get(s, 0)) == 1 for parts in equations for s in found.ranges)
+def _has_fixed_range(solution: IndexingMap) -> bool:
+    """Return True if an equation among the constraints determines a range variable."""
+    equations = [c.expr.parts for c in solution.constraints if c.lower == c.upper]
+    return any(abs(parts.get(s, 0)) == 1 for parts in equations for s in solution.ranges)
 
 
 @dataclass(frozen=True, slots=True)
 class _Equation:
-    """``divisor · place = factor · variable + rest``; without variable, ``place = rest``."""
+    """``divisor · index = factor · variable + rest``; without variable, ``index = rest``."""
 
     variable: Variable | None
     factor: int
     rest: Expr
     divisor: int
 
-    def solved(
-        self, place: Variable, rename: Substitution
+    def solve(
+        self, index: Variable, rename: Substitution
     ) -> tuple[Variable, Expr, list[Constraint]]:
-        """The place with its bounds, the value of the variable, and the conditions for it."""
+        """The index with refined bounds, the value of the variable, and the conditions for it."""
         rest, x = rename(self.rest), self.variable
         if x is None:
             if rest.is_constant:
-                return Variable(place.name, rest.constant, rest.constant), rest, []
-            return place, rest, [Constraint(place - rest, 0, 0)]
+                return Variable(index.name, rest.constant, rest.constant), rest, []
+            return index, rest, [Constraint(index - rest, 0, 0)]
         where = []
         by = abs(self.factor)
         if rest.is_constant:
             ends = sorted([self.factor * bound + rest.constant for bound in x.bounds])
             low, high = max(0, -(-ends[0] // self.divisor)), ends[1] // self.divisor
-            place = Variable(place.name, low, min(high, place.upper))
-        value = (place * self.divisor - rest) * (1 if self.factor > 0 else -1)
+            index = Variable(index.name, low, min(high, index.upper))
+        value = (index * self.divisor - rest) * (1 if self.factor > 0 else -1)
         if not rest.is_constant:
             where.append(Constraint(value, x.lower * by, x.upper * by))
         if by > 1:
             where.append(Constraint(value % by, 0, 0))
-        return place, value // by, where
+        return index, value // by, where
 
 
 def _equations(read: IndexingMap) -> list[_Equation] | None:
-    """One equation for each result; None if one has no variable of its own, and is no constant."""
+    """One equation for each result; None if a result that varies has no variable of its own."""
     results = [_undivided(result, read.constraints) for result in read.results]
     count = Counter(v for scaled, _ in results for v in scaled.variables())
     inner = {*read.dims, *read.ranges}
-    found = []
+    equations = []
     for scaled, divisor in results:
         mine = [v for v in _linear(scaled) if count[v] == 1 and v in inner]
         if not mine:
             if divisor != 1 or not inner.isdisjoint(scaled.variables()):
                 return None
-            found.append(_Equation(None, 0, scaled, 1))
+            equations.append(_Equation(None, 0, scaled, 1))
             continue
         x = min(mine, key=read.variables.index)
         factor = scaled.parts[x]
@@ -126,12 +128,12 @@ def _equations(read: IndexingMap) -> list[_Equation] | None:
         others = inner.intersection(rest.variables())
         if rest.divides or (abs(factor) > 1 and not others.isdisjoint(read.dims)):
             return None
-        found.append(_Equation(x, factor, rest, divisor))
-    return found
+        equations.append(_Equation(x, factor, rest, divisor))
+    return equations
 
 
 def _undivided(result: Expr, constraints: Sequence[Constraint]) -> tuple[Expr, int]:
-    """``(N, n)`` of a result ``floor(N / n)`` whose N is a multiple of n; else ``(result, 1)``."""
+    """``(N, n)`` for a result ``floor(N / n)`` with N a multiple of n; else ``(result, 1)``."""
     for atom, coefficient in result.parts.items():
         if isinstance(atom, Floor) and coefficient == 1:
             n, inside = atom.divisor, atom.operands[0]
@@ -141,7 +143,7 @@ def _undivided(result: Expr, constraints: Sequence[Constraint]) -> tuple[Expr, i
 
 
 def _linear(expr: Expr) -> Iterator[Variable]:
-    """The variables that are terms of an expression, and in no other of its atoms."""
+    """The variables that occur in an expression only as linear terms."""
     atoms = [atom for atom in expr.parts if not isinstance(atom, Variable)]
     inside = {v for atom in atoms for operand in atom.operands for v in operand.variables()}
     for atom in expr.parts:

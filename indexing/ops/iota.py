@@ -1,4 +1,4 @@
-"""Ops that read no element: parameters, constants, and iota."""
+"""Ops without operands: parameter, constant and iota."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from indexing.ops.base import Array, NullaryOp
 
 @op("parameter", samples=["f32[2,3] parameter(0)", "(f32[2], token[]) parameter(0)"])
 class Parameter(NullaryOp):
-    """An argument of the computation."""
+    """Argument `number` of the computation."""
 
     number: int = contents(integer)
     shape: AnyShape = declared(any_shape=True)
@@ -23,15 +23,15 @@ class Parameter(NullaryOp):
         list_of(boolean, "a list of booleans", "{true}"), default=()
     )
 
-    @constraint("C1", "the number is not negative")
+    @constraint("C1", "the parameter number must not be negative")
     def counts(self) -> Fault:
-        return Fault(f"the number is {self.number}") if self.number < 0 else HOLDS
+        return Fault(f"the parameter number is {self.number}") if self.number < 0 else HOLDS
 
     def infer_shape(self) -> AnyShape:
         return self.shape
 
     def kernel(self) -> Array:
-        raise TypeError("a parameter has the value of an argument, not one of its own")
+        raise TypeError("parameter has no kernel: its value is an argument of the computation")
 
 
 @op(
@@ -44,7 +44,7 @@ class Parameter(NullaryOp):
     ],
 )
 class Constant(NullaryOp):
-    """The value in the parentheses."""
+    """The literal between the parentheses."""
 
     rule: ClassVar[elements.ElementRule] = elements.ConstantRule()
     literal: str = contents(raw)
@@ -54,7 +54,7 @@ class Constant(NullaryOp):
         return self.shape
 
     def kernel(self) -> Any:
-        from hlo.shapes.literal import array  # literals are seldom looked at
+        from hlo.shapes.literal import array  # loaded late: few runs parse literals
 
         return array(self.literal, self.shape)
 
@@ -73,11 +73,12 @@ class Iota(NullaryOp):
     shape: Shape = declared()
     iota_dimension: int = attribute(integer)
 
-    @constraint("C1", "iota_dimension is a dimension of the result")
+    @constraint("C1", "iota_dimension must be a dimension of the result")
     def names_dimension(self) -> Fault:
         if 0 <= self.iota_dimension < self.shape.rank:
             return HOLDS
-        return Fault(f"the result has {self.shape.rank} dimensions", "iota_dimension")
+        label = f"iota_dimension is {self.iota_dimension}, the result has rank {self.shape.rank}"
+        return Fault(label, "iota_dimension")
 
     def infer_shape(self) -> Shape:
         return self.shape

@@ -1,4 +1,4 @@
-"""Cholesky and triangular-solve: triangles of matrices, which are the last two dimensions."""
+"""Cholesky and triangular-solve; the last two dimensions of an operand are its matrices."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from simplifier.linear import Affine, as_expr
 
 
 def square_fault(shape: Shape) -> Fault:
-    """The fault of operand 0 not being square matrices."""
+    """Fault of an operand 0 that is not a batch of square matrices."""
     if shape.rank >= 2 and shape.dims[-1] == shape.dims[-2]:
         return HOLDS
-    return Fault(f"it is {shape.with_layout(None)}", 0)
+    return Fault(f"operand 0 is {shape.with_layout(None)}", 0)
 
 
-def ordered(low: Affine, high: Affine, least: int = 0) -> Constraint:
-    """``high − low >= least``.
+def precedes(low: Affine, high: Affine, distance: int = 0) -> Constraint:
+    """``high − low >= distance``.
 
     >>> from simplifier.linear import variable
-    >>> print(ordered(variable("d0", 0, 4), variable("d1", 0, 2)))
+    >>> print(precedes(variable("d0", 0, 4), variable("d1", 0, 2)))
     -d0 + d1 in [0, 2]
     """
     difference = as_expr(high) - as_expr(low)
-    return Constraint(difference, least, max(least, difference.bounds[1]))
+    return Constraint(difference, distance, max(distance, difference.bounds[1]))
 
 
 @op(
@@ -49,9 +49,9 @@ def ordered(low: Affine, high: Affine, least: int = 0) -> Constraint:
 class Cholesky(UnaryOp):
     """The triangular L with ``operand = L · Lᴴ`` (lower), or U with ``operand = Uᴴ · U``.
 
-    Only this triangle of the operand is read; the other triangle of the result is anything, and so
-    it needs nothing. Element (i, j) of L needs the triangle of rows 0 to j, and row i up to column
-    j: two exact pieces, or one map of all rows up to i.
+    Only this triangle of the operand is read. The other triangle of the result is undefined and
+    reads nothing. Element (i, j) of L reads the triangle of rows 0 to j, and row i up to column j:
+    two exact maps, or one over-approximate map of the rows up to i.
 
     Source: XLA ``docs/operation_semantics.md``, "Cholesky".
     """
@@ -66,7 +66,7 @@ class Cholesky(UnaryOp):
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
 
-    @constraint("C1", "the last two dimensions of the operand have the same size")
+    @constraint("C1", "the last two dimensions of the operand must have the same size")
     def is_square(self, operand: Shape) -> Fault:
         return square_fault(operand)
 
@@ -77,10 +77,10 @@ class Cholesky(UnaryOp):
         d, (s, t) = dims(out), ranges(*out.dims[-2:])
         i, j = self._lower(*d[-2:])
         if not exact:
-            within = ordered(j, i), ordered(s, i), ordered(t, s), ordered(t, j)
+            within = precedes(j, i), precedes(s, i), precedes(t, s), precedes(t, j)
             return (self._map(d, (s, t), (s, t), within).with_grade("may"),)
-        triangle = self._map(d, (s, t), (s, t), (ordered(j, i), ordered(s, j), ordered(t, s)))
-        return triangle, self._map(d, (i, s), (s,), (ordered(j, i, 1), ordered(s, j)))
+        triangle = self._map(d, (s, t), (s, t), (precedes(j, i), precedes(s, j), precedes(t, s)))
+        return triangle, self._map(d, (i, s), (s,), (precedes(j, i, 1), precedes(s, j)))
 
     def _map(
         self,
@@ -89,25 +89,25 @@ class Cholesky(UnaryOp):
         s: tuple[Variable, ...],
         within: tuple[Constraint, ...],
     ) -> IndexingMap:
-        """The map to a place in the lower triangle, or in the upper one that mirrors it."""
+        """The map to an index in the lower triangle; mirrored if the triangle is the upper one."""
         return IndexingMap.of(d, [*d[:-2], *self._lower(*place)], ranges=s, constraints=within)
 
     def _lower(self, row: Variable, column: Variable) -> tuple[Variable, Variable]:
-        """Row and column as those of the lower triangle; and back."""
+        """Swap row and column if the triangle is the upper one; its own inverse."""
         return (row, column) if self.lower else (column, row)
 
     def kernel(self, operand: Array) -> Array:
         a = operand if self.lower else operand.swapaxes(-1, -2).conj()
-        found = np.zeros_like(a)
+        factor = np.zeros_like(a)
         with np.errstate(invalid="ignore", divide="ignore"):
             for j in range(a.shape[-1]):
-                row = found[..., j, :j]
+                row = factor[..., j, :j]
                 square = a[..., j, j].real - np.sum((row * row.conj()).real, -1)
-                found[..., j, j] = np.sqrt(square)
-                below = found[..., j + 1 :, :j] @ row.conj()[..., None]
+                factor[..., j, j] = np.sqrt(square)
+                below = factor[..., j + 1 :, :j] @ row.conj()[..., None]
                 rest = a[..., j + 1 :, j] - below[..., 0]
-                found[..., j + 1 :, j] = rest / found[..., j, j, None]
-        return found if self.lower else found.swapaxes(-1, -2).conj()
+                factor[..., j + 1 :, j] = rest / factor[..., j, j, None]
+        return factor if self.lower else factor.swapaxes(-1, -2).conj()
 
 
 @op(
@@ -130,9 +130,9 @@ class Cholesky(UnaryOp):
 class TriangularSolve(BinaryOp):
     """The x of ``op(left) · x = right`` (left_side), or of ``x · op(left) = right``.
 
-    ``op`` transposes or not. The triangle `lower` says is read, without its diagonal where
-    unit_diagonal says that this is all ones. Substitution starts at one end: row i of x needs the
-    rows of the right-hand side up to i (or from i), and the rows of the triangle up to i.
+    ``op`` is the identity, the transpose or the adjoint. Only the triangle selected by `lower` is
+    read, without its diagonal if `unit_diagonal`. By substitution, row i of x reads the rows of the
+    right-hand side and of the triangle that are solved up to i.
 
     Source: XLA ``docs/operation_semantics.md``, "TriangularSolve".
     """
@@ -144,19 +144,19 @@ class TriangularSolve(BinaryOp):
     transpose_a: str = attribute(enum("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"))
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
-        found = same_rank(*operands)
-        rank = found[0].rank if isinstance(found[0], Shape) else 0
+        ranked = same_rank(*operands)
+        rank = ranked[0].rank if isinstance(ranked[0], Shape) else 0
         square = [(0, -1), (0, -2), (1, -2 if self.left_side else -1)]
-        return same_sizes(found, square, *[[(0, k), (1, k)] for k in range(rank - 2)])
+        return same_sizes(ranked, square, *[[(0, k), (1, k)] for k in range(rank - 2)])
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[1]
 
-    @constraint("C1", "the last two dimensions of the left operand have the same size")
+    @constraint("C1", "the last two dimensions of the left operand must have the same size")
     def is_square(self, left: Shape, right: Shape) -> Fault:
         return square_fault(left)
 
-    @constraint("C2", "the operands have the same batch dimensions, and the side to solve fits")
+    @constraint("C2", "batch sizes must be equal, and the matrices must be compatible")
     def fits(self, left: Shape, right: Shape) -> Fault:
         side = -2 if self.left_side else -1
         same_rank = left.rank == right.rank
@@ -170,25 +170,25 @@ class TriangularSolve(BinaryOp):
 
     @property
     def _is_flipped(self) -> bool:
-        """The equation is ``leftᵀ · y = ..``, where y is x or its transpose."""
+        """True if the equation is ``leftᵀ · y = ..``, where y is x or its transpose."""
         return (self.transpose_a != "NO_TRANSPOSE") == self.left_side
 
     @property
-    def _goes_forward(self) -> bool:
-        """The first row is solved first."""
+    def _is_forward(self) -> bool:
+        """True for forward substitution, which solves the first row first."""
         return self.lower != self._is_flipped
 
-    def _after(self, earlier: Affine, later: Affine, least: int = 0) -> Constraint:
-        """One row is solved so many rows after another, or more."""
-        if self._goes_forward:
-            return ordered(earlier, later, least)
-        return ordered(later, earlier, least)
+    def _after(self, earlier: Affine, later: Affine, distance: int = 0) -> Constraint:
+        """Row `later` is solved at least `distance` rows after row `earlier`."""
+        if self._is_forward:
+            return precedes(earlier, later, distance)
+        return precedes(later, earlier, distance)
 
     def _flip(self, row: Variable, column: Variable) -> tuple[Variable, Variable]:
         return (column, row) if self._is_flipped else (row, column)
 
     def _sides(self, one: Variable, other: Variable) -> tuple[Variable, Variable]:
-        """What is solved for first, or, for a solution in rows, last; and back."""
+        """Swap both variables if x is the left factor; its own inverse."""
         return (one, other) if self.left_side else (other, one)
 
     def output_to_input(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
@@ -203,13 +203,9 @@ class TriangularSolve(BinaryOp):
         )
         return self._read(of_left, left), of_right
 
-    def _others(self, out: Shape) -> int:
-        """How many equations are solved with one triangle."""
-        return out.dims[-1 if self.left_side else -2]
-
-    def _read(self, found: IndexingMap, left: Shape) -> Entry:
-        """Nothing of a single element that is said to be one."""
-        return () if self.unit_diagonal and left.dims[-1] == 1 else found
+    def _read(self, of_left: IndexingMap, left: Shape) -> Entry:
+        """`of_left`, or no map if the triangle is only a unit diagonal."""
+        return () if self.unit_diagonal and left.dims[-1] == 1 else of_left
 
     def kernel(self, left: Array, right: Array) -> Array:
         a = left.swapaxes(-1, -2) if self._is_flipped else left
@@ -217,8 +213,8 @@ class TriangularSolve(BinaryOp):
         b = right if self.left_side else right.swapaxes(-1, -2)
         x, count = np.zeros_like(b), a.shape[-1]
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            for i in range(count) if self._goes_forward else reversed(range(count)):
-                done = slice(0, i) if self._goes_forward else slice(i + 1, count)
+            for i in range(count) if self._is_forward else reversed(range(count)):
+                done = slice(0, i) if self._is_forward else slice(i + 1, count)
                 rest = b[..., i, :] - (a[..., i, None, done] @ x[..., done, :])[..., 0, :]
                 x[..., i, :] = rest if self.unit_diagonal else rest / a[..., i, i, None]
         return x if self.left_side else x.swapaxes(-1, -2)

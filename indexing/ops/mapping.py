@@ -1,4 +1,4 @@
-"""Map: a computation is applied to each element.
+"""Map: apply a computation to each element.
 
 Source: XLA ``docs/operation_semantics.md``, "Map".
 """
@@ -43,7 +43,7 @@ from indexing.ops.element import ElementRule, ElementwiseRule
 class Map(VariadicOp):
     """``out[i] = to_apply(first[i], second[i], ..)``.
 
-    The type of the result is that of `to_apply`, and so it is read from the text.
+    The element type of the result is that of `to_apply`; it is declared in the text.
     """
 
     rule: ClassVar[ElementRule] = ElementwiseRule(applied=True)
@@ -68,16 +68,17 @@ class Map(VariadicOp):
         scalars = tuple([operand.with_dims(()) for operand in operands])
         return Signature(scalars, self.shape.with_dims(()))
 
-    @constraint("C1", "the operands have the same dimensions")
+    @constraint("C1", "the operands must have the same dimensions")
     def same_dims(self, *operands: Shape) -> Fault:
         return alike_fault(operands)
 
-    @constraint("C2", "dimensions are all dimensions in order, where they are given")
+    @constraint("C2", "dimensions must be empty or list all dimensions of the operands in order")
     def names_dimensions(self, *operands: Shape) -> Fault:
         every = tuple(range(operands[0].rank))
         if self.dimensions in ((), every):
             return HOLDS
-        return Fault(f"the operands have {len(every)} dimensions", "dimensions")
+        label = f"dimensions are {list(self.dimensions)}, the operands have rank {len(every)}"
+        return Fault(label, "dimensions")
 
     def infer_shape(self, *operands: Shape) -> Shape:
         return operands[0].with_element_type(self.shape.element_type).with_layout(None)

@@ -1,9 +1,10 @@
-"""What HLO's arithmetic gives where NumPy's differs: on arrays of one element type.
+"""HLO arithmetic where it differs from NumPy, on arrays of one element type.
 
-Sources: XLA ``docs/operation_semantics.md`` and, where it is silent, XLA's evaluator
-(``xla/hlo/evaluator/hlo_evaluator_typed_visitor.h``): integer division truncates, a division by
-zero gives −1 and its remainder the dividend; shifts by the width or more shift everything out;
-conversion to an integer saturates.
+Integer division truncates. A division by zero gives −1, and its remainder is the dividend. A shift
+by the width or more shifts out all bits. Conversion from floating point to an integer saturates.
+
+Sources: XLA ``docs/operation_semantics.md``; for cases that it leaves open, the XLA evaluator,
+``xla/hlo/evaluator/hlo_evaluator_typed_visitor.h``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Array: TypeAlias = NDArray[Any]
 
 
 def is_integer(array: Array) -> bool:
-    """Signed or unsigned, also of few bits."""
+    """Return True for signed and unsigned integers, including the sub-byte types."""
     return array.dtype.kind in "iu" or array.dtype.name.startswith(("int", "uint"))
 
 
@@ -39,7 +40,7 @@ def width(dtype: np.dtype[Any]) -> int:
 
 
 def wrapped(x: Array, dtype: np.dtype[Any]) -> Array:
-    """Integers modulo two to the width of an integer type, as values of the type.
+    """`x` modulo ``2 ** width(dtype)``, as values of the integer type `dtype`.
 
     >>> wrapped(np.array([5, 9, -9]), np.dtype(ml_dtypes.int4))
     array([5, -7, 7], dtype=int4)
@@ -52,7 +53,10 @@ def wrapped(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def on_integers(function: Callable[[Array, Array, int], Array]) -> Callable[[Array, Array], Array]:
-    """``function(a, b, width)`` on arrays of integers, also on those types that NumPy lacks."""
+    """Return ``(a, b) -> function(a, b, width)`` on integer arrays, including sub-byte types.
+
+    Sub-byte integers are computed in 64 bits and wrapped.
+    """
 
     def on_arrays(left: Array, right: Array) -> Array:
         kind, bits = left.dtype, width(left.dtype)
@@ -65,7 +69,7 @@ def on_integers(function: Callable[[Array, Array, int], Array]) -> Callable[[Arr
 
 
 def on_plain(function: Callable[..., Any], *arrays: Array) -> Array:
-    """``function(*arrays)``; NumPy's functions of integers that it lacks go by those of 64 bits.
+    """``function(*arrays)``; ufuncs of sub-byte integers are computed in 64 bits and wrapped.
 
     >>> on_plain(np.add, np.array([7], ml_dtypes.int4), np.array([2], ml_dtypes.int4))
     array([-7], dtype=int4)
@@ -73,8 +77,8 @@ def on_plain(function: Callable[..., Any], *arrays: Array) -> Array:
     kind = arrays[0].dtype
     if not isinstance(function, np.ufunc) or kind.kind in "biufc" or not is_integer(arrays[0]):
         return np.asarray(function(*arrays))
-    found = np.asarray(function(*[array.astype(np.int64) for array in arrays]))
-    return wrapped(found, kind) if found.dtype == np.int64 else found
+    wide = np.asarray(function(*[array.astype(np.int64) for array in arrays]))
+    return wrapped(wide, kind) if wide.dtype == np.int64 else wide
 
 
 # ---------------------------------------------------------------- one operand
@@ -98,21 +102,21 @@ def sign(x: Array) -> Array:
 
 
 def round_away(x: Array) -> Array:
-    """To the nearest integer, halves away from zero."""
+    """`x` rounded to the nearest integer, ties away from zero."""
     whole = np.trunc(x)
     away = np.abs(x - whole) >= x.dtype.type(0.5)
     return np.where(away, whole + np.sign(x), whole).astype(x.dtype)
 
 
 def erf(x: Array) -> Array:
-    from scipy.special import erf  # quick to use, slow to load
+    from scipy.special import erf  # loaded late: the import is slow
 
     wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
     return np.asarray(erf(wide)).astype(x.dtype)
 
 
 def _bits(x: Array) -> Array:
-    """The bits of integers, as integers of 64 bits without sign."""
+    """The bits of integers, zero-extended to ``uint64``."""
     wide = x.astype(np.uint64 if x.dtype.kind == "u" else np.int64).view(np.uint64)
     return np.asarray(wide & np.uint64((1 << width(x.dtype)) - 1))
 
@@ -130,20 +134,22 @@ def population(x: Array) -> Array:
 
 
 def reduced_precision(x: Array, exponent_bits: int, mantissa_bits: int) -> Array:
-    """`x` rounded (half to even) to a narrower floating type, then widened again."""
+    """`x` rounded (ties to even) to a narrower floating-point format, then widened again."""
     wide = x.astype(np.float64)
     mantissa, exponent = np.frexp(wide)
     step = 2.0 ** (mantissa_bits + 1)
     rounded = np.ldexp(np.rint(mantissa * step) / step, exponent)
     largest = 2.0 ** (2 ** (exponent_bits - 1) - 1) * (2 - 2.0**-mantissa_bits)
-    smallest = 2.0 ** (2 - 2 ** (exponent_bits - 1))  # the least normal number; below is flushed
+    smallest = 2.0 ** (
+        2 - 2 ** (exponent_bits - 1)
+    )  # smallest normal number; smaller values are flushed
     rounded = np.where(np.abs(rounded) > largest, np.copysign(np.inf, wide), rounded)
     rounded = np.where(np.abs(rounded) < smallest, np.copysign(0.0, wide), rounded)
     return np.where(np.isfinite(wide), rounded, wide).astype(x.dtype)
 
 
 def converted(x: Array, dtype: np.dtype[Any]) -> Array:
-    """The values of `x` in another type: saturating from floating to integer, NaN to 0."""
+    """`x` converted to `dtype`; from floating point to integer it saturates, and NaN gives 0."""
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = x.real
     if dtype.kind == "b":
@@ -154,14 +160,20 @@ def converted(x: Array, dtype: np.dtype[Any]) -> Array:
         return wrapped(x, dtype)
     low, high = limits(dtype)
     values = np.where(np.isnan(x), x.dtype.type(0), x).astype(np.float64)
-    inside = (values > low) & (values < high)  # neither bound need be a floating number
+    inside = (values > low) & (values < high)  # the bounds may not be representable
     whole = np.where(inside, values, 0).astype(np.int64 if low else np.uint64)
     edges = np.where(values >= high, high, low).astype(whole.dtype)
     return np.where(inside, whole, edges).astype(dtype)
 
 
 def stochastically_converted(x: Array, random: Array, dtype: np.dtype[Any]) -> Array:
-    """`x` rounded to an integer, up with the probability of its fraction, as `random` decides."""
+    """`x` rounded to an integer; `random` rounds the magnitude up with its fraction's probability.
+
+    Args:
+        x: floating-point values.
+        random: unsigned integers, uniformly distributed.
+        dtype: the integer type of the result.
+    """
     magnitude = np.abs(x.astype(np.float64))
     whole = np.trunc(magnitude)
     threshold = (magnitude - whole) * 2.0 ** width(random.dtype)
@@ -192,11 +204,14 @@ def divide(a: Array, b: Array) -> Array:
 
 
 def _complex_quotient(a: Array, b: Array) -> Array:
-    """As C says (annex G.5.1): infinite over finite is infinite, finite over infinite is zero."""
-    found = np.asarray(a / b)
-    lost = (np.isnan(found.real) & np.isnan(found.imag)) | (b == 0)
+    """``a / b``; infinite over finite is infinite, finite over infinite is zero.
+
+    Source: C standard, annex G.5.1.
+    """
+    result = np.asarray(a / b)
+    lost = (np.isnan(result.real) & np.isnan(result.imag)) | (b == 0)
     if not lost.any():
-        return found
+        return result
     one, zero = a.real.dtype.type(1), a.real.dtype.type(0)
     infinite = a.real.dtype.type(np.inf)
 
@@ -218,8 +233,8 @@ def _complex_quotient(a: Array, b: Array) -> Array:
         (is_small, times(zero, parts, (boxed(b.real), boxed(b.imag)))),
     ]
     for applies, value in reversed(fixes):
-        found = np.where(lost & applies, value, found)
-    return np.asarray(found, a.dtype)
+        result = np.where(lost & applies, value, result)
+    return np.asarray(result, a.dtype)
 
 
 def remainder(a: Array, b: Array) -> Array:
@@ -231,7 +246,7 @@ def power(a: Array, b: Array) -> Array:
 
 
 def high_product(a: Array, b: Array) -> Array:
-    """The upper half of the product's bits."""
+    """The upper half of the bits of the product."""
     return on_integers(_high_product)(a, b)
 
 
@@ -240,7 +255,7 @@ def shift_left(a: Array, b: Array) -> Array:
 
 
 def shift_arithmetic(a: Array, b: Array) -> Array:
-    """The highest bit fills up, whether it is a sign or not."""
+    """``a >> b``, filled with the highest bit of `a`, also for unsigned types."""
     return on_integers(_shift_arithmetic)(a, b)
 
 
@@ -260,14 +275,14 @@ def _remainder(a: Array, b: Array, bits: int) -> Array:
 
 
 def _power(a: Array, b: Array, bits: int) -> Array:
-    """By squaring; with a negative exponent only 1 and −1 have powers other than 0."""
+    """``a ** b`` by squaring; for a negative exponent it is 0, except for bases 1 and −1."""
     one = a.dtype.type(1)
-    square, left = a, np.where(b < 0, b & one, b)
-    found = np.broadcast_to(one, np.broadcast_shapes(a.shape, b.shape))
-    while left.any():
-        found = np.where(left & one, found * square, found)
-        square, left = square * square, left >> one
-    return np.asarray(np.where((b < 0) & (np.abs(a) != one), a.dtype.type(0), found))
+    square, exponent = a, np.where(b < 0, b & one, b)
+    result = np.broadcast_to(one, np.broadcast_shapes(a.shape, b.shape))
+    while exponent.any():
+        result = np.where(exponent & one, result * square, result)
+        square, exponent = square * square, exponent >> one
+    return np.asarray(np.where((b < 0) & (np.abs(a) != one), a.dtype.type(0), result))
 
 
 def _high_product(a: Array, b: Array, bits: int) -> Array:
@@ -281,13 +296,13 @@ def _high_product(a: Array, b: Array, bits: int) -> Array:
     middle = (x >> half) * (y & mask) + (low >> half)
     other = (x & mask) * (y >> half) + (middle & mask)
     high = (x >> half) * (y >> half) + (middle >> half) + (other >> half)
-    if a.dtype.kind == "i":  # a negative number is 2^64 too large
+    if a.dtype.kind == "i":  # the unsigned value of a negative number is 2^64 too large
         high = high - np.where(a < 0, y, np.uint64(0)) - np.where(b < 0, x, np.uint64(0))
     return np.asarray(high)
 
 
 def _shifted(shift: Callable[..., Any], x: Array, y: Array, bits: int, beyond: Array) -> Array:
-    """``shift(x, y)``, or `beyond` where y is negative or the width or more."""
+    """``shift(x, y)``, or `beyond` where y is negative or at least the width."""
     inside = (y >= 0) & (y < bits)
     return np.where(inside, shift(x, np.where(inside, y, y.dtype.type(0))), beyond)
 
@@ -298,7 +313,7 @@ def _shift_arithmetic(x: Array, y: Array, bits: int) -> Array:
         signed = x.view(np.dtype(f"i{x.dtype.itemsize}"))
         y = np.minimum(y, y.dtype.type(bits)).astype(signed.dtype)
     elif bits < 8:
-        top = 1 << (bits - 1)  # the sign that the widened bits would have
+        top = 1 << (bits - 1)  # the sign bit of the narrow type
         signed = ((x & (2 * top - 1)) ^ top) - top
     sign = signed >> signed.dtype.type(8 * signed.dtype.itemsize - 1)
     return _shifted(np.right_shift, signed, y, bits, sign)
@@ -311,8 +326,8 @@ def _shift_logical(x: Array, y: Array, bits: int) -> Array:
 
 
 def total_order(x: Array) -> Array:
-    """Integers in the order −NaN < −∞ < .. < −0 < +0 < .. < ∞ < NaN."""
-    if x.dtype == ml_dtypes.float8_e8m0fnu:  # powers of two without a sign
+    """Integers that are ordered as −NaN < −∞ < .. < −0 < +0 < .. < ∞ < NaN."""
+    if x.dtype == ml_dtypes.float8_e8m0fnu:  # unsigned powers of two
         return x.view(np.uint8)
     bits = x.view(np.dtype(f"int{x.dtype.itemsize * 8}"))
     if x.dtype == ml_dtypes.float4_e2m1fn:

@@ -1,4 +1,4 @@
-"""Pad: the operand between copies of one value."""
+"""Pad: edge and interior padding of an array with one value."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from simplifier.atoms import Variable
     ],
 )
 class Pad(BinaryOp):
-    """``out[i] = operand[j]`` where ``i_k = low_k + j_k · (interior_k + 1)``; elsewhere the value.
+    """``out[i] = operand[j]`` where ``i_k = low_k + j_k · (interior_k + 1)``, else the value.
 
     Negative low and high padding removes elements.
     """
@@ -45,20 +45,22 @@ class Pad(BinaryOp):
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operands[0], len(self.padding)), with_rank(operands[1], 0)]
 
-    @constraint("C1", "padding has one entry for each dimension of the operand")
+    @constraint("C1", "padding must have one entry for each dimension of the operand")
     def fits(self, left: Shape, right: Shape) -> Fault:
         return count_fault(self.padding, left.rank, "operand dimension", "padding")
 
-    @constraint("C2", "interior padding is not negative, and no dimension gets a negative size")
+    @constraint("C2", "interior padding and the sizes of the result must not be negative")
     def leaves_sizes(self, left: Shape, right: Shape) -> Fault:
         for k, (edge, size) in enumerate(zip(self.padding, left.dims, strict=True)):
             if edge.interior < 0:
-                return Fault(f"the interior padding of dimension {k} is negative", "padding")
+                label = f"the interior padding of dimension {k} is {edge.interior}"
+                return Fault(label, "padding")
             if size != UNBOUNDED and edge.padded(size) < 0:
-                return Fault(f"{edge} removes more of dimension {k} than is there", "padding")
+                label = f"{edge} removes more than the {size} elements of dimension {k}"
+                return Fault(label, "padding")
         return HOLDS
 
-    @constraint("C3", "the padding value is a scalar")
+    @constraint("C3", "the padding value must be a scalar")
     def has_value(self, left: Shape, right: Shape) -> Fault:
         return Fault(f"operand 1 is {right.with_layout(None)}", 1) if right.rank else HOLDS
 
@@ -79,7 +81,7 @@ class Pad(BinaryOp):
         return operand, complement_maps(extents, exact, i, [])
 
     def _extents(self, i: tuple[Variable, ...], operand: Shape) -> list[Extent]:
-        """Where in the result, along each dimension, elements of the operand are."""
+        """Extent of the operand's elements along each dimension of the result."""
         return [
             window(v - edge.low, size, -edge.low, v.upper - edge.low, edge.step)
             for v, edge, size in zip(i, self.padding, operand.dims, strict=True)
@@ -100,5 +102,5 @@ class Pad(BinaryOp):
 
 
 def _kept(edge: Padding, size: int, out_size: int) -> tuple[int, int]:
-    """First and last index of the operand that is still in the result."""
+    """First and last index of the operand that the result contains."""
     return max(0, -(edge.low // edge.step)), min(size - 1, (out_size - 1 - edge.low) // edge.step)

@@ -1,4 +1,4 @@
-"""Ragged-dot: a dot in which one dimension of the left operand consists of groups."""
+"""Ragged-dot: a dot whose left operand has a dimension that is split into groups of any size."""
 
 from __future__ import annotations
 
@@ -33,16 +33,15 @@ Mode: TypeAlias = Literal["free", "contracting", "batch"]
     ],
 )
 class RaggedDot(TernaryOp):
-    """A dot, group by group: operand 2 has the sizes of the groups along the ragged dimension.
+    """A dot for each group; operand 2 contains the group sizes along the ragged dimension.
 
-    Groups lie one after another from index 0. If the ragged dimension is
+    Groups are contiguous and start at index 0. The ragged dimension is
 
-    * *free*: a row is multiplied by its group's part of the right operand, ``right[g, ..]``; rows
-      behind the last group give 0;
-    * *contracting*: each group is summed for itself: ``out[g, ..]``;
-    * *batch*: each batch entry is multiplied as ever.
+    * *free*: row i of group g is multiplied by ``right[g, ..]``; rows after the last group give 0;
+    * *contracting*: each group is summed separately: ``out[g, ..]``;
+    * *batch*: each batch entry is multiplied as in `Dot`.
 
-    In which group an index lies depends on all sizes up to its own: maps are "may".
+    The group of an index depends on the values of operand 2, therefore all maps are "may".
 
     Source: XLA ``xla/xla_data.proto``, ``RaggedDotDimensionNumbers``; JAX's documentation of
     ``jax.lax.ragged_dot_general`` for the three modes.
@@ -58,28 +57,31 @@ class RaggedDot(TernaryOp):
     operand_precision: tuple[str, ...] = attribute(word_list, default=())
     algorithm: str = attribute(word, default="")
 
-    @constraint("C1", "one dimension of the left operand is ragged")
+    @constraint("C1", "lhs_ragged_dims must be one dimension of the left operand")
     def is_ragged(self, first: Shape, second: Shape, third: Shape) -> Fault:
         if len(self.lhs_ragged_dims) == 1 and 0 <= self.lhs_ragged_dims[0] < first.rank:
             return HOLDS
-        return Fault(f"the left operand has {first.rank} dimensions", "lhs_ragged_dims")
+        label = f"{list(self.lhs_ragged_dims)}, the left operand has rank {first.rank}"
+        return Fault(label, "lhs_ragged_dims")
 
-    @constraint("C2", "the right operand has a group dimension only if the ragged one is free")
+    @constraint("C2", "the right operand must have a group dimension iff the ragged one is free")
     def has_groups(self, first: Shape, second: Shape, third: Shape) -> Fault:
         wanted = self._mode == "free"
         taken = (*self.rhs_batch_dims, *self.rhs_contracting_dims)
         if len(self.rhs_group_dims) != wanted:
-            return Fault(f"the ragged dimension is {self._mode}", "rhs_group_dims")
+            label = f"{len(self.rhs_group_dims)} dimensions, the ragged dimension is {self._mode}"
+            return Fault(label, "rhs_group_dims")
         if any(not 0 <= g < second.rank or g in taken for g in self.rhs_group_dims):
-            return Fault("it is no other dimension of the right operand", "rhs_group_dims")
+            label = f"expected a free dimension below {second.rank} of the right operand"
+            return Fault(label, "rhs_group_dims")
         return HOLDS
 
-    @constraint("C3", "without group dimension, the operands are those of a dot")
+    @constraint("C3", "the left operand and one group of the right operand must be valid for dot")
     def is_dot(self, first: Shape, second: Shape, third: Shape) -> Fault:
-        found = self._dot.first_fault((first, self._one_group(second)))
-        return found[1] if found else HOLDS
+        broken = self._dot.first_fault((first, self._one_group(second)))
+        return broken[1] if broken else HOLDS
 
-    @constraint("C4", "group sizes are integers: one for each group, in each outer index")
+    @constraint("C4", "group sizes must be integers, one per group and outer index")
     def has_sizes(self, first: Shape, second: Shape, third: Shape) -> Fault:
         outer = tuple([first.dims[k] for k in self._outer(first.rank)])
         is_integer = ELEMENT_TYPES[third.element_type].kind in ("integral", "unsigned")
@@ -91,25 +93,25 @@ class RaggedDot(TernaryOp):
 
     @property
     def _mode(self) -> Mode:
-        """What the ragged dimension is to the dot."""
+        """Role of the ragged dimension in the dot."""
         (ragged,) = self.lhs_ragged_dims
         if ragged in self.lhs_contracting_dims:
             return "contracting"
         return "batch" if ragged in self.lhs_batch_dims else "free"
 
     def _outer(self, rank: int) -> list[int]:
-        """The dimensions of the left operand that group sizes may differ in."""
+        """Dimensions of the left operand along which group sizes may differ."""
         (ragged,) = self.lhs_ragged_dims
         if self._mode == "batch":
             return list(self.lhs_batch_dims[: self.lhs_batch_dims.index(ragged)])
         taken = *self.lhs_batch_dims, *self.lhs_contracting_dims
         free = [k for k in range(rank) if k not in taken]
-        like_it = list(self.lhs_contracting_dims) if self._mode == "contracting" else free
-        return [*self.lhs_batch_dims, *like_it[: like_it.index(ragged)]]
+        same_role = list(self.lhs_contracting_dims) if self._mode == "contracting" else free
+        return [*self.lhs_batch_dims, *same_role[: same_role.index(ragged)]]
 
     @property
     def _dot(self) -> Dot:
-        """What is done with one group."""
+        """The dot of one group."""
         gone = self.rhs_group_dims
         return Dot(
             lhs_batch_dims=self.lhs_batch_dims,
@@ -123,9 +125,9 @@ class RaggedDot(TernaryOp):
         return array(right.element_type, kept)
 
     def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
-        found = self._dot.infer_shape(first, self._one_group(second))
+        shape = self._dot.infer_shape(first, self._one_group(second))
         groups = dims_of(third)[-1:] if self._mode == "contracting" else ()
-        return array((self.shape or found).element_type, [*groups, *dims_of(found)])
+        return array((self.shape or shape).element_type, [*groups, *dims_of(shape)])
 
     def output_to_input(
         self, out: Shape, first: Shape, second: Shape, third: Shape
@@ -143,7 +145,7 @@ class RaggedDot(TernaryOp):
         return out.with_dims(out.dims[1:]) if self._mode == "contracting" else out
 
     def _to_groups(self, right: Shape, second: Shape) -> IndexingMap:
-        """From one group to all of the right operand."""
+        """The map from one group of the right operand to all its groups."""
         d = list(dims(right))
         s = ranges(*[second.dims[g] for g in self.rhs_group_dims])
         index = list(d)
@@ -164,11 +166,11 @@ class RaggedDot(TernaryOp):
             for axis in self.rhs_group_dims:
                 right = second.take(g, axis)
             parts.append(dot.kernel(np.where(inside, first, first.dtype.type(0)), right))
-        found = np.stack(parts)
-        return (found if self._mode == "contracting" else found.sum(0)).astype(kind)
+        products = np.stack(parts)
+        return (products if self._mode == "contracting" else products.sum(0)).astype(kind)
 
     def _inside(self, first: Array, start: Array, end: Array) -> Array:
-        """Where in the left operand indices along the ragged dimension are in ``[start, end)``."""
+        """Mask of the left operand: the index along the ragged dimension is in ``[start, end)``."""
         (ragged,) = self.lhs_ragged_dims
         at = np.arange(first.shape[ragged]).reshape(
             [-1 if k == ragged else 1 for k in range(first.ndim)]
@@ -181,12 +183,12 @@ class RaggedDot(TernaryOp):
 
 
 def _without(gone: tuple[int, ...], dimensions: tuple[int, ...]) -> tuple[int, ...]:
-    """The numbers that dimensions have where others are gone."""
+    """`dimensions`, renumbered after removal of the dimensions `gone`."""
     return tuple([k - sum(g < k for g in gone) for k in dimensions])
 
 
-def _may(found: IndexingMap) -> IndexingMap:
-    return found.with_grade("may")
+def _may(index_map: IndexingMap) -> IndexingMap:
+    return index_map.with_grade("may")
 
 
 def _maps(entries: tuple[Entry, ...]) -> list[IndexingMap]:

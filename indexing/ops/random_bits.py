@@ -1,11 +1,11 @@
 """The two counter-based random number generators of HLO: ThreeFry 2x32-20 and Philox 4x32-10.
 
-A state is the key and then the counter, of 64 bits each. Philox has a counter of 128 bits, whose
-upper half may be left out of the state: then it is the key. A generator encrypts the counter,
-counter + 1, ..; the next state is the key and the next counter.
+A state consists of a 64-bit key and a 64-bit counter. The counter of Philox has 128 bits; if the
+state omits its upper half, the upper half is the key. A generator encrypts the values counter,
+counter + 1, .. The next state is the key and the next counter.
 
 Sources: Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3" (SC 2011), for
-the ciphers and their constants; XLA ``xla/hlo/builder/lib/prng.cc`` for which word goes where.
+the ciphers and their constants; XLA ``xla/hlo/builder/lib/prng.cc`` for the order of the words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 Array: TypeAlias = NDArray[Any]
 Bits: TypeAlias = tuple[Array, Array]
-"""The next state, and the random integers."""
+"""The next state and the random integers."""
 
 _ROTATIONS: Final = ((13, 15, 26, 6), (17, 29, 16, 24))
 _PARITY: Final = 0x1BD11BDA
@@ -28,9 +28,10 @@ _KEY_STEPS: Final = 0x9E3779B9, 0xBB67AE85
 
 
 def three_fry(state: Array, sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Bits:
-    """Random integers by ThreeFry: two words of 32 bits from each counter.
+    """Next state and random integers by ThreeFry: two 32-bit words from each counter.
 
-    Words are neighbours along the first dimension of even size, else along the largest one.
+    The two words are neighbours along the first dimension of even size; without such a dimension,
+    along the first of the largest dimensions.
     """
     key, counter = int(state[0]), int(state[1])
     is_wide = dtype.itemsize == 8
@@ -53,7 +54,7 @@ def three_fry(state: Array, sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Bit
 
 
 def philox(state: Array, sizes: tuple[int, ...], dtype: np.dtype[Any]) -> Bits:
-    """Random integers by Philox: four words of 32 bits, one after the other, from each counter."""
+    """Next state and random integers by Philox: four consecutive 32-bit words from each counter."""
     key, counter = int(state[0]), int(state[1]) + (int(state[2 if len(state) > 2 else 0]) << 64)
     is_wide = dtype.itemsize == 8
     number = math.prod(sizes)
@@ -76,7 +77,7 @@ def _split_dimension(sizes: tuple[int, ...]) -> int:
 
 
 def _words(wide: Array) -> tuple[Array, Array]:
-    """The lower and the upper half of integers of 64 bits."""
+    """The lower and the upper half of 64-bit integers."""
     return wide.astype(np.uint32), (wide >> np.uint64(32)).astype(np.uint32)
 
 
@@ -88,7 +89,7 @@ def _joined(low: Array, high: Array) -> Array:
 
 
 def _three_fry(key: int, left: Array, right: Array) -> tuple[Array, Array]:
-    """Twenty rounds; after every four of them a part of the key is added.
+    """Twenty rounds of ThreeFry; a part of the key is added after every fourth round.
 
     >>> words = _three_fry(0, np.zeros(1, np.uint32), np.zeros(1, np.uint32))
     >>> [hex(int(word[0])) for word in words]
@@ -108,7 +109,7 @@ def _three_fry(key: int, left: Array, right: Array) -> tuple[Array, Array]:
 
 
 def _philox(key: int, words: tuple[Array, ...]) -> list[Array]:
-    """Ten rounds of products; the key grows from round to round.
+    """Ten rounds of Philox; the key is incremented in each round.
 
     >>> [hex(int(word[0])) for word in _philox(0, (np.zeros(1, np.uint32),) * 4)]
     ['0x6627e8d5', '0xe169c58d', '0xbc57ac4c', '0x9b00dbd8']

@@ -1,4 +1,4 @@
-"""Ops that give random numbers.
+"""Random number generation: rng, rng-bit-generator and rng-get-and-update-state.
 
 Source: XLA ``docs/operation_semantics.md``, "RngNormal", "RngUniform" and "RngBitGenerator".
 """
@@ -33,10 +33,10 @@ from indexing.ops.random_bits import philox, three_fry
 class Rng(BinaryOp):
     """Random numbers in ``[left, right)``, or with mean `left` and standard deviation `right`.
 
-    Each run of a program gives other ones; the kernel always gives the same.
+    The numbers differ from run to run of a program; the kernel is deterministic.
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("it makes numbers")
+    rule: ClassVar[ElementRule] = OpaqueRule("random numbers have no per-element rule")
     has_effect: ClassVar[bool] = True
     shape: Shape = declared()
     distribution: str = attribute(enum("rng_uniform", "rng_normal"))
@@ -44,7 +44,7 @@ class Rng(BinaryOp):
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, 0) for operand in operands]
 
-    @constraint("C1", "the parameters are scalars of the result's element type")
+    @constraint("C1", "both parameters must be scalars of the result's element type")
     def has_parameters(self, left: Shape, right: Shape) -> Fault:
         for number, shape in enumerate((left, right)):
             if shape.rank or shape.element_type != self.shape.element_type:
@@ -64,7 +64,7 @@ class Rng(BinaryOp):
         return self.drawn(np.random.default_rng(0), left, right)
 
     def drawn(self, random: np.random.Generator, left: Array, right: Array) -> Array:
-        """The result with numbers from `random`."""
+        """Return the result with random numbers from `random`."""
         kind = dtype(self.shape.element_type)
         with np.errstate(all="ignore"):
             if self.distribution == "rng_normal":
@@ -88,25 +88,25 @@ class Rng(BinaryOp):
     ],
 )
 class RngBitGenerator(UnaryOp):
-    """The next state, and random bits made from the state; or the bits alone, if it is an array.
+    """``(next state, random bits)`` computed from the state, or only the bits for an array result.
 
-    The algorithm ``rng_default`` is the backend's choice; the kernel's is Philox, as XLA's on CPU.
+    The backend chooses the algorithm of ``rng_default``; the kernel uses Philox, as XLA on CPU.
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("it makes numbers")
+    rule: ClassVar[ElementRule] = OpaqueRule("random numbers have no per-element rule")
     shape: AnyShape = declared(any_shape=True)
     algorithm: str = attribute(enum("rng_default", "rng_three_fry", "rng_philox"))
 
-    @constraint("C1", "the state is u64[2], or for Philox u64[3]; rng_default takes any")
+    @constraint("C1", "the state must be u64[2], or u64[3] for Philox; rng_default accepts any")
     def has_state(self, operand: Shape) -> Fault:
         longest = 2 if self.algorithm == "rng_three_fry" else 3
         is_state = operand.element_type == "u64" and operand.rank == 1
         lengths = (UNBOUNDED, *range(2, longest + 1))
         if self.algorithm == "rng_default" or (is_state and operand.dims[0] in lengths):
             return HOLDS
-        return Fault(f"it is {operand}", 0)
+        return Fault(f"the state is {operand}", 0)
 
-    @constraint("C2", "the result is the next state and an array of integers, or just the array")
+    @constraint("C2", "the result must be (state, integer array) or an integer array")
     def has_result(self, operand: Shape) -> Fault:
         match self.shape:
             case Shape() as bits:
@@ -114,9 +114,11 @@ class RngBitGenerator(UnaryOp):
             case TupleShape((Shape() as state, Shape() as bits)):
                 pass
             case _:
-                return Fault(f"it is {self.shape}")
+                return Fault(f"the result is {self.shape}")
         is_integer = ELEMENT_TYPES[bits.element_type].kind in ("integral", "unsigned")
-        return HOLDS if state.compatible(operand) and is_integer else Fault(f"it is {self.shape}")
+        if state.compatible(operand) and is_integer:
+            return HOLDS
+        return Fault(f"the result is {self.shape}")
 
     def infer_shape(self, operand: Shape) -> AnyShape:
         return self.shape
@@ -137,21 +139,21 @@ class RngBitGenerator(UnaryOp):
     samples=["u64[2] rng-get-and-update-state(), delta=3"],
 )
 class RngGetAndUpdateState(NullaryOp):
-    """The state of the program's random number generator, which then counts `delta` further."""
+    """The state of the program's random number generator, which is then advanced by `delta`."""
 
-    rule: ClassVar[ElementRule] = OpaqueRule("it makes numbers")
+    rule: ClassVar[ElementRule] = OpaqueRule("random numbers have no per-element rule")
     has_effect: ClassVar[bool] = True
     shape: Shape = declared()
     delta: int = attribute(integer)
 
-    @constraint("C1", "the result is u64[2]")
+    @constraint("C1", "the result must be u64[2]")
     def has_state(self) -> Fault:
         if self.shape.element_type == "u64" and same_dims(self.shape.dims, (2,)):
             return HOLDS
-        return Fault(f"it is {self.shape}")
+        return Fault(f"the result is {self.shape}")
 
     def infer_shape(self) -> Shape:
         return Shape("u64", (2,))
 
     def kernel(self) -> Any:
-        raise TypeError("the state of the random number generator is no value of the program")
+        raise TypeError("rng-get-and-update-state has no kernel: its value is state of the runtime")

@@ -1,4 +1,4 @@
-"""Reduce: some dimensions are folded by a computation, for one array or for several in step."""
+"""Reduce: fold dimensions of one array, or of several arrays together, with a computation."""
 
 from __future__ import annotations
 
@@ -30,27 +30,28 @@ from indexing.ops.folding import folded, reduced, ufunc_of
 
 
 def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
-    """The fault of operands that are not n arrays of one shape and then n scalars."""
+    """Fault of operands that are not n arrays of the same sizes followed by n scalars."""
     if len(operands) % 2:
-        return Fault(f"{len(operands)} operands are given", help="give each array an init value")
+        label = f"{len(operands)} operands, expected an even number"
+        return Fault(label, help="write one init value for each array")
     half = len(operands) // 2
     if fault := alike_fault(operands[:half]):
         return fault
     for number, init in enumerate(operands[half:], half):
         if init.rank:
-            return Fault(f"init value {number} is {init.with_layout(None)}, no scalar", number)
+            return Fault(f"init value {number} is {init.with_layout(None)}, not a scalar", number)
     return HOLDS
 
 
 def paired(operands: Sequence[PartialShape], rank: int | None = None) -> list[PartialShape]:
-    """Arrays of one shape, of this rank if it is known, and then scalars."""
+    """Unify the shapes of n arrays of the same sizes, of rank `rank` if given, and n scalars."""
     half = len(operands) // 2
     arrays = operands[:half] if rank is None else [with_rank(s, rank) for s in operands[:half]]
     return [*same_shape(*arrays), *[with_rank(init, 0) for init in operands[half:]]]
 
 
 def results(sizes: Sequence[Dim | int], operands: tuple[Shape, ...]) -> Shape | TupleShape:
-    """An array of these sizes for each init value, in a tuple if they are several."""
+    """Shape of an array of these sizes for each init value; a tuple for several init values."""
     arrays = [array(init.element_type, sizes) for init in operands[len(operands) // 2 :]]
     return arrays[0] if len(arrays) == 1 else TupleShape(tuple(arrays))
 
@@ -82,11 +83,11 @@ class Reduce(VariadicOp):
     def folds(self, *operands: Shape) -> Signature:
         return Signature.folding(operands[len(operands) // 2 :])
 
-    @constraint("C1", "the operands are arrays of the same sizes, then an init scalar for each")
+    @constraint("C1", "operands must be n arrays of the same sizes and n scalar init values")
     def has_inits(self, *operands: Shape) -> Fault:
         return pairs_fault(operands)
 
-    @constraint("C2", "dimensions are different dimensions of the arrays")
+    @constraint("C2", "dimensions must be distinct dimensions of the arrays")
     def names_dimensions(self, *operands: Shape) -> Fault:
         return dimensions_fault(self.dimensions, operands[0].rank)
 
@@ -108,10 +109,12 @@ class Reduce(VariadicOp):
         return [values] * half + [init] * half
 
     def _grade_of_inits(self, operands: tuple[Shape, ...]) -> Grade:
-        """With nothing to fold no result has more than its own init value, which one map for all
-        results does not say."""
-        nothing = any(operands[0].dims[k] == 0 for k in self.dimensions)
-        return "may" if nothing and len(operands) > 2 else "exact"
+        """Grade of the maps to the init values: "may" for a variadic reduction of nothing.
+
+        Result k of such a reduction is init value k and reads no other one.
+        """
+        is_empty = any(operands[0].dims[k] == 0 for k in self.dimensions)
+        return "may" if is_empty and len(operands) > 2 else "exact"
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         half = len(operands) // 2

@@ -1,4 +1,4 @@
-"""Reduce-window: a window slides over the operands, and each position is folded."""
+"""Reduce-window: fold the elements under each position of a sliding window."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from indexing.ops.windows import index_at, window_map
 
 
 def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
-    """The fault of a window with a size, stride or dilation below 1."""
+    """Fault of a window with a size, stride or dilation below 1."""
     for k, w in enumerate(dimensions):
         for name, value in (
             ("size", w.size),
@@ -40,12 +40,12 @@ def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
             ("rhs_dilate", w.window_dilation),
         ):
             if value < 1:
-                return Fault(f"{name} of dimension {k} is {value}", "window")
+                return Fault(f"`{name}` of dimension {k} is {value}", "window")
     return HOLDS
 
 
 def positions(dimensions: tuple[WindowDimension, ...], shape: Shape) -> list[Dim]:
-    """How many positions the window has in each dimension."""
+    """Number of window positions in each dimension."""
     return [n.through(w.positions) for w, n in zip(dimensions, dims_of(shape), strict=True)]
 
 
@@ -69,8 +69,8 @@ def positions(dimensions: tuple[WindowDimension, ...], shape: Shape) -> list[Dim
 class ReduceWindow(VariadicOp):
     """``out[i] = fold(to_apply, init, operand[j])`` over the elements j under window position i.
 
-    Window element s lies at position ``i·stride + s·window_dilation − low`` of the operand dilated
-    by base_dilation; positions between and beside the operand's elements hold nothing.
+    Window element s is at index ``i·stride + s·window_dilation − low`` of the operand dilated by
+    base_dilation. Holes of the dilation and padding are skipped.
     """
 
     min_operands: ClassVar[int] = 2
@@ -84,15 +84,15 @@ class ReduceWindow(VariadicOp):
     def folds(self, *operands: Shape) -> Signature:
         return Signature.folding(operands[len(operands) // 2 :])
 
-    @constraint("C1", "the operands are arrays of the same sizes, then an init scalar for each")
+    @constraint("C1", "operands must be n arrays of the same sizes and n scalar init values")
     def has_inits(self, *operands: Shape) -> Fault:
         return pairs_fault(operands)
 
-    @constraint("C2", "the window has one entry for each dimension of the arrays")
+    @constraint("C2", "window must have one entry for each dimension of the arrays")
     def fits(self, *operands: Shape) -> Fault:
         return count_fault(self.window, operands[0].rank, "operand dimension", "window")
 
-    @constraint("C3", "sizes, strides and dilations of the window are positive")
+    @constraint("C3", "window sizes, strides and dilations must be positive")
     def is_window(self, *operands: Shape) -> Fault:
         return window_fault(self.window)
 
@@ -101,9 +101,9 @@ class ReduceWindow(VariadicOp):
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         i, s = dims(out), ranges(*[w.size for w in self.window])
-        found = map(index_at, self.window, i, s, operands[0].dims)
+        indices = map(index_at, self.window, i, s, operands[0].dims)
         half = len(operands) // 2
-        return [window_map(i, s, found)] * half + [IndexingMap.of(i, [])] * half
+        return [window_map(i, s, indices)] * half + [IndexingMap.of(i, [])] * half
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         half = len(operands) // 2
@@ -119,8 +119,8 @@ class ReduceWindow(VariadicOp):
             return window_totals(ufunc, inits[0], arrays[0], self.window)
         out = [np.full(sizes, init, init.dtype) for init in inits]
         for _, i, j in overlaps(self.window, arrays[0].shape):
-            found = to_apply(*[array[i] for array in out], *[array[j] for array in arrays])
-            totals = found if isinstance(found, tuple) else (found,)
+            folded = to_apply(*[array[i] for array in out], *[array[j] for array in arrays])
+            totals = folded if isinstance(folded, tuple) else (folded,)
             for array, total in zip(out, totals, strict=True):
                 array[i] = total
         return tuple(out) if half > 1 else out[0]

@@ -1,4 +1,4 @@
-"""Domains that several ops cut: the complement of a window, in disjoint pieces."""
+"""Windows of index spaces and their complements as disjoint pieces."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from simplifier.linear import Affine, Expr, as_expr
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Along one dimension: what holds inside a window, and the disjoint ways to be outside."""
+    """Constraints along one dimension: inside a window, and the disjoint pieces outside of it."""
 
     inside: tuple[Constraint, ...]
     outside: tuple[tuple[Constraint, ...], ...]
 
     @property
     def is_never_inside(self) -> bool:
-        """The window takes nothing."""
+        """True if the window is empty."""
         return any(constraint.is_false for constraint in self.inside)
 
 
 def window(offset: Affine, size: int, low: int, high: int, step: int = 1) -> Extent:
-    """The extent of the offsets ``0, step, .. (size − 1)·step``, if offsets are in ``[low, high]``.
+    """Extent of the offsets ``0, step, .. (size − 1)·step`` within ``[low, high]``.
 
     >>> from simplifier.linear import variable
     >>> for piece in window(variable("d0", 0, 9) - 3, 4, -3, 6).outside:
@@ -52,10 +52,10 @@ def _on_grid(within: Constraint, expr: Expr, step: int) -> tuple[Constraint, ...
 
 
 def complement(extents: Sequence[Extent]) -> Iterator[tuple[Constraint, ...]]:
-    """Disjoint pieces that cover what is outside of the window in at least one dimension.
+    """Yield the constraints of disjoint pieces that cover the complement of a window.
 
-    A piece is outside along one dimension, inside along all earlier ones, and free along later
-    ones.
+    A piece is outside along one dimension, inside along all earlier dimensions, and unconstrained
+    along later dimensions.
     """
     if any(extent.is_never_inside for extent in extents):
         yield ()
@@ -77,9 +77,9 @@ def complement_maps(
     ranges: Sequence[Variable] = (),
     runtime: Sequence[RuntimeVariable] = (),
 ) -> tuple[IndexingMap, ...]:
-    """What reads all that is outside of a window: one ``may`` map of everything, or exact pieces.
+    """Return maps on the complement of a window: one ``may`` map of all points, or exact pieces.
 
-    No map at all if nothing is outside.
+    The tuple is empty if the complement is empty.
     """
     pieces = tuple(complement(extents))
     if not pieces:

@@ -1,12 +1,13 @@
-"""Reshape: the same elements in the same order, under other indices.
+"""Reshape: change the sizes of an array and keep the row-major order of its elements.
 
-Two shapes with the same number of elements in row-major order fall apart into the smallest groups
-of neighbouring dimensions with equal products; only inside a group are indices recombined:
+The dimensions of two shapes with the same number of elements are partitioned into the smallest
+groups of neighbouring dimensions with equal products. Indices are linearised and delinearised only
+within a group:
 
->>> for group in groups((4, 8, 1, 12), (32, 3, 4)):
+>>> for group in dimension_groups((4, 8, 1, 12), (32, 3, 4)):
 ...     print(group)
-Group(outs=(0,), ins=(0, 1))
-Group(outs=(1, 2), ins=(3,))
+DimensionGroup(outs=(0,), ins=(0, 1))
+DimensionGroup(outs=(1, 2), ins=(3,))
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ from simplifier.linear import Affine, Expr, constant
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Neighbouring dimensions on both sides that hold the same indices, in row-major order."""
+class DimensionGroup:
+    """Neighbouring dimensions `ins` that a reshape turns into the dimensions `outs`."""
 
     outs: tuple[int, ...]
     ins: tuple[int, ...]
 
 
-def groups(ins: Sequence[int], outs: Sequence[int]) -> Iterator[Group]:
-    """The smallest groups of dimensions; those of size 1 are in none. The sizes hold no 0."""
+def dimension_groups(ins: Sequence[int], outs: Sequence[int]) -> Iterator[DimensionGroup]:
+    """Yield the smallest groups of dimensions, without those of size 1. No size may be 0."""
     left = [(k, n) for k, n in enumerate(ins) if n != 1]
     right = [(k, n) for k, n in enumerate(outs) if n != 1]
     i = j = 0
@@ -57,35 +58,35 @@ def groups(ins: Sequence[int], outs: Sequence[int]) -> Iterator[Group]:
                 a, i = a * left[i][1], i + 1
             else:
                 b, j = b * right[j][1], j + 1
-        yield Group(
+        yield DimensionGroup(
             outs=tuple([k for k, _ in right[start[1] : j]]),
             ins=tuple([k for k, _ in left[start[0] : i]]),
         )
 
 
 def reindexed(index: Sequence[Affine], outs: Sequence[int], ins: Sequence[int]) -> list[Affine]:
-    """The index into shape `ins` of the element at `index` of shape `outs`, both row-major.
+    """Index into sizes `ins` of the element at `index` of sizes `outs`, both row-major.
 
     >>> from indexing.maps.indexing_map import dims
     >>> d = dims((2, 6))
     >>> print(*reindexed(d, (2, 6), (3, 1, 4)), sep=", ")
     d0 + (d0 * 2 + d1) floordiv 4, 0, (d0 * 2 + d1) mod 4
     """
-    found: list[Affine] = [0] * len(ins)
-    for group in groups(ins, outs):
+    result: list[Affine] = [0] * len(ins)
+    for group in dimension_groups(ins, outs):
         position: Expr = constant(0)
         for k in group.outs:
             position = position * outs[k] + index[k]
         for k in reversed(group.ins):
-            found[k] = position % ins[k] if k != group.ins[0] else position
+            result[k] = position % ins[k] if k != group.ins[0] else position
             position = position // ins[k]
-    return found
+    return result
 
 
-def elements(sizes: tuple[int, ...]) -> str:
-    """How many elements there are, in words.
+def element_count_text(sizes: tuple[int, ...]) -> str:
+    """Number of elements of an array of these sizes, with the noun.
 
-    >>> elements((2, 3))
+    >>> element_count_text((2, 3))
     '6 elements'
     """
     return f"{math.prod(sizes)} elements"
@@ -111,8 +112,8 @@ def elements(sizes: tuple[int, ...]) -> str:
 class Reshape(UnaryOp):
     """``out[i] = operand[j]`` where i and j have the same position in row-major order.
 
-    In old texts `dimensions` gives the order in which the operand's dimensions are read, the most
-    major one first: as if the operand had been transposed by it.
+    In old HLO text, `dimensions` is the order in which the operand's dimensions are linearised, the
+    most major one first. It is equivalent to a transpose before the reshape.
 
     Source: openxla.org, "Operation semantics", Reshape.
     """
@@ -122,41 +123,41 @@ class Reshape(UnaryOp):
     inferred_dimension: int | None = attribute(integer, default=None)
     dimensions: tuple[int, ...] | None = attribute(int_list, default=None)
 
-    @constraint("C2", "dimensions is a permutation of range(rank(operand))")
+    @constraint("C2", "dimensions must be a permutation of the operand's dimensions")
     def orders_dimensions(self, operand: Shape) -> Fault:
         if self.dimensions is None:
             return HOLDS
         return permutation_fault(self.dimensions, operand.rank)
 
-    @constraint("C1", "the operand and the result have the same number of elements")
+    @constraint("C1", "the number of elements must not change")
     def keeps_elements(self, operand: Shape) -> Fault:
         is_open = UNBOUNDED in self.shape.dims
         if UNBOUNDED in operand.dims or (is_open and not self._left_over(operand)[1]):
             return HOLDS
         if math.prod(operand.dims) == math.prod(self.shape.dims):
             return HOLDS
-        ours = self.shape.with_layout(None) if is_open else elements(self.shape.dims)
-        label = f"{elements(operand.dims)} become {ours}"
-        return Fault(label, help="let the product of the sizes stay the same")
+        before = math.prod(operand.dims)
+        after = self.shape.with_layout(None) if is_open else math.prod(self.shape.dims)
+        return Fault(f"{before} in, {after} out")
 
     def infer_shape(self, operand: Shape) -> Shape:
-        found = self.shape.with_element_type(operand.element_type)
+        shape = self.shape.with_element_type(operand.element_type)
         if UNBOUNDED in operand.dims or self.shape.dims.count(UNBOUNDED) != 1:
-            return found
+            return shape
         if 0 in self.shape.dims:
-            return found
+            return shape
         dynamic = any(size.dynamic for size in dims_of(operand))
         rest = Dim(self._left_over(operand)[0], dynamic)
-        return array(found.element_type, [n if n.is_known else rest for n in dims_of(found)])
+        return array(shape.element_type, [n if n.is_known else rest for n in dims_of(shape)])
 
     def _left_over(self, operand: Shape) -> tuple[int, int]:
-        """What the known sizes of the result leave of the elements: the quotient, the remainder."""
+        """Quotient and remainder of the number of elements by the known sizes of the result."""
         known = math.prod([n for n in self.shape.dims if n != UNBOUNDED])
         count = math.prod(operand.dims)
         return divmod(count, known) if known else (0, count)
 
     def _order(self, operand: Shape) -> tuple[int, ...]:
-        """The operand's dimensions, in the order in which they are read."""
+        """The operand's dimensions in the order of linearisation, the most major one first."""
         return tuple(range(operand.rank)) if self.dimensions is None else self.dimensions
 
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:

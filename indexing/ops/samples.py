@@ -1,7 +1,7 @@
-"""The samples of ops as modules: their operands become parameters.
+"""Samples of ops as modules, with the operands as parameters.
 
 A sample is one instruction, such as ``f32[3,2] transpose(f32[2,3] p), dimensions={1,0}``. It may
-call the computations that are defined here: add, maximum, less_than, negate, ….
+call the computations defined here: add, maximum, less_than, negate, ….
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ next_trip {
   ROOT r = (s32[], f32[2,3]) tuple(j, b)
 }
 """
-# parsed only where a sample names them: most call none
+# a computation is parsed only with the samples that call it
 _COMPUTATION = {text.split()[0]: text for text in re.split(r"(?<=})\n", COMPUTATIONS.strip())}
-# operands that can be nothing but the result of a certain op
+# operands that must be the result of a particular op
 PRODUCERS = {
     ("async-update", "s"): "async-start(started), calls=negate",
     ("async-done", "s"): "async-start(started), calls=negate",
@@ -58,7 +58,11 @@ PRODUCERS = {
 
 
 def instruction_of(text: str) -> Instruction:
-    """The instruction that a sample is, as the root of a module.
+    """Return the instruction of a sample, as the root of a module.
+
+    Raises:
+        ValueError: `text` is not of the form ``SHAPE OPCODE(OPERANDS), ATTRIBUTES``.
+        HloError: the instruction is invalid.
 
     >>> print(instruction_of("f32[3,2] transpose(f32[2,3] p), dimensions={1,0}").operands[0])
     %p = f32[2,3] parameter(0)
@@ -77,15 +81,15 @@ def instruction_of(text: str) -> Instruction:
 
 
 def operands_start(text: str) -> int:
-    """Where the parenthesis after the opcode is opened."""
-    found = re.search(r" [a-z][a-z0-9-]*\(", text)
-    if found is None:
-        raise ValueError(f"a sample is SHAPE OPCODE(OPERANDS), ATTRIBUTES, not {text!r}")
-    return found.end() - 1
+    """Offset of the opening parenthesis after the opcode."""
+    opcode = re.search(r" [a-z][a-z0-9-]*\(", text)
+    if opcode is None:
+        raise ValueError(f"expected a sample SHAPE OPCODE(OPERANDS), ATTRIBUTES, got {text!r}")
+    return opcode.end() - 1
 
 
 def operands_end(text: str) -> int:
-    """Where the parenthesis after the opcode is closed.
+    """Offset of the closing parenthesis of the operands.
 
     >>> text = "(f32[2], s32[]) tuple(f32[2] p, s32[] q)"
     >>> text[operands_start(text) : operands_end(text) + 1]
@@ -96,11 +100,11 @@ def operands_end(text: str) -> int:
         depth += (text[k] == "(") - (text[k] == ")")
         if depth == 0:
             return k
-    raise ValueError(f"the operands of {text!r} are not closed by )")
+    raise ValueError(f"expected `)` after the operands of {text!r}")
 
 
 def operands(text: str) -> Iterator[tuple[str, str]]:
-    """Shape and name of each operand; none where something else is in the parentheses."""
+    """Yield shape and name of each operand; nothing if the parentheses contain no operands."""
     depth, item = 0, ""
     for character in text[operands_start(text) + 1 : operands_end(text)] + ",":
         if character == "," and depth == 0:

@@ -1,4 +1,4 @@
-"""Scaled-dot: a dot of two arrays whose elements are scaled block by block."""
+"""Scaled-dot: a dot of two arrays with one scale for each block of elements."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from indexing.ops.element import ElementRule
 class ScaledDot(Dot):
     """``Σ_c (left · left_scale)[b, l, c] · (right · right_scale)[b, r, c]``, as in `Dot`.
 
-    A scale has the rank of its operand; one element of it scales a block: along a dimension, the
-    sizes' quotient. A scalar scales everything.
+    A scale has the rank of its operand. Each element scales a block whose size along a dimension is
+    the quotient of the sizes of operand and scale. A scalar scales all elements.
 
     Source: XLA ``xla/hlo/ir/hlo_instructions.h``, ``HloScaledDotInstruction``.
     """
@@ -38,7 +38,7 @@ class ScaledDot(Dot):
     min_operands: ClassVar[int] = 4
     max_operands: ClassVar[int | None] = 4
 
-    @constraint("C5", "a scale has the rank of its operand, whose sizes are multiples of its sizes")
+    @constraint("C5", "a scale must be a scalar, or its sizes must divide the operand's sizes")
     def has_operands(self, left: Shape, right: Shape, *scales: Shape) -> Fault:
         for number, (operand, scale) in enumerate(zip((left, right), scales, strict=True)):
             same_rank = operand.rank == scale.rank
@@ -73,7 +73,7 @@ class ScaledDot(Dot):
 
 
 def _to_block(operand: Shape, scale: Shape) -> IndexingMap:
-    """From an element of an operand to the element of its scale."""
+    """The map from an element of an operand to the element of its scale."""
     j = dims(operand)
-    sizes = zip(j, operand.dims, scale.dims, strict=False)  # a scalar scale has none
+    sizes = zip(j, operand.dims, scale.dims, strict=False)  # a scalar scale has no dimensions
     return IndexingMap.of(j, [v // (n // m) for v, n, m in sizes])

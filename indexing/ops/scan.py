@@ -1,6 +1,6 @@
-"""Scan: a computation runs over the slices of arrays, and carries values from one to the next.
+"""Scan: run a computation on each slice of arrays, with carries from one slice to the next.
 
-Source: XLA ``xla/service/scan_expander.cc``, which says it as a while loop.
+Source: XLA ``xla/service/scan_expander.cc``, which expands a scan to a while loop.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from simplifier.linear import Expr, as_expr
 from simplifier.unknown import first_unknown
 
 When: TypeAlias = Literal["now", "before", "until now"]
-"""Which slices of an array are read: the one at hand, those before it, or both."""
+"""The slices of an array that are read: the slice of the same step, earlier slices, or both."""
 
 
 @op(
@@ -48,14 +48,14 @@ When: TypeAlias = Literal["now", "before", "until now"]
 class Scan(StructuredOp):
     """``(out[t], .., carry, ..) = to_apply(input[t], .., carry, ..)`` for each t along a dimension.
 
-    Operands are the inputs and then the first values of the carries; results are the outputs and
-    then the last values of the carries.
+    The operands are the inputs followed by the initial carries. The results are the outputs
+    followed by the final carries.
 
-    What a step reads of the carries, it reads of all inputs of the steps before. Where `to_apply`
-    goes element by element, these maps do as well; else a slice may need all of another.
+    A step that reads a carry depends on the inputs of all earlier steps. The maps between slices
+    are exact if `to_apply` is elementwise; otherwise a slice may need all elements of another one.
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole values")
+    rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole arrays")
     min_operands: ClassVar[int] = 1
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
@@ -68,7 +68,10 @@ class Scan(StructuredOp):
 
     @classmethod
     def default_shape(cls, instruction: InstructionLike) -> AnyShape | None:
-        """The results of a step; the outputs have the size of operand 0 along the dimension."""
+        """Results of a step; outputs also have the scanned dimension, with the size of operand 0.
+
+        None if the attributes or the shapes do not determine the results.
+        """
         given = instruction.attributes
         if not instruction.called_computations or not {"dimensions", "num_carries"} <= set(given):
             return None
@@ -85,48 +88,48 @@ class Scan(StructuredOp):
             results[number] = shape.with_dims((*before, first.dims[axes[0]], *after))
         return TupleShape(tuple(results)) if isinstance(step, TupleShape) else results[0]
 
-    @constraint("C1", "the operands are arrays")
+    @constraint("C1", "the operands must be arrays")
     def has_arrays(self, *operands: AnyShape) -> Fault:
         for number, operand in enumerate(operands):
             if not isinstance(operand, Shape):
                 return Fault(f"operand {number} is {operand}", number)
         return HOLDS
 
-    @constraint("C2", "one operand or more is no carry, and one result or none for each carry")
+    @constraint("C2", "at least one operand must be an input; each carry must have a result")
     def has_inputs(self, *operands: Shape) -> Fault:
         if not 0 <= self.num_carries < len(operands):
-            return Fault(f"there are {len(operands)} operands", "num_carries")
+            return Fault(f"{self.num_carries} carries, {len(operands)} operands", "num_carries")
         count = len(leaves(self.shape))
         if self.num_carries > count:
-            return Fault(f"there are {count} results", "num_carries")
+            return Fault(f"{self.num_carries} carries, {count} results", "num_carries")
         return HOLDS
 
-    @constraint("C3", "inputs and outputs have the same size along the one dimension")
+    @constraint("C3", "inputs and outputs must have the same size along the one dimension")
     def has_dimension(self, *operands: Shape) -> Fault:
         if len(self.dimensions) != 1:
-            return Fault(f"{len(self.dimensions)} dimensions are given", "dimensions")
+            return Fault(f"{len(self.dimensions)} dimensions, expected 1", "dimensions")
         axis, inputs = self.dimensions[0], operands[: len(operands) - self.num_carries]
-        for what, shapes in ("operand", inputs), ("result", self._outputs()):
+        for kind, shapes in ("operand", inputs), ("result", self._outputs()):
             for number, shape in enumerate(shapes):
                 if not isinstance(shape, Shape) or not 0 <= axis < shape.rank:
-                    return Fault(f"{what} {number} is {shape}", "dimensions")
+                    return Fault(f"{kind} {number} is {shape}", "dimensions")
                 if not may_be(shape.dims[axis], operands[0].dims[axis]):
-                    sizes = f"{shape.dims[axis]}, that of operand 0 is {operands[0].dims[axis]}"
-                    return Fault(f"the size of {what} {number} is {sizes}", "dimensions")
+                    sizes = f"{shape.dims[axis]}, operand 0 has {operands[0].dims[axis]}"
+                    return Fault(f"{kind} {number} has size {sizes}", "dimensions")
         return HOLDS
 
-    @constraint("C4", "the last value of a carry has the shape of the first one")
+    @constraint("C4", "the initial and the final value of a carry must have the same shape")
     def keeps_carries(self, *operands: Shape) -> Fault:
         results = [shape for _, shape in leaves(self.shape)][len(self._outputs()) :]
         for number, result in enumerate(results, len(operands) - self.num_carries):
             if not agrees(result, operands[number]):
-                return Fault(f"{operands[number]} becomes {result}", number)
+                return Fault(f"initial {operands[number]}, final {result}", number)
         return HOLDS
 
     def _outputs(self) -> list[AnyShape]:
-        """The shapes of the results that are no carries."""
-        found: list[AnyShape] = [shape for _, shape in leaves(self.shape)]
-        return found[: len(found) - self.num_carries]
+        """Shapes of the results that are not carries."""
+        shapes: list[AnyShape] = [shape for _, shape in leaves(self.shape)]
+        return shapes[: len(shapes) - self.num_carries]
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
@@ -143,29 +146,35 @@ class Scan(StructuredOp):
             return
         leaf = _Leaf(self, instruction, output, summaries)
         for number in range(len(instruction.operands)):
-            found = leaf.maps(number)
-            if found.maps or found.unknown is not None:
-                yield AccessEdge(number, (), output, tuple(found.maps), found.unknown)
+            maps = leaf.maps(number)
+            if maps.maps or maps.unknown is not None:
+                yield AccessEdge(number, (), output, tuple(maps.maps), maps.unknown)
 
     def _misfit(self, instruction: Instruction, body: Computation) -> str:
-        """How the computation's parameters or results are not those of one step."""
+        """Reason why the computation is not a step of this scan; empty if it is."""
         operands: list[AnyShape] = [operand.shape for operand in instruction.operands]
         if any(UNBOUNDED in _array(s).dims for _, s in leaves(TupleShape((self.shape, *operands)))):
-            return f"scan `{instruction.name}`: a dimension has an unknown size"
+            return f"scan `{instruction.name}`: the size of a dimension is unknown"
         inputs = len(operands) - self.num_carries
-        taken = [self.slice_of(s) if n < inputs else s for n, s in enumerate(operands)]
-        given: list[AnyShape] = [self.slice_of(shape) for shape in self._outputs()]
-        given += [shape for _, shape in leaves(self.shape)][len(given) :]
-        called = [parameter.shape for parameter in body.parameters]
+        arguments = [self.slice_of(s) if n < inputs else s for n, s in enumerate(operands)]
+        values: list[AnyShape] = [self.slice_of(shape) for shape in self._outputs()]
+        values += [shape for _, shape in leaves(self.shape)][len(values) :]
+        parameters = [parameter.shape for parameter in body.parameters]
         results = [shape for _, shape in leaves(body.root.shape)]
-        for ours, theirs in (taken, called), (given, results):
-            if len(ours) != len(theirs) or not all(map(agrees, ours, theirs)):
-                shapes = f"{TupleShape(tuple(ours))}, not {TupleShape(tuple(theirs))}"
-                return f"scan `{instruction.name}`: a step of `{body.name}` has {shapes}"
+        for kind, step, called in (
+            ("parameters", arguments, parameters),
+            ("results", values, results),
+        ):
+            if len(step) != len(called) or not all(map(agrees, step, called)):
+                expected, actual = TupleShape(tuple(step)), TupleShape(tuple(called))
+                return (
+                    f"scan `{instruction.name}`: the {kind} of `{body.name}` are {actual}, "
+                    f"a step has {expected}"
+                )
         return ""
 
     def slice_of(self, shape: AnyShape) -> Shape:
-        """The shape of what one step has of an input or output."""
+        """Shape of the slice of an input or output that one step reads or writes."""
         sizes = list(_array(shape).dims)
         del sizes[self.dimensions[0]]
         return _array(shape).with_dims(sizes)
@@ -190,7 +199,7 @@ class Scan(StructuredOp):
 
 @dataclass(frozen=True, slots=True)
 class _Chain:
-    """What is read of an operand: in the step at hand, in steps before, and of carries between."""
+    """Reads of an operand: in the same step, in earlier steps, and of the carries in between."""
 
     now: MapSet | None
     before: list[MapSet]
@@ -203,7 +212,7 @@ class _Chain:
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """What one leaf of a scan's result has to do with its operands."""
+    """Dependencies between one leaf of a scan's result and its operands."""
 
     op: Scan
     instruction: Instruction
@@ -214,19 +223,19 @@ class _Leaf:
         """The maps between operand `number` and the leaf."""
         if not self._leaf.size or not self._operand(number).size:
             return MapSet()
-        if not self._count:  # no step is made
+        if not self._count:  # no iteration
             is_first = number >= self._inputs and self.path == self._carry_path(number)
             return MapSet({IndexingMap.identity(self._leaf): None} if is_first else {})
         carried = self._carried()
         chain = self._chain(number, carried)
-        found = MapSet()
-        found.note(first_unknown(*[part.unknown for part in chain.parts]))
+        maps = MapSet()
+        maps.note(first_unknown(*[part.unknown for part in chain.parts]))
         for inner, when in self._slice_maps(number, chain, carried):
-            found.add(self._lifted(inner, number, when))
-        return found
+            maps.add(self._lifted(inner, number, when))
+        return maps
 
     def _chain(self, number: int, carried: Mapping[int, Mapping[int, MapSet]]) -> _Chain:
-        """How one step, and the steps before it, read operand `number`."""
+        """Reads of operand `number` in one step and in the earlier steps."""
         direct = self._reads(self.path)
         now = direct.get(number)
         before = [reads[number] for reads in carried.values() if number in reads]
@@ -239,22 +248,22 @@ class _Leaf:
         """The maps between slices of the operand and of the leaf."""
         now, before = chain.now, chain.before
         is_same = all(map(_is_identity, [*chain.passed, *before]))
-        apart = self._slices(number, is_same, carried)
+        across = self._slices(number, is_same, carried)
         if number >= self._inputs:
             if now or before:
-                yield apart, "now"
+                yield across, "now"
         elif now and before and is_same and _is_identity(now):
-            yield apart, "until now"
+            yield across, "until now"
         else:
             for inner in now.maps if now else ():
                 yield self._slices(number, False, carried) if inner.runtime else inner, "now"
             if before and self._count > 1:
-                yield apart, "before"
+                yield across, "before"
 
     # ------------------------------------------------------------ what a step reads
 
     def _reads(self, path: Path) -> dict[int, MapSet]:
-        """The operands that a leaf of a step's result depends on, by their numbers."""
+        """Maps of a leaf of a step's result, by the number of the operand that it depends on."""
         body = self.instruction.called_computations[0]
         numbers = {parameter: n for n, parameter in enumerate(body.parameters)}
         return {
@@ -263,20 +272,20 @@ class _Leaf:
         }
 
     def _carried(self) -> dict[int, dict[int, MapSet]]:
-        """The carries that the leaf depends on, over any number of steps, and what they read."""
-        found: dict[int, dict[int, MapSet]] = {}
+        """The carries that the leaf depends on, over any number of steps, and their own reads."""
+        carries: dict[int, dict[int, MapSet]] = {}
         pending = [self._reads(self.path)]
         while pending:
             for number in pending.pop():
-                if number >= self._inputs and number not in found:
-                    found[number] = self._reads(self._carry_path(number))
-                    pending.append(found[number])
-        return found
+                if number >= self._inputs and number not in carries:
+                    carries[number] = self._reads(self._carry_path(number))
+                    pending.append(carries[number])
+        return carries
 
     def _slices(
         self, number: int, is_same: bool, carried: Mapping[int, Mapping[int, MapSet]]
     ) -> IndexingMap:
-        """The map between a slice of the operand and one of the leaf, some steps apart."""
+        """The map between a slice of the operand and a slice of the leaf of different steps."""
         operand, leaf = self._operand(number), self._leaf
         if number < self._inputs:
             operand = self.op.slice_of(operand)
@@ -291,16 +300,18 @@ class _Leaf:
     # ------------------------------------------------------------ from slices to arrays
 
     def _lifted(self, inner: IndexingMap, number: int, when: When) -> IndexingMap:
-        """A map between slices as one between the arrays that they are slices of."""
+        """Return the map between arrays for the map `inner` between their slices."""
         axis, last, backward = self.op.dimensions[0], self._count - 1, self.summaries.backward
         is_input, is_output = number < self._inputs, self._is_output
         is_start_sliced, is_end_sliced = (
             (is_output, is_input) if backward else (is_input, is_output)
         )
-        final = as_expr(0 if self.op.is_reverse else last)  # the step that carries come out of
+        final = as_expr(
+            0 if self.op.is_reverse else last
+        )  # the step that defines the final carries
         i = dims(self._leaf if backward else self._operand(number))
         own = list(i)
-        here = final if backward else None  # the step of the start, if it has one
+        here = final if backward else None  # the step of the start, if any
         there = None if backward else final  # the step of the end
         if is_start_sliced:
             here = own.pop(axis).as_expr()
@@ -319,7 +330,7 @@ class _Leaf:
         return IndexingMap.of(i, results, ranges=ranges, constraints=constraints, grade=inner.grade)
 
     def _gap(self, here: Expr, there: Expr, when: When) -> Constraint:
-        """How many steps the start is after the end."""
+        """Constraint on the number of steps from the end to the start."""
         is_after = self.summaries.backward != self.op.is_reverse
         last = self._count - 1
         low, high = {"now": (0, 0), "before": (1, last), "until now": (0, last)}[when]
@@ -341,7 +352,7 @@ class _Leaf:
 
     @property
     def _count(self) -> int:
-        """How many steps are made."""
+        """Number of steps."""
         return self._operand(0).dims[self.op.dimensions[0]]
 
     @property
@@ -352,7 +363,7 @@ class _Leaf:
         return _array(self.instruction.operands[number].shape)
 
     def _carry_path(self, number: int) -> Path:
-        """Where the last value of a carry is in the result, and each new one in that of a step."""
+        """Path of a carry in the result of the scan and in the result of a step."""
         return self._paths[number - len(self.instruction.operands)]
 
 
@@ -362,5 +373,5 @@ def _array(shape: AnyShape) -> Shape:
 
 
 def _is_identity(maps: MapSet) -> bool:
-    """An element is related to itself alone."""
-    return [found.is_identity for found in maps.maps] == [True]
+    """Return True if each element is related only to itself."""
+    return [index_map.is_identity for index_map in maps.maps] == [True]

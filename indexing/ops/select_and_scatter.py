@@ -64,7 +64,7 @@ class SelectAndScatter(TernaryOp):
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("what it reads depends on the values that it finds")
+    rule: ClassVar[ElementRule] = OpaqueRule("the elements that it reads depend on their values")
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     select: str = attribute(computation)
     scatter: str = attribute(computation)

@@ -59,7 +59,7 @@ class Sort(VariadicOp):
     All operands are sorted alike: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("what it reads depends on the values that it finds")
+    rule: ClassVar[ElementRule] = OpaqueRule("the elements that it reads depend on their values")
     dimensions: tuple[int, ...] = attribute(int_list)
     is_stable: bool = attribute(boolean, default=False)
     to_apply: str = attribute(computation)
@@ -161,7 +161,7 @@ def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., 
 class TopK(UnaryOp):
     """The `k` largest (or smallest) elements of the last dimension in order, and where they are."""
 
-    rule: ClassVar[ElementRule] = OpaqueRule("what it reads depends on the values that it finds")
+    rule: ClassVar[ElementRule] = OpaqueRule("the elements that it reads depend on their values")
     k: int = attribute(integer)
     largest: bool = attribute(boolean, default=True)
 

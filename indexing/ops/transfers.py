@@ -41,7 +41,7 @@ def _token_fault(operands: tuple[AnyShape, ...], number: int) -> Fault:
 
 
 class EndpointOp(StructuredOp):
-    """An op that meets the world outside of the program: no kernel can say what it gives.
+    """An op that exchanges values with the outside of the program; it has no kernel.
 
     A leaf of its result is a leaf of an operand, as it is, or comes from outside.
     """
@@ -136,7 +136,7 @@ class Domain(Barrier):
 class Infeed(SinkOp):
     """Data from the host, and a token."""
 
-    rule: ClassVar[ElementRule] = OpaqueRule("its values come from outside of the program")
+    rule: ClassVar[ElementRule] = OpaqueRule("its values originate outside the program")
     has_effect: ClassVar[bool] = True
     max_operands: ClassVar[int | None] = 1
     shape: AnyShape = declared(any_shape=True)
@@ -226,7 +226,7 @@ class Send(EndpointOp):
 class Recv(SinkOp):
     """Begins to receive data: a place for the data, a context, and a token."""
 
-    rule: ClassVar[ElementRule] = OpaqueRule("its values come from outside of the program")
+    rule: ClassVar[ElementRule] = OpaqueRule("its values originate outside the program")
     has_effect: ClassVar[bool] = True
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1

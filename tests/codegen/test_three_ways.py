@@ -30,13 +30,13 @@ NOT_SAID = {
     "fft": "not a fold",
     "get-dimension-size": "the shape is dynamic",
     "ragged-dot": "no per-element rule",
-    "rng": "makes numbers",
-    "rng-bit-generator": "makes numbers",
+    "rng": "random numbers",
+    "rng-bit-generator": "random numbers",
     "scaled-dot": "no per-element rule",
-    "select-and-scatter": "depends on the values",
+    "select-and-scatter": "depend on their values",
     "set-dimension-size": "the shape is dynamic",
-    "sort": "depends on the values",
-    "topk": "depends on the values",
+    "sort": "depend on their values",
+    "topk": "depend on their values",
     "triangular-solve": "not a fold",
 }
 VALUES = ["constant", "iota"]
