@@ -24,10 +24,10 @@ from indexing.maps.map_set import MapSet, Spaces
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.base import MappedOp, RoutingOp
-from indexing.ops.structured_ops import Found, StructuredOp, Summaries
+from indexing.ops.structured_ops import MapsByArray, StructuredOp, Summaries
 from simplifier.atoms import Variable
 
-Summary = Callable[[Computation, Path], Found]
+Summary = Callable[[Computation, Path], MapsByArray]
 """Returns the maps between a leaf of a computation's root, given by path, and its parameters."""
 
 

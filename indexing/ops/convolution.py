@@ -18,7 +18,7 @@ from indexing.ops.dot import sum_of_products
 from indexing.ops.element import ElementRule
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import window_fault
-from indexing.ops.sliding import slid
+from indexing.ops.sliding import correlated
 from indexing.ops.windows import always_covers, index_at, position_of
 from simplifier.linear import Affine
 
@@ -215,7 +215,7 @@ class Convolution(BinaryOp):
         taps = taps.reshape(size.inputs, groups, size.outputs, *taps.shape[2:])
         taps = np.moveaxis(taps, (1, 0, 2), (0, -2, -1))  # group, .., input, output
         taps = np.flip(taps, tuple([k for k, w in enumerate(self.window, 1) if w.is_reversed]))
-        out = slid(array, taps, self.window).astype(kind, copy=False)
+        out = correlated(array, taps, self.window).astype(kind, copy=False)
         out = np.moveaxis(out, (1, 0, -1), (0, 1, 2))  # batch, group, output, ..
         out = out.reshape(size.batch, groups * size.outputs, *counts)
         return np.moveaxis(out, range(out.ndim), self.dim_labels.order("out"))

@@ -169,7 +169,7 @@ class Scan(StructuredOp):
                 expected, actual = TupleShape(tuple(step)), TupleShape(tuple(called))
                 return (
                     f"scan `{instruction.name}`: the {kind} of `{body.name}` are {actual}, "
-                    f"a step has {expected}"
+                    f"expected {expected}"
                 )
         return ""
 

@@ -1,11 +1,12 @@
-"""Scatter: windows of the updates are combined with the operand, at places that the indices say.
+"""Scatter: combine windows of the updates with the operand at start indices.
 
-An update goes where a gather with the same dimension numbers would read, but for one thing: start
-indices are not clamped. A window that does not lie inside of the operand is skipped, all of it.
+An update writes the elements that a gather with the same dimension numbers reads, with one
+difference: start indices are not clamped. A window that is not within the bounds of the operand is
+skipped as a whole.
 
 Source: XLA ``docs/operation_semantics.md``, "Scatter", for the dimension numbers, which are those
 of "Gather" under other names; ``xla/service/scatter_expander.cc``, ``CheckIndexValidity``, for
-windows that do not fit.
+windows out of bounds.
 """
 
 from __future__ import annotations
@@ -83,10 +84,10 @@ _NAMES: Final = {
     ],
 )
 class Scatter(VariadicOp):
-    """``out[place(u)] = to_apply(out[place(u)], updates[u])`` for each update with a place.
+    """``out[target(u)] = to_apply(out[target(u)], updates[u])`` for each update u within bounds.
 
-    Operands are n arrays, the indices, and n arrays of updates. The order of updates that have the
-    same place is not defined.
+    Operands are n arrays, the indices, and n arrays of updates. The order of updates with the same
+    target is undefined.
     """
 
     min_operands: ClassVar[int] = 3
@@ -129,10 +130,11 @@ class Scatter(VariadicOp):
     def combines(self, *operands: Shape) -> Signature:
         return Signature.folding(operands[: len(operands) // 2])
 
-    @constraint("C1", "operands are n arrays of equal sizes, indices, n updates of equal sizes")
+    @constraint("C1", "operands must be n arrays of equal sizes, indices, n updates of equal sizes")
     def has_updates(self, *operands: Shape) -> Fault:
         if len(operands) % 2 == 0:
-            return Fault(f"{len(operands)} operands are given", help="give each array its updates")
+            label = f"{len(operands)} operands, expected an odd number"
+            return Fault(label, help="write one array of updates for each array")
         half = len(operands) // 2
         for number, shape in enumerate(operands):
             first = 0 if number < half else half + 1
@@ -145,7 +147,7 @@ class Scatter(VariadicOp):
                 return Fault(label, half + 1 + number)
         return HOLDS
 
-    @constraint("C2", "each operand dimension is a window's, an inserted or a batching one")
+    @constraint("C2", "each operand dimension must be a window, inserted or batching dimension")
     def names_dimensions(self, *operands: Shape) -> Fault:
         array, updates = operands[0], operands[-1]
         gone = (*self.inserted_window_dims, *self.input_batching_dims)
@@ -157,32 +159,32 @@ class Scatter(VariadicOp):
             or count_fault(self.update_window_dims, wanted, "windowed operand dimension", at)
         )
 
-    @constraint("C3", "the window of an update is not larger than the operand in any dimension")
+    @constraint("C3", "the window of an update must fit into the operand")
     def fits(self, *operands: Shape) -> Fault:
         array, half = operands[0], len(operands) // 2
         for k, taken in enumerate(self._window(array.rank, operands[-1].dims)):
             if k in self._windowed(array.rank) and not at_most(taken, array.dims[k]):
-                label = f"size {taken} does not fit into dimension {k}, whose size is"
+                label = f"the window has size {taken} in dimension {k}, the operand"
                 return Fault(f"{label} {array.dims[k]}", half + 1)
         return HOLDS
 
-    @constraint("C4", "the indices are integers")
+    @constraint("C4", "the indices must be integers")
     def has_integers(self, *operands: Shape) -> Fault:
         return self._fault(Gather.has_integers, operands)
 
-    @constraint("C5", "0 <= index_vector_dim <= rank(indices)")
+    @constraint("C5", "index_vector_dim must be in [0, rank(indices)]")
     def has_vector(self, *operands: Shape) -> Fault:
         return self._fault(Gather.has_vector, operands)
 
-    @constraint("C6", "scatter_dims_to_operand_dims has a dimension for each index component")
+    @constraint("C6", "scatter_dims_to_operand_dims must have one dimension per index component")
     def maps_starts(self, *operands: Shape) -> Fault:
         return self._fault(Gather.maps_starts, operands)
 
-    @constraint("C7", "batching dimensions come in pairs of the same size, none with a start index")
+    @constraint("C7", "batching dimensions must pair up with equal sizes, without start indices")
     def pairs_batching(self, *operands: Shape) -> Fault:
         return self._fault(Gather.pairs_batching, operands)
 
-    @constraint("C8", "the updates have a window for each index vector")
+    @constraint("C8", "the updates must have one window for each index vector")
     def has_windows(self, *operands: Shape) -> Fault:
         half = len(operands) // 2
         updates, indices = operands[-1], operands[half]
@@ -190,24 +192,25 @@ class Scatter(VariadicOp):
         wanted = [n for k, n in enumerate(indices.dims) if k != self.index_vector_dim]
         if kept == wanted:
             return HOLDS
-        return Fault(f"they have sizes {kept} beside the window's, the indices {wanted}", half + 1)
+        label = f"the scatter dimensions of the updates are {kept}, those of the indices {wanted}"
+        return Fault(label, half + 1)
 
     def _fault(
         self, rule: Callable[[Gather, Shape, Shape], Fault], operands: tuple[Shape, ...]
     ) -> Fault:
-        """How the gather with these dimension numbers breaks a rule, in our words."""
+        """Check a rule of the corresponding gather; the fault has the attribute names of scatter."""
         half = len(operands) // 2
         fault = rule(self._gather(operands), operands[0], operands[half])
         label = fault.label
-        for theirs, ours in _NAMES.items():
-            label = label.replace(theirs, ours)
+        for gather_name, scatter_name in _NAMES.items():
+            label = label.replace(gather_name, scatter_name)
         at = half if fault.at == 1 else fault.at
         return Fault(label, _NAMES.get(at, at) if isinstance(at, str) else at, fault.help)
 
-    # ------------------------------------------------------------ which dimension is which
+    # ------------------------------------------------------------ dimension numbers
 
     def _gather(self, operands: tuple[Shape, ...]) -> Gather:
-        """The gather that reads where the updates go."""
+        """The gather that reads the elements that the updates write."""
         return Gather(
             offset_dims=tuple(sorted(self.update_window_dims)),
             collapsed_slice_dims=self.inserted_window_dims,
@@ -219,18 +222,18 @@ class Scatter(VariadicOp):
         )
 
     def _windowed(self, rank: int) -> list[int]:
-        """Operand dimensions that are window dimensions of the updates, in order."""
+        """Operand dimensions that correspond to window dimensions of the updates, in order."""
         gone = {*self.inserted_window_dims, *self.input_batching_dims}
         return [k for k in range(rank) if k not in gone]
 
     def _window(self, rank: int, updates: tuple[int, ...]) -> tuple[int, ...]:
-        """The size of an update's window in each dimension of the operand."""
+        """Size of an update's window in each dimension of the operand."""
         sizes = [updates[k] for k in sorted(self.update_window_dims)]
         taken = dict(zip(self._windowed(rank), sizes, strict=True))
         return tuple([taken.get(k, 1) for k in range(rank)])
 
     def _batched(self) -> dict[int, int]:
-        """Batching dimensions of the indices, by those of the operand."""
+        """Batching dimensions of the indices, keyed by those of the operand."""
         pairs = zip(self.input_batching_dims, self.scatter_indices_batching_dims, strict=True)
         return dict(pairs)
 
@@ -243,14 +246,14 @@ class Scatter(VariadicOp):
     def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
         half = len(operands) // 2
         indices, updates = operands[half], operands[-1]
-        found, _ = self._gather(operands).output_to_input(updates, operands[0], indices)
-        read_updates = inverses(_unclamped(found, half, indices), operands[0])
-        base = IndexingMap.identity(out).with_grade("may")  # an update may take its place
+        targets, _ = self._gather(operands).output_to_input(updates, operands[0], indices)
+        read_updates = inverses(_unclamped(targets, half, indices), operands[0])
+        base = IndexingMap.identity(out).with_grade("may")  # an update may replace the element
         read: Entry = self._read_indices(operands) if updates.size else ()
         return [*[base] * half, read, *[read_updates] * half]
 
     def _read_indices(self, operands: tuple[Shape, ...]) -> IndexingMap:
-        """All index vectors of the batch: any of them may say that its window is here."""
+        """The map to all index vectors of the batch: any window may contain the element."""
         array, indices = operands[0], operands[len(operands) // 2]
         i, batched = dims(array), self._batched()
         free = [k for k in range(indices.rank) if k not in batched.values()]
@@ -264,7 +267,7 @@ class Scatter(VariadicOp):
         )
 
     def _unmoved(self, operands: tuple[Shape, ...]) -> list[tuple[int, int]]:
-        """Dimensions in which no index moves the window, and its size there: it begins at 0."""
+        """Dimensions without start index, and the window size there: the window starts at 0."""
         sizes = enumerate(self._window(operands[0].rank, operands[-1].dims))
         moved = {*self.scatter_dims_to_operand_dims, *self.input_batching_dims}
         return [(k, n) for k, n in sizes if k not in moved]
@@ -295,7 +298,7 @@ class Scatter(VariadicOp):
     def _first(
         self, shape: Sizes, window: Sizes, indices: Array
     ) -> tuple[tuple[Array, ...], Array]:
-        """For each dimension of the operand, where windows start; and which of them fit."""
+        """Start of each window in each dimension of the operand, and a mask of those in bounds."""
         vectors = indices
         if self.index_vector_dim == indices.ndim:
             vectors = indices[..., None]
@@ -314,14 +317,11 @@ class Scatter(VariadicOp):
         return tuple(first), fits
 
 
-def _unclamped(found: IndexingMap, source: int, indices: Shape) -> IndexingMap:
-    """`found`, whose runtime variables have the values of the indices (operand `source`) as they
-    are.
+def _unclamped(targets: IndexingMap, source: int, indices: Shape) -> IndexingMap:
+    """`targets` with runtime variables that are unclamped elements of operand `source`.
 
-    Their bounds stay: with any other value the window does not fit, and nothing is updated.
+    The bounds of the variables stay: a window with a start out of bounds updates nothing.
     """
-    every = limits(dtype(indices.element_type))
-    return replace(
-        found,
-        runtime=tuple([replace(rt, array=ArrayName(source), clamp=every) for rt in found.runtime]),
-    )
+    clamp = limits(dtype(indices.element_type))
+    runtime = [replace(rt, array=ArrayName(source), clamp=clamp) for rt in targets.runtime]
+    return replace(targets, runtime=tuple(runtime))

@@ -1,4 +1,4 @@
-"""Select-and-scatter: each window position picks one element, and a value is scattered to it."""
+"""Select-and-scatter: select one element per window position and scatter a value to it."""
 
 from __future__ import annotations
 
@@ -52,14 +52,13 @@ Index = tuple[int, ...]
     ],
 )
 class SelectAndScatter(TernaryOp):
-    """``out[j] = fold(scatter, init, source[i])`` over the window positions i that picked j.
+    """``out[j] = fold(scatter, init, source[i])`` over the window positions i that selected j.
 
-    A position picks, of the operand's elements under its window, the first one that no later one
-    beats: where ``select(picked, next)`` is false, the next one is picked instead. Padding is never
-    picked.
+    A position compares the operand's elements under its window in order. If ``select(selected,
+    next)`` is false, the next element replaces the selected one. Padding is never selected.
 
-    An element may be picked by every window that touches it, and which one does is decided by all
-    elements of these windows: so both maps are "may".
+    Every window that contains an element may select it, depending on all elements of the window.
+    Therefore the maps to the operand and to the source are "may".
 
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
@@ -84,28 +83,30 @@ class SelectAndScatter(TernaryOp):
     def scatters(self, first: Shape, second: Shape, third: Shape) -> Signature:
         return Signature.folding([second])
 
-    @constraint("C1", "the window has one entry for each dimension of the operand")
+    @constraint("C1", "window must have one entry for each dimension of the operand")
     def fits(self, first: Shape, second: Shape, third: Shape) -> Fault:
         return count_fault(self.window, first.rank, "operand dimension", "window")
 
-    @constraint("C2", "sizes, strides and dilations of the window are positive")
+    @constraint("C2", "window sizes, strides and dilations must be positive")
     def is_window(self, first: Shape, second: Shape, third: Shape) -> Fault:
         return window_fault(self.window)
 
-    @constraint("C3", "the source has one element for each position of the window")
+    @constraint("C3", "the source must have one element for each window position")
     def has_source(self, first: Shape, second: Shape, third: Shape) -> Fault:
         counts = [count.size for count in positions(self.window, first)]
         if same_dims(second.dims, counts):
             return HOLDS
-        return Fault(f"the source is {second.with_layout(None)}, the positions are {counts}", 1)
+        label = f"the source is {second.with_layout(None)}, the window has {counts} positions"
+        return Fault(label, 1)
 
-    @constraint("C4", "the init value is a scalar, and all element types are the same")
+    @constraint("C4", "the init value must be a scalar, and all element types must be equal")
     def has_init(self, first: Shape, second: Shape, third: Shape) -> Fault:
         if third.rank:
             return Fault(f"the init value is {third.with_layout(None)}", 2)
         for number, shape in ((1, second), (2, third)):
             if shape.element_type != first.element_type:
-                return Fault(f"operand {number} is {shape.with_layout(None)}", number)
+                label = f"operand {number} is {shape.with_layout(None)}, operand 0 is"
+                return Fault(f"{label} {first.with_layout(None)}", number)
         return HOLDS
 
     def infer_shape(self, first: Shape, second: Shape, third: Shape) -> Shape:
@@ -115,8 +116,8 @@ class SelectAndScatter(TernaryOp):
         self, out: Shape, first: Shape, second: Shape, third: Shape
     ) -> tuple[Entry, Entry, Entry]:
         j, s = dims(out), ranges(*[w.size for w in self.window])
-        found = map(position_of, self.window, j, s, second.dims)
-        source = window_map(j, s, found, "may" if self._selects else "exact")
+        positions = map(position_of, self.window, j, s, second.dims)
+        source = window_map(j, s, positions, "may" if self._selects else "exact")
         return self._neighbours(first, second), source, IndexingMap.of(j, [])
 
     def input_to_output(
@@ -128,11 +129,11 @@ class SelectAndScatter(TernaryOp):
 
     @property
     def _selects(self) -> bool:
-        """There is something to choose from."""
+        """True if a window has more than one element."""
         return any(w.size > 1 for w in self.window)
 
     def _neighbours(self, first: Shape, second: Shape) -> Entry:
-        """From each element to all those that are under one window with it; its own inverse."""
+        """The map from an element to all elements that share a window with it; its own inverse."""
         if not self._selects:
             return ()
         j = dims(first)
@@ -159,11 +160,11 @@ class SelectAndScatter(TernaryOp):
     ) -> Array:
         out = np.full(first.size, third, first.dtype)
         places = np.arange(first.size).reshape(first.shape)
-        picked, values = np.full(second.shape, -1), np.zeros(second.shape, first.dtype)
+        selected, values = np.full(second.shape, -1), np.zeros(second.shape, first.dtype)
         for _, i, j in overlaps(self.window, first.shape):
-            stays = (picked[i] >= 0) & np.asarray(select(values[i], first[j]), bool)
-            picked[i] = np.where(stays, picked[i], places[j])
+            stays = (selected[i] >= 0) & np.asarray(select(values[i], first[j]), bool)
+            selected[i] = np.where(stays, selected[i], places[j])
             values[i] = np.where(stays, values[i], first[j])
-        chosen = picked >= 0
-        fold_at(scatter, [out], picked[chosen], [second[chosen]])
+        chosen = selected >= 0
+        fold_at(scatter, [out], selected[chosen], [second[chosen]])
         return out.reshape(first.shape)

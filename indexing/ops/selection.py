@@ -1,4 +1,4 @@
-"""Select and clamp: elementwise ops of which some operands may be scalars.
+"""Select and clamp: ternary elementwise ops with implicit broadcast of scalars.
 
 Source: XLA ``docs/operation_semantics.md``, "Select" and "Clamp".
 """
@@ -20,12 +20,12 @@ from indexing.ops.functions import ScalarFunction
 
 
 def _spread(out: Shape, operand: Shape) -> IndexingMap:
-    """What the result reads of an operand that may be a scalar instead of an array."""
+    """The map to an operand that is an array like the result, or a scalar."""
     return IndexingMap.over(out, lambda i: i if operand.rank else [])
 
 
 def is_full(shape: PartialShape) -> bool:
-    """Says that it is an array, and no scalar."""
+    """Return True for a shape of known rank above 0."""
     return isinstance(shape, Shape) and shape.rank > 0
 
 
@@ -33,20 +33,20 @@ class TernaryElementwise(ElementwiseOp, TernaryOp):
     """``out[i] = function(first[i], second[i], third[i])``; some operands may be scalars."""
 
     __slots__ = ()
-    arrays: ClassVar[tuple[int, ...]]  # the operands that have the result's dimensions for certain
+    arrays: ClassVar[tuple[int, ...]]  # operands that must have the result's dimensions
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         full = [k for k, s in enumerate(operands) if k in self.arrays or is_full(s)]
-        found = list(operands)
+        shapes = list(operands)
         for k, shape in zip(full, same_shape(*[operands[k] for k in full]), strict=True):
-            found[k] = shape
+            shapes[k] = shape
         return [
             shape if k in full or isinstance(shape, Shape) else Shape(self._type(k, operands), ())
-            for k, shape in enumerate(found)
+            for k, shape in enumerate(shapes)
         ]
 
     def _type(self, number: int, operands: Sequence[PartialShape]) -> str:
-        """The element type of an operand of which nothing is known: a scalar will do for it."""
+        """Element type of the scalar that stands for an operand without known shape."""
         like = getattr(operands[self.arrays[0]], "element_type", "")
         return str(getattr(operands[number], "element_type", "") or like or "pred")
 
@@ -74,11 +74,11 @@ class Select(TernaryElementwise):
     def _type(self, number: int, operands: Sequence[PartialShape]) -> str:
         return "pred"
 
-    @constraint("C1", "the first operand has the result's dimensions or is a scalar")
+    @constraint("C1", "the predicate must be a scalar or have the dimensions of the result")
     def fits(self, first: Shape, second: Shape, third: Shape) -> Fault:
         return dims_fault((first, second), 0, like=1) if first.rank else HOLDS
 
-    @constraint("C2", "both values have the same dimensions")
+    @constraint("C2", "both values must have the same dimensions")
     def same_dims(self, first: Shape, second: Shape, third: Shape) -> Fault:
         return dims_fault((first, second, third), 2, like=1)
 
@@ -108,7 +108,7 @@ class Clamp(TernaryElementwise):
     types: ClassVar[tuple[str, ...]] = ("T", "T", "T")
     arrays: ClassVar[tuple[int, ...]] = (1,)
 
-    @constraint("C1", "the bounds have the dimensions of the second operand or are scalars")
+    @constraint("C1", "a bound must be a scalar or have the dimensions of the clamped operand")
     def has_bounds(self, first: Shape, second: Shape, third: Shape) -> Fault:
         shapes = first, second, third
         for number in (0, 2):
@@ -124,5 +124,4 @@ class Clamp(TernaryElementwise):
         return ScalarFunction("clamp", "call", self.kernel, integer_rules.clamped)
 
     def kernel(self, first: Array, second: Array, third: Array) -> Array:
-        found = np.minimum(np.maximum(second, first), third)
-        return np.asarray(found, second.dtype)
+        return np.asarray(np.minimum(np.maximum(second, first), third), second.dtype)

@@ -34,18 +34,18 @@ class Slice(UnaryOp):
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, len(self.slice)) for operand in operands]
 
-    @constraint("C1", "slice has one entry for each dimension of the operand")
+    @constraint("C1", "slice must have one entry for each dimension of the operand")
     def fits(self, operand: Shape) -> Fault:
         return count_fault(self.slice, operand.rank, "operand dimension", "slice")
 
-    @constraint("C2", "0 <= start <= limit <= size and stride >= 1 in each dimension")
+    @constraint("C2", "0 <= start <= limit <= size and stride >= 1 must hold in each dimension")
     def stays_inside(self, operand: Shape) -> Fault:
         for k, (cut, size) in enumerate(zip(self.slice, operand.dims, strict=True)):
             if cut.stride < 1:
-                return Fault(f"the stride of dimension {k} is {cut.stride}", "slice")
+                return Fault(f"dimension {k} has stride {cut.stride}", "slice")
             bound = cut.limit if size == UNBOUNDED else size
             if not 0 <= cut.start <= cut.limit <= bound:
-                return Fault(f"{cut} is not within dimension {k}, whose size is {size}", "slice")
+                return Fault(f"{cut} is out of bounds: dimension {k} has size {size}", "slice")
         return HOLDS
 
     def infer_shape(self, operand: Shape) -> Shape:

@@ -1,4 +1,4 @@
-"""Kernels of windows that slide: which positions meet which elements, and folds of windows."""
+"""NumPy kernels of sliding windows: overlaps with an array, window folds and correlation."""
 
 from __future__ import annotations
 
@@ -19,33 +19,39 @@ Array: TypeAlias = NDArray[Any]
 Slices: TypeAlias = tuple[slice, ...]
 
 
-def meetings(
+def overlap(
     window: Sequence[WindowDimension], element: Sequence[int], sizes: Sequence[int]
 ) -> tuple[Slices, Slices] | None:
-    """The positions where a window's element lies on one of an array, and which one that is.
+    """Window positions where window element `element` is on the array, and the array's indices.
 
-    Both are slices of equal length in each dimension; None if there are none.
+    Returns:
+        Slices of positions and slices of indices, of equal length in each dimension; None if the
+        window element is never on the array.
 
     >>> w = WindowDimension(size=3, stride=2, low=1, high=1)
-    >>> meetings([w], [0], [13])
+    >>> overlap([w], [0], [13])
     ((slice(1, 7, 1),), (slice(1, 12, 2),))
     """
-    found = [_meeting(*each) for each in zip(window, element, sizes, strict=True)]
-    pairs = [pair for pair in found if pair is not None]
-    if len(pairs) < len(found):
+    slices = [_overlap(*each) for each in zip(window, element, sizes, strict=True)]
+    pairs = [pair for pair in slices if pair is not None]
+    if len(pairs) < len(slices):
         return None
     return tuple([at for at, _ in pairs]), tuple([on for _, on in pairs])
 
 
-def _meeting(w: WindowDimension, s: int, size: int) -> tuple[slice, slice] | None:
-    """`meetings` in one dimension: position i lies at ``i·stride + s·window_dilation − low``."""
+def _overlap(w: WindowDimension, s: int, size: int) -> tuple[slice, slice] | None:
+    """`overlap` in one dimension.
+
+    At position i, window element s is at ``i·stride + s·window_dilation − low`` of the array that
+    is dilated by base_dilation.
+    """
     base = s * w.window_dilation - w.low
     step = w.base_dilation // gcd(w.stride, w.base_dilation)
     last = (size - 1) * w.base_dilation
     first = max(0, -(base // w.stride))
     end = min(w.positions(size) - 1, (last - base) // w.stride)
     while first <= end and (first * w.stride + base) % w.base_dilation:
-        first += 1  # at most base_dilation times, unless there is no position at all
+        first += 1  # at most base_dilation times, unless no position exists
         if first > step + max(0, -(base // w.stride)):
             return None
     if first > end or size == 0:
@@ -60,40 +66,42 @@ def _meeting(w: WindowDimension, s: int, size: int) -> tuple[slice, slice] | Non
 def overlaps(
     window: Sequence[WindowDimension], sizes: Sequence[int]
 ) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
-    """Each element of a window that lies on the array somewhere, in order, with `meetings`."""
+    """Yield each window element that is on the array at some position, in order, with `overlap`."""
     for s in product(*[range(w.size) for w in window]):
-        found = meetings(window, s, sizes)
-        if found is not None:
-            yield s, *found
+        slices = overlap(window, s, sizes)
+        if slices is not None:
+            yield s, *slices
 
 
 def window_totals(
     ufunc: np.ufunc, init: Array, array: Array, window: Sequence[WindowDimension]
 ) -> Array:
-    """Each window folded, dimension by dimension; the init value goes in once, at the end."""
+    """Fold of each window with `ufunc`, dimension by dimension; `init` is folded in last."""
     wide = widened(array)
-    rest = neutral(ufunc, wide.dtype)
+    padding = neutral(ufunc, wide.dtype)
     with np.errstate(all="ignore"):
         for axis, w in enumerate(window):
             if w != WindowDimension(size=1):
-                wide = _along(ufunc, rest, wide, axis, w)
+                wide = _fold_along(ufunc, padding, wide, axis, w)
         return narrowed(np.asarray(ufunc(wide, init.astype(wide.dtype))), array.dtype)
 
 
-def _along(ufunc: np.ufunc, rest: Any, array: Array, axis: int, w: WindowDimension) -> Array:
-    """The windows along one dimension of an array, folded."""
+def _fold_along(
+    ufunc: np.ufunc, padding: Any, array: Array, axis: int, w: WindowDimension
+) -> Array:
+    """Fold of the windows along one dimension of an array."""
     rows = np.moveaxis(array, axis, 0)
     size, count = rows.shape[0], w.positions(rows.shape[0])
     length = dilated(w.size, w.window_dilation) + max(0, count - 1) * w.stride
-    room = np.full((length, *rows.shape[1:]), rest, rows.dtype)
-    first = max(0, -(w.low // w.base_dilation))  # the first element that is not cut off
+    padded = np.full((length, *rows.shape[1:]), padding, rows.dtype)
+    first = max(0, -(w.low // w.base_dilation))  # the first element after negative padding
     places = range(w.low + first * w.base_dilation, length, w.base_dilation)[: max(0, size - first)]
-    room[places.start : places.start + len(places) * w.base_dilation : w.base_dilation][
+    padded[places.start : places.start + len(places) * w.base_dilation : w.base_dilation][
         : len(places)
     ] = rows[first : first + len(places)]
     starts = length - (w.size - 1) * w.window_dilation
-    total, folded, chunk, span = None, 0, room, 1
-    while folded < w.size:  # `chunk` holds folds of `span` neighbours, doubled from turn to turn
+    total, folded, chunk, span = None, 0, padded, 1
+    while folded < w.size:  # `chunk` contains folds of `span` neighbours; `span` doubles
         if (w.size - folded) & span:
             begin = folded * w.window_dilation
             part = chunk[begin : begin + starts]
@@ -107,14 +115,15 @@ def _along(ufunc: np.ufunc, rest: Any, array: Array, axis: int, w: WindowDimensi
     return np.moveaxis(total[:: w.stride][:count], 0, axis)
 
 
-def slid(array: Array, taps: Array, window: Sequence[WindowDimension]) -> Array:
-    """Sums of products of `taps` with what lies under them, at each position.
+def correlated(array: Array, taps: Array, window: Sequence[WindowDimension]) -> Array:
+    """Cross-correlation of an array with `taps`: the sum of products at each window position.
 
     Args:
-        array: group, batch, one dimension for each of the window, input.
-        taps: group, one dimension for each of the window, input, output.
+        array: dimensions group, batch, those of the window, input feature.
+        taps: dimensions group, those of the window, input feature, output feature.
+        window: strides, padding and dilations.
     Returns:
-        group, batch, one dimension for each of the window, output.
+        Dimensions group, batch, those of the window, output feature.
     """
     spatial = array.shape[2:-1]
     counts = [w.positions(n) for w, n in zip(window, spatial, strict=True)]
@@ -128,8 +137,8 @@ def slid(array: Array, taps: Array, window: Sequence[WindowDimension]) -> Array:
 
     def sums(part: Array) -> Array:
         rows = part.reshape(groups, -1, length)
-        found: Array = np.matmul(rows, flat)
-        return found.reshape(*part.shape[: len(counts) + 2], outputs)
+        products: Array = np.matmul(rows, flat)
+        return products.reshape(*part.shape[: len(counts) + 2], outputs)
 
     with np.errstate(all="ignore"):
         blocks = list(_blocks(shape[1:-1], groups * length * array.dtype.itemsize))
@@ -142,25 +151,27 @@ def slid(array: Array, taps: Array, window: Sequence[WindowDimension]) -> Array:
 
 
 def _under(array: Array, counts: Sequence[int], window: Sequence[WindowDimension]) -> Array:
-    """A view: group, batch, positions, elements of the window, input; zero where nothing lies."""
+    """View with dimensions group, batch, positions, window, input; zero where no element is."""
     sizes = [
         dilated(w.size, w.window_dilation) + (n - 1) * w.stride
         for w, n in zip(window, counts, strict=True)
     ]
-    room = _spread_out(array, sizes, window)
-    steps = room.strides[2:-1]
+    padded = _dilated_and_padded(array, sizes, window)
+    steps = padded.strides[2:-1]
     strides = [
-        *room.strides[:2],
+        *padded.strides[:2],
         *[step * w.stride for step, w in zip(steps, window, strict=True)],
         *[step * w.window_dilation for step, w in zip(steps, window, strict=True)],
-        room.strides[-1],
+        padded.strides[-1],
     ]
-    shape = [*room.shape[:2], *counts, *[w.size for w in window], room.shape[-1]]
-    return np.lib.stride_tricks.as_strided(room, shape, strides, writeable=False)
+    shape = [*padded.shape[:2], *counts, *[w.size for w in window], padded.shape[-1]]
+    return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
 
 
-def _spread_out(array: Array, sizes: Sequence[int], window: Sequence[WindowDimension]) -> Array:
-    """The array dilated and padded as the window says, cut to these sizes."""
+def _dilated_and_padded(
+    array: Array, sizes: Sequence[int], window: Sequence[WindowDimension]
+) -> Array:
+    """The array with base dilation and padding of the window, cropped to `sizes`."""
     source: list[Any] = [slice(None), slice(None)]
     target: list[Any] = [slice(None), slice(None)]
     for w, n, size in zip(window, array.shape[2:-1], sizes, strict=True):
@@ -174,16 +185,21 @@ def _spread_out(array: Array, sizes: Sequence[int], window: Sequence[WindowDimen
     cut: Array = array[tuple(source)]
     if cut.shape[2:-1] == tuple(sizes):
         return cut
-    room = np.zeros((*array.shape[:2], *sizes, array.shape[-1]), array.dtype)
-    room[tuple(target)] = cut
-    return room
+    padded = np.zeros((*array.shape[:2], *sizes, array.shape[-1]), array.dtype)
+    padded[tuple(target)] = cut
+    return padded
 
 
 _BLOCK = 1 << 25
 
 
 def _blocks(sizes: Sequence[int], each: int) -> Iterator[tuple[slice, ...]]:
-    """Parts of an index space, cut along its first two dimensions, of about `_BLOCK` bytes."""
+    """Yield parts of about `_BLOCK` bytes of an index space, split along its first two dimensions.
+
+    Args:
+        sizes: the sizes of the index space.
+        each: bytes of each element.
+    """
     inner = [math.prod(sizes[k + 1 :]) * each for k in range(2)]
     steps = [max(1, min(n, _BLOCK // max(1, i))) for n, i in zip(sizes, inner, strict=False)]
     for starts in product(*[range(0, n, step) for n, step in zip(sizes, steps, strict=False)]):
@@ -191,10 +207,10 @@ def _blocks(sizes: Sequence[int], each: int) -> Iterator[tuple[slice, ...]]:
 
 
 def windows_of(array: Array, sizes: Sequence[int]) -> Array:
-    """The array's windows of these sizes: dimensions of their starts, then those of a window."""
+    """View of the windows of these sizes: dimensions of their starts, then those of a window."""
     plain = array if array.dtype.isbuiltin == 1 else array.view(f"u{array.dtype.itemsize}")
-    found = np.lib.stride_tricks.sliding_window_view(plain, tuple(sizes))
-    return found.view(array.dtype)
+    windows = np.lib.stride_tricks.sliding_window_view(plain, tuple(sizes))
+    return windows.view(array.dtype)
 
 
-__all__ = ["meetings", "overlaps", "slid", "window_totals", "windows_of"]
+__all__ = ["correlated", "overlap", "overlaps", "window_totals", "windows_of"]

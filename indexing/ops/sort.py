@@ -1,4 +1,4 @@
-"""Sort and topk: where an element of the result comes from depends on all values along a dimension.
+"""Sort and topk: the source of an element depends on all values along a dimension.
 
 Source: XLA ``docs/operation_semantics.md``, "Sort" and "TopK".
 """
@@ -33,7 +33,7 @@ from indexing.ops.numerics import is_integer, total_order
 
 
 def along(start: Shape, end: Shape, dimension: int) -> IndexingMap:
-    """Each element of a tensor to all those of another that differ along `dimension` at most.
+    """The map from an element to all elements of another array along `dimension`, graded "may".
 
     >>> print(along(Shape("f32", (3, 2)), Shape("f32", (3, 9)), 1))
     (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 2], d1 in [0, 1], s0 in [0, 8]
@@ -54,9 +54,9 @@ def along(start: Shape, end: Shape, dimension: int) -> IndexingMap:
     ],
 )
 class Sort(VariadicOp):
-    """The operands' elements along one dimension, so that ``to_apply(later, earlier)`` never holds.
+    """The operands sorted along one dimension: ``to_apply(later, earlier)`` is false.
 
-    All operands are sorted alike: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
+    All operands are permuted in the same way: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
     """
 
     rule: ClassVar[ElementRule] = OpaqueRule("the elements that it reads depend on their values")
@@ -75,14 +75,14 @@ class Sort(VariadicOp):
         scalars = [operand.with_dims(()) for operand in operands]
         return Signature(tuple([s for s in scalars for _ in range(2)]), Shape("pred", ()))
 
-    @constraint("C1", "the operands have the same dimensions")
+    @constraint("C1", "the operands must have the same dimensions")
     def same_dims(self, *operands: Shape) -> Fault:
         return alike_fault(operands)
 
-    @constraint("C2", "dimensions is one dimension of the operands")
+    @constraint("C2", "dimensions must be one dimension of the operands")
     def names_dimension(self, *operands: Shape) -> Fault:
         if len(self.dimensions) != 1:
-            return Fault(f"{len(self.dimensions)} dimensions are given", "dimensions")
+            return Fault(f"{len(self.dimensions)} dimensions, expected 1", "dimensions")
         return dimensions_fault(self.dimensions, operands[0].rank)
 
     def infer_shape(self, *operands: Shape) -> Shape | TupleShape:
@@ -104,10 +104,10 @@ class Sort(VariadicOp):
 
 
 def merge_sorted(columns: Sequence[Array], is_before: Callable[..., Any]) -> Array:
-    """The places of elements in the order of a stable sort along the first dimension.
+    """Return the permutation of a stable merge sort along the first dimension.
 
-    Sorted runs are merged in pairs, all of them and in all columns at once: an element goes behind
-    as many elements of the other run as come before it, which are found by bisection.
+    Each pass merges all pairs of sorted runs of all columns. Bisection gives the number of elements
+    of the other run that precede an element.
 
     >>> merge_sorted([np.array([3, 1, 2, 1])], np.less)
     array([1, 3, 2, 0])
@@ -123,7 +123,7 @@ def merge_sorted(columns: Sequence[Array], is_before: Callable[..., Any]) -> Arr
 
 
 def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., Any]) -> Array:
-    """The order after runs of so many elements are merged, each even one with the next one."""
+    """Return the permutation after merging each even run of `run` elements with the next run."""
     count = order.shape[0]
     place = np.arange(count)[:, None]
     begin = place // (2 * run) * (2 * run)
@@ -140,10 +140,10 @@ def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., 
             (np.where(is_left, theirs, ours), np.where(is_left, ours, theirs))
             for ours, theirs in zip(mine, other, strict=True)
         ]
-        found = np.asarray(is_before(*[x for pair in pairs for x in pair]))
-        goes_behind = found == is_left  # of equal ones, those of the left run go first
-        low = np.where(searching & goes_behind, half + 1, low)
-        high = np.where(searching & ~goes_behind, half, high)
+        precedes = np.asarray(is_before(*[x for pair in pairs for x in pair]))
+        is_after = precedes == is_left  # the left run is first among equal elements
+        low = np.where(searching & is_after, half + 1, low)
+        high = np.where(searching & ~is_after, half, high)
     target = np.where(is_left, place, place - middle + begin) + (low - first)
     merged = np.empty_like(order)
     np.put_along_axis(merged, target, order, 0)
@@ -159,19 +159,19 @@ def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., 
     ],
 )
 class TopK(UnaryOp):
-    """The `k` largest (or smallest) elements of the last dimension in order, and where they are."""
+    """The `k` largest (or smallest) elements of the last dimension in order, and their indices."""
 
     rule: ClassVar[ElementRule] = OpaqueRule("the elements that it reads depend on their values")
     k: int = attribute(integer)
     largest: bool = attribute(boolean, default=True)
 
-    @constraint("C1", "the operand has a dimension with k elements or more, its last one")
+    @constraint("C1", "the last dimension of the operand must have at least k elements")
     def has_elements(self, operand: Shape) -> Fault:
         if not operand.rank:
             return Fault("the operand is a scalar", 0)
         if self.k >= 0 and at_most(self.k, operand.dims[-1]):
             return HOLDS
-        return Fault(f"the last dimension has size {operand.dims[-1]}", "k")
+        return Fault(f"k is {self.k}, the last dimension has size {operand.dims[-1]}", "k")
 
     def infer_shape(self, operand: Shape) -> TupleShape:
         values = array(operand.element_type, [*dims_of(operand)[:-1], self.k])
@@ -185,7 +185,7 @@ class TopK(UnaryOp):
         if self.largest:
             keys = np.flip(keys, -1)
         order = np.argsort(keys, -1, kind="stable")
-        if self.largest:  # equal ones stay in order
+        if self.largest:  # stable: equal elements stay in order
             order = operand.shape[-1] - 1 - np.flip(order, -1)
         places = order[..., : self.k]
         return np.take_along_axis(operand, places, -1), places.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Ops that build, take apart or pass on tuples, and ops that run another computation in place."""
+"""Ops that build, decompose or forward tuples, and ops that inline a computation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from indexing.ops.structured_ops import InlineOp
     ],
 )
 class Tuple(RoutingOp):
-    """All operands as one value."""
+    """The tuple of all operands."""
 
     def infer_shape(self, *operands: AnyShape) -> TupleShape:
         return TupleShape(operands)
@@ -50,13 +50,14 @@ class GetTupleElement(RoutingOp):
     max_operands: ClassVar[int | None] = 1
     index: int = attribute(integer)
 
-    @constraint("C1", "the operand is a tuple with an element `index`")
+    @constraint("C1", "the operand must be a tuple with an element `index`")
     def has_element(self, operand: AnyShape) -> Fault:
         if not isinstance(operand, TupleShape):
-            return Fault(f"the operand is {operand}, no tuple")
+            return Fault(f"the operand is {operand}, not a tuple")
         if 0 <= self.index < len(operand.elements):
             return HOLDS
-        return Fault(f"the tuple has {len(operand.elements)} elements", "index")
+        label = f"index is {self.index}, the tuple has {len(operand.elements)} elements"
+        return Fault(label, "index")
 
     def infer_shape(self, operand: TupleShape) -> AnyShape:
         return operand.elements[self.index]
@@ -72,7 +73,7 @@ class GetTupleElement(RoutingOp):
 
 
 class Barrier(RoutingOp):
-    """Passes its operand on as it is; the compiler may not move code across it."""
+    """An op that forwards its operand unchanged; the compiler must not move code across it."""
 
     __slots__ = ()
     min_operands: ClassVar[int] = 1
@@ -92,13 +93,13 @@ class Barrier(RoutingOp):
 
 
 class Done(RoutingOp):
-    """The result of what was begun: element 1 of ``(operands, result, ..)``."""
+    """The result of an asynchronous op: element 1 of ``(operands, result, ..)``."""
 
     __slots__ = ()
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
 
-    @constraint("C1", "the operand is a tuple (operands, results, ..)")
+    @constraint("C1", "the operand must be a tuple (operands, results, ..)")
     def has_result(self, operand: AnyShape) -> Fault:
         if isinstance(operand, TupleShape) and len(operand.elements) >= 2:
             return HOLDS
@@ -127,7 +128,7 @@ class Done(RoutingOp):
     ],
 )
 class Copy(Barrier):
-    """``out[i] = operand[i]``, in another place or layout; of a tuple, each array in it."""
+    """``out[i] = operand[i]`` in another buffer or layout; for a tuple, a copy of each array."""
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
         return operands[0]
@@ -141,7 +142,7 @@ class Copy(Barrier):
     samples=["(f32[2], token[]) opt-barrier((f32[2], token[]) p)", "f32[] opt-barrier(f32[] p)"],
 )
 class OptBarrier(Barrier):
-    """``optimization-barrier`` as HLO text calls it."""
+    """``optimization-barrier`` by its name in HLO text."""
 
 
 @op("optimization-barrier", samples=["(f32[2], s32[]) optimization-barrier((f32[2], s32[]) p)"])
@@ -160,7 +161,7 @@ class Call(InlineOp):
 
 @op("fusion", samples=["f32[2,3] fusion(f32[2,3] p), kind=kLoop, calls=negate"])
 class Fusion(InlineOp):
-    """The value of the fused computation for these operands: what is compiled as one kernel."""
+    """The value of the fused computation for these operands; a fusion is compiled as one kernel."""
 
     kind: str = attribute(enum("kLoop", "kInput", "kOutput", "kCustom"), default="kLoop")
     calls: str = attribute(computation)

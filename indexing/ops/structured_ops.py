@@ -1,8 +1,8 @@
-"""Ops that answer leaf by leaf: how a leaf of the result depends on the leaves of the operands.
+"""Ops with maps between a leaf of the result and each leaf of the operands.
 
-Those that call computations (call, fusion, while, conditional, async, scan) are given summaries of
-them: from each leaf of a root to the parameters, or from the parameters to that leaf.  Those whose
-values come from other devices or from the host answer in the same way, and have no kernel.
+Ops that call computations (call, fusion, while, conditional, async, scan) compose their maps from
+summaries of the called computations.  Ops that exchange values with other devices or with the host
+have the same interface and no kernel.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from indexing.ops.access_edge import AccessEdge
 from indexing.ops.base import every_element
 from indexing.ops.element import ElementOp
 
-Found: TypeAlias = Mapping[ArrayRef, MapSet]
+MapsByArray: TypeAlias = Mapping[ArrayRef, MapSet]
 
 
 @dataclass(frozen=True, slots=True)
 class Summaries:
-    """What is known of computations.
+    """Summaries of computations: maps between the leaves of a root and of the parameters.
 
     Attributes:
-        of: for a leaf of a computation's root, the maps between it and every leaf of a parameter.
-        backward: maps lead from the result to what it needs, not the other way.
-        forwarded_from: the array that another one is, passed on whole through tuples and calls.
+        of: maps between a leaf of a computation's root and every leaf of a parameter.
+        backward: True for output-to-input maps, False for input-to-output maps.
+        forwarded_from: the array that tuples and calls forward unchanged to a given array.
     """
 
-    of: Callable[[Computation, Path], Found]
+    of: Callable[[Computation, Path], MapsByArray]
     backward: bool
     forwarded_from: Callable[[ArrayRef], ArrayRef]
 
     def everything(self, result: AnyShape, operand: AnyShape) -> tuple[IndexingMap, ...]:
-        """Each element of one array may need each element of the other."""
+        """Return the map that relates every element of both arrays, graded "may"."""
         ends = (result, operand) if self.backward else (operand, result)
         match ends:
             case Shape() as start, Shape() as end:
@@ -50,7 +50,7 @@ class Summaries:
 
 
 class StructuredOp(ElementOp):
-    """An op on values that may be tuples, whose maps depend on more than shapes."""
+    """An op on values that may be tuples, with maps that depend on more than shapes."""
 
     __slots__ = ()
     takes_arrays: ClassVar[bool] = False
@@ -59,21 +59,21 @@ class StructuredOp(ElementOp):
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        """How the leaf at `output` of the result depends on the leaves of each operand.
+        """Yield the edges between the leaf at `output` of the result and leaves of the operands.
 
-        The maps of the steps have the direction of those in `summaries`.
+        The maps have the direction of `summaries`.
         """
 
 
 class InlineOp(StructuredOp):
-    """An op that runs the one computation it calls on its operands, and gives its result."""
+    """An op whose result is that of the computation it calls, applied to its operands."""
 
     __slots__ = ()
     runs_called: ClassVar[bool] = True
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        """Never asked: the shape is that of the called computation's root (`hlo.modules.bind`)."""
-        raise TypeError(f"the shape of {self.opcode} is that of the computation it calls")
+        """Raise TypeError: `hlo.modules.bind` takes the shape of the called computation's root."""
+        raise TypeError(f"the shape of {self.opcode} is that of the called computation's root")
 
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
@@ -87,33 +87,36 @@ def through(
     instruction: Instruction,
     operands: range,
     called: Computation,
-    found: Found,
+    summary: MapsByArray,
     output: Path,
 ) -> Iterator[AccessEdge]:
-    """The steps that a summary of `called` says, whose parameters are these `operands`."""
+    """Yield the edges of an instruction that calls `called` with the operands numbered `operands`.
+
+    `summary` has the maps of the leaf at `output` of the called computation.
+    """
     numbers = dict(zip(called.parameters, operands, strict=True))
-    for (parameter, path, _), maps in found.items():
+    for (parameter, path, _), maps in summary.items():
         placed = tuple([in_caller(instruction, m, numbers) for m in maps.maps])
         yield AccessEdge(numbers[parameter], path, output, placed, maps.unknown)
 
 
 def in_caller(
-    instruction: Instruction, found: IndexingMap, numbers: Mapping[Instruction, int]
+    instruction: Instruction, index_map: IndexingMap, numbers: Mapping[Instruction, int]
 ) -> IndexingMap:
-    """A map of a called computation as the caller sees it: its operands are the parameters.
+    """Translate a map of a called computation to the caller: operands replace parameters.
 
-    `numbers` says which operand each parameter is.
+    Only runtime variables change. `numbers` is the operand number of each parameter.
     """
-    if not found.runtime:
-        return found
-    runtime = [_seen_from(rt, instruction, numbers) for rt in found.runtime if not rt.is_fixed]
-    return replace(found, runtime=tuple(runtime))
+    if not index_map.runtime:
+        return index_map
+    runtime = [_seen_from(rt, instruction, numbers) for rt in index_map.runtime if not rt.is_fixed]
+    return replace(index_map, runtime=tuple(runtime))
 
 
 def _seen_from(
     rt: RuntimeVariable, call: Instruction, numbers: Mapping[Instruction, int]
 ) -> RuntimeVariable:
-    """A runtime variable whose source is an operand, or a value that this call computes."""
+    """A runtime variable of the caller: its source is an operand or a value computed by `call`."""
     array = rt.array
     if not isinstance(array, ArrayRef):
         return rt

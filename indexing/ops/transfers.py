@@ -1,10 +1,10 @@
-"""Ops that carry values to and from elsewhere: the host, another device, another memory.
+"""Ops that transfer values: to or from the host, another device or another memory.
 
-They are put in order by tokens, which hold no elements: nothing is read of a token. What comes from
-elsewhere reads nothing of the program, and what goes there is read by nothing in it.
+Tokens order these ops. A token has no elements, so no map reads it. A received value reads no
+array of the program, and no array of the program reads a sent value.
 
 Sources: XLA ``docs/operation_semantics.md``, "AfterAll", "Infeed", "Outfeed", "Recv" and "Send";
-``xla/service/hlo_verifier.cc`` for the shapes of what is begun and what is done.
+``xla/service/hlo_verifier.cc`` for the shapes of start and done ops.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONTEXT = Shape("u32", ())
 
 
 def _token_fault(operands: tuple[AnyShape, ...], number: int) -> Fault:
-    """The fault of operand `number` not being a token."""
+    """Fault of an operand `number` that is not a token."""
     if operands[number] == TOKEN:
         return HOLDS
     return Fault(f"operand {number} is {operands[number]}", number)
@@ -43,14 +43,14 @@ def _token_fault(operands: tuple[AnyShape, ...], number: int) -> Fault:
 class EndpointOp(StructuredOp):
     """An op that exchanges values with the outside of the program; it has no kernel.
 
-    A leaf of its result is a leaf of an operand, as it is, or comes from outside.
+    A leaf of the result is an unchanged leaf of an operand, or a value from outside.
     """
 
     __slots__ = ()
 
     @abstractmethod
     def origin(self, path: Path) -> tuple[int, Path] | None:
-        """The operand, and the path in it, that the leaf at `path` is; None: it is from outside."""
+        """Operand number and path of the leaf forwarded to `path`; None for outside values."""
 
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
@@ -62,7 +62,7 @@ class EndpointOp(StructuredOp):
 
 
 class SinkOp(EndpointOp):
-    """An op that gives nothing but a token, or what comes from outside."""
+    """An op whose result is a token or a value from outside, and forwards no operand."""
 
     __slots__ = ()
 
@@ -92,7 +92,7 @@ class AfterAll(SinkOp):
     ],
 )
 class AddDependency(RoutingOp):
-    """The first operand, once the second one is there."""
+    """The first operand, after the second operand is computed."""
 
     min_operands: ClassVar[int] = 2
     max_operands: ClassVar[int | None] = 2
@@ -118,7 +118,7 @@ class AddDependency(RoutingOp):
     ],
 )
 class Domain(Barrier):
-    """The operand, at the edge of a part of the program with another sharding."""
+    """The operand, at the boundary between program parts with different shardings."""
 
     domain: str = attribute(raw, default="")
 
@@ -134,7 +134,7 @@ class Domain(Barrier):
     ],
 )
 class Infeed(SinkOp):
-    """Data from the host, and a token."""
+    """``(data from the host, token)``."""
 
     rule: ClassVar[ElementRule] = OpaqueRule("its values originate outside the program")
     has_effect: ClassVar[bool] = True
@@ -142,11 +142,11 @@ class Infeed(SinkOp):
     shape: AnyShape = declared(any_shape=True)
     infeed_config: str = attribute(string, default="")
 
-    @constraint("C1", "the operand is a token")
+    @constraint("C1", "the operand must be a token")
     def has_token(self, *operands: AnyShape) -> Fault:
         return _token_fault(operands, 0) if operands else HOLDS
 
-    @constraint("C2", "the result is the data and a token")
+    @constraint("C2", "the result must be (data, token)")
     def gives_data(self, *operands: AnyShape) -> Fault:
         match self.shape:
             case TupleShape((_, token)) if token == TOKEN:
@@ -166,7 +166,7 @@ class Infeed(SinkOp):
     ],
 )
 class Outfeed(SinkOp):
-    """Data to the host."""
+    """Sends data to the host; the result is a token."""
 
     has_effect: ClassVar[bool] = True
     min_operands: ClassVar[int] = 2
@@ -174,15 +174,15 @@ class Outfeed(SinkOp):
     outfeed_shape: AnyShape | None = attribute(shape_kind, default=None)
     outfeed_config: str = attribute(string, default="")
 
-    @constraint("C1", "the second operand is a token")
+    @constraint("C1", "the second operand must be a token")
     def has_token(self, *operands: AnyShape) -> Fault:
         return _token_fault(operands, 1)
 
-    @constraint("C2", "the first operand has the outfeed's shape")
+    @constraint("C2", "outfeed_shape must be the shape of the first operand")
     def has_data(self, *operands: AnyShape) -> Fault:
         if self.outfeed_shape is None or operands[0].compatible(self.outfeed_shape):
             return HOLDS
-        return Fault(f"the operand is {operands[0]}", "outfeed_shape")
+        return Fault(f"operand 0 is {operands[0]}", "outfeed_shape")
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return TOKEN
@@ -200,7 +200,7 @@ class Outfeed(SinkOp):
     ],
 )
 class Send(EndpointOp):
-    """Begins to send data: the data, a context, and a token."""
+    """Starts to send data: ``(data, context, token)``."""
 
     has_effect: ClassVar[bool] = True
     min_operands: ClassVar[int] = 2
@@ -208,7 +208,7 @@ class Send(EndpointOp):
     channel_id: int | None = attribute(integer, default=None)
     is_host_transfer: bool = attribute(boolean, default=False)
 
-    @constraint("C1", "the second operand is a token")
+    @constraint("C1", "the second operand must be a token")
     def has_token(self, *operands: AnyShape) -> Fault:
         return _token_fault(operands, 1)
 
@@ -224,7 +224,7 @@ class Send(EndpointOp):
     samples=["(f32[2,3], u32[], token[]) recv(token[] t), channel_id=7, is_host_transfer=true"],
 )
 class Recv(SinkOp):
-    """Begins to receive data: a place for the data, a context, and a token."""
+    """Starts to receive data: ``(buffer for the data, context, token)``."""
 
     rule: ClassVar[ElementRule] = OpaqueRule("its values originate outside the program")
     has_effect: ClassVar[bool] = True
@@ -234,24 +234,25 @@ class Recv(SinkOp):
     channel_id: int | None = attribute(integer, default=None)
     is_host_transfer: bool = attribute(boolean, default=False)
 
-    @constraint("C1", "the operand is a token")
+    @constraint("C1", "the operand must be a token")
     def has_token(self, *operands: AnyShape) -> Fault:
         return _token_fault(operands, 0)
 
-    @constraint("C2", "the result is the data, a context and a token")
+    @constraint("C2", "the result must be (data, context, token)")
     def gives_data(self, *operands: AnyShape) -> Fault:
-        return _begun_fault(self.shape, None)
+        return _start_fault(self.shape, None)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape
 
 
-def _begun_fault(shape: AnyShape, at: int | None) -> Fault:
-    """The fault of not being ``(data, u32[], token[])``."""
+def _start_fault(shape: AnyShape, at: int | None) -> Fault:
+    """Fault of a shape that is not ``(data, u32[], token[])``: operand `at`, or the result."""
     match shape:
         case TupleShape((_, context, token)) if CONTEXT.compatible(context) and token == TOKEN:
             return HOLDS
-    return Fault(f"it is {shape}", at, "it is like (f32[2,3], u32[], token[])")
+    name = "the result" if at is None else f"operand {at}"
+    return Fault(f"{name} is {shape}", at, "expected a tuple such as (f32[2,3], u32[], token[])")
 
 
 @op(
@@ -259,16 +260,16 @@ def _begun_fault(shape: AnyShape, at: int | None) -> Fault:
     samples=["token[] send-done((f32[2,3], u32[], token[]) s), channel_id=7"],
 )
 class SendDone(SinkOp):
-    """Waits until all is sent."""
+    """Waits for the end of a `send`; the result is a token."""
 
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
     channel_id: int | None = attribute(integer, default=None)
     is_host_transfer: bool = attribute(boolean, default=False)
 
-    @constraint("C1", "the operand is what a send gives")
-    def has_begun(self, *operands: AnyShape) -> Fault:
-        return _begun_fault(operands[0], 0)
+    @constraint("C1", "the operand must be the result of send")
+    def is_started(self, *operands: AnyShape) -> Fault:
+        return _start_fault(operands[0], 0)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return TOKEN
@@ -282,16 +283,16 @@ class SendDone(SinkOp):
     ],
 )
 class RecvDone(RoutingOp):
-    """The data that `recv` began to receive, and a token."""
+    """``(data, token)`` of a `recv`, after its end."""
 
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
     channel_id: int | None = attribute(integer, default=None)
     is_host_transfer: bool = attribute(boolean, default=False)
 
-    @constraint("C1", "the operand is what a recv gives")
-    def has_begun(self, operand: AnyShape) -> Fault:
-        return _begun_fault(operand, 0)
+    @constraint("C1", "the operand must be the result of recv")
+    def is_started(self, operand: AnyShape) -> Fault:
+        return _start_fault(operand, 0)
 
     def infer_shape(self, operand: TupleShape) -> AnyShape:
         data, _, token = operand.elements
@@ -318,7 +319,7 @@ class RecvDone(RoutingOp):
     ],
 )
 class CopyStart(UnaryOp):
-    """Begins a copy: the copy, the operand, and a context."""
+    """Starts a copy: ``(copy, operand, context)``."""
 
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
     cross_program_prefetch_index: int | None = attribute(integer, default=None)
@@ -335,17 +336,18 @@ class CopyStart(UnaryOp):
 
 @op("copy-done", samples=["f32[2,3] copy-done((f32[2,3], f32[2,3], u32[]) s)"])
 class CopyDone(RoutingOp):
-    """The copy that `copy-start` began."""
+    """The copy started by `copy-start`, after its end."""
 
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
 
-    @constraint("C1", "the operand is what a copy-start gives")
-    def has_begun(self, operand: AnyShape) -> Fault:
+    @constraint("C1", "the operand must be the result of copy-start")
+    def is_started(self, operand: AnyShape) -> Fault:
         match operand:
             case TupleShape((_, _, context)) if CONTEXT.compatible(context):
                 return HOLDS
-        return Fault(f"it is {operand}", 0, "it is like (f32[2,3], f32[2,3], u32[])")
+        example = "expected a tuple such as (f32[2,3], f32[2,3], u32[])"
+        return Fault(f"operand 0 is {operand}", 0, example)
 
     def infer_shape(self, operand: TupleShape) -> AnyShape:
         return operand.elements[0]
@@ -360,12 +362,12 @@ class CopyDone(RoutingOp):
         return operand[0]
 
 
-# ---------------------------------------------------------------- nobody knows
+# ---------------------------------------------------------------- unspecified semantics
 
 
 @op("shuffle", samples=["f32[2,3] shuffle(f32[2,3] p)"])
 class Shuffle(StructuredOp):
-    """An opcode whose semantics nobody has published."""
+    """An opcode without published semantics."""
 
     shape: AnyShape = declared(any_shape=True)
 
@@ -375,7 +377,7 @@ class Shuffle(StructuredOp):
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        reason = f"shuffle `{instruction.name}`: no published semantics of shuffle is known"
+        reason = f"shuffle `{instruction.name}`: `shuffle` has no published semantics"
         for number, operand in enumerate(instruction.operands):
             for path, shape in leaves(operand.shape):
                 if isinstance(shape, Shape):

@@ -1,4 +1,4 @@
-"""Transpose and reverse: every element moves to one place."""
+"""Transpose and reverse: permutations of the elements of an array."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Transpose(UnaryOp):
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         return [with_rank(operand, len(self.dimensions)) for operand in operands]
 
-    @constraint("C2", "dimensions is a permutation of range(rank(operand))")
+    @constraint("C2", "dimensions must be a permutation of the operand's dimensions")
     def permutes(self, operand: Shape) -> Fault:
         return permutation_fault(self.dimensions, operand.rank)
 
@@ -64,7 +64,7 @@ class Reverse(UnaryOp):
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     dimensions: tuple[int, ...] = attribute(int_list)
 
-    @constraint("C1", "dimensions are different dimensions of the operand")
+    @constraint("C1", "dimensions must be distinct dimensions of the operand")
     def names_dimensions(self, operand: Shape) -> Fault:
         return dimensions_fault(self.dimensions, operand.rank)
 

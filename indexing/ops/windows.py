@@ -1,8 +1,7 @@
-"""Windows that slide over arrays: which element lies under them, and which of them lie over it.
+"""Sliding windows: from a window position to the index under it, and back.
 
-Along one dimension, element s of the window at position i lies at ``i·stride + s·window_dilation −
-low`` of the array whose elements are base_dilation apart.  Places between and beside the array's
-elements hold nothing.
+Along one dimension, element s of the window at position i is at ``i·stride + s·window_dilation −
+low`` of the array that is dilated by base_dilation.  Holes and padding have no element.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from simplifier.linear import Affine, Expr, as_expr
 def index_at(
     w: WindowDimension, position: Affine, element: Affine, size: int
 ) -> tuple[Expr, list[Constraint]]:
-    """The index below window element `element` at `position`, and when there is one.
+    """Array index under window element `element` at `position`, and the conditions for it.
 
     >>> from simplifier.linear import variable
     >>> w = WindowDimension(size=3, stride=2, low=1, high=1)
@@ -34,7 +33,7 @@ def index_at(
 def position_of(
     w: WindowDimension, index: Affine, element: Affine, positions: int
 ) -> tuple[Expr, list[Constraint]]:
-    """The position where window element `element` lies on `index`, and when there is one.
+    """Window position whose window element `element` is at `index`, and the conditions for it.
 
     >>> from simplifier.linear import variable
     >>> w = WindowDimension(size=3, stride=3, low=1, high=1)
@@ -47,7 +46,7 @@ def position_of(
 
 
 def _at(place: Expr, step: int, count: int) -> tuple[Expr, list[Constraint]]:
-    """Which of `count` things that lie `step` apart is at `place`, and when there is one."""
+    """Index of the element at `place`, for `count` elements at distance `step`; the conditions."""
     constraints = [Constraint(place, 0, dilated(count, step) - 1)]
     if step != 1:
         constraints.append(Constraint(place % step, 0, 0))
@@ -57,18 +56,18 @@ def _at(place: Expr, step: int, count: int) -> tuple[Expr, list[Constraint]]:
 def window_map(
     start: tuple[Variable, ...],
     inside: tuple[Variable, ...],
-    found: Iterable[tuple[Expr, list[Constraint]]],
+    conditional: Iterable[tuple[Expr, list[Constraint]]],
     grade: Grade = "exact",
 ) -> IndexingMap:
-    """The map to what `index_at` or `position_of` gives in each dimension."""
-    pairs = list(found)
+    """The map with the results and constraints of `index_at` or `position_of` per dimension."""
+    pairs = list(conditional)
     constraints = [constraint for _, each in pairs for constraint in each]
     results = [index for index, _ in pairs]
     return IndexingMap.of(start, results, ranges=inside, constraints=constraints, grade=grade)
 
 
 def element_under(w: WindowDimension, position: int, element: int, size: int) -> int | None:
-    """`index_at` for numbers: the index, or None where nothing lies.
+    """`index_at` for numbers: the index, or None in a hole or in padding.
 
     >>> w = WindowDimension(size=3, stride=2, low=1, high=1)
     >>> element_under(w, 0, 0, 13), element_under(w, 2, 1, 13)
@@ -81,7 +80,7 @@ def element_under(w: WindowDimension, position: int, element: int, size: int) ->
 
 
 def always_covers(w: WindowDimension, size: int) -> bool:
-    """Every element of the window lies on an element of the array at every position.
+    """Return True if every window element is on an array element at every position.
 
     >>> always_covers(WindowDimension(size=3), 5)
     True
@@ -91,11 +90,11 @@ def always_covers(w: WindowDimension, size: int) -> bool:
     positions = range(w.positions(size))
     return all(
         element_under(w, i, s, size) is not None
-        for i in _few(positions, w.base_dilation)
-        for s in _few(range(w.size), w.base_dilation)
+        for i in _representatives(positions, w.base_dilation)
+        for s in _representatives(range(w.size), w.base_dilation)
     )
 
 
-def _few(numbers: range, step: int) -> list[int]:
-    """The first ones, one for each remainder by `step`, and the last one."""
+def _representatives(numbers: range, step: int) -> list[int]:
+    """One number for each remainder modulo `step`, and the last number."""
     return [*numbers[: step + 1], *numbers[-1:]]

@@ -58,7 +58,7 @@ def test_meetings_are_where_elements_lie(w: WindowDimension, size: int) -> None:
             for i in range(w.positions(size))
             if (at := element_at(w, i, element, size)) is not None
         }
-        found = sliding.meetings([w], [element], [size])
+        found = sliding.overlap([w], [element], [size])
         if found is None:
             assert not wanted
             continue
@@ -123,7 +123,7 @@ def test_slid_sums_products(
     draw = np.random.default_rng(random.randint(0, 9999))
     array = draw.integers(-4, 5, (groups, batch, *sizes, inputs))
     taps = draw.integers(-4, 5, (groups, *[w.size for w in window], inputs, outputs))
-    found = sliding.slid(array, taps, window)
+    found = sliding.correlated(array, taps, window)
     for place in np.ndindex(*found.shape):
         g, b, *i, o = place
         total = 0
