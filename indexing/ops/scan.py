@@ -55,7 +55,7 @@ class Scan(StructuredOp):
     are exact if `to_apply` is elementwise; otherwise a slice may need all elements of another one.
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("it runs a computation on whole arrays")
+    rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")
     min_operands: ClassVar[int] = 1
     shape: AnyShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)

@@ -198,7 +198,7 @@ class Scatter(VariadicOp):
     def _fault(
         self, rule: Callable[[Gather, Shape, Shape], Fault], operands: tuple[Shape, ...]
     ) -> Fault:
-        """Check a rule of the corresponding gather; the fault has the attribute names of scatter."""
+        """Check a rule of the corresponding gather; translate attribute names in its fault."""
         half = len(operands) // 2
         fault = rule(self._gather(operands), operands[0], operands[half])
         label = fault.label

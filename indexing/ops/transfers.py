@@ -151,7 +151,7 @@ class Infeed(SinkOp):
         match self.shape:
             case TupleShape((_, token)) if token == TOKEN:
                 return HOLDS
-        return Fault(f"it is {self.shape}", help=f"write ({self.shape}, token[])")
+        return Fault(f"the result is {self.shape}", help=f"write ({self.shape}, token[])")
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape

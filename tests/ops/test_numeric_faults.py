@@ -1,4 +1,4 @@
-"""Rules of convolution, windows, transforms and decompositions: broken, named, and pointed at."""
+"""Faults of convolutions, windows, transforms and decompositions: rule, location and label."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -15,12 +15,12 @@ SOLVE = "left_side=true, transpose_a=NO_TRANSPOSE"
 
 # fmt: off
 FAULTS = [
-    # instruction                                                     rule   points at     says
+    # instruction                                                     rule   location      label
     (CONV + "window={size=1}, dim_labels=bf01_oi01->bf01",            "C1", "bf01_oi01->bf01", "4 labels, but operand 0 is f32[1,2,3]"),
     (CONV + "window={size=1}, dim_labels=bf?_oi?->bf?",               "C1", "bf?_oi?->bf?", "`?` names no dimension of the convolution"),
     (CONV + "window={size=1x1}, dim_labels=bf0_oi0->bf0",             "C2", "{size=1x1}", "2 instead of 1: one for each spatial dimension"),
     (CONV + "dim_labels=bf0_oi0->bf0",                                "C2", None, "0 instead of 1: one for each spatial dimension"),
-    (CONV + "window={size=1 rhs_dilate=0}, dim_labels=bf0_oi0->bf0",  "C3", "{size=1 rhs_dilate=0}", "rhs_dilate of dimension 0 is 0"),
+    (CONV + "window={size=1 rhs_dilate=0}, dim_labels=bf0_oi0->bf0",  "C3", "{size=1 rhs_dilate=0}", "`rhs_dilate` of dimension 0 is 0"),
     (CONV + "window={size=2}, dim_labels=bf0_oi0->bf0",               "C4", "{size=2}", "window dimension 0 has size 2, kernel dimension 2 has size 1"),
     (CONV + "window={size=1}, dim_labels=bf0_oi0->bf0, feature_group_count=0", "C5", "0", "feature_group_count is 0"),
     (CONV + "window={size=1}, dim_labels=bf0_oi0->bf0, feature_group_count=2, batch_group_count=2", "C5", "2", "feature_group_count is 2"),
@@ -28,15 +28,15 @@ FAULTS = [
     (CONV + "window={size=1}, dim_labels=bf0_oi0->bf0, batch_group_count=2", "C7", "2", "2 does not divide the batch size 1"),
     ("f32[1,3] convolution(f32[1,2] p, f32[1,3] q), dim_labels=bf_io->bf, feature_group_count=2", "C7", "2", "2 does not divide 3 output features"),
     (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=1x1}}, {SELECT}", "C1", "{size=1x1}", "2 instead of 1: one for each operand dimension"),
-    (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=0}}, {SELECT}", "C2", "{size=0}", "size of dimension 0 is 0"),
-    (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=2}}, {SELECT}", "C3", None, "the source is f32[3], the positions are [2]"),
+    (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=0}}, {SELECT}", "C2", "{size=0}", "`size` of dimension 0 is 0"),
+    (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=2}}, {SELECT}", "C3", None, "the source is f32[3], the window has [2] positions"),
     (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[1] z), window={{size=1}}, {SELECT}", "C4", None, "the init value is f32[1]"),
-    (f"f32[3] select-and-scatter(f32[3] p, f64[3] q, f32[] z), window={{size=1}}, {SELECT}", "C4", None, "operand 1 is f64[3]"),
+    (f"f32[3] select-and-scatter(f32[3] p, f64[3] q, f32[] z), window={{size=1}}, {SELECT}", "C4", None, "operand 1 is f64[3], operand 0 is f32[3]"),
     ("f32[2] scaled-dot(f32[2,3] p, f32[3] q, f32[2] r, f32[3] s), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "C5", None, "operand 0 is f32[2,3], its scale is f32[2]"),
     ("f32[2] scaled-dot(f32[2,3] p, f32[3] q, f32[] r, f32[2] s), lhs_contracting_dims={1}, rhs_contracting_dims={0}", "C5", None, "operand 1 is f32[3], its scale is f32[2]"),
-    ("f32[2] ragged-dot(f32[2,3] p, f32[3] q, s32[2] g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={2}", "C1", "{2}", "the left operand has 2 dimensions"),
-    ("f32[2] ragged-dot(f32[2,3] p, f32[3] q, s32[2] g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={0}", "C2", None, "the ragged dimension is free"),
-    ("f32[2] ragged-dot(f32[2,3] p, f32[3,2] q, s32[2] g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={0}, rhs_group_dims={0}", "C2", "{0}", "it is no other dimension of the right operand"),
+    ("f32[2] ragged-dot(f32[2,3] p, f32[3] q, s32[2] g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={2}", "C1", "{2}", "[2], the left operand has rank 2"),
+    ("f32[2] ragged-dot(f32[2,3] p, f32[3] q, s32[2] g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={0}", "C2", None, "0 dimensions, the ragged dimension is free"),
+    ("f32[2] ragged-dot(f32[2,3] p, f32[3,2] q, s32[2] g), lhs_contracting_dims={1}, rhs_contracting_dims={0}, lhs_ragged_dims={0}, rhs_group_dims={0}", "C2", "{0}", "expected a free dimension below 2 of the right operand"),
     ("f32[2] ragged-dot(f32[2,3] p, f32[2,4] q, s32[2] g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}", "C3", "{1}", "left dimension 1 has size 3, right dimension 0 has size 4"),
     ("f32[2] ragged-dot(f32[2,3] p, f32[2,3] q, s32[3] g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}", "C4", None, "operand 2 is s32[3]"),
     ("f32[2] ragged-dot(f32[2,3] p, f32[2,3] q, f32[2] g), lhs_contracting_dims={1}, rhs_contracting_dims={1}, lhs_ragged_dims={0}, rhs_group_dims={0}", "C4", None, "operand 2 is f32[2]"),
@@ -49,12 +49,12 @@ FAULTS = [
     ("c64[2] fft(c64[3] p), fft_type=RFFT, fft_length={3}",           "C2", "RFFT", "the operand is c64, expected f32 or f64"),
     ("c64[3] fft(c64[3] p), fft_type=FFT, fft_length={4}",            "C3", "{4}", "the operand's last sizes are [3], expected [4]"),
     ("f32[3] fft(c64[3] p), fft_type=IRFFT, fft_length={3}",          "C3", "{3}", "the operand's last sizes are [3], expected [2]"),
-    ("f32[2,3] cholesky(f32[2,3] p)",                                 "C1", None, "it is f32[2,3]"),
-    (f"f32[3,1] triangular-solve(f32[2,3] p, f32[3,1] q), {SOLVE}",   "C1", None, "it is f32[2,3]"),
+    ("f32[2,3] cholesky(f32[2,3] p)",                                 "C1", None, "operand 0 is f32[2,3]"),
+    (f"f32[3,1] triangular-solve(f32[2,3] p, f32[3,1] q), {SOLVE}",   "C1", None, "operand 0 is f32[2,3]"),
     (f"f32[1,3] triangular-solve(f32[3,3] p, f32[1,3] q), {SOLVE}",   "C2", None, "the left operand is f32[3,3], the right one f32[1,3]"),
 ]
 LABELS = [
-    # labels                wrong part   says
+    # labels                location     label
     ("bf0_oi0->bf1",        "bf1",       "expected each of b, f, 0, once"),
     ("bb0_oi0->bf0",        "bb0",       "expected each of b, f, 0, once"),
     ("bf0_oi01->bf0",       "oi01",      "expected each of i, o, 0, once"),
@@ -65,16 +65,16 @@ LABELS = [
 
 
 @pytest.mark.parametrize("text, rule, at, label", FAULTS)
-def test_a_broken_rule_is_named_and_pointed_at(
+def test_a_fault_has_its_rule_location_and_label(
     text: str, rule: str, at: str | None, label: str
 ) -> None:
     check_fault(text, rule, at, label)
 
 
-@pytest.mark.parametrize("labels, at, says", LABELS)
-def test_wrong_labels_are_pointed_at(labels: str, at: str, says: str) -> None:
+@pytest.mark.parametrize("labels, at, message", LABELS)
+def test_invalid_dim_labels_are_located(labels: str, at: str, message: str) -> None:
     text = f"{CONV}window={{size=1}}, dim_labels={labels}"
     (error,) = hlo.verify(parse_sample(text).instruction.module)
     assert error.code == "attribute"
-    assert error.label == says
+    assert error.label == message
     assert error.span.text.startswith(at)

@@ -92,16 +92,16 @@ def test_maps_say_what_the_kernel_reads(step: str, is_reverse: bool, count: int)
 
 
 def test_a_running_sum_reads_a_prefix() -> None:
-    (forth,) = output_to_input(scan("sums", False, 5)).maps[0]
-    assert str(forth) == (
+    (forward,) = output_to_input(scan("sums", False, 5)).maps[0]
+    assert str(forward) == (
         "(d0, d1)[s0] -> (d0, s0), "
         "domain: d0 in [0, 1], d1 in [0, 4], s0 in [0, 4], d1 - s0 in [0, 4]"
     )
-    (back,) = output_to_input(scan("sums", True, 5)).maps[0]
-    assert str(back).endswith("d1 - s0 in [-4, 0]")
+    (reverse,) = output_to_input(scan("sums", True, 5)).maps[0]
+    assert str(reverse).endswith("d1 - s0 in [-4, 0]")
 
 
-def test_a_step_that_does_not_fit_is_unknown_and_says_why() -> None:
+def test_a_scan_of_a_mismatched_step_is_unknown_with_a_reason() -> None:
     module = hlo.parse("""
     step { x = f32[2] parameter(0) c = f32[2] parameter(1) ROOT r = (f32[2], f32[2]) tuple(x, c) }
     ENTRY e {
@@ -111,4 +111,6 @@ def test_a_step_that_does_not_fit_is_unknown_and_says_why() -> None:
     }""")
     why, _ = output_to_input(module.entry.root).unknown
     assert why is not None
-    assert str(why) == "scan `r`: a step of `step` has (f32[3], f32[2]), not (f32[2], f32[2])"
+    assert str(why) == (
+        "scan `r`: the parameters of `step` are (f32[2], f32[2]), expected (f32[3], f32[2])"
+    )

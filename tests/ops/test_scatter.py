@@ -93,25 +93,25 @@ def test_several_arrays_are_scattered_alike() -> None:
 
 # fmt: off
 FAULTS = [
-    # what stands there          and what instead                rule  points at  says
-    (", f32[2,3] u",             ", f32[2,3] u, f32[2,3] v",     "C1", None,      "4 operands are given"),
+    # replaced text              replacement                     rule  location   label
+    (", f32[2,3] u",             ", f32[2,3] u, f32[2,3] v",     "C1", None,      "4 operands, expected an odd number"),
     ("f32[2,3] u",               "s32[2,3] u",                   "C1", None,      "the updates of f32 are s32"),
     ("inserted_window_dims={0}", "inserted_window_dims={2}",     "C2", "{2}",     "2 is not below 2"),
     ("update_window_dims={1}",   "update_window_dims={}",        "C2", "{}",      "0 instead of 1: one for each windowed operand dimension"),
     ("update_window_dims={1}",   "update_window_dims={2}",       "C2", "{2}",     "2 is not below 2"),
-    ("f32[2,3] u",               "f32[2,4] u",                   "C3", None,      "size 4 does not fit into dimension 1, whose size is 3"),
+    ("f32[2,3] u",               "f32[2,4] u",                   "C3", None,      "the window has size 4 in dimension 1, the operand 3"),
     ("s32[2] i",                 "f32[2] i",                     "C4", None,      "they are floating"),
     ("index_vector_dim=1",       "index_vector_dim=2",           "C5", "2",       "the indices have 1 dimensions"),
     ("operand_dims={0}",         "operand_dims={0,1}",           "C6", "{0,1}",   "2 instead of 1: one for each component of an index vector"),
     ("operand_dims={0}",         "operand_dims={2}",             "C6", "{2}",     "2 is not below 2"),
     ("index_vector_dim=1",       "scatter_indices_batching_dims={0}, index_vector_dim=1", "C7", "{0}", "1 instead of 0: one for each of input_batching_dims"),
-    ("f32[2,3] u",               "f32[5,3] u",                   "C8", None,      "they have sizes [5] beside the window's, the indices [2]"),
+    ("f32[2,3] u",               "f32[5,3] u",                   "C8", None,      "the scatter dimensions of the updates are [5], those of the indices [2]"),
 ]
 # fmt: on
 
 
 @pytest.mark.parametrize("before, after, rule, at, label", FAULTS)
-def test_a_broken_rule_is_named_and_pointed_at(
+def test_a_fault_has_its_rule_location_and_label(
     before: str, after: str, rule: str, at: str | None, label: str
 ) -> None:
     assert before in ROWS
