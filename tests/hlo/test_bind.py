@@ -26,7 +26,7 @@ def test_an_error_says_what_is_wrong_and_where_and_what_to_write() -> None:
     (error,) = hlo.verify(hlo.parse(text, filename="fusion.hlo"))
     assert str(error) == (
         "error[op-constraint]: transpose C2 does not hold: "
-        "dimensions is a permutation of range(rank(operand))\n"
+        "dimensions must be a permutation of the operand's dimensions\n"
         " --> fusion.hlo:4:48\n"
         "  |\n"
         "4 |   ROOT t = f32[4,2,3] transpose(p), dimensions={2,0,0}\n"

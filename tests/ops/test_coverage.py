@@ -88,6 +88,6 @@ def test_an_opcode_that_is_named_is_explained(capsys: pytest.CaptureFixture[str]
     assert cli.run(["ops", "transpose"]) == 0
     out = capsys.readouterr().out
     assert "dimensions: a list of integers" in out
-    assert "C2: dimensions is a permutation" in out
+    assert "C2: dimensions must be a permutation" in out
     assert cli.run(["ops", "transpos"]) == 1
     assert "did you mean transpose?" in capsys.readouterr().err

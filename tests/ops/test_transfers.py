@@ -68,7 +68,7 @@ def test_a_copy_is_followed_from_its_end_to_the_operand() -> None:
     assert list(map(str, to_parameters(module.entry.root).maps[0])) == [IDENTITY]
 
 
-def test_what_is_received_reads_nothing_of_what_is_sent() -> None:
+def test_a_received_value_does_not_depend_on_a_sent_value() -> None:
     module = hlo.parse("""
     ENTRY e {
       p = f32[2,3] parameter(0)
@@ -85,9 +85,9 @@ def test_what_is_received_reads_nothing_of_what_is_sent() -> None:
     assert answer.unknown == (None,)
 
 
-def test_nobody_knows_what_a_shuffle_reads() -> None:
+def test_a_shuffle_has_unknown_maps() -> None:
     instruction = parse_sample("f32[2,3] shuffle(f32[2,3] p)").instruction
     (why,) = output_to_input(instruction).unknown
-    assert str(why) == "shuffle `out`: no published semantics of shuffle is known"
+    assert str(why) == "shuffle `out`: `shuffle` has no published semantics"
     assert [len(leaves(instruction.shape))] == [1]
     assert input_to_output(instruction).unknown == (why,)
