@@ -1,4 +1,4 @@
-"""Shapes of work: GPU grids, collapsed dimensions, gathers as a primitive.
+"""Tiling: GPU grids, collapsed dimensions, and gathers along one axis.
 
 Imports `maps`, `ops` and `dataflow`.
 """

@@ -1,17 +1,18 @@
-"""Collapse: the smallest shapes between which an instruction reads in the same way.
+"""Collapse of an instruction: the smallest shapes with equivalent maps.
 
-Adjacent dimensions are one if every map uses them only as the digits of one number: an elementwise
-op is one-dimensional, a transpose of ``[2,3,4]`` to ``[3,4,2]`` is one of ``[2,12]``, and a gather
-is one of ``[outer, processed, inner]``. It is found from the maps alone, for any op.
+Adjacent dimensions are merged if every map uses them only as the digits of one number.  An
+elementwise op becomes one-dimensional, a transpose of ``[2,3,4]`` to ``[3,4,2]`` a transpose of
+``[2,12]``, and a gather a gather of ``[outer, processed, inner]``.  The maps alone decide, so any
+op can be collapsed.
 
-Dimensions are merged where, written with the merged index,
+Dimensions are merged if, in terms of the merged index,
 
-* no expression becomes longer: none takes a digit of that index out again;
-* what is merged in an array that is read is again one index, such as ``±i + c`` or ``i floordiv
-  k``: it depends on one dimension or range variable i, and counts one by one.
+* no expression becomes longer: none extracts a digit of the merged index again;
+* each merged index of an operand has unit stride in one dimension or range variable i, such as
+  ``±i + c`` or ``i floordiv k``.
 
-Each merge takes along the others that it needs, those of an operand with those of the result. A
-dimension of size 1 has no digit, and goes with any neighbour.
+A merge includes the merges it requires in the operands and the output.  A dimension of size 1 can
+be merged with any neighbour.
 
 >>> import hlo, indexing
 >>> root = hlo.parse('''ENTRY e {
@@ -20,13 +21,13 @@ dimension of size 1 has no digit, and goes with any neighbour.
 ...   ROOT g = f32[4,2,5,2,6] gather(p, i), offset_dims={0,1,3,4}, collapsed_slice_dims={2},
 ...     start_index_map={2}, index_vector_dim=1, slice_sizes={4,2,1,2,6}
 ... }''').entry.root
->>> found = collapse(root)
->>> print(found.outputs[0].collapsed, *[side.collapsed for side in found.operands])
+>>> collapsed = collapse(root)
+>>> print(*[array.collapsed for array in (*collapsed.outputs, *collapsed.operands)])
 f32[8,5,12] f32[8,3,12] s32[5]
->>> print(found.maps[0][0][0])
+>>> print(collapsed.maps[0][0][0])
 (d0, d1, d2){rt0} -> (d0, rt0, d2),
 domain: d0 in [0, 7], d1 in [0, 4], d2 in [0, 11], rt0 in [0, 2]
->>> print(found.operands[0].to_collapsed)
+>>> print(collapsed.operands[0].to_collapsed)
 (d0, d1, d2, d3, d4) -> (d0 * 2 + d1, d2, d3 * 6 + d4),
 domain: d0 in [0, 3], d1 in [0, 1], d2 in [0, 2], d3 in [0, 1], d4 in [0, 5]
 """
@@ -46,20 +47,20 @@ from indexing.maps.arrays import ArrayRef, leaf_at
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
-from indexing.tiling.drafts import Array, Joins, Read, Sizes, groups
+from indexing.tiling.accesses import Array, ArrayAccess, Joins, Sizes, groups
 from indexing.tiling.merging import best_joins, merged_map
 from simplifier.substitute import Substitution
 
-Maps: TypeAlias = tuple[IndexingMap, ...]
+MapTuple: TypeAlias = tuple[IndexingMap, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """One array of an instruction, and its collapsed form.
+class CollapsedArray:
+    """One array of an instruction and its collapsed form.
 
     Attributes:
-        shape: the array as it is.
-        groups: the dimensions of `shape` that each collapsed dimension has in it, in order.
+        shape: the original shape.
+        groups: the dimensions of `shape` merged into each collapsed dimension, in order.
     """
 
     shape: Shape
@@ -67,19 +68,19 @@ class Side:
 
     @property
     def collapsed(self) -> Shape:
-        """The array with its merged dimensions, without a layout."""
+        """The shape with merged dimensions, without a layout."""
         return self.shape.with_dims(prod(self.shape.dims[k] for k in g) for g in self.groups)
 
     @property
     def to_collapsed(self) -> IndexingMap:
-        """From each element to the same one of the collapsed array."""
+        """The map from each element to the same element of the collapsed array."""
         d, sizes = dims(self.shape), self.shape.dims
         digits = [[d[k] * prod(sizes[k + 1 : g[-1] + 1]) for k in g] for g in self.groups]
         return IndexingMap.of(d, [sum(parts[1:], parts[0]) for parts in digits])
 
     @property
     def from_collapsed(self) -> IndexingMap:
-        """From each element of the collapsed array to the same one of the array."""
+        """The map from each element of the collapsed array to the same element of the array."""
         d, sizes = dims(self.collapsed), self.shape.dims
         digits = [
             d[n] // max(1, prod(sizes[k + 1 : g[-1] + 1])) % max(1, sizes[k])
@@ -91,92 +92,99 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Collapse:
-    """What `collapse` finds.
+    """The collapsed shapes and maps of an instruction; the result of `collapse`.
 
     Attributes:
-        instruction: whose shapes these are.
+        instruction: the collapsed instruction.
         outputs: each array of the result.
-        operands: each array of the operands; so operand k, where all operands are arrays.
-        originals: for each output, for each of `operands`, the maps between them.
-        maps: the same maps between the collapsed arrays. Their runtime variables are elements of
-            the collapsed source.
+        operands: each array of the operands: entry k is operand k if all operands are arrays.
+        originals: ``originals[i][k]`` are the maps from output i to ``operands[k]``.
+        maps: the same maps between the collapsed arrays.  Their runtime variables are elements of
+            the collapsed sources.
     """
 
     instruction: Instruction
-    outputs: tuple[Side, ...]
-    operands: tuple[Side, ...]
-    originals: tuple[tuple[Maps, ...], ...]
-    maps: tuple[tuple[Maps, ...], ...]
-    _sides: Mapping[Array, Side]
+    outputs: tuple[CollapsedArray, ...]
+    operands: tuple[CollapsedArray, ...]
+    originals: tuple[tuple[MapTuple, ...], ...]
+    maps: tuple[tuple[MapTuple, ...], ...]
+    _arrays: Mapping[Array, CollapsedArray]
 
-    def restored(self, output_id: int, operand: int) -> Maps:
-        """The collapsed maps between the arrays as they are: equal to the original ones.
+    def restored(self, output_id: int, operand: int) -> MapTuple:
+        """Return the collapsed maps between the original arrays; they equal `originals`.
 
-        To the collapsed result, through the collapsed map, and back from the collapsed operand.
+        Each is the composition of ``to_collapsed`` of the output, the collapsed map, and
+        ``from_collapsed`` of the operand.
+
+        Args:
+            output_id: number of the output in `outputs`.
+            operand: number of the operand in `operands`.
+        Raises:
+            IndexError: there is no such output or operand.
         """
-        there, back = self.outputs[output_id].to_collapsed, self.operands[operand].from_collapsed
-        return tuple(
-            [there.then(self._placed(m)).then(back) for m in self.maps[output_id][operand]]
-        )
+        to, back = self.outputs[output_id].to_collapsed, self.operands[operand].from_collapsed
+        maps = self.maps[output_id][operand]
+        return tuple([to.then(self._with_original_sources(m)).then(back) for m in maps])
 
-    def _placed(self, collapsed: IndexingMap) -> IndexingMap:
-        """A collapsed map whose runtime variables are elements of the sources as they are."""
+    def _with_original_sources(self, collapsed: IndexingMap) -> IndexingMap:
+        """Return a collapsed map whose runtime variables are elements of the original sources."""
         return replace(collapsed, runtime=tuple(map(self._at_source, collapsed.runtime)))
 
     def _at_source(self, rt: RuntimeVariable) -> RuntimeVariable:
         source = _source(rt)
         if source is None:
             return rt
-        back = self._sides[source].from_collapsed
+        back = self._arrays[source].from_collapsed
         swap = Substitution(dict(zip(back.dims, rt.index, strict=True)))
         return replace(rt, index=tuple(map(swap, back.results)))
 
 
 def collapse(instruction: Instruction) -> Collapse | Unknown:
-    """The smallest shapes between which an instruction has the same maps; see the module.
+    """Collapse the arrays of an instruction to the smallest shapes with equivalent maps.
 
-    Everything that can be merged is: each array of the result, each one of the operands, and each
-    one inside of a fusion that a runtime variable is an element of. Maps with the grade "may" are
-    collapsed like others: what is said is how the maps relate elements.
+    All arrays of the result and of the operands are collapsed, and arrays inside a fusion that
+    are sources of runtime variables.  MapTuple of grade "may" are collapsed like exact maps.
 
+    Args:
+        instruction: the instruction; a fusion or call is collapsed as a whole.
     Returns:
-        The collapsed shapes and maps; or why the maps of the instruction are not known.
+        The collapsed shapes and maps, or `Unknown` if the maps of the instruction are unknown.
     Raises:
-        HloError: the instruction breaks a rule of its op.
+        HloError: the instruction is invalid.
 
     >>> import hlo
     >>> root = hlo.parse('''ENTRY e {
     ...   p = f32[2,3,4] parameter(0)
     ...   ROOT t = f32[3,4,2] transpose(p), dimensions={1,2,0}
     ... }''').entry.root
-    >>> found = collapse(root)
-    >>> print(found.operands[0].collapsed, *found.maps[0][0])
+    >>> collapsed = collapse(root)
+    >>> print(collapsed.operands[0].collapsed, *collapsed.maps[0][0])
     f32[2,12] (d0, d1) -> (d1, d0), domain: d0 in [0, 11], d1 in [0, 1]
     """
     outputs = list(_array_leaves(instruction))
-    places = [(k, path) for k, o in enumerate(instruction.operands) for _, path in _array_leaves(o)]
-    originals = _originals(instruction, [number for number, _ in outputs], places)
+    inputs = [(k, path) for k, o in enumerate(instruction.operands) for _, path in _array_leaves(o)]
+    originals = _originals(instruction, [number for number, _ in outputs], inputs)
     if isinstance(originals, Unknown):
         return originals
     results = [path for _, path in outputs]
-    operands = [ArrayRef(instruction.operands[k], path) for k, path in places]
-    alone = isinstance(instruction.op, MappedOp)
+    operands = [ArrayRef(instruction.operands[k], path) for k, path in inputs]
+    is_single_op = isinstance(instruction.op, MappedOp)
     rows = [
-        list(_reads(path, operands, row, alone))
+        list(_accesses(path, operands, row, is_single_op))
         for path, row in zip(results, originals, strict=True)
     ]
-    reads = [read for row in rows for column in row for read in column]
-    shapes = _shapes(instruction, results, operands, reads)
+    accesses = [access for row in rows for column in row for access in column]
+    shapes = _shapes(instruction, results, operands, accesses)
     sizes = {array: shape.dims for array, shape in shapes.items()}
-    joins = best_joins(sizes, reads)
-    sides = {array: Side(s, groups(s.dims, array, joins)) for array, s in shapes.items()}
+    joins = best_joins(sizes, accesses)
+    arrays = {array: CollapsedArray(s, groups(s.dims, array, joins)) for array, s in shapes.items()}
     return Collapse(
         instruction,
-        tuple(map(sides.__getitem__, results)),
-        tuple(map(sides.__getitem__, operands)),
+        tuple(map(arrays.__getitem__, results)),
+        tuple(map(arrays.__getitem__, operands)),
         originals,
         tuple([_merged(row, sizes, joins) for row in rows]),
-        sides,
+        arrays,
     )
 
 
@@ -184,33 +192,35 @@ def _shapes(
     instruction: Instruction,
     results: Iterable[Path],
     operands: Iterable[ArrayRef],
-    reads: Iterable[Read],
+    accesses: Iterable[ArrayAccess],
 ) -> dict[Array, Shape]:
-    """The shape of each array: of results by their paths, of operands and sources."""
+    """Return the shape of each array: results by their paths, operands, and runtime sources."""
     shapes: dict[Array, AnyShape] = {path: leaf_at(instruction.shape, path) for path in results}
-    sources = [source for read in reads for source in read.sources]
+    sources = [source for access in accesses for source in access.sources]
     shapes |= {a: a.shape for a in (*operands, *sources) if isinstance(a, ArrayRef)}
     return {array: shape for array, shape in shapes.items() if isinstance(shape, Shape)}
 
 
-def _merged(row: Iterable[Iterable[Read]], sizes: Sizes, joins: Joins) -> tuple[Maps, ...]:
-    return tuple([tuple([merged_map(read, sizes, joins) for read in column]) for column in row])
+def _merged(
+    row: Iterable[Iterable[ArrayAccess]], sizes: Sizes, joins: Joins
+) -> tuple[MapTuple, ...]:
+    return tuple([tuple([merged_map(a, sizes, joins) for a in column]) for column in row])
 
 
 def _array_leaves(instruction: Instruction) -> Iterator[tuple[int, Path]]:
-    """Number and path of each array in an instruction's value."""
+    """Yield the number and path of each array in the result of an instruction."""
     for number, (path, leaf) in enumerate(leaves(instruction.shape)):
         if isinstance(leaf, Shape):
             yield number, path
 
 
 def _originals(
-    instruction: Instruction, outputs: Iterable[int], places: Sequence[tuple[int, Path]]
-) -> tuple[tuple[Maps, ...], ...] | Unknown:
-    """What each output reads of each place in the operands."""
-    rows: list[tuple[Maps, ...]] = []
+    instruction: Instruction, outputs: Iterable[int], inputs: Sequence[tuple[int, Path]]
+) -> tuple[tuple[MapTuple, ...], ...] | Unknown:
+    """Return the maps from each output to each input, given by operand number and path."""
+    rows: list[tuple[MapTuple, ...]] = []
     for number in outputs:
-        row = _maps(instruction, number, places)
+        row = _maps(instruction, number, inputs)
         if isinstance(row, Unknown):
             return row
         rows.append(row)
@@ -218,39 +228,39 @@ def _originals(
 
 
 def _maps(
-    instruction: Instruction, number: int, places: Sequence[tuple[int, Path]]
-) -> tuple[Maps, ...] | Unknown:
-    """What an output reads of each place in the operands.
+    instruction: Instruction, number: int, inputs: Sequence[tuple[int, Path]]
+) -> tuple[MapTuple, ...] | Unknown:
+    """Return the maps from one output to each input, given by operand number and path.
 
-    The maps of an op are not simplified if they have range variables, which then keep the names of
-    the loops that they are.
+    The maps of a single op that have range variables are not simplified: the names of the range
+    variables identify loops.
     """
-    alone = isinstance(instruction.op, MappedOp)
-    answer = output_to_input(instruction, number, simplify=not alone)
+    is_single_op = isinstance(instruction.op, MappedOp)
+    answer = output_to_input(instruction, number, simplify=not is_single_op)
     for unknown in answer.unknown:
         if unknown is not None:
             return unknown
-    found: dict[tuple[int, Path], Maps] = dict.fromkeys(places, ())
+    maps_of: dict[tuple[int, Path], MapTuple] = dict.fromkeys(inputs, ())
     for k, (maps, paths) in enumerate(zip(answer.maps, answer.paths, strict=True)):
         for m, path in zip(maps, paths, strict=True):
-            if alone and m.ranges:
+            if is_single_op and m.ranges:
                 named = replace(m, constraints=tuple([c for c in m.constraints if not c.is_true]))
             else:
-                named = m.simplify() if alone else m
-            found[k, path] += (named,)
-    return tuple(found.values())
+                named = m.simplify() if is_single_op else m
+            maps_of[k, path] += (named,)
+    return tuple(maps_of.values())
 
 
-def _reads(
-    output: Path, operands: Sequence[ArrayRef], row: Sequence[Maps], alone: bool
-) -> Iterator[list[Read]]:
-    """The maps of one output, with the arrays that they are about."""
+def _accesses(
+    output: Path, operands: Sequence[ArrayRef], row: Sequence[MapTuple], is_single_op: bool
+) -> Iterator[list[ArrayAccess]]:
+    """Yield the accesses of one output, for each operand."""
     for operand, maps in zip(operands, row, strict=True):
-        loop = output if alone else None
-        yield [Read(output, operand, m, tuple(map(_source, m.runtime)), loop) for m in maps]
+        loop = output if is_single_op else None
+        yield [ArrayAccess(output, operand, m, tuple(map(_source, m.runtime)), loop) for m in maps]
 
 
 def _source(rt: RuntimeVariable) -> ArrayRef | None:
-    """The array that a runtime variable is an element of, if it is an array of the program."""
+    """Return the source array of a runtime variable if it is in the program, or `None`."""
     array = rt.array
     return array if isinstance(array, ArrayRef) and array.array_shape is not None else None

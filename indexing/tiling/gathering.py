@@ -1,24 +1,24 @@
-"""Gather as a primitive: rows of an array along one axis, chosen by an array of indices.
+"""Gather along one axis: slices of an array, selected by an array of indices.
 
-``out[b, o, i, r] = params[b, o, indices[b, i], r]`` where b are the batch dimensions that params
-and indices have in common, o the other dimensions before the axis, i the other dimensions of the
-indices, and r the dimensions behind the axis. Only the product of the sizes of each of these
-matters: every such gather is one of shape ``(batch, outer, processed, inner)``.
+``out[b, o, i, r] = params[b, o, indices[b, i], r]``, where b are the batch dimensions shared by
+params and indices, o the other dimensions before the axis, i the other dimensions of the indices,
+and r the dimensions after the axis.  Only the product of the sizes of each group matters: every
+such gather is equivalent to one of shape ``(batch, outer, processed, inner)``.
 
-An index outside of the axis is clamped to it, as XLA's gather does.
+An index out of bounds is clamped to the axis, as in XLA's gather.
 
 Source: TensorFlow ``tf.gather`` (shapes, ``axis``, ``batch_dims``); OneFlow ``gather`` and
 ``batch_gather`` (offsets); XLA ``docs/operation_semantics.md``, "Gather" (clamping).
 
->>> found = gather((2, 5, 2), (2, 3), axis=1)
->>> found.output
+>>> rows = gather((2, 5, 2), (2, 3), axis=1)
+>>> rows.output
 (2, 2, 3, 2)
->>> print(found.to_params)
+>>> print(rows.to_params)
 (d0, d1, d2, d3){rt0} -> (d0, rt0, d3),
 domain: d0 in [0, 1], d1 in [0, 1], d2 in [0, 2], d3 in [0, 1], rt0 in [0, 4]
->>> found.collapsed.output, found.collapsed.coordinates(18)
+>>> rows.collapsed.output, rows.collapsed.coordinates(18)
 ((2, 6, 2), (1, 3, 0))
->>> found.collapsed.index_read(18), found.index_read(18)
+>>> rows.collapsed.index_read(18), rows.index_read(18)
 ((3,), (1, 0))
 """
 
@@ -42,24 +42,40 @@ if TYPE_CHECKING:
 
 
 class GatherError(ValueError):
-    """A gather that means nothing; `rule` is the label of the rule that it breaks."""
+    """An invalid gather.
 
-    def __init__(self, rule: str, wanted: str, found: str) -> None:
+    Attributes:
+        rule: the label of the violated rule, G1 to G6; see `gather`.
+
+    >>> try:
+    ...     gather((3, 4), (2,), axis=2)
+    ... except GatherError as error:
+    ...     print(error.rule, "|", error)
+    G2 | gather G2: the axis must be in [-2, 1]: axis is 2; params are [3, 4], indices [2]
+    """
+
+    def __init__(self, rule: str, requirement: str, actual: str) -> None:
         self.rule = rule
-        super().__init__(f"gather {rule} does not hold: {wanted}; {found}")
+        super().__init__(f"gather {rule}: {requirement}: {actual}")
 
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """One gather of given sizes; made by `gather` and `gather_of`.
+    """A gather along one axis with given sizes; created by `gather` and `gather_of`.
 
     Attributes:
-        params: sizes of the array that is gathered from.
+        params: sizes of the array to gather from.
         indices: sizes of the array of indices.
-        axis: the dimension of params that the indices choose from, from 0.
-        batch_dims: so many leading dimensions belong to both, element by element.
-        source: what the indices are: the name, or an instruction.
-        vector_dim: where the source has one dimension more, of size 1; `None` if it has not.
+        axis: the dimension of params that the indices select from, at least 0.
+        batch_dims: the number of leading dimensions shared by params and indices.
+        source: the array of indices: a name, or an instruction.
+        vector_dim: the position of an additional dimension of size 1 in `source`, or `None`.
+
+    >>> rows = gather((7, 3), (5,))
+    >>> rows.output
+    (5, 3)
+    >>> print(rows.to_params)
+    (d0, d1){rt0} -> (rt0, d1), domain: d0 in [0, 4], d1 in [0, 2], rt0 in [0, 6]
     """
 
     params: tuple[int, ...]
@@ -79,42 +95,42 @@ class Gather:
 
     @property
     def batch(self) -> int:
-        """Number of batches."""
+        """Number of batches: the product of the batch dimensions."""
         return prod(self.params[: self.batch_dims])
 
     @property
     def outer(self) -> int:
-        """Number of rows of a batch: positions before the axis."""
+        """Number of outer positions in a batch: the product of its dimensions before the axis."""
         return prod(self.params[self.batch_dims : self.axis])
 
     @property
     def processed(self) -> int:
-        """Size of the axis: what an index chooses from."""
+        """Size of the axis."""
         return self.params[self.axis]
 
     @property
     def gathered(self) -> int:
-        """Number of indices of a batch: what the axis becomes."""
+        """Number of indices in a batch, which replaces the size of the axis in the output."""
         return prod(self.indices[self.batch_dims :])
 
     @property
     def inner(self) -> int:
-        """Number of elements that each index chooses together: positions behind the axis."""
+        """Number of elements selected by an index: the product of the dimensions after the axis."""
         return prod(self.params[self.axis + 1 :])
 
     @property
     def batch_size(self) -> int:
-        """Elements of params in a batch."""
+        """Number of elements of params in a batch."""
         return self.outer * self.processed * self.inner
 
     @property
     def gathered_batch_size(self) -> int:
-        """Elements of the result in a batch."""
+        """Number of elements of the result in a batch."""
         return self.outer * self.gathered * self.inner
 
     @property
     def collapsed(self) -> Gather:
-        """The same gather of ``[batch, outer, processed, inner]``, without batch where it has none.
+        """The equivalent gather of ``[batch, outer, processed, inner]``; batch is optional.
 
         >>> gather((4, 2, 3, 2, 6), (5,), axis=2).collapsed.params
         (8, 3, 12)
@@ -133,69 +149,71 @@ class Gather:
 
     @property
     def to_indices(self) -> IndexingMap:
-        """From each element of the result to the index that it reads."""
-        return IndexingMap.over(self.output, self._place_of_index)
+        """The map from each element of the result to the index that it reads."""
+        return IndexingMap.over(self.output, self._position_in_indices)
 
     @property
     def to_params(self) -> IndexingMap:
-        """From each element of the result to the element of params that it is.
+        """The map from each element of the result to the element of params that it copies.
 
-        Its runtime variable is the index, clamped to the axis.
+        The runtime variable is the index, clamped to the axis.
         """
         d = dims(self.output)
-        place: list[Affine] = list(self._place_of_index(d))
+        position: list[Affine] = list(self._position_in_indices(d))
         if self.vector_dim is not None:
-            place.insert(self.vector_dim, 0)
+            position.insert(self.vector_dim, 0)
         bounds = 0, self.processed - 1
-        index = tuple(map(as_expr, place))
+        index = tuple(map(as_expr, position))
         rt = RuntimeVariable(Variable("rt0", *bounds), self.source, index, bounds)
-        behind = d[self.axis + len(self.indices) - self.batch_dims :]
-        return IndexingMap.of(d, [*d[: self.axis], rt.expr, *behind], runtime=[rt])
+        inner = d[self.axis + len(self.indices) - self.batch_dims :]
+        return IndexingMap.of(d, [*d[: self.axis], rt.expr, *inner], runtime=[rt])
 
-    def _place_of_index(self, d: Sequence[Any]) -> list[Any]:
+    def _position_in_indices(self, d: Sequence[Any]) -> list[Any]:
         chosen = len(self.indices) - self.batch_dims
         return [*d[: self.batch_dims], *d[self.axis : self.axis + chosen]]
 
     # ------------------------------------------------------------ offsets
 
     def coordinates(self, offset: int) -> tuple[int, ...]:
-        """Where in the result the element is that lies at `offset`, row by row.
+        """Return the index of the element of the result at a row-major offset.
 
         Raises:
-            IndexError: the result has no such element.
+            IndexError: `offset` is out of range.
         """
         return _coordinates(offset, self.output)
 
     def offset(self, coordinates: Sequence[int]) -> int:
-        """Where the element of the result at `coordinates` lies, row by row.
+        """Return the row-major offset of the element of the result at `coordinates`.
 
         Raises:
-            IndexError: the result has no such element.
+            IndexError: `coordinates` are out of range.
 
         >>> gather((2, 5, 2), (2, 3), axis=1).offset((1, 1, 0, 0))
         18
         """
         if len(coordinates) == len(self.output):
-            found = physical_map(Shape("s32", self.output)).evaluate(coordinates)
-            if found is not None:
-                return found[0]
-        raise IndexError(f"there is no {tuple(coordinates)} in a result of sizes {self.output}")
+            result = physical_map(Shape("s32", self.output)).evaluate(coordinates)
+            if result is not None:
+                return result[0]
+        raise IndexError(
+            f"coordinates {tuple(coordinates)} are out of range for sizes {self.output}"
+        )
 
     def index_read(self, offset: int) -> tuple[int, ...]:
-        """Which element of the indices the element of the result at `offset` reads.
+        """Return the position in the indices that the element of the result at `offset` reads.
 
         Raises:
-            IndexError: the result has no such element.
+            IndexError: `offset` is out of range.
         """
-        found = self.to_indices.evaluate(self.coordinates(offset))
-        assert found is not None, "each element of the result reads an index"
-        return found
+        position = self.to_indices.evaluate(self.coordinates(offset))
+        assert position is not None, "each element of the result reads an index"
+        return position
 
     def in_batch(self, offset: int) -> tuple[int, int]:
-        """The batch of the element of the result at `offset`, and its offset in this batch.
+        """Return the batch of the element of the result at `offset`, and its offset in the batch.
 
         Raises:
-            IndexError: the result has no such element.
+            IndexError: `offset` is out of range.
 
         >>> batched = gather((10, 2, 3), (10, 6), axis=1, batch_dims=1)
         >>> batched.batch, batched.batch_size, batched.gathered_batch_size, batched.in_batch(58)
@@ -206,10 +224,10 @@ class Gather:
 
 
 def _coordinates(offset: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
-    found = logical_map(Shape("s32", sizes)).evaluate([offset])
-    if found is None:
-        raise IndexError(f"there is no offset {offset} in a result of sizes {sizes}")
-    return found
+    coordinates = logical_map(Shape("s32", sizes)).evaluate([offset])
+    if coordinates is None:
+        raise IndexError(f"offset {offset} is out of range for sizes {sizes}")
+    return coordinates
 
 
 def gather(
@@ -218,44 +236,50 @@ def gather(
     axis: int = 0,
     batch_dims: int = 0,
 ) -> Gather:
-    """The gather of params of this shape along `axis`.
+    """Return the gather along `axis` for these shapes.
 
     Args:
-        params_shape, indices_shape: shapes, or sizes.
-        axis: a dimension of params; a negative one counts from the end.
-        batch_dims: so many leading dimensions of params and of indices are the same.
+        params_shape: shape or sizes of the array to gather from.
+        indices_shape: shape or sizes of the array of indices.
+        axis: a dimension of params; a negative axis counts from the end.
+        batch_dims: the number of leading dimensions shared by params and indices.
+    Returns:
+        A `Gather` with result sizes ``params[:axis] + indices[batch_dims:] + params[axis + 1:]``.
     Raises:
-        GatherError: these rules do not hold:
+        GatherError: one of these rules is violated:
             G1: no size is negative;
             G2: ``-rank(params) <= axis < rank(params)``;
             G3: ``0 <= batch_dims <= rank(indices)``;
             G4: ``batch_dims <= axis``;
             G5: ``params.shape[:batch_dims] == indices.shape[:batch_dims]``;
-            G6: there is something to choose from: the axis has an element, or the result has none.
+            G6: ``params[axis] > 0``, or the result is empty.
+    Source: TensorFlow ``tf.gather``, arguments ``axis`` and ``batch_dims``.
 
     >>> gather((3, 4, 5), (3, 2), axis=-1, batch_dims=1).output
     (3, 4, 2)
     """
     params, indices = _sizes(params_shape), _sizes(indices_shape)
-    given = f"params are {list(params)}, indices {list(indices)}"
+    shapes = f"params are {list(params)}, indices {list(indices)}"
     if min((*params, *indices), default=0) < 0:
-        raise GatherError("G1", "no size is negative", given)
+        raise GatherError("G1", "sizes must not be negative", shapes)
     rank = len(params)
     if not -rank <= axis < rank:
-        wanted = f"the axis is in [{-rank}, {rank - 1}]" if rank else "params have a dimension"
-        raise GatherError("G2", wanted, f"the axis is {axis}; {given}")
+        required = f"be in [{-rank}, {rank - 1}]" if rank else "exist, but params are a scalar"
+        raise GatherError("G2", f"the axis must {required}", f"axis is {axis}; {shapes}")
     axis %= rank
-    said = f"batch_dims is {batch_dims}, the axis {axis}; {given}"
+    actual = f"batch_dims is {batch_dims}, axis is {axis}; {shapes}"
     if not 0 <= batch_dims <= len(indices):
-        raise GatherError("G3", f"batch_dims is in [0, {len(indices)}], the rank of indices", said)
+        required = f"batch_dims must be in [0, {len(indices)}], where {len(indices)} is the rank"
+        raise GatherError("G3", f"{required} of indices", actual)
     if batch_dims > axis:
-        raise GatherError("G4", "batch_dims <= axis", said)
+        raise GatherError("G4", "batch_dims must be at most the axis", actual)
     if params[:batch_dims] != indices[:batch_dims]:
-        raise GatherError("G5", f"the first {batch_dims} sizes of both are the same", given)
-    found = Gather(params, indices, axis, batch_dims)
-    if not params[axis] and 0 not in found.output:
-        raise GatherError("G6", "the axis has an element to choose", f"the axis is {axis}; {given}")
-    return found
+        required = f"the first {batch_dims} sizes of params and indices must be equal"
+        raise GatherError("G5", required, shapes)
+    result = Gather(params, indices, axis, batch_dims)
+    if not params[axis] and 0 not in result.output:
+        raise GatherError("G6", "the axis must not be empty", f"axis is {axis}; {shapes}")
+    return result
 
 
 def _sizes(shape: Sequence[int] | Shape) -> tuple[int, ...]:
@@ -263,10 +287,16 @@ def _sizes(shape: Sequence[int] | Shape) -> tuple[int, ...]:
 
 
 def gather_of(instruction: Instruction) -> Gather | Unknown:
-    """The primitive that an HLO gather is, if it is one; else why it is not.
+    """Return the gather along one axis that an HLO gather is equivalent to, if there is one.
 
-    Its indices are those of the instruction without the dimension of index vectors, which have one
-    component.
+    The index vectors must have one component.  Their dimension is removed from the indices.
+
+    Args:
+        instruction: a gather.
+    Returns:
+        The `Gather`, or `Unknown` with the reason if the instruction is not a gather along one
+        axis.
+    Source: XLA operation semantics, "Gather".
 
     >>> import hlo, indexing.ops
     >>> root = hlo.parse('''ENTRY e {
@@ -282,13 +312,13 @@ def gather_of(instruction: Instruction) -> Gather | Unknown:
 
     op = instruction.op
     if not isinstance(op, GatherOp):
-        return Unknown(f"`{instruction.name}` is {instruction.opcode}, no gather", instruction)
+        return Unknown(f"{instruction.opcode} `{instruction.name}` is not a gather", instruction)
     operand, source = (o.shape for o in instruction.operands)
     assert isinstance(operand, Shape)
     assert isinstance(source, Shape)
-    why = _no_primitive(op, operand.dims, source.rank)
-    if why:
-        reason = f"gather `{instruction.name}` is no gather along one axis: {why}"
+    obstacle = _obstacle(op, operand.dims, source.rank)
+    if obstacle:
+        reason = f"gather `{instruction.name}` is not a gather along one axis: {obstacle}"
         return Unknown(reason, instruction)
     vector = op.index_vector_dim
     sizes = tuple([size for k, size in enumerate(source.dims) if k != vector])
@@ -304,28 +334,29 @@ def gather_of(instruction: Instruction) -> Gather | Unknown:
     )
 
 
-def _no_primitive(op: Any, params: tuple[int, ...], rank: int) -> str:
-    """Why a gather of XLA is no primitive; empty if it is."""
+def _obstacle(op: Any, params: tuple[int, ...], rank: int) -> str:
+    """Return the reason why an HLO gather is not a gather along one axis, or an empty string."""
     if len(op.start_index_map) != 1:
-        return f"its indices choose along the dimensions {list(op.start_index_map)}"
+        return f"start_index_map is {list(op.start_index_map)}, not one dimension"
     (axis,) = op.start_index_map
     if op.collapsed_slice_dims != (axis,):
-        return f"the dimensions {list(op.collapsed_slice_dims)} are collapsed, not just {axis}"
+        return f"collapsed_slice_dims is {list(op.collapsed_slice_dims)}, not [{axis}]"
     batch_dims = len(op.operand_batching_dims)
-    lead = list(range(batch_dims))
-    theirs = [k - (k > op.index_vector_dim) for k in op.start_indices_batching_dims]
-    pairs = sorted(zip(op.operand_batching_dims, theirs, strict=True))
-    if pairs != [(k, k) for k in lead] or batch_dims > axis:
-        return f"the batching dimensions {list(op.operand_batching_dims)} are not the first ones"
-    cut = [
+    leading = list(range(batch_dims))
+    in_indices = [k - (k > op.index_vector_dim) for k in op.start_indices_batching_dims]
+    pairs = sorted(zip(op.operand_batching_dims, in_indices, strict=True))
+    if pairs != [(k, k) for k in leading] or batch_dims > axis:
+        return f"the batching dimensions {list(op.operand_batching_dims)} are not leading"
+    partial = [
         k
         for k, (taken, size) in enumerate(zip(op.slice_sizes, params, strict=True))
-        if taken != (1 if k == axis else size) and k not in lead
+        if taken != (1 if k == axis else size) and k not in leading
     ]
-    if cut:
-        return f"a window has {op.slice_sizes[cut[0]]} of {params[cut[0]]} in dimension {cut[0]}"
+    if partial:
+        k = partial[0]
+        return f"slices have {op.slice_sizes[k]} of {params[k]} elements in dimension {k}"
     chosen = rank - (op.index_vector_dim < rank) - batch_dims
-    before, behind = range(batch_dims, axis), range(axis + chosen, len(params) - 1 + chosen)
-    if sorted(op.offset_dims) != [*before, *behind]:
-        return f"offset_dims are {list(op.offset_dims)}, not {[*before, *behind]}"
+    outer, inner = range(batch_dims, axis), range(axis + chosen, len(params) - 1 + chosen)
+    if sorted(op.offset_dims) != [*outer, *inner]:
+        return f"offset_dims is {list(op.offset_dims)}, not {[*outer, *inner]}"
     return ""

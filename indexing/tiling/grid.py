@@ -1,17 +1,16 @@
-"""GPU grids: which elements a thread of a block computes, as indexing maps.
+"""GPU grids: indexing maps from the threads of a launch to the elements that they compute.
 
-The dimensions of such a map are the thread and the block, ``th_x, th_y, th_z, bl_x, bl_y, bl_z``;
-its range variables are what one thread does one after the other, ``chunk_id`` and ``unroll_id``.
-It leads to the elements of the output, in the schedule of a loop emitter: element number e, counted
-in the order of memory, is computed as number ``unroll_id`` of its vector by
+The dimensions of such a map are the thread and block IDs, ``th_x, th_y, th_z, bl_x, bl_y, bl_z``.
+Its range variables are the sequential loops of a thread, ``chunk_id`` and ``unroll_id``.  Its
+results are the index of the computed element, in the schedule of XLA's loop emitter.  Linear
+element e, in memory order, is element ``unroll_id`` of a vector computed by
 
     thread = th_x + bl_x·threads_x + (th_y + bl_y·threads_y)·all_x + (th_z + bl_z·threads_z)·all_xy
     e = (thread + chunk_id·all_xyz)·unroll + unroll_id
 
-so that neighbouring threads write neighbouring vectors.  Composed with what the output reads, it
-says which elements each thread loads; `indexing.maps.layouts.physical_map` after either gives
-positions
-in memory.
+so neighbouring threads write neighbouring vectors.  Composed with the maps from the output to its
+operands, it gives the elements that each thread loads.  Composed with
+`indexing.maps.layouts.physical_map`, either gives positions in memory.
 
 >>> from hlo import parse_shape
 >>> print(thread_map(parse_shape("f32[100,300]"), threads=128, unroll=4).pretty())
@@ -28,7 +27,7 @@ in memory.
   unroll_id in [0, 3]
   bl_x * 128 + th_x in [0, 7499]
 
-`tile_map` is another schedule, in which a block computes a tile: that of a transpose emitter.
+`tile_map` is the schedule of a transpose emitter, in which each block computes a tile.
 
 Source: XLA ``docs/emitters.md``, "Loop emitter"; ``xla/codegen/emitters/kernel_api_builder.h``,
 ``GetDefaultWorkItemIndexingMap``; ``xla/backends/gpu/codegen/emitters/transpose.h``.
@@ -53,8 +52,8 @@ AXES: Final = ("x", "y", "z")
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
-    """How many threads a block has, and how many blocks there are, along x, y and z.
+class LaunchDimensions:
+    """The numbers of threads per block and of blocks, along x, y and z.
 
     Raises:
         ValueError: a number is not positive.
@@ -64,18 +63,18 @@ class Launch:
     blocks: tuple[int, int, int]
 
     def __post_init__(self) -> None:
-        for what, counts in (("threads", self.threads), ("blocks", self.blocks)):
+        for name, counts in (("threads", self.threads), ("blocks", self.blocks)):
             if min(counts) < 1:
-                raise ValueError(f"{what}={counts}: expected at least one along each axis")
+                raise ValueError(f"{name}={counts}: expected at least 1 along each axis")
 
     @property
     def count(self) -> int:
-        """How many threads there are in all blocks."""
+        """Total number of threads."""
         return prod(self.threads) * prod(self.blocks)
 
     @property
     def dims(self) -> tuple[Variable, ...]:
-        """``th_x, th_y, th_z, bl_x, bl_y, bl_z``."""
+        """The dimensions ``th_x, th_y, th_z, bl_x, bl_y, bl_z``."""
         return (
             *[Variable(f"th_{a}", 0, n - 1) for a, n in zip(AXES, self.threads, strict=True)],
             *[Variable(f"bl_{a}", 0, n - 1) for a, n in zip(AXES, self.blocks, strict=True)],
@@ -83,17 +82,17 @@ class Launch:
 
     @property
     def number(self) -> Expr:
-        """The number of a thread among all: x fastest, and blocks after the threads of an axis.
+        """The linear ID of a thread: x varies fastest, and along each axis threads before blocks.
 
-        >>> print(Launch((32, 2, 1), (7, 1, 1)).number)
+        >>> print(LaunchDimensions((32, 2, 1), (7, 1, 1)).number)
         bl_x * 32 + th_x + th_y * 224
         """
-        found, weight = as_expr(0), 1
+        linear, weight = as_expr(0), 1
         for axis in range(3):
             thread, block = self.dims[axis], self.dims[axis + 3]
-            found = found + (thread + block * self.threads[axis]) * weight
+            linear = linear + (thread + block * self.threads[axis]) * weight
             weight *= self.threads[axis] * self.blocks[axis]
-        return found
+        return linear
 
 
 def thread_map(
@@ -103,16 +102,20 @@ def thread_map(
     blocks: int | Sequence[int] | None = None,
     unroll: int = 1,
 ) -> IndexingMap:
-    """``(th_x, …, bl_z)[chunk_id, unroll_id] -> (d0, …)``: the elements that a thread computes.
+    """Return ``(th_x, …, bl_z)[chunk_id, unroll_id] -> (d0, …)``, the schedule of a loop emitter.
 
     Args:
-        shape: the output; with a layout, elements are counted from the minor dimension on. Tiles
-            and padding of a layout do not count.
-        threads: threads of a block, along x or along x, y and z.
-        blocks: blocks likewise; if not given, as many along x as compute everything in one chunk.
-        unroll: elements of a vector, which one thread computes together.
+        shape: shape or sizes of the output.  With a layout, elements are numbered from the minor
+            dimension; tiles and padding of the layout are ignored.
+        threads: number of threads per block, along x or along x, y and z.
+        blocks: number of blocks, along x or along x, y and z; by default, enough along x to compute
+            the output in one chunk.
+        unroll: number of elements of a vector, which one thread computes.
+    Returns:
+        The map from thread, block and loop iteration to the index of the computed element.
     Raises:
         ValueError: a number is not positive.
+    Source: XLA ``docs/emitters.md``, "Loop emitter".
 
     >>> small = thread_map((6,), threads=2, blocks=2)
     >>> small.evaluate(dims=(1, 0, 0, 0, 0, 0), ranges=(1, 0))
@@ -121,24 +124,26 @@ def thread_map(
     True
     """
     if unroll < 1:
-        raise ValueError(f"unroll={unroll}: expected at least one element")
+        raise ValueError(f"unroll={unroll}: expected at least 1")
     sizes = tuple(shape) if isinstance(shape, Sequence) else shape.dims
     size = prod(sizes)
-    launch = Launch(_counts("threads", threads), _counts("blocks", 1 if blocks is None else blocks))
+    launch = LaunchDimensions(
+        _counts("threads", threads), _counts("blocks", 1 if blocks is None else blocks)
+    )
     if blocks is None:
         launch = replace(launch, blocks=(max(1, -(-size // (launch.count * unroll))), 1, 1))
     chunk = Variable("chunk_id", 0, -(-size // (launch.count * unroll)) - 1)
     vector = Variable("unroll_id", 0, unroll - 1)
     first = (launch.number + chunk * launch.count) * unroll
     element = first + vector
-    # all elements of a vector are there if one is, where vectors fill the output
-    counted = first if size % unroll == 0 else element
-    made = IndexingMap.of(
+    # if vectors divide the output, a vector is in bounds if its first element is
+    bounded = first if size % unroll == 0 else element
+    schedule = IndexingMap.of(
         (*launch.dims, chunk, vector),
         _index(element, sizes, _minor_to_major(shape)),
-        constraints=[Constraint(counted, 0, size - 1)],
+        constraints=[Constraint(bounded, 0, size - 1)],
     )
-    return _with_ranges(made.simplify(), 2)
+    return _with_ranges(schedule.simplify(), 2)
 
 
 def tile_map(
@@ -149,20 +154,25 @@ def tile_map(
     unroll: int = 1,
     order: Sequence[int] | None = None,
 ) -> IndexingMap:
-    """``(th_x, …, bl_z)[loop_id, unroll_id] -> (d0, …)``: each block computes one tile.
+    """Return ``(th_x, …, bl_z)[loop_id, unroll_id] -> (d0, …)``: each block computes one tile.
 
-    The threads of a block go through the tile in row-major order, again and again, `unroll`
-    elements at a time.  A transpose through shared memory reads its operand like that, and writes
-    its result likewise, block by block the same elements: see the example.
+    The threads of a block iterate over the tile in row-major order, `unroll` elements at a time.
+    A transpose through shared memory uses one such schedule to read its operand and another to
+    write its result; each block reads and writes the same elements, as in the example.
 
     Args:
-        shape: the array.
-        tile: the size of a tile in each dimension; tiles at the far ends may stick out.
-        threads: threads of a block, along x.
-        order: in which order of dimensions tiles are numbered, the slowest first; as they are if
-            not given.
+        shape: shape or sizes of the array.
+        tile: the size of a tile in each dimension; tiles at the upper bounds may be partial.
+        threads: number of threads per block, along x.
+        unroll: number of elements of a vector, which one thread computes.
+        order: the order of dimensions in which tiles are numbered, slowest first; by default, the
+            order of the dimensions.
+    Returns:
+        The map from thread, block and loop iteration to the index of the computed element.
     Raises:
-        ValueError: a number is not positive, or there is not one for each dimension.
+        ValueError: a number is not positive, `tile` does not match the rank, or `order` is not a
+            permutation.
+    Source: XLA ``xla/backends/gpu/codegen/emitters/transpose.h``.
 
     >>> reads = tile_map((64, 96), tile=(32, 32), threads=128)
     >>> writes = tile_map((96, 64), tile=(32, 32), threads=128, order=(1, 0))
@@ -175,13 +185,13 @@ def tile_map(
     order = range(len(sizes)) if order is None else order
     if len(tile) != len(sizes) or min((*tile, threads, unroll)) < 1:
         raise ValueError(
-            f"tile={tuple(tile)}, threads={threads}, unroll={unroll}: expected positive numbers, "
-            f"and {len(sizes)} of them for a tile"
+            f"tile={tuple(tile)}, threads={threads}, unroll={unroll}: expected positive numbers "
+            f"and a tile of rank {len(sizes)}"
         )
     if sorted(order) != list(range(len(sizes))):
-        raise ValueError(f"order={tuple(order)}: expected each of {len(sizes)} dimensions once")
+        raise ValueError(f"order={tuple(order)}: expected a permutation of range({len(sizes)})")
     tiles = [-(-size // own) for size, own in zip(sizes, tile, strict=True)]
-    launch = Launch((threads, 1, 1), (max(1, prod(tiles)), 1, 1))
+    launch = LaunchDimensions((threads, 1, 1), (max(1, prod(tiles)), 1, 1))
     loop = Variable("loop_id", 0, -(-prod(tile) // (threads * unroll)) - 1)
     vector = Variable("unroll_id", 0, unroll - 1)
     thread, block = launch.dims[0], launch.dims[3]
@@ -189,7 +199,7 @@ def tile_map(
     inside = _index(element, tile, range(len(sizes))[::-1])
     corner = _index(block.as_expr(), tiles, tuple(order)[::-1])
     index = [c * own + i for c, own, i in zip(corner, tile, inside, strict=True)]
-    made = IndexingMap.of(
+    schedule = IndexingMap.of(
         (*launch.dims, loop, vector),
         index,
         constraints=[
@@ -197,14 +207,19 @@ def tile_map(
             *[Constraint(i, 0, size - 1) for i, size in zip(index, sizes, strict=True)],
         ],
     )
-    return _with_ranges(made.simplify(), 2)
+    return _with_ranges(schedule.simplify(), 2)
 
 
 def coverage(schedule: IndexingMap, shape: Extents) -> Decision:
-    """Whether the threads compute every element, and each of them once: proved, or a witness.
+    """Decide whether a schedule computes every element of `shape` exactly once.
 
-    Two points that compute the same element differ in a dimension or in a range variable.  Nor may
-    a thread compute what is no element.
+    The schedule, over its dimensions and range variables, must be a bijection onto `shape`.
+
+    Args:
+        schedule: a map to the elements of `shape`, such as that of `thread_map` or `tile_map`.
+        shape: shape or sizes of the output.
+    Returns:
+        True if proved; otherwise a `Verdict` with a reason and a witness, or `Unknown`.
 
     >>> coverage(thread_map((5, 7), threads=(4, 2), blocks=3, unroll=2), (5, 7))
     True
@@ -213,7 +228,7 @@ def coverage(schedule: IndexingMap, shape: Extents) -> Decision:
     'not injective: two points have the same result'
 
     Raises:
-        ValueError: the map does not lead to elements of `shape`.
+        ValueError: the number of results of `schedule` is not the rank of `shape`.
     """
     points = schedule.ranges_to_dims()
     inside = points.is_equal(points.then(IndexingMap.identity(shape)))
@@ -226,11 +241,11 @@ def coverage(schedule: IndexingMap, shape: Extents) -> Decision:
     return is_bijection(points, onto=shape)
 
 
-def _counts(what: str, given: int | Sequence[int]) -> tuple[int, int, int]:
-    """Counts along x, y and z; 1 along those that are left out."""
-    counts = (given,) if isinstance(given, int) else tuple(given)
+def _counts(name: str, value: int | Sequence[int]) -> tuple[int, int, int]:
+    """Return counts along x, y and z; missing counts are 1."""
+    counts = (value,) if isinstance(value, int) else tuple(value)
     if not 1 <= len(counts) <= 3:
-        raise ValueError(f"{what}={given}: expected a number for x, or one each for x, y and z")
+        raise ValueError(f"{name}={value}: expected one to three numbers, for x, y and z")
     x, y, z = (*counts, 1, 1)[:3]
     return x, y, z
 
@@ -242,17 +257,17 @@ def _minor_to_major(shape: Extents) -> tuple[int, ...]:
 
 
 def _index(element: Expr, sizes: Sequence[int], minor_to_major: Sequence[int]) -> list[Expr]:
-    """The index of an element from its number, dimensions after each other."""
-    found: dict[int, Expr] = {}
+    """Return the index of an element from its linear number."""
+    index: dict[int, Expr] = {}
     weight = 1
     for k in minor_to_major:
-        # the slowest dimension needs no mod: what is beyond it is outside of the domain
-        last = len(found) == len(sizes) - 1
-        found[k] = element // weight if last or not sizes[k] else element // weight % sizes[k]
+        # the slowest dimension needs no mod: its constraint bounds it
+        last = len(index) == len(sizes) - 1
+        index[k] = element // weight if last or not sizes[k] else element // weight % sizes[k]
         weight *= max(1, sizes[k])
-    return [found[k] for k in range(len(sizes))]
+    return [index[k] for k in range(len(sizes))]
 
 
-def _with_ranges(found: IndexingMap, count: int) -> IndexingMap:
-    """The last `count` dimensions as range variables, which so keep their names."""
-    return replace(found, dims=found.dims[:-count], ranges=found.dims[-count:])
+def _with_ranges(schedule: IndexingMap, count: int) -> IndexingMap:
+    """Return the map with its last `count` dimensions as range variables of the same names."""
+    return replace(schedule, dims=schedule.dims[:-count], ranges=schedule.dims[-count:])

@@ -1,7 +1,7 @@
-"""Which adjacent dimensions are one: merges them where every map that touches them stays simple.
+"""The choice of adjacent dimensions to merge: all whose maps stay simple.
 
-Joins are taken that make no expression longer, with those that they need (`indexing.tiling.drafts`
-has the maps with some joins made).
+A join is made, with the joins it requires, if no expression becomes longer.
+`indexing.tiling.accesses` applies joins to maps.
 """
 
 from __future__ import annotations
@@ -11,131 +11,146 @@ from math import prod
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.indexing_map import dims as dims_of
-from indexing.tiling.drafts import Array, Draft, Join, Joins, Place, Read, Sizes, draft_of, groups
+from indexing.tiling.accesses import (
+    Array,
+    ArrayAccess,
+    ArrayIndex,
+    Join,
+    Joins,
+    MergedAccess,
+    Sizes,
+    groups,
+    merge_access,
+)
 from simplifier.atoms import Variable
 
 
-def best_joins(sizes: Sizes, reads: Sequence[Read]) -> Joins:
-    """All joins that can be made.
+def best_joins(sizes: Sizes, accesses: Sequence[ArrayAccess]) -> Joins:
+    """Return all joins that keep the maps of all accesses simple.
 
     >>> transpose = IndexingMap.over((3, 4, 2), lambda d: [d[2], d[0], d[1]])
     >>> sizes = {"out": (3, 4, 2), "in": (2, 3, 4)}
-    >>> sorted(best_joins(sizes, [Read("out", "in", transpose)]))
+    >>> sorted(best_joins(sizes, [ArrayAccess("out", "in", transpose)]))
     [('in', 1), ('out', 0)]
     """
     seeds = [(array, k) for array, dims in sizes.items() for k in range(len(dims) - 1)]
     pending = [seed for seed in seeds if 0 not in sizes[seed[0]]]
-    drafts = _Drafts(sizes, [read for read in reads if not read.map.is_known_empty])
+    merged = _MergedAccesses(sizes, [a for a in accesses if not a.map.is_known_empty])
     made: Joins = frozenset()
     while True:
         before = made
         for seed in pending:
-            made = _with_needed(seed, made, drafts, alone=True) or made
+            made = _with_required(seed, made, merged, only_seed=True) or made
         for seed in pending if made == before else ():
-            made = _with_needed(seed, made, drafts) or made
+            made = _with_required(seed, made, merged) or made
             if made != before:
                 break
         if made == before:
             return made
 
 
-class _Drafts:
-    """Drafts of all reads, remembered: a join changes only those that touch its array."""
+class _MergedAccesses:
+    """All accesses with joins applied, memoised: a join affects only accesses of its array."""
 
-    def __init__(self, sizes: Sizes, reads: Sequence[Read]) -> None:
-        self.sizes, self.reads = sizes, reads
-        self._known: dict[tuple[int, tuple[Joins, ...]], Draft | None] = {}
+    def __init__(self, sizes: Sizes, accesses: Sequence[ArrayAccess]) -> None:
+        self.sizes, self.accesses = sizes, accesses
+        self._memo: dict[tuple[int, tuple[Joins, ...]], MergedAccess | None] = {}
 
-    def of(self, joins: Joins) -> list[Draft | None]:
+    def of(self, joins: Joins) -> list[MergedAccess | None]:
+        """Return each access with `joins` applied, or `None` if its domain is not a box."""
         by_array: dict[Array, Joins] = {}
         for join in joins:
             by_array[join[0]] = by_array.get(join[0], frozenset()) | {join}
-        found: list[Draft | None] = []
-        for n, read in enumerate(self.reads):
-            arrays = (read.output, read.operand, *read.sources)
+        merged: list[MergedAccess | None] = []
+        for n, access in enumerate(self.accesses):
+            arrays = (access.output, access.operand, *access.sources)
             key = n, tuple([by_array.get(array, frozenset()) for array in arrays])
-            if key not in self._known:
-                self._known[key] = draft_of(read, self.sizes, frozenset().union(*key[1]))
-            found.append(self._known[key])
-        return found
+            if key not in self._memo:
+                self._memo[key] = merge_access(access, self.sizes, frozenset().union(*key[1]))
+            merged.append(self._memo[key])
+        return merged
 
 
-def _with_needed(seed: Join, made: Joins, drafts: _Drafts, alone: bool = False) -> Joins | None:
-    """`made` with `seed` and what that needs; `None` if not all of it can be made.
+def _with_required(
+    seed: Join, made: Joins, merged: _MergedAccesses, only_seed: bool = False
+) -> Joins | None:
+    """Return `made` with `seed` and the joins it requires, or `None` if one of them fails.
 
-    With `alone`, only if it needs nothing: what is simpler by itself is made first, and what comes
-    later has to be as simple.
+    With `only_seed`, fail if `seed` requires another join: independent joins are made first, and
+    later joins must keep the maps as simple.
     """
     if seed in made:
         return None
-    sizes, reads = drafts.sizes, drafts.reads
-    before = drafts.of(made)
+    sizes, accesses = merged.sizes, merged.accesses
+    before = merged.of(made)
     tried = made | {seed}
     while True:
-        found: list[Draft] = []
-        wants: set[Join] = set()
+        after: list[MergedAccess] = []
+        required: set[Join] = set()
         is_simple = True
-        for read, old, new in zip(reads, before, drafts.of(tried), strict=True):
+        for access, old, new in zip(accesses, before, merged.of(tried), strict=True):
             if old is None or new is None:
                 return None
-            found.append(new)
-            if new is not old and (wanted := _wanted(read, old, new)) is not None:
+            after.append(new)
+            if new is not old and (joins := _required(access, old, new)) is not None:
                 is_simple = False
-                wants |= wanted
-        for join in _unfused(found, sizes, reads, tried):
+                required |= joins
+        for join in _required_by_loops(after, sizes, accesses, tried):
             if join is None:
                 return None
-            wants.add(join)
-        if wants <= tried:
+            required.add(join)
+        if required <= tried:
             return tried if is_simple else None
-        if alone:
+        if only_seed:
             return None
-        tried |= wants
+        tried |= required
 
 
-def _unfused(
-    drafts: Sequence[Draft], sizes: Sizes, reads: Sequence[Read], joins: Joins
+def _required_by_loops(
+    merged: Sequence[MergedAccess], sizes: Sizes, accesses: Sequence[ArrayAccess], joins: Joins
 ) -> Iterator[Join | None]:
-    """Joins so that range variables that are one in a read are so in all reads of its loop.
+    """Yield joins that fuse range variables in all accesses of a loop if one access fuses them.
 
-    `None` is none that would do.
+    Yield `None` if no join can fuse them.
     """
-    in_step = [
-        (read, draft) for read, draft in zip(reads, drafts, strict=True) if read.loop is not None
-    ]
-    for read, draft in in_step:
-        for pair in draft.fused:
-            for other, theirs in in_step:
-                together = read.loop == other.loop and {*pair} & {*theirs.map.ranges}
-                if together and pair not in theirs.fused:
-                    yield _join_of(pair, other, theirs.map, sizes, joins)
+    in_loops = [(a, m) for a, m in zip(accesses, merged, strict=True) if a.loop is not None]
+    for access, fusing in in_loops:
+        for pair in fusing.fused:
+            for other, other_merged in in_loops:
+                is_shared = access.loop == other.loop and {*pair} & {*other_merged.map.ranges}
+                if is_shared and pair not in other_merged.fused:
+                    yield _join_of(pair, other, other_merged.map, sizes, joins)
 
 
 def _join_of(
-    pair: tuple[Variable, Variable], read: Read, now: IndexingMap, sizes: Sizes, joins: Joins
+    pair: tuple[Variable, Variable],
+    access: ArrayAccess,
+    now: IndexingMap,
+    sizes: Sizes,
+    joins: Joins,
 ) -> Join | None:
-    """The join of the two results of a read that these variables are."""
+    """Return the join of the two results that use these variables, or `None`."""
     at = [[k for k, result in enumerate(now.results) if v in result.variables()] for v in pair]
     if len(at[0]) == len(at[1]) == 1 and at[1][0] == at[0][0] + 1:
-        return read.operand, groups(sizes[read.operand], read.operand, joins)[at[0][0]][-1]
+        return access.operand, groups(sizes[access.operand], access.operand, joins)[at[0][0]][-1]
     return None
 
 
-def merged_map(read: Read, sizes: Sizes, joins: Joins) -> IndexingMap:
-    """The map of a read between the merged arrays, simplified."""
-    into = groups(sizes[read.operand], read.operand, joins)
-    draft = None if read.map.is_known_empty else draft_of(read, sizes, joins)
-    if draft is not None:
-        return draft.map.simplify()
-    over = groups(sizes[read.output], read.output, joins)
-    widths = [prod(sizes[read.output][k] for k in group) for group in over]
-    return IndexingMap.empty(dims_of(widths), len(into))
+def merged_map(access: ArrayAccess, sizes: Sizes, joins: Joins) -> IndexingMap:
+    """Return the map of an access between the merged arrays, simplified."""
+    operand_groups = groups(sizes[access.operand], access.operand, joins)
+    merged = None if access.map.is_known_empty else merge_access(access, sizes, joins)
+    if merged is not None:
+        return merged.map.simplify()
+    output_groups = groups(sizes[access.output], access.output, joins)
+    widths = [prod(sizes[access.output][k] for k in group) for group in output_groups]
+    return IndexingMap.empty(dims_of(widths), len(operand_groups))
 
 
-def _wanted(read: Read, old: Draft, new: Draft) -> set[Join] | None:
-    """Joins that may make a draft as simple as the one before; `None` if it is."""
-    pairs = list(zip(old.places, new.places, strict=True))
-    bad = [
+def _required(access: ArrayAccess, old: MergedAccess, new: MergedAccess) -> set[Join] | None:
+    """Return joins that may make `new` as simple as `old`, or `None` if it is."""
+    pairs = list(zip(old.indices, new.indices, strict=True))
+    complex_ = [
         [not _is_simple(k, before, now, new.map) for k in range(len(now.index))]
         for before, now in pairs
     ]
@@ -143,51 +158,53 @@ def _wanted(read: Read, old: Draft, new: Draft) -> set[Join] | None:
         now.expr.weight > before.expr.weight
         for before, now in zip(old.map.constraints, new.map.constraints, strict=True)
     )
-    if not longer and not any(map(any, bad)):
+    if not longer and not any(map(any, complex_)):
         return None
-    wants: set[Join] = set()
-    for (_, place), flags in zip(pairs, bad, strict=True):
-        wants.update(_wanted_where_read(place, flags, new))
-        wants.update(_wanted_in_result(place, flags, new, read.output))
-    return wants
+    joins: set[Join] = set()
+    for (_, index), flags in zip(pairs, complex_, strict=True):
+        joins.update(_required_in_operand(index, flags, new))
+        joins.update(_required_in_output(index, flags, new, access.output))
+    return joins
 
 
-def _wanted_where_read(place: Place, bad: Sequence[bool], new: Draft) -> Iterator[Join]:
-    """Digits of one merged index that are read next to each other are one there as well."""
-    merged = {d for d, group in zip(new.map.dims, new.over, strict=True) if len(group) > 1}
-    used = [merged.intersection(value.variables()) for value in place.index]
-    for k in range(len(bad) - 1 if place.array is not None else 0):
-        if (bad[k] or bad[k + 1]) and used[k] & used[k + 1]:
-            yield place.array, place.groups[k][-1]
-
-
-def _wanted_in_result(
-    place: Place, bad: Sequence[bool], new: Draft, output: Array
+def _required_in_operand(
+    index: ArrayIndex, is_complex: Sequence[bool], new: MergedAccess
 ) -> Iterator[Join]:
-    """Dimensions that are one where they are read are one in the result, if they are neighbours."""
-    for group, value, is_bad in zip(place.groups, place.index, bad, strict=True):
-        if is_bad and len(group) > 1:
+    """Yield joins of adjacent operand dimensions that use digits of one merged dimension."""
+    groups_of_dims = zip(new.map.dims, new.output_groups, strict=True)
+    merged = {d for d, group in groups_of_dims if len(group) > 1}
+    used = [merged.intersection(value.variables()) for value in index.index]
+    for k in range(len(is_complex) - 1 if index.array is not None else 0):
+        if (is_complex[k] or is_complex[k + 1]) and used[k] & used[k + 1]:
+            yield index.array, index.groups[k][-1]
+
+
+def _required_in_output(
+    index: ArrayIndex, is_complex: Sequence[bool], new: MergedAccess, output: Array
+) -> Iterator[Join]:
+    """Yield joins of adjacent output dimensions that are merged in the operand."""
+    for group, value, complex_ in zip(index.groups, index.index, is_complex, strict=True):
+        if complex_ and len(group) > 1:
             variables = {*value.variables()}
             at = [n for n, d in enumerate(new.map.dims) if d in variables]
             if at and at == [*range(at[0], at[-1] + 1)]:
-                yield from [(output, new.over[n][-1]) for n in at[:-1]]
+                yield from [(output, new.output_groups[n][-1]) for n in at[:-1]]
 
 
-def _is_simple(k: int, before: Place, now: Place, domain: IndexingMap) -> bool:
-    """Expression k is no longer than those in its place before, and counts one by one.
+def _is_simple(k: int, before: ArrayIndex, now: ArrayIndex, domain: IndexingMap) -> bool:
+    """Return True if expression k is not longer than those it replaces, and has unit stride.
 
-    If it is a number of several digits, it depends on one variable only, whose value the program
-    does not choose.
+    An index merged from several digits must depend on one dimension or range variable only.
     """
     value = now.index[k]
-    wide = [
+    weights = [
         old.weight
         for group, size, old in zip(before.groups, before.sizes, before.index, strict=True)
         if group[0] in now.groups[k] and size > 1
     ]
-    if value.weight > max(wide, default=0):
+    if value.weight > max(weights, default=0):
         return False
-    if len(wide) <= 1 or not value.terms:
+    if len(weights) <= 1 or not value.terms:
         return True
     variables = {*value.variables()}
     is_unit = any(abs(factor) == 1 for _, factor in value.terms)

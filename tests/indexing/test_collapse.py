@@ -1,4 +1,4 @@
-"""Collapsed shapes: the smallest ones, between which the maps are the same."""
+"""Collapsed shapes: the smallest shapes with equivalent maps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-from indexing.tiling.collapsing import Collapse, Side, collapse
+from indexing.tiling.collapsing import Collapse, CollapsedArray, collapse
 from tests.ops.samples import ALL, Faces, Sample, parse_sample
 from tests.oracles import fuzz, relation
 
@@ -23,47 +23,47 @@ add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
 
 def collapsed(body: str, before: str = "") -> Collapse:
     root = hlo.parse(f"{COMPUTATIONS}{before}\nENTRY e {{ {body} }}").entry.root
-    found = collapse(root)
-    assert isinstance(found, Collapse)
-    check(found)
-    return found
+    result = collapse(root)
+    assert isinstance(result, Collapse)
+    check(result)
+    return result
 
 
-def check(found: Collapse) -> None:
-    """Each collapsed map, put between the arrays as they are, is the original map.
+def check(result: Collapse) -> None:
+    """Check that each restored map equals the original.
 
-    And each array and its collapsed form have the same elements, in the same order.
+    Each array and its collapsed form must have the same elements, in the same order.
     """
-    for output, row in enumerate(found.originals):
+    for output, row in enumerate(result.originals):
         for operand, originals in enumerate(row):
-            restored = found.restored(output, operand)
+            restored = result.restored(output, operand)
             assert len(restored) == len(originals)
             for original, again in zip(originals, restored, strict=True):
                 assert again.is_equal(original) is True, f"{original}\n{again}"
                 assert again.grade == original.grade or original.is_empty()
-    for side in (*found.outputs, *found.operands):
-        check_side(side)
+    for array in (*result.outputs, *result.operands):
+        check_array(array)
 
 
-def check_side(side: Side) -> None:
-    assert [k for group in side.groups for k in group] == list(range(side.shape.rank))
-    assert side.collapsed.size == side.shape.size
-    if 0 < side.shape.size < 2000:
-        elements = np.arange(side.shape.size)
-        whole = elements.reshape(side.shape.dims)
-        flat = elements.reshape(side.collapsed.dims)
-        pairs = relation(side.to_collapsed)
-        assert {(whole[a], flat[b]) for a, b in pairs} == {(k, k) for k in elements}
-        assert {(b, a) for a, b in pairs} == relation(side.from_collapsed)
+def check_array(array: CollapsedArray) -> None:
+    assert [k for group in array.groups for k in group] == list(range(array.shape.rank))
+    assert array.collapsed.size == array.shape.size
+    if 0 < array.shape.size < 2000:
+        elements = np.arange(array.shape.size)
+        original = elements.reshape(array.shape.dims)
+        flat = elements.reshape(array.collapsed.dims)
+        pairs = relation(array.to_collapsed)
+        assert {(original[a], flat[b]) for a, b in pairs} == {(k, k) for k in elements}
+        assert {(b, a) for a, b in pairs} == relation(array.from_collapsed)
 
 
-def sizes(sides: tuple[Side, ...]) -> list[tuple[int, ...]]:
-    return [side.collapsed.dims for side in sides]
+def sizes(arrays: tuple[CollapsedArray, ...]) -> list[tuple[int, ...]]:
+    return [array.collapsed.dims for array in arrays]
 
 
 # fmt: off
 TABLE = [
-    # what is asked, the result's sizes, the operands' sizes
+    # computation, sizes of the results, sizes of the operands
     ("p = f32[2,3,4] parameter(0)  ROOT r = f32[2,3,4] negate(p)",
      [(24,)], [(24,)]),
     ("p = f32[2,3,4] parameter(0)  ROOT r = f32[2,3,4] add(p, p)",
@@ -88,14 +88,14 @@ TABLE = [
      [(36, 5)], [(36, 5)]),
     ("p = f32[4,9,5] parameter(0)  ROOT r = f32[4,9,5] reverse(p), dimensions={0,1,2}",
      [(180,)], [(180,)]),
-    # rows are cut out: still one block; of each row a part, or every other row: not one index
+    # whole rows are one block; parts of rows and strided rows have no single index
     ("p = f32[7,4,5] parameter(0)  ROOT r = f32[3,4,5] slice(p), slice={[2:5],[0:4],[0:5]}",
      [(60,)], [(140,)]),
     ("p = f32[7,4,5] parameter(0)  ROOT r = f32[7,4,2] slice(p), slice={[0:7],[0:4],[1:3]}",
      [(28, 2)], [(28, 5)]),
     ("p = f32[7,4,5] parameter(0)  ROOT r = f32[4,4,5] slice(p), slice={[0:7:2],[0:4],[0:5]}",
      [(4, 20)], [(7, 20)]),
-    # one row is a block of the whole; one column counts in steps
+    # one row is a block; one column has a stride
     ("p = f32[5,4] parameter(0)  ROOT r = f32[1,4] slice(p), slice={[3:4],[0:4]}",
      [(4,)], [(20,)]),
     ("p = f32[5,4] parameter(0)  ROOT r = f32[5,1] slice(p), slice={[0:5],[2:3]}",
@@ -118,7 +118,7 @@ TABLE = [
     ("p = f32[2,3,4,5] parameter(0) z = f32[] parameter(1) "
      "ROOT r = f32[2,5] reduce(p, z), dimensions={1,2}, to_apply=add",
      [(2, 5)], [(2, 12, 5), ()]),
-    # batch, rows, columns, and what is summed over: in both operands in one order, or not at all
+    # contracting dimensions merge only if both operands have them in one order
     ("p = f32[2,3,4,5,6,7] parameter(0) q = f32[2,3,6,7,8,9] parameter(1) "
      "ROOT r = f32[2,3,4,5,8,9] dot(p, q), lhs_batch_dims={0,1}, rhs_batch_dims={0,1}, "
      "lhs_contracting_dims={4,5}, rhs_contracting_dims={2,3}",
@@ -132,7 +132,7 @@ TABLE = [
     ("p = f32[2,3,8,9] parameter(0) z = f32[] parameter(1) "
      "ROOT r = f32[2,3,7,8] reduce-window(p, z), window={size=1x1x2x2}, to_apply=add",
      [(6, 7, 8)], [(6, 8, 9), ()]),
-    # the start of a row moves by whole rows: no longer a dynamic-slice of one dimension
+    # a runtime start in rows is not a unit-stride start in elements
     ("p = f32[9,4] parameter(0) i = s32[] parameter(1) j = s32[] parameter(2) "
      "ROOT r = f32[3,4] dynamic-slice(p, i, j), dynamic_slice_sizes={3,4}",
      [(3, 4)], [(9, 4), (), ()]),
@@ -153,7 +153,7 @@ TABLE = [
      "start_index_map={3}, operand_batching_dims={0,1}, start_indices_batching_dims={0,1}, "
      "index_vector_dim=3, slice_sizes={1,1,3,1,4}",
      [(10, 3, 6, 4)], [(10, 3, 7, 4), (10, 6)]),
-    # without elements there is nothing to say
+    # arrays without elements are not collapsed
     ("p = f32[2,3,0] parameter(0) ROOT r = f32[2,3,0] negate(p)",
      [(2, 3, 0)], [(2, 3, 0)]),
 ]
@@ -164,8 +164,8 @@ TABLE = [
 def test_shapes_collapse(
     body: str, outputs: list[tuple[int, ...]], operands: list[tuple[int, ...]]
 ) -> None:
-    found = collapsed(body)
-    assert (sizes(found.outputs), sizes(found.operands)) == (outputs, operands)
+    result = collapsed(body)
+    assert (sizes(result.outputs), sizes(result.operands)) == (outputs, operands)
 
 
 # ---------------------------------------------------------------- fusions
@@ -212,11 +212,11 @@ FUSIONS = [
      [(4, 30)], [(4, 30), (30,)]),
     ("p = f32[4,6,5] parameter(0) ROOT f = f32[4,6,5] fusion(p), kind=kLoop, calls=transposed",
      [(120,)], [(120,)]),
-    # the transpose has the first two dimensions in common with what it reads
+    # the transpose keeps the order of the first two dimensions
     ("p = f32[4,6,5] parameter(0) "
      "ROOT f = (f32[5,4,6], f32[4,6,5]) fusion(p), kind=kLoop, calls=both",
      [(5, 24), (24, 5)], [(24, 5)]),
-    # one of two reads needs the dimensions apart
+    # one of two accesses needs separate dimensions
     ("p = f32[5,5,3] parameter(0) ROOT f = f32[5,5,3] fusion(p), kind=kLoop, calls=square",
      [(5, 5, 3)], [(5, 5, 3)]),
     ("p = f32[4,7,3] parameter(0) i = s32[10] parameter(1) "
@@ -230,8 +230,8 @@ FUSIONS = [
 def test_fusions_collapse(
     body: str, outputs: list[tuple[int, ...]], operands: list[tuple[int, ...]]
 ) -> None:
-    found = collapsed(body, FUSED)
-    assert (sizes(found.outputs), sizes(found.operands)) == (outputs, operands)
+    result = collapsed(body, FUSED)
+    assert (sizes(result.outputs), sizes(result.operands)) == (outputs, operands)
 
 
 # ---------------------------------------------------------------- all ops
@@ -243,19 +243,19 @@ FACES = Faces()
 @FACES.of(ALL)
 def collapsed_maps_are_those_of_the_op(sample: Sample) -> None:
     instruction = sample.instruction
-    found = collapse(instruction)
-    if isinstance(found, indexing.Unknown):
-        assert found in {
-            why
+    result = collapse(instruction)
+    if isinstance(result, indexing.Unknown):
+        assert result in {
+            unknown
             for n in range(len(hlo.shapes.shape.leaves(instruction.shape)))
-            for why in indexing.output_to_input(instruction, n).unknown
+            for unknown in indexing.output_to_input(instruction, n).unknown
         }
         return
-    check(found)
+    check(result)
 
 
 @pytest.mark.parametrize("opcode", FACES.opcodes)
-def test_every_op_collapses_as_its_maps_say(opcode: str) -> None:
+def test_every_op_collapses_consistently_with_its_maps(opcode: str) -> None:
     FACES.check(opcode)
 
 
@@ -265,7 +265,7 @@ def ints(values: Iterable[int]) -> str:
 
 @st.composite
 def reshapes(draw: st.DrawFn) -> str:
-    """Two ways to write the same elements, with sizes that divide each other and that do not."""
+    """A reshape between two random factorisations of one size."""
     size = draw(st.sampled_from([1, 4, 6, 12, 24, 30, 36, 64]))
     shapes = []
     for _ in range(2):
@@ -282,28 +282,28 @@ def reshapes(draw: st.DrawFn) -> str:
 @given(reshapes())
 @fuzz(60)
 def test_a_reshape_is_one_dimensional(text: str) -> None:
-    found = collapse(parse_sample(text).instruction)
-    assert isinstance(found, Collapse)
-    check(found)
-    size = found.outputs[0].shape.size
-    for side in (*found.outputs, *found.operands):
-        assert side.collapsed.dims in ((size,), ())
+    result = collapse(parse_sample(text).instruction)
+    assert isinstance(result, Collapse)
+    check(result)
+    size = result.outputs[0].shape.size
+    for array in (*result.outputs, *result.operands):
+        assert array.collapsed.dims in ((size,), ())
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=5), st.data())
 @fuzz(60)
-def test_a_transpose_keeps_its_runs_together(sizes: list[int], data: st.DataObject) -> None:
-    """As many dimensions are left as there are runs of dimensions that follow each other."""
+def test_a_transpose_collapses_to_its_runs(sizes: list[int], data: st.DataObject) -> None:
+    """The collapsed rank is the number of runs of consecutive dimensions."""
     order = data.draw(st.permutations(range(len(sizes))))
     out = [sizes[k] for k in order]
     text = f"f32[{ints(out)}] transpose(f32[{ints(sizes)}] p), dimensions={{{ints(order)}}}"
-    found = collapse(parse_sample(text).instruction)
-    assert isinstance(found, Collapse)
-    check(found)
+    result = collapse(parse_sample(text).instruction)
+    assert isinstance(result, Collapse)
+    check(result)
     wide = [k for k in order if sizes[k] > 1]
-    place = {k: n for n, k in enumerate(sorted(wide))}
-    runs = sum(place[b] != place[a] + 1 for a, b in pairwise(wide)) + 1
-    assert found.outputs[0].collapsed.rank == found.operands[0].collapsed.rank == max(runs, 1)
+    position = {k: n for n, k in enumerate(sorted(wide))}
+    runs = sum(position[b] != position[a] + 1 for a, b in pairwise(wide)) + 1
+    assert result.outputs[0].collapsed.rank == result.operands[0].collapsed.rank == max(runs, 1)
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.data())
@@ -316,21 +316,21 @@ def test_slices_collapse(sizes: list[int], data: st.DataObject) -> None:
         cuts.append(f"[{start}:{limit}:{stride}]")
         out.append(len(range(start, limit, stride)))
     text = f"f32[{ints(out)}] slice(f32[{ints(sizes)}] p), slice={{{', '.join(cuts)}}}"
-    found = collapse(parse_sample(text).instruction)
-    assert isinstance(found, Collapse)
-    check(found)
+    result = collapse(parse_sample(text).instruction)
+    assert isinstance(result, Collapse)
+    check(result)
 
 
-def test_what_is_unknown_does_not_collapse() -> None:
+def test_unknown_maps_do_not_collapse() -> None:
     root = hlo.parse("ENTRY e { p = f32[2,3] parameter(0)  ROOT r = f32[2,3] no-such-op(p) }")
-    found = collapse(root.entry.root)
-    assert isinstance(found, indexing.Unknown)
-    assert "no-such-op" in found.reason
+    result = collapse(root.entry.root)
+    assert isinstance(result, indexing.Unknown)
+    assert "no-such-op" in result.reason
 
 
-def test_what_reads_nothing_collapses_to_what_reads_nothing() -> None:
-    """Only padding is cut out."""
-    found = collapsed(
+def test_an_empty_map_collapses_to_an_empty_map() -> None:
+    """The slice selects only padding."""
+    result = collapsed(
         "p = f32[3,4] parameter(0) v = f32[] parameter(1) "
         "ROOT f = f32[2,4] fusion(p, v), kind=kLoop, calls=cut",
         """cut {
@@ -340,6 +340,6 @@ def test_what_reads_nothing_collapses_to_what_reads_nothing() -> None:
           ROOT s = f32[2,4] slice(q), slice={[3:5],[0:4]}
         }""",
     )
-    assert [m.is_known_empty for m in found.maps[0][0]] == [True]
-    assert sizes(found.outputs) == [(8,)]
-    assert [len(m.dims) for m in found.maps[0][0]] == [1]
+    assert [m.is_known_empty for m in result.maps[0][0]] == [True]
+    assert sizes(result.outputs) == [(8,)]
+    assert [len(m.dims) for m in result.maps[0][0]] == [1]

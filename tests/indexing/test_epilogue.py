@@ -1,4 +1,4 @@
-"""From a hero to the root, and through producer and consumer as if they were one fusion."""
+"""Epilogues from a hero to the root, and unfused producers with their consumers."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def texts(maps: tuple[IndexingMap, ...]) -> list[str]:
 # ---------------------------------------------------------------- the oracle
 
 
-def moved(computation: hlo.Computation, hero: hlo.Instruction) -> set[Pair]:
-    """Pairs of an element of the hero and one of the root that it moves, by the kernels.
+def dependencies(computation: hlo.Computation, hero: hlo.Instruction) -> set[Pair]:
+    """Return the pairs of elements of hero and root that depend on each other, by the kernels.
 
-    All ops add up non-negative multiples: with one element 1 and all else 0, what is not 0 needs
-    that element.
+    All ops add non-negative multiples.  If one element of the hero is 1 and all other values are 0,
+    the non-zero elements of the root depend on it.
     """
     assert isinstance(hero.shape, Shape)
     unit = np.zeros(hero.shape.dims, np.int64)
-    found: set[Pair] = set()
-    for place in np.ndindex(*unit.shape):
-        unit[place] = 1
+    pairs: set[Pair] = set()
+    for element in np.ndindex(*unit.shape):
+        unit[element] = 1
         root = _run_from(computation, hero, unit)
-        found |= {(place, tuple(map(int, at))) for at in np.argwhere(root)}
-        unit[place] = 0
-    return found
+        pairs |= {(element, tuple(map(int, at))) for at in np.argwhere(root)}
+        unit[element] = 0
+    return pairs
 
 
 def _run_from(computation: hlo.Computation, hero: hlo.Instruction, value: Array) -> Array:
@@ -66,57 +66,59 @@ def _run_from(computation: hlo.Computation, hero: hlo.Instruction, value: Array)
 
 @given(programs(), st.data())
 @fuzz(100)
-def test_an_epilogue_moves_what_the_kernels_move(program: Program, data: st.DataObject) -> None:
+def test_an_epilogue_has_the_dependencies_of_the_kernels(
+    program: Program, data: st.DataObject
+) -> None:
     fused = program.module().computations["fused"]
     arrays = [i for i in fused.instructions if isinstance(i.shape, Shape) and i.shape.size]
     hero = data.draw(st.sampled_from(arrays))
     answer = indexing.epilogue(hero)
     assert answer.unknown == (None,)
-    found, wanted = union(answer.maps[0]), moved(fused, hero)
+    related, needed_pairs = union(answer.maps[0]), dependencies(fused, hero)
     if any(m.grade == "may" for m in answer.maps[0]):
-        assert hero.opcode == "constant"  # the value of a pad
-        assert found >= wanted
+        assert hero.opcode == "constant"  # a padding value
+        assert related >= needed_pairs
     else:
-        assert found == wanted
+        assert related == needed_pairs
     assert len(set(answer.maps[0])) == len(answer.maps[0])
 
 
 @given(programs())
 @fuzz(60)
-def test_instructions_taken_together_are_the_fusion(program: Program) -> None:
+def test_all_instructions_of_a_fusion_give_the_maps_of_the_fusion(program: Program) -> None:
     fused = program.module().computations["fused"]
     inner = [i for i in fused.instructions if i.opcode != "parameter"]
     if fused.root.opcode == "parameter":
         return
-    found = indexing.grouped_through(fused.root, inner)
-    whole = indexing.grouped(fused.root)
-    assert {i: union(maps) for i, maps in found.items()} == {
-        i: union(maps) for i, maps in whole.items()
+    through = indexing.grouped_through(fused.root, inner)
+    fusion = indexing.grouped(fused.root)
+    assert {i: union(maps) for i, maps in through.items()} == {
+        i: union(maps) for i, maps in fusion.items()
     }
 
 
 @given(programs())
 @fuzz(60)
 def test_random_fusions_collapse(program: Program) -> None:
-    found = indexing.collapse(program.module().entry.root)
-    assert isinstance(found, Collapse)
-    check(found)
+    result = indexing.collapse(program.module().entry.root)
+    assert isinstance(result, Collapse)
+    check(result)
 
 
 @given(programs())
 @fuzz(60)
-def test_the_elements_that_are_counted_are_those_that_are_read(program: Program) -> None:
+def test_counted_elements_are_those_that_are_read(program: Program) -> None:
     module = program.module()
-    wanted = needed(module.computations["fused"])
-    for counted, pairs in zip(indexing.read_counts(module.entry.root), wanted, strict=True):
+    expected = needed(module.computations["fused"])
+    for counted, pairs in zip(indexing.read_counts(module.entry.root), expected, strict=True):
         assert isinstance(counted, Multiplicity)
         elements = {at for _, at in pairs}
         assert counted.distinct == len(elements)
         assert known(counted.total) >= len(pairs)
         if not elements:
             continue
-        often = {at: sum(at == other for _, other in pairs) for at in elements}
-        assert all(known(counted.at(at)) >= least for at, least in often.items())
+        minimum = {at: sum(at == other for _, other in pairs) for at in elements}
+        assert all(known(counted.at(at)) >= count for at, count in minimum.items())
 
 
 # ---------------------------------------------------------------- epilogues
@@ -146,8 +148,8 @@ ENTRY e {
 """
 
 
-def test_an_epilogue_leads_to_each_output() -> None:
-    """Two ways, one map; the third output does not need the hero."""
+def test_an_epilogue_has_maps_to_each_output() -> None:
+    """Two paths with one map; the third output does not depend on the hero."""
     fused = hlo.parse(FUSED).computations["fused"]
     answer = indexing.epilogue(fused["hero"])
     assert answer.operands == (fused.root,) * 3
@@ -170,7 +172,7 @@ def test_an_epilogue_may_end_before_the_root() -> None:
     assert indexing.epilogue(fused["t"], fused["hero"]).maps == ((),)
 
 
-def test_two_ways_that_differ_are_two_maps() -> None:
+def test_two_paths_with_different_maps_give_two_maps() -> None:
     root = hlo.parse("""ENTRY e {
         p = f32[4,4] parameter(0)
         t = f32[4,4] transpose(p), dimensions={1,0}
@@ -183,7 +185,7 @@ def test_two_ways_that_differ_are_two_maps() -> None:
     ]
 
 
-def test_an_epilogue_with_a_runtime_start_keeps_it() -> None:
+def test_an_epilogue_keeps_runtime_variables() -> None:
     entry = hlo.parse("""ENTRY e {
         p = f32[7] parameter(0)
         i = s32[] parameter(1)
@@ -199,7 +201,7 @@ def test_an_epilogue_with_a_runtime_start_keeps_it() -> None:
     assert [rt.source_name for rt in written.runtime] == ["i"]
 
 
-def test_what_is_unknown_on_the_way_is_said() -> None:
+def test_an_unknown_instruction_in_the_epilogue_is_reported() -> None:
     entry = hlo.parse("""ENTRY e {
         p = f32[7] parameter(0)
         hero = f32[7] negate(p)
@@ -207,12 +209,12 @@ def test_what_is_unknown_on_the_way_is_said() -> None:
         ROOT r = f32[7] reverse(u), dimensions={0}
     }""").entry
     answer = indexing.epilogue(entry["hero"])
-    (why,) = answer.unknown
-    assert isinstance(why, Unknown)
-    assert "no-such-op" in why.reason
+    (unknown,) = answer.unknown
+    assert isinstance(unknown, Unknown)
+    assert "no-such-op" in unknown.reason
 
 
-def test_hero_and_root_are_of_one_computation() -> None:
+def test_hero_and_root_must_belong_to_one_computation() -> None:
     module = hlo.parse(FUSED)
     with pytest.raises(ValueError, match="`hero` belongs to `fused`, `f` to `e`"):
         indexing.epilogue(module.computations["fused"]["hero"], module.entry.root)
@@ -223,22 +225,26 @@ def test_hero_and_root_are_of_one_computation() -> None:
 # ---------------------------------------------------------------- producer and consumer
 
 
-def test_a_producer_and_its_consumer_are_taken_as_one() -> None:
-    """The parameter is read by both: directly, and through the transpose."""
+def test_a_producer_and_its_consumer_are_treated_as_one_fusion() -> None:
+    """The parameter is read directly and through the transpose."""
     entry = hlo.parse("""ENTRY e {
         p0 = f32[5,5] parameter(0)
-        turned = f32[5,5] transpose(p0), dimensions={1,0}
-        ROOT a0 = f32[5,5] add(p0, turned)
+        transposed = f32[5,5] transpose(p0), dimensions={1,0}
+        ROOT a0 = f32[5,5] add(p0, transposed)
     }""").entry
     same = "(d0, d1) -> (d0, d1), domain: d0 in [0, 4], d1 in [0, 4]"
-    turned = "(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 4]"
+    transposed = "(d0, d1) -> (d1, d0), domain: d0 in [0, 4], d1 in [0, 4]"
 
     def groups(*names: str) -> dict[str, list[str]]:
-        found = indexing.grouped_through(entry.root, [entry[name] for name in names])
-        return {i.name: sorted(texts(maps)) for i, maps in found.items()}
+        grouped = indexing.grouped_through(entry.root, [entry[name] for name in names])
+        return {i.name: sorted(texts(maps)) for i, maps in grouped.items()}
 
-    assert groups("a0", "turned") == {"a0": [same], "turned": [same], "p0": [same, turned]}
-    assert groups("a0") == {"a0": [same], "turned": [same], "p0": [same]}
+    assert groups("a0", "transposed") == {
+        "a0": [same],
+        "transposed": [same],
+        "p0": [same, transposed],
+    }
+    assert groups("a0") == {"a0": [same], "transposed": [same], "p0": [same]}
 
 
 FUSIONS = """
@@ -263,21 +269,21 @@ ENTRY e {
 """
 
 
-def test_fusions_among_them_are_looked_into() -> None:
+def test_fusions_among_the_instructions_are_expanded() -> None:
     entry = hlo.parse(FUSIONS).entry
-    found = indexing.grouped_through(entry.root, [entry.root, entry["first"]])
-    assert [each.name for each in found] == ["s", "k", "z", "t", "n", "i", "a"]
-    by_name = {each.name: maps for each, maps in found.items()}
+    grouped = indexing.grouped_through(entry.root, [entry.root, entry["first"]])
+    assert [each.name for each in grouped] == ["s", "k", "z", "t", "n", "i", "a"]
+    by_name = {each.name: maps for each, maps in grouped.items()}
     (to_a,) = by_name["a"]
-    (whole,) = indexing.to_parameters(entry.root).maps[0]
-    assert to_a.is_equal(whole) is True
+    (composed,) = indexing.to_parameters(entry.root).maps[0]
+    assert to_a.is_equal(composed) is True
     (inner,) = by_name["n"]
     assert inner.is_equal(to_a) is True
     assert [(rt.source_name, rt.call_names) for rt in inner.runtime] == [("k", ("second",))]
     assert relation(by_name["s"][0]) == relation(IndexingMap.identity((2, 4)))
 
 
-def test_what_is_taken_together_is_of_one_computation() -> None:
+def test_instructions_must_belong_to_one_computation() -> None:
     module = hlo.parse(FUSIONS)
     entry = module.entry
     with pytest.raises(ValueError, match="must contain the root `second`"):

@@ -1,4 +1,4 @@
-"""GPU grids: which thread computes which element, compared with the loops of a kernel."""
+"""GPU grids: the elements that each thread computes, compared with the loops of a kernel."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -15,7 +15,7 @@ import hlo
 import indexing
 from indexing import IndexingMap, coverage, parse_map, thread_map
 from indexing.maps.layouts import logical_map, physical_map
-from indexing.tiling.grid import Launch, tile_map
+from indexing.tiling.grid import LaunchDimensions, tile_map
 from simplifier.atoms import Variable
 from simplifier.linear import as_expr
 from tests.oracles import Pair, divisions, joined, union
@@ -26,16 +26,16 @@ Counts = tuple[int, int, int]
 SCHEDULES = [
     # shape                     threads     blocks      unroll
     ("f32[6]",                  (2, 1, 1),  (3, 1, 1),  1),
-    ("f32[6]",                  (2, 1, 1),  (2, 1, 1),  1),    # two chunks, the second one half empty
+    ("f32[6]",                  (2, 1, 1),  (2, 1, 1),  1),    # two chunks, the second half empty
     ("f32[5,7]",                (4, 1, 1),  (2, 1, 1),  1),
-    ("f32[5,7]",                (4, 1, 1),  (3, 1, 1),  2),    # the last vector is cut
+    ("f32[5,7]",                (4, 1, 1),  (3, 1, 1),  2),    # the last vector is partial
     ("f32[5,8]",                (4, 1, 1),  (2, 1, 1),  4),
     ("f32[2,3,5]",              (3, 1, 1),  (7, 1, 1),  5),    # more threads than vectors
     ("f32[5,7]{0,1}",           (4, 1, 1),  (2, 1, 1),  1),
     ("f32[2,3,5]{1,2,0}",       (2, 1, 1),  (2, 1, 1),  3),
     ("f32[11]",                 (2, 2, 1),  (1, 3, 1),  1),
     ("f32[5,7]",                (2, 2, 3),  (2, 1, 2),  1),
-    ("f32[3,5]{1,0:T(2,2)}",    (4, 1, 1),  (2, 1, 1),  2),    # tiles do not count
+    ("f32[3,5]{1,0:T(2,2)}",    (4, 1, 1),  (2, 1, 1),  2),    # tiles are ignored
     ("f32[1,1]",                (4, 1, 1),  (2, 1, 1),  1),
     ("f32[]",                   (4, 1, 1),  (1, 1, 1),  1),
     ("f32[0,3]",                (4, 1, 1),  (2, 1, 1),  2),
@@ -51,7 +51,7 @@ def array(text: str) -> hlo.Shape:
 
 
 def computed(shape: hlo.Shape, threads: Counts, blocks: Counts, unroll: int) -> Iterator[Pair]:
-    """The loops of the kernel: thread and block, chunk and vector element, and what they compute."""
+    """Yield each thread, block, chunk and lane of the kernel's loops with the computed element."""
     size, total = prod(shape.dims), [t * b for t, b in zip(threads, blocks, strict=True)]
     grid = product(*[range(n) for n in (*threads, *blocks)])
     for tx, ty, tz, bx, by, bz in grid:
@@ -70,14 +70,14 @@ def computed(shape: hlo.Shape, threads: Counts, blocks: Counts, unroll: int) -> 
 
 
 @pytest.mark.parametrize("text, threads, blocks, unroll", SCHEDULES, ids=IDS)
-def test_threads_compute_what_the_loops_compute(
+def test_threads_compute_the_elements_of_the_loops(
     text: str, threads: Counts, blocks: Counts, unroll: int
 ) -> None:
     shape = array(text)
-    found = thread_map(shape, threads=threads, blocks=blocks, unroll=unroll)
-    assert union([found.ranges_to_dims()]) == set(computed(shape, threads, blocks, unroll))
+    schedule = thread_map(shape, threads=threads, blocks=blocks, unroll=unroll)
+    assert union([schedule.ranges_to_dims()]) == set(computed(shape, threads, blocks, unroll))
     if shape.size:
-        names = [v.name for v in found.variables]
+        names = [v.name for v in schedule.variables]
         assert names == ["th_x", "th_y", "th_z", "bl_x", "bl_y", "bl_z", "chunk_id", "unroll_id"]
 
 
@@ -94,7 +94,7 @@ def test_every_element_is_computed_once(
 def test_neighbouring_threads_write_neighbouring_vectors(
     text: str, threads: Counts, blocks: Counts, unroll: int
 ) -> None:
-    """In memory the formula has no division, whatever the layout is; tiles are another matter."""
+    """Positions in memory need no division for any untiled layout."""
     shape = array(text)
     if "T(" in text or not shape.size:
         return
@@ -103,7 +103,7 @@ def test_neighbouring_threads_write_neighbouring_vectors(
     assert divisions(str(position.results[0])) == 0
 
 
-# what XLA's loop emitter does, from its documentation and its unit tests; the text may differ
+# schedules of XLA's loop emitter, from its documentation and unit tests; the text may differ
 # fmt: off
 PUBLISHED = [
     # XLA                                       sizes            threads, blocks, unroll  map
@@ -126,17 +126,17 @@ PUBLISHED = [
 
 
 @pytest.mark.parametrize("name, sizes, threads, blocks, unroll, text", PUBLISHED, ids=[row[0] for row in PUBLISHED])  # fmt: skip
-def test_schedules_are_those_that_xla_publishes(
+def test_schedules_equal_those_published_by_xla(
     name: str, sizes: Sequence[int], threads: int, blocks: int, unroll: int, text: str
 ) -> None:
     head = "(th_x, th_y, th_z, bl_x, bl_y, bl_z)[chunk_id, unroll_id] -> "
     published = parse_map(head + text.strip()).ranges_to_dims()
-    found = thread_map(sizes, threads=threads, blocks=blocks, unroll=unroll)
-    assert found.ranges_to_dims().is_equal(published)
-    assert coverage(found, sizes) is True
+    schedule = thread_map(sizes, threads=threads, blocks=blocks, unroll=unroll)
+    assert schedule.ranges_to_dims().is_equal(published)
+    assert coverage(schedule, sizes) is True
 
 
-def test_as_many_blocks_as_needed_are_taken() -> None:
+def test_the_default_number_of_blocks_covers_the_output() -> None:
     assert thread_map((10, 20, 30), threads=128) == thread_map((10, 20, 30), threads=128, blocks=47)
     assert thread_map((10, 20, 30), threads=(16, 8)).dims[3].bounds == (0, 46)
 
@@ -159,7 +159,7 @@ READS = [
 
 
 @pytest.mark.parametrize("text, operands", READS, ids=[f"{row[0][:30]} of {row[1][0]}" for row in READS])  # fmt: skip
-def test_a_thread_loads_what_its_elements_need(text: str, operands: list[str]) -> None:
+def test_a_thread_loads_the_elements_it_depends_on(text: str, operands: list[str]) -> None:
     names = "pq"
     lines = [f"{names[k]} = {shape} parameter({k})" for k, shape in enumerate(operands)]
     root = hlo.parse(
@@ -172,15 +172,17 @@ def test_a_thread_loads_what_its_elements_need(text: str, operands: list[str]) -
     for operand, maps in zip(root.operands, indexing.output_to_input(root).maps, strict=True):
         assert isinstance(operand.shape, hlo.Shape)
         loads = [schedule.then(reads).simplify(certify=True) for reads in maps]
-        wanted = joined(computes, union(maps))
-        assert union(loads) == wanted
-        places = [load.then(physical_map(operand.shape)).simplify(certify=True) for load in loads]
-        memory = {at: operand.shape.linear_index(at) for _, at in wanted}
-        assert union(places) == {(thread, (memory[at],)) for thread, at in wanted}
+        expected = joined(computes, union(maps))
+        assert union(loads) == expected
+        positions = [
+            load.then(physical_map(operand.shape)).simplify(certify=True) for load in loads
+        ]
+        memory = {at: operand.shape.linear_index(at) for _, at in expected}
+        assert union(positions) == {(thread, (memory[at],)) for thread, at in expected}
 
 
-def test_a_schedule_over_memory_is_one_over_elements() -> None:
-    """Either side may be physical: positions of the output to positions of the input."""
+def test_a_schedule_over_memory_equals_one_over_elements() -> None:
+    """Both sides may be physical: positions of the output map to positions of the operand."""
     module = hlo.parse("ENTRY e { p = f32[6,8]{0,1} parameter(0) ROOT c = f32[6,8]{1,0} copy(p) }")
     out, operand = module.entry.root.shape, module.entry.parameters[0].shape
     assert isinstance(out, hlo.Shape)
@@ -193,15 +195,15 @@ def test_a_schedule_over_memory_is_one_over_elements() -> None:
     assert coverage(through, (operand.physical_size,)) is True
 
 
-# ---------------------------------------------------------------- what is wrong
+# ---------------------------------------------------------------- errors
 
 
-def test_a_schedule_that_is_wrong_has_a_witness() -> None:
-    whole = thread_map((12,), threads=2, blocks=2, unroll=1)  # three chunks
+def test_a_wrong_schedule_has_a_witness() -> None:
+    complete = thread_map((12,), threads=2, blocks=2, unroll=1)  # three chunks
     first = IndexingMap.of(
-        whole.dims,
-        whole.substituted({whole.ranges[0]: as_expr(0)})[0],
-        ranges=whole.ranges[1:],
+        complete.dims,
+        complete.substituted({complete.ranges[0]: as_expr(0)})[0],
+        ranges=complete.ranges[1:],
     )
     missing = coverage(first, (12,))
     assert not missing
@@ -215,31 +217,31 @@ def test_a_schedule_that_is_wrong_has_a_witness() -> None:
     assert beyond.witness is not None
     assert (beyond.witness.points, beyond.witness.results) == (((2, 0, 0, 0, 0, 0, 0, 1),), ((5,),))
     overlapping = IndexingMap.of([Variable("th_x", 0, 7)], [Variable("th_x", 0, 7) // 2])
-    found = coverage(overlapping, (4,))
-    assert not found
-    assert found.reason == "not injective: two points have the same result"
+    twice = coverage(overlapping, (4,))
+    assert not twice
+    assert twice.reason == "not injective: two points have the same result"
 
 
 # fmt: off
 WRONG = [
-    # arguments                              says
-    ({"threads": 0},                        "threads=(0, 1, 1): expected at least one along each axis"),
-    ({"threads": 4, "blocks": (2, 0)},         "blocks=(2, 0, 1): expected at least one along each axis"),
-    ({"threads": (1, 1, 1, 1)},             "threads=(1, 1, 1, 1): expected a number for x, or one each for x, y and z"),
-    ({"threads": ()},                       "threads=(): expected a number for x, or one each for x, y and z"),
-    ({"threads": 4, "unroll": 0},              "unroll=0: expected at least one element"),
+    # arguments                              message
+    ({"threads": 0},                        "threads=(0, 1, 1): expected at least 1 along each axis"),
+    ({"threads": 4, "blocks": (2, 0)},         "blocks=(2, 0, 1): expected at least 1 along each axis"),
+    ({"threads": (1, 1, 1, 1)},             "threads=(1, 1, 1, 1): expected one to three numbers, for x, y and z"),
+    ({"threads": ()},                       "threads=(): expected one to three numbers, for x, y and z"),
+    ({"threads": 4, "unroll": 0},              "unroll=0: expected at least 1"),
 ]
 # fmt: on
 
 
-@pytest.mark.parametrize("arguments, says", WRONG, ids=[row[1][:30] for row in WRONG])
-def test_wrong_numbers_are_refused(arguments: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=f"^{re.escape(says)}$"):
+@pytest.mark.parametrize("arguments, message", WRONG, ids=[row[1][:30] for row in WRONG])
+def test_invalid_numbers_are_rejected(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         thread_map((6,), **arguments)
 
 
-def test_threads_are_counted_x_first() -> None:
-    launch = Launch((3, 2, 1), (2, 1, 2))
+def test_thread_ids_are_linear_with_x_fastest() -> None:
+    launch = LaunchDimensions((3, 2, 1), (2, 1, 2))
     numbers = {}
     for at in product(*[range(v.upper + 1) for v in launch.dims]):
         numbers[at] = launch.number.value(dict(zip(launch.dims, at, strict=True)))
@@ -256,7 +258,7 @@ def test_threads_are_counted_x_first() -> None:
 TILES = [
     # sizes         tile         threads  unroll  order
     ((4, 6),        (2, 3),      2,       1,      None),
-    ((5, 7),        (2, 3),      4,       1,      (1, 0)),     # tiles stick out
+    ((5, 7),        (2, 3),      4,       1,      (1, 0)),     # partial tiles
     ((5, 7),        (3, 4),      5,       2,      None),       # threads do not divide a tile
     ((3, 4, 5),     (1, 2, 5),   3,       1,      (2, 0, 1)),
     ((7,),          (9,),        2,       4,      None),
@@ -269,15 +271,15 @@ TILES = [
 def tiled(
     sizes: Sequence[int], tile: Sequence[int], threads: int, unroll: int, order: Sequence[int]
 ) -> Iterator[Pair]:
-    """Block after block takes the next tile, and its threads take turns at vectors of the tile."""
+    """Yield each thread, block, loop and lane of a tiled kernel with the computed element."""
     corners = product(*[range(0, sizes[k], tile[k]) for k in order])
     for block, corner in enumerate(corners):
         start = dict(zip(order, corner, strict=True))
         for number, inside in enumerate(product(*map(range, tile))):
-            turn, lane = divmod(number, unroll)
+            vector, lane = divmod(number, unroll)
             index = tuple([start[k] + inside[k] for k in range(len(sizes))])
             if all(i < size for i, size in zip(index, sizes, strict=True)):
-                yield (turn % threads, 0, 0, block, 0, 0, turn // threads, lane), index
+                yield (vector % threads, 0, 0, block, 0, 0, vector // threads, lane), index
 
 
 @pytest.mark.parametrize("sizes, tile, threads, unroll, order", TILES, ids=[str(row[:3]) for row in TILES])  # fmt: skip
@@ -288,10 +290,10 @@ def test_a_block_computes_a_tile(
     unroll: int,
     order: Sequence[int] | None,
 ) -> None:
-    found = tile_map(sizes, tile, threads=threads, unroll=unroll, order=order)
-    wanted = set(tiled(sizes, tile, threads, unroll, order or range(len(sizes))))
-    assert union([found.ranges_to_dims()]) == wanted
-    assert coverage(found, sizes) is True
+    schedule = tile_map(sizes, tile, threads=threads, unroll=unroll, order=order)
+    expected = set(tiled(sizes, tile, threads, unroll, order or range(len(sizes))))
+    assert union([schedule.ranges_to_dims()]) == expected
+    assert coverage(schedule, sizes) is True
 
 
 HEAD = "(th_x, th_y, th_z, bl_x, bl_y, bl_z)[s0] -> "
@@ -308,15 +310,15 @@ TRANSPOSES = [
 
 
 @pytest.mark.parametrize("name, sizes, tile, order, text", TRANSPOSES, ids=[row[0] for row in TRANSPOSES])  # fmt: skip
-def test_tiles_are_those_that_xla_publishes(
+def test_tiles_equal_those_published_by_xla(
     name: str, sizes: Sequence[int], tile: Sequence[int], order: Sequence[int] | None, text: str
 ) -> None:
-    found = tile_map(sizes, tile, threads=128, order=order)
-    assert found.is_equal(parse_map(f"{HEAD}{text}, domain: {BOX}"))
+    schedule = tile_map(sizes, tile, threads=128, order=order)
+    assert schedule.is_equal(parse_map(f"{HEAD}{text}, domain: {BOX}"))
 
 
-def test_a_block_of_a_transpose_writes_what_it_has_read() -> None:
-    """Which block an element belongs to is the same on both sides, whatever thread has it."""
+def test_a_block_of_a_transpose_writes_the_elements_it_reads() -> None:
+    """An element belongs to the same block on both sides; its thread may differ."""
     module = hlo.parse(
         "ENTRY e { p = f32[5,7,3] parameter(0) ROOT t = f32[3,5,7] transpose(p), dimensions={2,0,1} }"
     )
@@ -332,10 +334,12 @@ def test_a_block_of_a_transpose_writes_what_it_has_read() -> None:
     assert {source[at]: block for at, block in written.items()} == read
 
 
-def test_wrong_tiles_are_refused() -> None:
-    with pytest.raises(ValueError, match="expected positive numbers, and 2 of them for a tile"):
+def test_invalid_tiles_are_rejected() -> None:
+    with pytest.raises(ValueError, match="expected positive numbers and a tile of rank 2"):
         tile_map((4, 6), (2,), threads=4)
     with pytest.raises(ValueError, match="expected positive numbers"):
         tile_map((4, 6), (2, 0), threads=4)
-    with pytest.raises(ValueError, match=re.escape("order=(0, 0): expected each of 2 dimensions")):
+    with pytest.raises(
+        ValueError, match=re.escape("order=(0, 0): expected a permutation of range(2)")
+    ):
         tile_map((4, 6), (2, 3), threads=4, order=(0, 0))
