@@ -58,7 +58,7 @@ def part_to_whole(start: Shape, end: Shape, along: int, grade: Grade = "exact") 
 
 def with_index(index: tuple[Affine, ...], along: int, value: Affine) -> list[Affine]:
     """Return `index` with `value` along one dimension."""
-    return [value if k == along else at for k, at in enumerate(index)]
+    return [value if k == along else i for k, i in enumerate(index)]
 
 
 class Collective(StructuredOp):

@@ -83,12 +83,12 @@ class Concatenate(VariadicOp):
         return array(operands[0].element_type, sizes)
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
-        at = self.dimension
+        k = self.dimension
         maps = []
         for operand, offset in zip(operands, self._offsets(operands), strict=True):
             i = list(dims(out))
-            i[at] = Variable(i[at].name, offset, offset + operand.dims[at] - 1)
-            maps.append(IndexingMap.of(i, [*i[:at], i[at] - offset, *i[at + 1 :]]))
+            i[k] = Variable(i[k].name, offset, offset + operand.dims[k] - 1)
+            maps.append(IndexingMap.of(i, [*i[:k], i[k] - offset, *i[k + 1 :]]))
         return maps
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:

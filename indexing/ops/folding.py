@@ -99,8 +99,10 @@ def _applied(
 # ---------------------------------------------------------------- folding at indices
 
 
-def fold_at(to_apply: Computation, out: list[Array], at: Array, values: Sequence[Array]) -> None:
-    """Fold ``values[n]`` into ``out[at[n]]`` for each n in order; all arrays have rank 1.
+def fold_at(
+    to_apply: Computation, out: list[Array], indices: Array, values: Sequence[Array]
+) -> None:
+    """Fold ``values[n]`` into ``out[indices[n]]`` for each n in order; all arrays have rank 1.
 
     A variadic computation folds several arrays together. Values for distinct indices are folded in
     one vectorised step.
@@ -114,29 +116,29 @@ def fold_at(to_apply: Computation, out: list[Array], at: Array, values: Sequence
     with np.errstate(all="ignore"):
         if ufunc is not None and len(out) == 1:
             total = out[0] if out[0].dtype.isbuiltin == 1 else widened(out[0])
-            ufunc.at(total, at, values[0].astype(total.dtype, copy=False))
+            ufunc.at(total, indices, values[0].astype(total.dtype, copy=False))
             out[0][...] = narrowed(total, out[0].dtype)
             return
         if picks_update(to_apply):
-            out[0][at] = values[0]  # the last value for an index wins
+            out[0][indices] = values[0]  # the last value for an index wins
             return
-        for batch in _distinct_batches(at):
-            old = [array[at[batch]] for array in out]
+        for batch in _distinct_batches(indices):
+            old = [array[indices[batch]] for array in out]
             new = _applied(to_apply, old, [array[batch] for array in values])
             for array, value in zip(out, new, strict=True):
-                array[at[batch]] = value
+                array[indices[batch]] = value
 
 
-def _distinct_batches(at: Array) -> list[Array]:
-    """Split the positions of `at` into batches of distinct indices.
+def _distinct_batches(indices: Array) -> list[Array]:
+    """Split the positions of `indices` into batches of distinct indices.
 
     The k-th occurrence of an index is in batch k, so that the batches keep the order.
     """
-    order = np.argsort(at, kind="stable")
-    is_first = np.ones(len(at), bool)
-    is_first[1:] = at[order][1:] != at[order][:-1]
-    begin = np.maximum.accumulate(np.where(is_first, np.arange(len(at)), 0))
-    batch = np.empty(len(at), np.int64)
-    batch[order] = np.arange(len(at)) - begin
+    order = np.argsort(indices, kind="stable")
+    is_first = np.ones(len(indices), bool)
+    is_first[1:] = indices[order][1:] != indices[order][:-1]
+    begin = np.maximum.accumulate(np.where(is_first, np.arange(len(indices)), 0))
+    batch = np.empty(len(indices), np.int64)
+    batch[order] = np.arange(len(indices)) - begin
     by_batch = np.argsort(batch, kind="stable")
-    return np.split(by_batch, np.cumsum(np.bincount(batch))[:-1]) if len(at) else []
+    return np.split(by_batch, np.cumsum(np.bincount(batch))[:-1]) if len(indices) else []

@@ -1,10 +1,10 @@
-"""Gather: many windows of the operand, at places that the indices say.
+"""Gather: windows of the operand that start at positions read from an array of indices.
 
-The result has *batch* dimensions, one for each dimension of the indices but the index vector's, and
-*offset* dimensions, which run over a window. The start of a window is a vector of the indices, read
-at the batch position, whose component k belongs to operand dimension ``start_index_map[k]``; it is
-clamped so that the window stays inside. Operand dimensions whose windows have size 1 may be
-collapsed (left out of the result), or be batching dimensions, which take their index from the batch
+The result has *batch* dimensions, one for each dimension of the indices except `index_vector_dim`,
+and *offset* dimensions, which run over a window. The start of a window is the index vector at the
+batch position; its component k applies to operand dimension ``start_index_map[k]``. The start is
+clamped so that the window is inside the operand. An operand dimension with windows of size 1 may be
+collapsed (omitted from the result), or be a batching dimension, whose index is taken from the batch
 position.
 
 Source: XLA ``docs/operation_semantics.md``, "Gather".
@@ -63,7 +63,7 @@ from simplifier.linear import Affine
     ],
 )
 class Gather(BinaryOp):
-    """``out[batch, offset] = operand[clamp(indices[batch, :]) + offset]``, dimensions as named."""
+    """``out[batch, offset] = operand[clamp(indices[batch, :]) + offset]``."""
 
     rule: ClassVar[ElementRule] = CopyRule()
     offset_dims: tuple[int, ...] = attribute(int_list)
@@ -75,25 +75,27 @@ class Gather(BinaryOp):
     slice_sizes: tuple[int, ...] = attribute(int_list)
     indices_are_sorted: bool = attribute(boolean, default=False)
 
-    # ------------------------------------------------------------ rules
+    # ------------------------------------------------------------ constraints
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
         batching = zip(self.operand_batching_dims, self.start_indices_batching_dims, strict=False)
         base = with_rank(operands[0], len(self.slice_sizes))
         return same_sizes([base, operands[1]], *[((0, k), (1, n)) for k, n in batching])
 
-    @constraint("C1", "the indices are integers")
+    @constraint("C1", "the indices must be integers")
     def has_integers(self, left: Shape, right: Shape) -> Fault:
         kind = ELEMENT_TYPES[right.element_type].kind
-        return HOLDS if kind in ("integral", "unsigned") else Fault(f"they are {kind}", 1)
+        if kind in ("integral", "unsigned"):
+            return HOLDS
+        return Fault(f"operand 1 is {right.with_layout(None)}", 1)
 
-    @constraint("C2", "0 <= index_vector_dim <= rank(indices)")
+    @constraint("C2", "index_vector_dim must be in [0, rank(indices)]")
     def has_vector(self, left: Shape, right: Shape) -> Fault:
         if 0 <= self.index_vector_dim <= right.rank:
             return HOLDS
-        return Fault(f"the indices have {right.rank} dimensions", "index_vector_dim")
+        return Fault(f"the indices have rank {right.rank}", "index_vector_dim")
 
-    @constraint("C3", "start_index_map has a dimension of the operand for each index component")
+    @constraint("C3", "start_index_map must name an operand dimension for each index component")
     def maps_starts(self, left: Shape, right: Shape) -> Fault:
         count = self._components(right)
         count = len(self.start_index_map) if count == UNBOUNDED else count
@@ -101,17 +103,17 @@ class Gather(BinaryOp):
             self.start_index_map, count, "component of an index vector", "start_index_map"
         ) or dimensions_fault(self.start_index_map, left.rank, "start_index_map")
 
-    @constraint("C4", "slice_sizes has a size for each operand dimension that fits into it")
+    @constraint("C4", "slice_sizes must have a size for each operand dimension, at most its size")
     def has_windows(self, left: Shape, right: Shape) -> Fault:
         if fault := count_fault(self.slice_sizes, left.rank, "operand dimension", "slice_sizes"):
             return fault
-        for k, (taken, size) in enumerate(zip(self.slice_sizes, left.dims, strict=True)):
-            if not (taken >= 0 and at_most(taken, size)):
-                label = f"size {taken} does not fit into dimension {k}, whose size is {size}"
+        for k, (width, size) in enumerate(zip(self.slice_sizes, left.dims, strict=True)):
+            if not (width >= 0 and at_most(width, size)):
+                label = f"size {width} does not fit into dimension {k} of size {size}"
                 return Fault(label, "slice_sizes")
         return HOLDS
 
-    @constraint("C5", "collapsed and batching dimensions are different, with slices of size 0 or 1")
+    @constraint("C5", "collapsed and batching dimensions must be distinct, with slice size 0 or 1")
     def collapses(self, left: Shape, right: Shape) -> Fault:
         both = (*self.collapsed_slice_dims, *self.operand_batching_dims)
         if fault := dimensions_fault(both, left.rank, "collapsed_slice_dims"):
@@ -119,20 +121,21 @@ class Gather(BinaryOp):
         wide = [k for k in both if self.slice_sizes[k] > 1]
         if not wide:
             return HOLDS
-        return Fault(f"size {self.slice_sizes[wide[0]]} of dimension {wide[0]}", "slice_sizes")
+        label = f"dimension {wide[0]} has slice size {self.slice_sizes[wide[0]]}"
+        return Fault(label, "slice_sizes")
 
-    @constraint("C6", "offset_dims has a result dimension for each dimension that is not collapsed")
+    @constraint("C6", "offset_dims must name a result dimension for each window dimension")
     def offsets(self, left: Shape, right: Shape) -> Fault:
         windowed, batch = self._windowed(left.rank), self._batch_sizes(right)
         return count_fault(
-            self.offset_dims, len(windowed), "windowed dimension", "offset_dims"
+            self.offset_dims, len(windowed), "window dimension", "offset_dims"
         ) or dimensions_fault(self.offset_dims, len(windowed) + len(batch), "offset_dims")
 
-    @constraint("C7", "batching dimensions come in pairs of the same size, none with a start index")
+    @constraint("C7", "batching dimensions must match in number and size, without start indices")
     def pairs_batching(self, left: Shape, right: Shape) -> Fault:
         ours, theirs = self.operand_batching_dims, self.start_indices_batching_dims
         at = "start_indices_batching_dims"
-        fault = count_fault(theirs, len(ours), "of operand_batching_dims", at)
+        fault = count_fault(theirs, len(ours), "entry of operand_batching_dims", at)
         fault = fault or dimensions_fault((*theirs, self.index_vector_dim), right.rank + 1, at)
         if fault := fault or dimensions_fault(theirs, right.rank, at):
             return fault
@@ -140,20 +143,20 @@ class Gather(BinaryOp):
             if k in self.start_index_map:
                 return Fault(f"dimension {k} has a start index", "operand_batching_dims")
             if not may_be(left.dims[k], right.dims[n]):
-                sizes = f"{left.dims[k]} of the operand, {right.dims[n]} of the indices"
-                return Fault(f"the sizes are {sizes}", at)
+                sizes = f"operand dimension {k} has size {left.dims[k]}"
+                return Fault(f"{sizes}, indices dimension {n} has size {right.dims[n]}", at)
         return HOLDS
 
-    # ------------------------------------------------------------ which dimension is which
+    # ------------------------------------------------------------ roles of the dimensions
 
     def _components(self, indices: Shape) -> int:
-        """Length of an index vector; indices without its dimension are single numbers."""
+        """Length of an index vector; 1 if the indices have no index vector dimension."""
         return (*indices.dims, 1)[self.index_vector_dim]
 
     def _windowed(self, rank: int) -> list[int]:
         """Operand dimensions that are offset dimensions of the result, in order."""
-        gone = {*self.collapsed_slice_dims, *self.operand_batching_dims}
-        return [k for k in range(rank) if k not in gone]
+        omitted = {*self.collapsed_slice_dims, *self.operand_batching_dims}
+        return [k for k in range(rank) if k not in omitted]
 
     def _batch_of_indices(self, rank: int) -> list[int]:
         """Dimensions of the indices that are batch dimensions of the result, in order."""
@@ -165,12 +168,12 @@ class Gather(BinaryOp):
     def _batch_dims(self, out_rank: int) -> list[int]:
         return [k for k in range(out_rank) if k not in self.offset_dims]
 
-    def _batch_place(self, k: int) -> int:
-        """Which batch dimension of the result a batching dimension of the indices is."""
+    def _batch_number(self, k: int) -> int:
+        """The number, among the batch dimensions, of dimension k of the indices."""
         return k - (k > self.index_vector_dim)
 
     def _result(self, batch: Sequence[Any], offsets: Sequence[Any]) -> list[Any]:
-        """Batch and offset values, each at its dimension of the result."""
+        """Batch and offset values in the order of the result's dimensions."""
         rank = len(batch) + len(offsets)
         return placed(
             rank,
@@ -181,11 +184,11 @@ class Gather(BinaryOp):
         )
 
     def _vector(self, batch: Sequence[Any], component: Any, rank: int) -> list[Any]:
-        """The place in the indices of a component of the vector for a batch position."""
-        place = list(batch)
+        """The index, in the indices, of a component of the vector at a batch position."""
+        index = list(batch)
         if self.index_vector_dim < rank:
-            place.insert(self.index_vector_dim, component)
-        return place
+            index.insert(self.index_vector_dim, component)
+        return index
 
     def _starts(
         self, left: Shape, right: Shape, batch: Sequence[Affine]
@@ -199,7 +202,7 @@ class Gather(BinaryOp):
         }
 
     def _grade(self, left: Shape) -> Grade:
-        """Whether each index matters: where a window has no room, every index is clamped to 0."""
+        """Return "may" if a window fills a dimension: every start index is clamped to 0 there."""
         free = all(left.dims[k] > self.slice_sizes[k] for k in self.start_index_map)
         return "exact" if free else "may"
 
@@ -220,7 +223,7 @@ class Gather(BinaryOp):
             zip(self._windowed(left.rank), [i[k] for k in sorted(self.offset_dims)], strict=True)
         )
         offset |= {
-            k: batch[self._batch_place(n)]
+            k: batch[self._batch_number(n)]
             for k, n in zip(
                 self.operand_batching_dims, self.start_indices_batching_dims, strict=True
             )
@@ -228,14 +231,14 @@ class Gather(BinaryOp):
         starts = self._starts(left, right, batch)
         index: list[Affine] = []
         for k in range(left.rank):
-            at: Affine = offset.get(k, 0)
-            index.append(starts[k].expr + at if k in starts else at)
+            value: Affine = offset.get(k, 0)
+            index.append(starts[k].expr + value if k in starts else value)
         has_vector = self.index_vector_dim < right.rank
         s = ranges(*[self._components(right)][:has_vector])
-        place = self._vector(batch, s[0] if s else None, right.rank)
+        vector = self._vector(batch, s[0] if s else None, right.rank)
         return (
             IndexingMap.of(i, index, runtime=starts.values()),
-            IndexingMap.of(i, place, ranges=s, grade=self._grade(left)),
+            IndexingMap.of(i, vector, ranges=s, grade=self._grade(left)),
         )
 
     def kernel(self, left: Array, right: Array) -> Array:
@@ -244,15 +247,15 @@ class Gather(BinaryOp):
         offset_sizes = [self.slice_sizes[k] for k in windowed]
         sizes = [*batch_sizes, *offset_sizes]
         if 0 in (*left.shape, *self.slice_sizes, *batch_sizes):
-            found = np.zeros(sizes, left.dtype)
+            windows = np.zeros(sizes, left.dtype)
         else:
-            found = windows_of(left, self.slice_sizes)[self._first(left, right, batch_sizes)]
-            found = np.broadcast_to(found, [*batch_sizes, *self.slice_sizes]).reshape(sizes)
+            windows = windows_of(left, self.slice_sizes)[self._first(left, right, batch_sizes)]
+            windows = np.broadcast_to(windows, [*batch_sizes, *self.slice_sizes]).reshape(sizes)
         axes = self._result(range(len(batch_sizes)), range(len(batch_sizes), len(sizes)))
-        return found.transpose(axes)
+        return windows.transpose(axes)
 
     def _first(self, left: Array, right: Array, batch_sizes: list[int]) -> tuple[Array, ...]:
-        """For each dimension of the operand, where windows start, by batch position."""
+        """For each dimension of the operand, the start indices of the windows by batch position."""
         vectors = right
         if self.index_vector_dim < right.ndim:
             vectors = np.moveaxis(right, self.index_vector_dim, -1)
@@ -263,15 +266,15 @@ class Gather(BinaryOp):
             first[dim] = clamped(vectors[..., k], left.shape[dim] - self.slice_sizes[dim])
         pairs = zip(self.operand_batching_dims, self.start_indices_batching_dims, strict=True)
         for k, n in pairs:
-            place = self._batch_place(n)
-            first[k] = np.arange(batch_sizes[place]).reshape(
-                [-1 if at == place else 1 for at in range(len(batch_sizes))]
+            number = self._batch_number(n)
+            first[k] = np.arange(batch_sizes[number]).reshape(
+                [-1 if b == number else 1 for b in range(len(batch_sizes))]
             )
         return tuple(np.broadcast_arrays(*first, np.empty(batch_sizes, bool))[:-1])
 
 
 def clamped(index: Array, last: int) -> Array:
-    """Start indices, of any integer type, that are not before 0 and not behind `last`."""
+    """Clamp start indices of any integer type to ``[0, last]``."""
     if index.dtype.kind not in "iu":
         index = index.astype(np.int64)
     return np.clip(index, 0, min(last, limits(index.dtype)[1])).astype(np.int64)

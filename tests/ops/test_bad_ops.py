@@ -1,4 +1,4 @@
-"""Nonsense in attributes and shapes: an error or an `Unknown`, never an exception of ours."""
+"""Invalid attributes and shapes give an `HloError` or an `Unknown`, and no other exception."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ _SHAPE = re.compile(r"\w+\[[^\]]*\](\{[^}]*\})?")
 
 
 def mutants(text: str) -> Iterator[str]:
-    """`text` with a number or a shape replaced, in every place."""
-    for pattern, others in ((_NUMBER, NUMBERS), (_SHAPE, SHAPES)):
-        for found in pattern.finditer(text):
-            for other in others:
-                yield text[: found.start()] + other + text[found.end() :]
+    """Variants of `text` with one number or one shape replaced."""
+    for pattern, replacements in ((_NUMBER, NUMBERS), (_SHAPE, SHAPES)):
+        for match in pattern.finditer(text):
+            for replacement in replacements:
+                yield text[: match.start()] + replacement + text[match.end() :]
 
 
 def check(text: str) -> None:
@@ -53,7 +53,7 @@ def check(text: str) -> None:
     "opcode",
     [o for o, cls in OPS.items() if not issubclass(cls, UnaryTableOp | BinaryTableOp)] + ["add"],
 )
-def test_nonsense_is_an_error_or_unknown(opcode: str) -> None:
+def test_invalid_instructions_give_an_error_or_unknown(opcode: str) -> None:
     for sample in OPS[opcode].samples:
         for text in mutants(sample):
             try:

@@ -1,7 +1,7 @@
-"""Maps of collectives, compared with the collectives played through on several devices.
+"""Maps of collectives, compared with a simulation on several devices.
 
-Each device holds the indices of its own elements; a collective moves them, so that what arrives at
-an index of a result says which index of an operand it came from.
+The operand of each device contains the flat index of each element. After the collective, an element
+of the result is the operand index that it came from.
 """
 
 # ruff: noqa: E501 - a row is a line
@@ -22,31 +22,31 @@ Array: TypeAlias = NDArray[Any]
 DEVICES = 3
 
 
-def places(*sizes: int) -> Array:
+def flat_indices(*sizes: int) -> Array:
     """An array whose elements are their own flat index."""
     return np.arange(int(np.prod(sizes))).reshape(sizes)
 
 
 def gathered(device: int) -> Array:
-    return np.concatenate([places(2, 3)] * DEVICES, axis=1)
+    return np.concatenate([flat_indices(2, 3)] * DEVICES, axis=1)
 
 
 def scattered(device: int) -> Array:
-    return np.split(places(2, 9), DEVICES, axis=1)[device]
+    return np.split(flat_indices(2, 9), DEVICES, axis=1)[device]
 
 
 def exchanged(device: int) -> Array:
-    own = np.split(places(2, 9), DEVICES, axis=1)[device]
+    own = np.split(flat_indices(2, 9), DEVICES, axis=1)[device]
     return np.concatenate([own] * DEVICES, axis=1)
 
 
 def same(device: int) -> Array:
-    return places(2, 3)
+    return flat_indices(2, 3)
 
 
 # fmt: off
-PLAYED = [
-    # what follows `f32[`                                           operand  device     grade
+SIMULATED = [
+    # text after `f32[`                                             operand  result     grade
     ("2,3] all-reduce(p), to_apply=add",                             (2, 3), same,      "exact"),
     ("2,3] all-reduce-start(p), to_apply=add",                       (2, 3), same,      "exact"),
     ("2,9] all-gather(p), dimensions={1}",                           (2, 3), gathered,  "exact"),
@@ -68,24 +68,26 @@ def answers(text: str, sizes: tuple[int, ...]) -> tuple[indexing.Answer, indexin
     return indexing.output_to_input(root), indexing.input_to_output(root)
 
 
-@pytest.mark.parametrize("text, sizes, play, grade", PLAYED, ids=[row[0][5:24] for row in PLAYED])
-def test_maps_hold_what_arrives_on_any_device(
-    text: str, sizes: tuple[int, ...], play: Callable[[int], Array], grade: str
+@pytest.mark.parametrize(
+    "text, sizes, simulate, grade", SIMULATED, ids=[row[0][5:24] for row in SIMULATED]
+)
+def test_maps_contain_the_elements_that_arrive_on_any_device(
+    text: str, sizes: tuple[int, ...], simulate: Callable[[int], Array], grade: str
 ) -> None:
     reads, writes = answers(text, sizes)
     arrived: set[Pair] = set()
     for device in range(DEVICES):
-        result = play(device)
-        for at in np.ndindex(*result.shape):
-            arrived.add((at, tuple(int(k) for k in np.unravel_index(result[at], sizes))))
-    told = union(reads.maps[0])
+        result = simulate(device)
+        for index in np.ndindex(*result.shape):
+            arrived.add((index, tuple(int(k) for k in np.unravel_index(result[index], sizes))))
+    related = union(reads.maps[0])
     assert {m.grade for m in (*reads.maps[0], *writes.maps[0])} == {grade}
-    assert arrived <= told
-    assert grade == "may" or arrived == told
-    assert union(writes.maps[0]) == swapped(told)
+    assert arrived <= related
+    assert grade == "may" or arrived == related
+    assert union(writes.maps[0]) == swapped(related)
 
 
-def test_started_collectives_give_their_results_when_done() -> None:
+def test_the_done_op_returns_the_result_of_the_start() -> None:
     module = hlo.parse("""ENTRY e {
         p = f32[2,3] parameter(0)
         s = (f32[2,3], f32[2,9]) all-gather-start(p), dimensions={1}
@@ -99,7 +101,7 @@ def test_started_collectives_give_their_results_when_done() -> None:
     assert alias.is_identity
 
 
-def test_results_that_are_no_whole_parts_are_refused() -> None:
+def test_a_result_that_is_no_multiple_of_the_operand_is_an_error() -> None:
     text = "ENTRY e { p = f32[2,3] parameter(0) ROOT g = f32[2,8] all-gather(p), dimensions={1} }"
     (error,) = hlo.verify(hlo.parse(text))
     assert "all-gather C1" in str(error)
@@ -107,7 +109,7 @@ def test_results_that_are_no_whole_parts_are_refused() -> None:
 
 # fmt: off
 MALFORMED = [
-    # op                                                                     points at  says
+    # op                                                                     points at  label
     ("all-reduce(p), replica_groups={{0,x}}, to_apply=add",                  "x",       "expected an integer"),
     ("all-reduce(p), replica_groups=[2,3]<=[8], to_apply=add",               "[8]",     "8 devices for groups of 6 devices in all"),
     ("all-reduce(p), replica_groups=mesh['x'=8] {'y'}, to_apply=add",        "'y'",     "the axes are x"),
@@ -117,18 +119,20 @@ MALFORMED = [
 # fmt: on
 
 
-@pytest.mark.parametrize("text, at, says", MALFORMED, ids=[row[0][:40] for row in MALFORMED])
-def test_malformed_groups_are_pointed_at(text: str, at: str, says: str) -> None:
+@pytest.mark.parametrize("text, at, label", MALFORMED, ids=[row[0][:40] for row in MALFORMED])
+def test_an_error_points_at_malformed_groups(text: str, at: str, label: str) -> None:
     module = hlo.parse(f"""
         add {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }}
         ENTRY e {{ p = f32[2] parameter(0)  ROOT r = f32[2] {text} }}""")
     (error,) = hlo.verify(module)
-    assert (error.span.text, error.label) == (at, says)
+    assert (error.span.text, error.label) == (at, label)
 
 
-@pytest.mark.parametrize("ask", [indexing.output_to_input, indexing.device_maps])
-def test_unknown_sizes_are_unknown(ask: Callable[[hlo.Instruction], indexing.Answer]) -> None:
+@pytest.mark.parametrize("query", [indexing.output_to_input, indexing.device_maps])
+def test_a_dimension_of_unknown_size_gives_unknown(
+    query: Callable[[hlo.Instruction], indexing.Answer],
+) -> None:
     text = "all-gather(p), dimensions={1}"
     module = hlo.parse(f"ENTRY e {{ p = f32[?,2] parameter(0)  ROOT r = f32[?,4] {text} }}")
-    (why,) = ask(module.entry.root).unknown
-    assert str(why) == "all-gather `r`: f32[?,4] has a dimension of unknown size"
+    (unknown,) = query(module.entry.root).unknown
+    assert str(unknown) == "all-gather `r`: f32[?,4] has a dimension of unknown size"

@@ -1,4 +1,4 @@
-"""Convolutions with all attributes drawn at random: maps are what kernels read, and inverses."""
+"""Random convolutions: the maps match the accesses of the kernel, and are inverse to each other."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def array(sizes: list[int]) -> str:
 
 
 @st.composite
-def convolutions(draw: Draw, most: int = 2) -> str:
-    """Any labels, strides, dilations, paddings (negative ones too), reversal, and groups."""
-    rank = draw(st.integers(0, most))
+def convolutions(draw: Draw, max_rank: int = 2) -> str:
+    """Random labels, strides, dilations, paddings (also negative), reversal, and groups."""
+    rank = draw(st.integers(0, max_rank))
     window = [
         WindowDimension(
             size=draw(st.integers(1, 3)),
@@ -76,5 +76,5 @@ def convolutions(draw: Draw, most: int = 2) -> str:
 
 @fuzz(60)
 @given(convolutions(), st.integers(0, 1 << 30))
-def test_random_convolutions_are_read_as_their_maps_say(text: str, seed: int) -> None:
+def test_maps_of_random_convolutions_match_their_kernels(text: str, seed: int) -> None:
     check_random(text, seed)

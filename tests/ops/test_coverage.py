@@ -1,4 +1,4 @@
-"""The table of what is answered: made from samples, and complete."""
+"""The coverage table of ops is derived from samples and complete."""
 
 # ruff: noqa: E501 - a row of a table is one line
 from __future__ import annotations
@@ -16,20 +16,20 @@ from indexing.views.op_coverage import KINDS, coverage, kind_of
 from indexing.views.op_table import DIRECTIONS, op_lines
 
 
-def test_every_opcode_but_shuffle_is_answered_in_both_directions() -> None:
+def test_every_opcode_but_shuffle_has_maps_in_both_directions() -> None:
     assert set(OPS) >= OPCODES
-    lacking = {
+    without_maps = {
         name
         for name in OPCODES
         if any("unknown" in coverage(OPS[name], direction).kinds for direction in DIRECTIONS)
     }
-    assert lacking == {"shuffle"}
+    assert without_maps == {"shuffle"}
     assert "no published semantics" in coverage(OPS["shuffle"], "output-to-input").reasons[0]
 
 
 # fmt: off
 ROWS: list[tuple[str, Direction, set[str], set[str]]] = [
-    # opcode                direction          grades            among the kinds
+    # opcode                direction          grades            some kinds
     ("negate",              "output-to-input", {"exact"},        {"identity"}),
     ("transpose",           "input-to-output", {"exact"},        {"permutation"}),
     ("reverse",             "output-to-input", {"exact"},        {"affine"}),
@@ -47,12 +47,12 @@ ROWS: list[tuple[str, Direction, set[str], set[str]]] = [
 
 
 @pytest.mark.parametrize("opcode, direction, grades, kinds", ROWS)
-def test_a_row_of_the_table(
+def test_a_row_has_the_grades_and_kinds_of_its_maps(
     opcode: str, direction: Direction, grades: set[str], kinds: set[str]
 ) -> None:
-    found = coverage(OPS[opcode], direction)
-    assert set(found.grades) == grades
-    assert kinds <= set(found.kinds) <= set(KINDS)
+    row = coverage(OPS[opcode], direction)
+    assert set(row.grades) == grades
+    assert kinds <= set(row.kinds) <= set(KINDS)
 
 
 # fmt: off
@@ -73,18 +73,18 @@ MAPS = [
 
 
 @pytest.mark.parametrize("text, kind", MAPS)
-def test_kinds_of_maps(text: str, kind: str) -> None:
+def test_a_map_has_the_kind_of_its_formula(text: str, kind: str) -> None:
     assert kind_of(parse_map(text)) == kind
 
 
-def test_the_table_as_json_has_both_directions() -> None:
+def test_the_json_table_has_both_directions() -> None:
     rows = {row["opcode"]: row for row in map(json.loads, op_lines("json"))}
     assert set(rows) >= OPCODES
     assert rows["pad"]["output-to-input"]["grades"] == ["exact", "may"]
     assert rows["shuffle"]["input-to-output"]["kinds"] == ["unknown"]
 
 
-def test_an_opcode_that_is_named_is_explained(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_describes_a_named_opcode(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["ops", "transpose"]) == 0
     out = capsys.readouterr().out
     assert "dimensions: a list of integers" in out
