@@ -115,9 +115,9 @@ class CustomCall(StructuredOp):
                 if not isinstance(shape, Shape) or not isinstance(leaf, Shape):
                     continue
                 if UNBOUNDED in (*shape.dims, *leaf.dims):
-                    size = "has a dimension of unknown size"
-                    reason = f"custom-call `{instruction.name}` {size}"
-                    yield AccessEdge(number, path, output, (), Unknown(reason, instruction))
+                    name = f"custom-call `{instruction.name}`"
+                    unknown = Unknown(f"{name} has a dimension of unknown size", instruction)
+                    yield AccessEdge(number, path, output, (), unknown)
                 elif shape.size and leaf.size:
                     yield AccessEdge(number, path, output, summaries.everything(shape, leaf))
 

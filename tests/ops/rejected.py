@@ -1,9 +1,9 @@
-"""For each rule of each op a program that breaks it: the rows of `rejected.txt`.
+"""For each constraint of each op, a program that breaks it: the rows of `rejected.txt`.
 
-A row is the opcode, the label of the rule, the column of the error, and an instruction whose
-operands have shapes. ``python -m tests.ops.rejected`` looks for programs for rules that have none
-yet, among the samples of the op with one thing changed, and writes them into the file; read what it
-writes: the error has to point at what is wrong.
+A row is the opcode, the label of the constraint, the column of the error, and an instruction whose
+operands have shapes. ``python -m tests.ops.rejected`` searches programs for constraints without a
+row, among the samples of the op with one change, and writes them to the file. Review the new rows:
+the error must point at the fault.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from hlo.ops.op import OPS, TARGETS, Op
 from tests.ops.samples import parse_sample
 
 TABLE = Path(__file__).parent / "rejected.txt"
-OWN = "indexing."  # ops that other tests register are not asked for
-UNREACHABLE = {("async-done", "C1")}  # the parser refuses an operand that no async-start gave
+OWN = "indexing."  # excludes ops that other tests register
+UNREACHABLE = {("async-done", "C1")}  # the parser rejects other operands
 
 _NUMBER = re.compile(r"(?<=[\[{,=x_:<])-?\d+(?=[\]},x_:\[>]|$)")
 _SHAPE = re.compile(r"\b([a-z]+\d*)\[([\d,<=]*)\]")
@@ -31,7 +31,7 @@ _TUPLE = re.compile(r"^\([^()]*\)")
 
 @dataclass(frozen=True)
 class Row:
-    """One program, the rule it breaks, and the column that the error points at."""
+    """A program, the constraint that it breaks, and the column of the error."""
 
     opcode: str
     rule: str
@@ -44,15 +44,15 @@ class Row:
 
 def rows() -> list[Row]:
     """The rows of the table."""
-    found = []
+    table = []
     for line in TABLE.read_text().splitlines():
         opcode, rule, column, text = line.split(maxsplit=3)
-        found.append(Row(opcode, rule, int(column), text))
-    return found
+        table.append(Row(opcode, rule, int(column), text))
+    return table
 
 
 def rules() -> dict[tuple[str, str], type[Op]]:
-    """Every rule that can be broken: the opcode (or target) and the label."""
+    """The class of every constraint that can be broken, by opcode (or target) and label."""
     named = {**OPS, **TARGETS}
     return {
         (name, label): cls
@@ -64,37 +64,37 @@ def rules() -> dict[tuple[str, str], type[Op]]:
 
 
 def takes_every_type(cls: type[Op]) -> bool:
-    """An elementwise op that is defined for every element type cannot be given a wrong one."""
+    """Return True for an elementwise op that is defined for every element type."""
     from indexing.ops.elementwise import ANY, BinaryElementwise, UnaryElementwise
 
     return issubclass(cls, BinaryElementwise | UnaryElementwise) and cls.takes == ANY
 
 
 def errors(text: str) -> list[tuple[str, hlo.HloError]]:
-    """The rules that a program breaks, each with the error."""
-    found = []
+    """The constraints that a program breaks, each with its error."""
+    broken = []
     for error in hlo.verify(parse_sample(text).instruction.module):
         if rule := re.match(r"\S+ (\w+) does not hold", error.message):
-            found.append((rule[1], error))
-    return found
+            broken.append((rule[1], error))
+    return broken
 
 
-# ---------------------------------------------------------------- looking for programs
+# ---------------------------------------------------------------- search for programs
 
 
 def mutants(text: str) -> Iterator[str]:
-    """`text` with one thing changed: a number, a list, a shape, or how many operands there are."""
-    for pattern, others in (
+    """Variants of `text` with one change: a number, a list, a shape or the number of operands."""
+    for pattern, replacements in (
         (_LIST, lambda m: [*_lists(m)]),
         (_LABELS, lambda m: [m[0].replace("0", "", 1)]),
         (_NUMBER, lambda m: [str(int(m[0]) + 1), "-1", "0", "9"]),
         (_SHAPE, lambda m: [*_shapes(m[1], m[2])]),
         (_TUPLE, lambda m: ["f32[]"]),
     ):
-        for found in pattern.finditer(text):
-            for other in others(found):
-                yield text[: found.start()] + other + text[found.end() :]
-    for kind in {found[1] for found in _SHAPE.finditer(text)}:
+        for match in pattern.finditer(text):
+            for replacement in replacements(match):
+                yield text[: match.start()] + replacement + text[match.end() :]
+    for kind in {match[1] for match in _SHAPE.finditer(text)}:
         for other in _TYPES:
             yield re.sub(rf"\b{kind}\[", f"{other}[", text)
     for operand in re.finditer(r", [\w\[\],]+ \w+(?=[,)])", text):
@@ -102,12 +102,12 @@ def mutants(text: str) -> Iterator[str]:
         yield text[: operand.end()] + operand[0] + "2" + text[operand.end() :]
 
 
-def _lists(found: re.Match[str]) -> Iterator[str]:
-    mark = "," if found[0].startswith("{") else "x"
-    items = [item for item in found[0].strip("{}").split(mark) if item]
+def _lists(match: re.Match[str]) -> Iterator[str]:
+    separator = "," if match[0].startswith("{") else "x"
+    items = [item for item in match[0].strip("{}").split(separator) if item]
     for changed in (items[:-1], [*items, "7"], [*items, *items[:1]], ["7", *items[1:]]):
-        inside = mark.join(changed)
-        yield f"{{{inside}}}" if mark == "," else inside
+        inside = separator.join(changed)
+        yield f"{{{inside}}}" if separator == "," else inside
 
 
 def _shapes(kind: str, sizes: str) -> Iterator[str]:
@@ -123,7 +123,7 @@ def _shapes(kind: str, sizes: str) -> Iterator[str]:
 
 
 def search(name: str, label: str, cls: type[Op]) -> Row | None:
-    """The shortest program among the mutants of the samples that breaks just this rule."""
+    """The shortest mutant of the samples that breaks only this constraint."""
     for text in sorted({m for sample in cls.samples for m in mutants(sample)}, key=len):
         try:
             broken = errors(text)
@@ -134,23 +134,23 @@ def search(name: str, label: str, cls: type[Op]) -> Row | None:
     return None
 
 
-def is_right(row: Row) -> bool:
-    """Says that a program still breaks just the rule that it is there for."""
+def is_valid(row: Row) -> bool:
+    """Return True if the program of a row still breaks only its constraint."""
     is_rule = (row.opcode, row.rule) in rules()
     return is_rule and [rule for rule, _ in errors(row.text)] == [row.rule]
 
 
 def main() -> None:
-    """Write the rows that are missing, or say nothing about the rule any more."""
-    known = {(row.opcode, row.rule): row for row in rows() if is_right(row)}
+    """Add missing rows to the table, and replace rows that no longer break their constraint."""
+    table = {(row.opcode, row.rule): row for row in rows() if is_valid(row)}
     for (name, label), cls in rules().items():
-        if (name, label) not in known:
+        if (name, label) not in table:
             row = search(name, label, cls)
             if row is None:
-                print(f"nothing found for {name} {label}")
+                print(f"no program breaks only {name} {label}")
             else:
-                known[name, label] = row
-    TABLE.write_text("".join(f"{known[key]}\n" for key in sorted(known)))
+                table[name, label] = row
+    TABLE.write_text("".join(f"{table[key]}\n" for key in sorted(table)))
 
 
 if __name__ == "__main__":

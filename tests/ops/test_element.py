@@ -1,4 +1,4 @@
-"""The element of an op, with its maps, computes what the kernel computes: over all samples."""
+"""The element rule and the maps of an op compute the kernel's results for all samples."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ TEXTS = [
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_elements_and_maps_compute_what_the_kernel_computes(text: str) -> None:
+def test_rules_and_maps_compute_the_results_of_the_kernel(text: str) -> None:
     check_element(parse_sample(text), np.random.default_rng(11))
 
 
 def check_element(sample: Sample, random: np.random.Generator) -> None:
-    """Each element of each result, computed from the maps and the element."""
+    """Compare each element of each result with the value from the maps and the element rule."""
     inputs = sample.inputs(random)
     for number, result in enumerate(sample.run(inputs)):
-        element = element_of(sample.instruction, number)
-        if isinstance(element, OpaqueRule):
-            assert element.reason
+        rule = element_of(sample.instruction, number)
+        if isinstance(rule, OpaqueRule):
+            assert rule.reason
             continue
         with np.errstate(all="ignore"):
             for index in np.ndindex(*result.shape):
-                computed = _Elements(sample, inputs, number).at(element, index)
+                computed = _Elements(sample, inputs, number).at(rule, index)
                 _check_same(computed, result[index])
 
 
-def _check_same(computed: Any, wanted: Any) -> None:
-    if np.dtype(wanted.dtype).kind in "biu":
-        assert computed == wanted
+def _check_same(computed: Any, expected: Any) -> None:
+    if np.dtype(expected.dtype).kind in "biu":
+        assert computed == expected
     else:
-        close = np.isclose(np.complex128(computed), np.complex128(wanted), 1e-2, equal_nan=True)
-        assert close, f"{computed}, not {wanted}"
+        close = np.isclose(np.complex128(computed), np.complex128(expected), 1e-2, equal_nan=True)
+        assert close, f"{computed}, not {expected}"
 
 
 class _Elements:
-    """One result of a sample, element by element."""
+    """Evaluation of one result of a sample, element by element."""
 
     def __init__(self, sample: Sample, inputs: Sequence[Array], output: int) -> None:
         out, shapes = sample.instruction.shape, sample.shapes
@@ -72,41 +72,41 @@ class _Elements:
         self.maps = [maps if isinstance(maps, tuple) else () for maps in reads]
         self.sample, self.inputs, self.output = sample, inputs, output
 
-    def at(self, element: ElementRule, index: Index) -> Any:
-        match element:
+    def at(self, rule: ElementRule, index: Index) -> Any:
+        match rule:
             case ConstantRule():
                 return self.sample.op.kernel()[index]
             case IotaRule(dimension):
                 return index[dimension]
             case ElementwiseRule():
-                function = element.function.call if element.function else self.applied
-                found = [self.read(k, index) for k in range(len(self.inputs))]
-                if element.reads_nothing:
-                    assert found == [[]]
-                    found = [[array.dtype.type(0)] for array in self.inputs]
-                return function(*[each for (each,) in found])
+                function = rule.function.call if rule.function else self.applied
+                values = [self.read(k, index) for k in range(len(self.inputs))]
+                if rule.reads_nothing:
+                    assert values == [[]]
+                    values = [[array.dtype.type(0)] for array in self.inputs]
+                return function(*[each for (each,) in values])
             case CopyRule():
-                return self.copied(element, index)
+                return self.copied(rule, index)
             case ReductionRule(is_product=True):
-                return self.summed(element, index)
+                return self.summed(rule, index)
             case ReductionRule():
-                return self.folded(element, index)
-        raise AssertionError(element)
+                return self.folded(rule, index)
+        raise AssertionError(rule)
 
     @property
     def applied(self) -> Callable[..., Any]:
         return FUNCTIONS[self.sample.op.to_apply]
 
     def read(self, operand: int, index: Index) -> list[Any]:
-        """The elements of an operand that maps lead to, in the order of their range variables."""
+        """The operand elements that the maps lead to, in the order of the range variables."""
         return [each for m in self.maps[operand] for each in self.through(m, operand, index)]
 
     def through(self, m: IndexingMap, operand: int, index: Index) -> Iterator[Any]:
-        for _, place in self.places(m, index):
-            yield self.inputs[operand][place]
+        for _, read in self.indices(m, index):
+            yield self.inputs[operand][read]
 
-    def places(self, m: IndexingMap, index: Index) -> Iterator[tuple[Index, Index]]:
-        """The values of the range variables, and the index that the map then gives."""
+    def indices(self, m: IndexingMap, index: Index) -> Iterator[tuple[Index, Index]]:
+        """The values of the range variables, with the index that the map evaluates to."""
         for values in product(*[range(s.lower, s.upper + 1) for s in m.ranges]):
             point = dict(zip((*m.dims, *m.ranges), (*index, *values), strict=True))
             runtime = []
@@ -115,62 +115,62 @@ class _Elements:
                 assert rt.clamp
                 start = self.inputs[rt.source][tuple([e.value(point) for e in rt.index])]
                 runtime.append(min(max(int(start), rt.clamp[0]), rt.clamp[1]))
-            found = m.evaluate(index, values, runtime)
-            if found is not None:
-                yield values, found
+            read = m.evaluate(index, values, runtime)
+            if read is not None:
+                yield values, read
 
-    def copied(self, element: CopyRule, index: Index) -> Any:
-        found = [each for k in element.operands for each in self.read(k, index)]
-        if not found and element.has_padding:
+    def copied(self, rule: CopyRule, index: Index) -> Any:
+        values = [each for k in rule.operands for each in self.read(k, index)]
+        if not values and rule.has_padding:
             return 0
-        if not element.joins:
-            assert len(found) == 1
-        if element.parts > 1:
-            part = self.position(index) % element.parts
-            found = [np.asarray(found[0])[None], np.asarray([part])]
-        elif element.function:
-            found = [np.asarray(each)[None] for each in found]
-        return element.function.call(*found)[0] if element.function else found[0]
+        if not rule.joins:
+            assert len(values) == 1
+        if rule.parts > 1:
+            part = self.position(index) % rule.parts
+            values = [np.asarray(values[0])[None], np.asarray([part])]
+        elif rule.function:
+            values = [np.asarray(each)[None] for each in values]
+        return rule.function.call(*values)[0] if rule.function else values[0]
 
     def position(self, index: Index) -> int:
-        """The element's place in memory."""
-        shape, found = self.sample.outputs[self.output], 0
+        """The element's position in memory."""
+        shape, position = self.sample.outputs[self.output], 0
         for k in reversed(shape.layout_or_default.minor_to_major):
-            found = found * shape.dims[k] + index[k]
-        return found
+            position = position * shape.dims[k] + index[k]
+        return position
 
-    def summed(self, element: ReductionRule, index: Index) -> Any:
+    def summed(self, rule: ReductionRule, index: Index) -> Any:
         left, right = [
-            {at: place for m in self.maps[k] for at, place in self.places(m, index)}
-            for k in element.values
+            {values: read for m in self.maps[k] for values, read in self.indices(m, index)}
+            for k in rule.values
         ]
         total: Any = 0
         for values in left.keys() & right.keys():
-            total += self.wide(element, 0, left[values]) * self.wide(element, 1, right[values])
-        return np.asarray(total).astype(element.wide)
+            total += self.wide(rule, 0, left[values]) * self.wide(rule, 1, right[values])
+        return np.asarray(total).astype(rule.wide)
 
-    def wide(self, element: ReductionRule, operand: int, place: Index) -> Any:
-        return self.inputs[operand][place].astype(element.wide)
+    def wide(self, rule: ReductionRule, operand: int, index: Index) -> Any:
+        return self.inputs[operand][index].astype(rule.wide)
 
-    def folded(self, element: ReductionRule, index: Index) -> Any:
-        inits = [self.read(k, index) for k in element.inits]
+    def folded(self, rule: ReductionRule, index: Index) -> Any:
+        inits = [self.read(k, index) for k in rule.inits]
         totals = [init[0] for init in inits]
-        for row in zip(*[self.read(k, index) for k in element.values], strict=True):
-            found = self.applied(*totals, *row)
-            totals = list(found) if isinstance(found, tuple) else [found]
+        for row in zip(*[self.read(k, index) for k in rule.values], strict=True):
+            results = self.applied(*totals, *row)
+            totals = list(results) if isinstance(results, tuple) else [results]
         return totals[self.output]
 
 
 @pytest.mark.parametrize("opcode", ["constant", "iota"])
-def test_folded_values_are_those_of_the_kernel(opcode: str) -> None:
+def test_constant_formulas_have_the_values_of_the_kernel(opcode: str) -> None:
     folds = 0
     for text in OPS[opcode].samples:
         sample = parse_sample(text)
         (result,) = sample.run([])
         pieces = value(ArrayRef(sample.instruction)) or ()
         for index in np.ndindex(*result.shape if pieces else (0,)):
-            at = [piece.evaluate(index) for piece in pieces]
-            assert [int(v) for found in at if found for v in found] == [int(result[index])]
+            values = [piece.evaluate(index) for piece in pieces]
+            assert [int(v) for piece in values if piece for v in piece] == [int(result[index])]
             folds += 1
     assert folds
 

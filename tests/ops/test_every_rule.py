@@ -1,4 +1,4 @@
-"""Every labelled rule of every op rejects a program, and says where: the rows of `rejected.txt`."""
+"""Every constraint of every op rejects a program and points at the fault (`rejected.txt`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROWS = rows()
 
 
 @pytest.mark.parametrize("opcode", dict.fromkeys(row.opcode for row in ROWS))
-def test_the_rules_of_an_op_reject_programs_and_say_where(opcode: str) -> None:
+def test_each_constraint_of_an_op_rejects_a_program_and_points_at_the_fault(opcode: str) -> None:
     with checks() as check:
         for row in ROWS:
             if row.opcode == opcode:
@@ -30,11 +30,11 @@ def check_row(row: Row) -> None:
     assert error.label
 
 
-def test_every_rule_has_a_row() -> None:
-    """If not: ``python -m tests.ops.rejected`` looks for one, or write it by hand."""
+def test_every_constraint_has_a_row() -> None:
+    """To add a row, run ``python -m tests.ops.rejected`` or write it by hand."""
     missing = rules().keys() - {(row.opcode, row.rule) for row in ROWS}
     assert not missing
 
 
-def test_every_row_has_a_rule() -> None:
+def test_every_row_has_a_constraint() -> None:
     assert not {(row.opcode, row.rule) for row in ROWS} - rules().keys()

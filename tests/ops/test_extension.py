@@ -1,4 +1,4 @@
-"""The ops that `docs/adding_an_op.md` makes are proved like those of this project."""
+"""The ops of `docs/adding_an_op.md` pass the same checks as the ops of this project."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPERANDS = "p = f32[7] parameter(0)"
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[dict[str, Any]]:
-    """The names that the page defines; its ops are forgotten afterwards."""
+    """The names that the page defines; its ops are unregistered afterwards."""
     before, targets = dict(OPS), dict(TARGETS)
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S):
@@ -42,7 +42,7 @@ def samples(made: dict[str, Any]) -> list[Sample]:
     return [parse_sample(text) for name in ("Roll", "Stride") for text in made[name].samples]
 
 
-def test_their_faces_prove_each_other(samples: list[Sample]) -> None:
+def test_their_shapes_maps_and_kernels_agree(samples: list[Sample]) -> None:
     assert len(samples) == 5
     for sample in samples:
         assert hlo.verify(sample.instruction.module) == []
@@ -54,12 +54,12 @@ def test_their_faces_prove_each_other(samples: list[Sample]) -> None:
         generic.check_inverse(sample, random, 2)
 
 
-def test_their_elements_compute_what_their_kernels_compute(samples: list[Sample]) -> None:
+def test_their_element_rules_compute_the_results_of_their_kernels(samples: list[Sample]) -> None:
     for sample in samples:
         check_element(sample, np.random.default_rng(3))
 
 
-MOVED = """
+FOLDED = """
 HloModule m
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
 ENTRY e {
@@ -70,7 +70,7 @@ ENTRY e {
   two = s32[] constant(2)
   twos = s32[5] broadcast(two), dimensions={}
   half = s32[5] divide(s, twos)
-  at = s32[1] slice(half), slice={[LAST:END]}
+  at = s32[1] slice(half), slice={[FIRST:END]}
   start = s32[] reshape(at)
   d = f32[3] dynamic-slice(p, start), dynamic_slice_sizes={3}
   zero = f32[] constant(0)
@@ -79,28 +79,28 @@ ENTRY e {
 
 
 @pytest.mark.usefixtures("made")
-@pytest.mark.parametrize("place", range(5))
-def test_start_indices_fold_through_them_to_what_runs(place: int) -> None:
-    """No runtime variable stays, and the program reads where the map says."""
-    text = MOVED.replace("LAST", str(place)).replace("END", str(place + 1))
+@pytest.mark.parametrize("start_index", range(5))
+def test_start_indices_fold_through_them_to_the_executed_slice(start_index: int) -> None:
+    """No runtime variable remains, and the program reads the elements of the map."""
+    text = FOLDED.replace("FIRST", str(start_index)).replace("END", str(start_index + 1))
     module = hlo.parse(text)
-    given = np.arange(7, dtype=np.float32) ** 2
-    (result,) = run(module, [given])
+    argument = np.arange(7, dtype=np.float32) ** 2
+    (result,) = run(module, [argument])
     (read,) = indexing.to_parameters(module.entry.root).maps[0]
     assert not read.runtime
-    start = min(max(int(((2 * place - 2) % 10) / 2), 0), 4)
+    start = min(max(int(((2 * start_index - 2) % 10) / 2), 0), 4)
     assert sorted(e for (e,) in _elements(read)) == [start, start + 1, start + 2]
-    assert result == given[start : start + 3].sum()
+    assert result == argument[start : start + 3].sum()
 
 
 def _elements(read: indexing.IndexingMap) -> Iterator[tuple[int, ...]]:
     for point in range(3):
-        found = read.evaluate((), ranges=(point,))
-        assert found is not None
-        yield found
+        element = read.evaluate((), ranges=(point,))
+        assert element is not None
+        yield element
 
 
-def test_their_attributes_print_as_they_are_read(samples: list[Sample]) -> None:
+def test_their_attributes_are_printed_as_they_are_parsed(samples: list[Sample]) -> None:
     for sample in samples:
         assert parse_sample(f"{sample.head}, {sample.op.attribute_text()}").op == sample.op
 
@@ -115,7 +115,9 @@ def test_their_attributes_print_as_they_are_read(samples: list[Sample]) -> None:
         ("{}", 2),
     ],
 )
-def test_an_entry_of_the_config_is_found(made: dict[str, Any], config: str, step: int) -> None:
+def test_a_configured_attribute_is_parsed_from_the_backend_config(
+    made: dict[str, Any], config: str, step: int
+) -> None:
     size = -(-7 // step)
     root = _call(f"f32[{size}] custom-call(p)", f"backend_config={config}")
     assert root.op == made["Stride"](step=step)
@@ -140,7 +142,7 @@ def test_an_entry_of_the_config_is_found(made: dict[str, Any], config: str, step
         ("b", "{step = 2}", None, "custom-call T does not hold: the element types"),
     ],
 )
-def test_a_wrong_call_of_a_target_is_an_error(
+def test_an_invalid_call_of_a_target_is_an_error(
     operand: str, config: str, at: str | None, message: str
 ) -> None:
     root = _call(f"f32[4] custom-call({operand})", f"backend_config={config}")
@@ -150,7 +152,7 @@ def test_a_wrong_call_of_a_target_is_an_error(
 
 
 @pytest.mark.usefixtures("made")
-def test_other_targets_stay_as_they_were() -> None:
+def test_calls_of_other_targets_are_plain_custom_calls() -> None:
     root = hlo.parse(
         f'ENTRY e {{ {OPERANDS} ROOT r = f32[9] custom-call(p), custom_call_target="x" }}'
     )

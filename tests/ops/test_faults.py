@@ -1,4 +1,4 @@
-"""Rules of ops: for each, an instruction that breaks it, where the error points, and what it says."""
+"""Constraints of ops: instructions that break them, with the span and the label of the error."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -9,7 +9,7 @@ from tests.ops.samples import check_fault
 
 # fmt: off
 FAULTS = [
-    # instruction                                                     rule        points at     says
+    # instruction                                                     constraint  points at     label
     ("f32[3,2] transpose(f32[2,3] p), dimensions={1,1}",              "C2", "{1,1}", "1 appears twice, 0 is missing"),
     ("f32[3,2] transpose(f32[2,3] p), dimensions={2,0}",              "C2", "{2,0}", "2 is not below 2, 1 is missing"),
     ("f32[2] transpose(f32[2,3] p), dimensions={0}",                  "C2", "{0}", "1 is missing"),
@@ -63,7 +63,7 @@ FAULTS = [
 
 
 @pytest.mark.parametrize("text, rule, at, label", FAULTS)
-def test_a_broken_rule_is_named_and_pointed_at(
+def test_an_error_names_the_broken_constraint_and_points_at_the_fault(
     text: str, rule: str, at: str | None, label: str
 ) -> None:
     check_fault(text, rule, at, label)
