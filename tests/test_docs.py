@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -136,6 +137,22 @@ def test_the_page_of_opcodes_is_up_to_date(environment: dict[str, str]) -> None:
         ["hlo-indexing", "ops", "--format", "markdown"], env=environment, text=True
     )
     assert (ROOT / "docs" / "coverage.md").read_text() == page
+
+
+def test_limits_of_the_architecture_page_are_those_of_the_code() -> None:
+    table = (ROOT / "docs" / "architecture.md").read_text().partition("\n## Budgets\n")[2]
+    rows = [line.split("|")[2:4] for line in table.splitlines() if line.startswith("|")][2:]
+    files = [
+        path for package in ("indexing", "simplifier") for path in ROOT.glob(f"{package}/**/*.py")
+    ]
+    modules = {file.stem: ".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files}
+    for values, names in rows:
+        numbers = re.findall(r"(\d[\d,]*)(?:\^(\d+))?", values)
+        constants = re.findall(r"`(\w+)\.(\w+)`", names)
+        assert constants
+        for (module, constant), (base, power) in zip(constants, numbers, strict=False):
+            limit = getattr(import_module(modules[module]), constant)
+            assert limit == int(base.replace(",", "")) ** int(power or 1), constant
 
 
 def make_commands(page: Path) -> Iterator[str]:

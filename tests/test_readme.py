@@ -52,8 +52,8 @@ def test_numbers_of_opcodes_follow_from_the_registry_and_xla() -> None:
         ),
         "and {} from input to output": len(ELEMENTWISE | XLA_INPUT_TO_OUTPUT),
         "the {} elementwise opcodes": len(ELEMENTWISE),
-        "and {} or": len(XLA_OUTPUT_TO_INPUT),
-        "or {} others": len(XLA_INPUT_TO_OUTPUT),
+        ", {} others in the first": len(XLA_OUTPUT_TO_INPUT),
+        "and {} others in the second": len(XLA_INPUT_TO_OUTPUT),
         "| elementwise ({}) |": len(ELEMENTWISE),
         "| input to output | {} opcodes |": len(declared - {"shuffle"}),
     }
