@@ -1,13 +1,13 @@
-"""Which elements of B does an element of A need: symbolic indexing maps of HLO.
+"""Symbolic indexing maps of HLO: the elements of B that an element of A needs.
 
 >>> import hlo, indexing
 >>> module = hlo.parse("ENTRY e { p = f32[4,8] parameter(0)  ROOT r = f32[32] reshape(p) }")
 >>> print(indexing.output_to_input(module.entry.root).maps[0][0])
 (d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]
 
-``__all__`` lists the names to begin with.  Every other public name belongs to a room
-(`indexing.maps`, `indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`,
-`indexing.codegen`) and is also found as ``indexing.NAME``.  All names are loaded on first use.
+``__all__`` lists the main names.  Every other public name belongs to a room (`indexing.maps`,
+`indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.codegen`)
+and is also available as ``indexing.NAME``.  All names are loaded on first use.
 """
 
 from importlib import import_module
@@ -23,7 +23,7 @@ _ROOMS: Final = ("maps", "devices", "dataflow", "tiling", "memory", "codegen")
 
 
 def __getattr__(name: str) -> Any:
-    """A name of `indexing` itself or of one of its rooms."""
+    """Return a name of `indexing` itself or of one of its rooms."""
     if name in __all__:
         return _core(name)
     for room in () if name.startswith("_") else _ROOMS:

@@ -10,4 +10,4 @@ from .maps.answers import Unknown as Unknown
 from .maps.indexing_map import IndexingMap as IndexingMap
 from .maps.text import parse_map as parse_map
 
-def __getattr__(name: str) -> typing.Any: ...  # names of rooms
+def __getattr__(name: str) -> typing.Any: ...  # public names of rooms

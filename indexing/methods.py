@@ -1,8 +1,7 @@
-"""Implementations of methods of values such as `IndexingMap`, each loaded on its first call.
+"""Implementations of the methods of values such as `IndexingMap`, loaded on their first call.
 
-A value does not import the modules that compute something from it: its methods call functions of
-this module by name.  `methods.pyi` lists each name with its module, for this module and for type
-checkers.
+A value does not import the modules that implement its methods: it calls functions of this module by
+name.  `methods.pyi` lists each name with its module, for this module and for type checkers.
 """
 
 import ast
@@ -21,7 +20,7 @@ HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:
-    """The implementation called `name`, as its module has it now."""
+    """Return the current implementation of `name` in its module."""
     home = HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'indexing.methods' has no attribute {name!r}")

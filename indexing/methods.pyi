@@ -1,4 +1,4 @@
-# What the methods of values use, and the module that has it (`methods.py`).
+# Implementations of the methods of values, with their modules (`methods.py`).
 from .maps.certificate import certified as certified
 from .maps.compose import composed as composed
 from .maps.equality import difference as difference

@@ -1,4 +1,4 @@
-"""What a person sees: text of answers, HTML, tables of ops.
+"""Presentation: answers as text, JSON and HTML, and tables of ops.
 
-Imports every room but `cli`; holds no analysis of its own.
+Imports every room except `cli`; contains no analysis.
 """

@@ -1,4 +1,4 @@
-"""Answers as HTML for notebooks: a table with one row a map, the maps as formulas."""
+"""Answers as HTML for notebooks: a table with a row for each map, in LaTeX notation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def answer_html(answer: Answer) -> str:
-    """`answer` as an HTML table: number, name and shape of each operand, and how it is accessed."""
+    """Return an HTML table of `answer`: number, name, shape, map and grade for each operand."""
     role = "output" if answer.direction == "input-to-output" else "operand"
     titles = ("", role, "shape", "map", "grade")
     head = "".join(f"<th style='text-align:left'>{title}</th>" for title in titles)
@@ -30,20 +30,20 @@ def answer_html(answer: Answer) -> str:
 def _rows(answer: Answer) -> Iterator[tuple[str, ...]]:
     forward = answer.direction == "input-to-output"
     for number, operand in enumerate(answer.operands):
-        place = str(number), f"<code>{escape(operand.name)}</code>"
-        whole = leaves(operand.shape)[number][1] if forward else operand.shape
+        prefix = str(number), f"<code>{escape(operand.name)}</code>"
+        operand_shape = leaves(operand.shape)[number][1] if forward else operand.shape
         unknown, maps = answer.unknown[number], answer.maps[number]
-        for found, path in zip(maps, answer.paths[number], strict=True):
-            shape = whole if forward else leaf_at(whole, path)
-            yield *place, escape(shape_text(shape)), map_html(found), found.grade
+        for each, path in zip(maps, answer.paths[number], strict=True):
+            shape = operand_shape if forward else leaf_at(operand_shape, path)
+            yield *prefix, escape(shape_text(shape)), map_html(each), each.grade
         if unknown is not None:
-            yield *place, escape(shape_text(whole)), escape(unknown.reason), "unknown"
+            yield *prefix, escape(shape_text(operand_shape)), escape(unknown.reason), "unknown"
         elif not maps:
-            yield *place, escape(shape_text(whole)), "<i>nothing is read</i>", "exact"
+            yield *prefix, escape(shape_text(operand_shape)), "<i>nothing is read</i>", "exact"
 
 
-def map_html(found: IndexingMap) -> str:
-    """`found` as a formula, with a line for each runtime variable."""
-    lines = [f"$\\displaystyle {found.to_latex()}$"]
-    lines += [f"<small>{escape(runtime_text(v))}</small>" for v in found.runtime]
+def map_html(indexing_map: IndexingMap) -> str:
+    """Return a map as a formula, with a line for each runtime variable."""
+    lines = [f"$\\displaystyle {indexing_map.to_latex()}$"]
+    lines += [f"<small>{escape(runtime_text(v))}</small>" for v in indexing_map.runtime]
     return "<br>".join(lines)

@@ -1,4 +1,4 @@
-"""What the analysis answers for an op, found out by asking it about the op's samples.
+"""Grades and kinds of the maps of each op, determined from the op's samples.
 
 >>> import indexing.ops
 >>> from hlo.ops.op import OPS
@@ -25,22 +25,22 @@ from simplifier.linear import Expr
 
 KINDS: Final = {
     "nothing": "no element of any operand is read",
-    "identity": "each element is the one at its own place",
-    "permutation": "the dimensions in another order",
-    "affine": "sums of multiples of dimensions and range variables",
-    "window": "affine, a range variable added to a dimension",
-    "quasi-affine": "with floordiv or mod, in a result or in a constraint",
-    "everything": "each element of the one side with all of the other",
-    "pieces": "several maps for one operand, some of them only where exact ones are asked for",
+    "identity": "the element at the same index",
+    "permutation": "a permutation of the dimensions",
+    "affine": "an affine function of dimensions and range variables",
+    "window": "affine, with a range variable added to a dimension",
+    "quasi-affine": "with floordiv or mod in a result or a constraint",
+    "everything": "every element, for every element of the other side",
+    "pieces": "several maps for one operand, in some cases only with `exact`",
     "runtime": "with runtime variables",
     "unknown": "no map, and a reason",
 }
-"""Kinds of maps, in the order in which they are listed."""
+"""Kinds of maps with their meaning, in the order in which they are listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """The grades and the kinds of all maps in one direction, and reasons where there are none."""
+    """The grades and kinds of all maps in one direction, and the reasons of unknown maps."""
 
     grades: tuple[str, ...]
     kinds: tuple[str, ...]
@@ -52,7 +52,7 @@ class Coverage:
 
 
 def coverage(cls: type[Op], direction: Direction) -> Coverage:
-    """What is answered for the samples of an op.
+    """Return the grades and kinds of the maps of an op's samples in one direction.
 
     Raises:
         HloError: a sample calls a computation that is not in `indexing.ops.samples`.
@@ -63,8 +63,8 @@ def coverage(cls: type[Op], direction: Direction) -> Coverage:
     for text in cls.samples:
         for answer in _answers(instruction_of(text), direction):
             for maps, unknown in zip(answer.maps, answer.unknown, strict=True):
-                grades |= {found.grade for found in maps}
-                kinds |= {kind_of(found) for found in maps}
+                grades |= {each.grade for each in maps}
+                kinds |= {kind_of(each) for each in maps}
                 if len(maps) > 1:
                     kinds.add("pieces")
                 if unknown is not None:
@@ -78,7 +78,7 @@ def coverage(cls: type[Op], direction: Direction) -> Coverage:
 
 
 def _answers(instruction: Instruction, direction: Direction) -> Iterator[Answer]:
-    """Compact and exact answers for every output, or for every operand."""
+    """Yield the answers for every output or every operand, with and without ``exact``."""
     from indexing import dataflow
 
     for exact in (False, True):
@@ -90,8 +90,8 @@ def _answers(instruction: Instruction, direction: Direction) -> Iterator[Answer]
                 yield dataflow.input_to_output(instruction, number, exact=exact)
 
 
-def kind_of(found: IndexingMap) -> str:
-    """Which of `KINDS` a map is, as far as that is seen in one map.
+def kind_of(indexing_map: IndexingMap) -> str:
+    """Return the kind of a single map, one of `KINDS`.
 
     >>> from indexing.maps.text import parse_map
     >>> kind_of(parse_map("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 4]"))
@@ -99,29 +99,33 @@ def kind_of(found: IndexingMap) -> str:
     >>> kind_of(parse_map("(d0)[s0] -> (d0 + s0), domain: d0 in [0, 3], s0 in [0, 4]"))
     'window'
     """
-    if found.runtime:
+    if indexing_map.runtime:
         return "runtime"
-    exprs = [*found.results, *[c.expr for c in found.constraints]]
+    exprs = [*indexing_map.results, *[c.expr for c in indexing_map.constraints]]
     if not all(isinstance(atom, Variable) for expr in exprs for atom, _ in expr.terms):
         return "quasi-affine"
-    if (kind := _kind_of_copy(found)) is not None:
+    if (kind := _kind_of_copy(indexing_map)) is not None:
         return kind
-    return "window" if any(_slides(result, found) for result in found.results) else "affine"
+    return (
+        "window"
+        if any(_slides(result, indexing_map) for result in indexing_map.results)
+        else "affine"
+    )
 
 
-def _kind_of_copy(found: IndexingMap) -> str | None:
-    """The kind of a map each of whose results is a variable of its own."""
-    places = [result.as_variable for result in found.results]
-    if found.constraints or None in places or len(set(places)) < len(places):
+def _kind_of_copy(indexing_map: IndexingMap) -> str | None:
+    """Return the kind of a map whose results are distinct variables, or None for other maps."""
+    variables = [result.as_variable for result in indexing_map.results]
+    if indexing_map.constraints or None in variables or len(set(variables)) < len(variables):
         return None
-    if not found.ranges and tuple(places) == found.dims:
+    if not indexing_map.ranges and tuple(variables) == indexing_map.dims:
         return "identity"
-    if not found.ranges and set(places) == set(found.dims):
+    if not indexing_map.ranges and set(variables) == set(indexing_map.dims):
         return "permutation"
-    return "everything" if places and set(places) == set(found.ranges) else None
+    return "everything" if variables and set(variables) == set(indexing_map.ranges) else None
 
 
-def _slides(result: Expr, found: IndexingMap) -> bool:
-    """A range variable moves along a dimension."""
-    inside = set(result.variables())
-    return not inside.isdisjoint(found.dims) and not inside.isdisjoint(found.ranges)
+def _slides(result: Expr, indexing_map: IndexingMap) -> bool:
+    """Return True if a result uses both a dimension and a range variable, like a window."""
+    used = set(result.variables())
+    return not used.isdisjoint(indexing_map.dims) and not used.isdisjoint(indexing_map.ranges)
