@@ -1,7 +1,7 @@
-"""Layouts as indexing maps: from the index of an element to its place in memory, and back.
+"""Layouts as indexing maps: from the index of an element to its position in memory, and back.
 
-Positions count elements from 0, padding included. For ``f32[3,5]{1,0:T(2,2)}``, the example of
-XLA's ``docs/tiled_layout.md``, in which element (2, 3) lies at 17:
+Positions count elements from 0, padding included. In ``f32[3,5]{1,0:T(2,2)}``, the example of
+XLA's ``docs/tiled_layout.md``, element (2, 3) has position 17:
 
 >>> from hlo import parse_shape
 >>> tiled = parse_shape("f32[3,5]{1,0:T(2,2)}")
@@ -11,8 +11,8 @@ domain: d0 in [0, 2], d1 in [0, 4]
 >>> physical_map(tiled).evaluate((2, 3))
 (17,)
 
-Whether a change of layout is free, whether a read is one block of memory: these are questions to
-such maps, so that one definition (`hlo.shapes.tiling`) holds for numbers, arrays and maps.
+`is_bitcast` and `is_contiguous` are decided on these maps, so that one definition of layouts
+(`hlo.shapes.tiling`) serves numbers, arrays and maps.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from simplifier.unknown import Unknown, about
 
 
 def physical_map(shape: Shape) -> IndexingMap:
-    """From the index of each element to its position in memory.
+    """Return the map from the index of each element to its position in memory.
 
     >>> from hlo import parse_shape
     >>> print(physical_map(parse_shape("f32[2,3]{0,1}")))
@@ -39,9 +39,9 @@ def physical_map(shape: Shape) -> IndexingMap:
 
 
 def logical_map(shape: Shape) -> IndexingMap:
-    """From each position in memory to the index of the element there.
+    """Return the map from each position in memory to the index of the element there.
 
-    The inverse of `physical_map`: the constraints leave out the positions where padding lies.
+    It is the inverse of `physical_map`: the constraints exclude the positions of padding.
 
     >>> from hlo import parse_shape
     >>> print(logical_map(parse_shape("f32[2,3]{0,1}")).simplify())
@@ -56,9 +56,9 @@ def logical_map(shape: Shape) -> IndexingMap:
 
 
 def layout_change(source: Shape, target: Shape) -> IndexingMap:
-    """From each position in the memory of `target` to where `source` has the same element.
+    """Return the map from each position in `target` to the position of that element in `source`.
 
-    It is what a copy reads that changes one layout to the other.
+    These are the reads of a copy that changes the layout.
 
     >>> from hlo import parse_shape
     >>> row, column = parse_shape("f32[2,3]{1,0}"), parse_shape("f32[2,3]{0,1}")
@@ -67,23 +67,30 @@ def layout_change(source: Shape, target: Shape) -> IndexingMap:
     [(0,), (3,), (1,), (4,), (2,), (5,)]
 
     Raises:
-        ValueError: the two do not have the same elements.
+        ValueError: the shapes have different dimensions.
     """
     if source.dims != target.dims:
-        raise ValueError(f"{source} and {target} do not have the same elements")
+        raise ValueError(f"a layout change keeps the dimensions: {source} and {target} differ")
     return logical_map(target).then(physical_map(source)).simplify()
 
 
 def row_major_map(source: Shape, target: Shape) -> IndexingMap:
-    """From each element of `target` to that of `source` with the same place in row-major order.
+    """Return the map from each element of `target` to the same row-major position in `source`.
 
-    That is what a reshape reads, and an identity where the dimensions are the same.
+    These are the reads of a reshape; for equal dimensions, the map is an identity.
 
     Raises:
         ValueError: the numbers of elements are different.
+
+    >>> from hlo import parse_shape
+    >>> print(row_major_map(source=parse_shape("f32[6]"), target=parse_shape("f32[2,3]")))
+    (d0, d1) -> (d0 * 3 + d1), domain: d0 in [0, 1], d1 in [0, 2]
     """
     if source.size != target.size:
-        raise ValueError(f"{source} and {target} have different numbers of elements")
+        raise ValueError(
+            f"the number of elements must not change: {source} has {source.size}, {target} has "
+            f"{target.size}"
+        )
     plain = source.with_dims(source.dims), target.with_dims(target.dims)
     return physical_map(plain[1]).then(logical_map(plain[0])).simplify()
 
@@ -91,16 +98,18 @@ def row_major_map(source: Shape, target: Shape) -> IndexingMap:
 def is_bitcast(
     source: Shape, target: Shape, reads: IndexingMap | None = None
 ) -> bool | Difference | Unknown:
-    """Whether `target` is `source` in the same memory: every element stays where it is.
+    """Return True if `target` is a view of the memory of `source`: no element moves.
 
     Args:
-        source, target: what is read and what comes of it, with layouts.
-        reads: from each element of `target` to the one of `source` that it is; `row_major_map` if
-            it is not given: a copy or a reshape. For a transpose give that op's own map.
+        source, target: the shapes before and after, with layouts.
+        reads: the map from each element of `target` to the element of `source` that it copies;
+            `row_major_map` if omitted, for a copy or a reshape. For a transpose pass its own map.
 
     Returns:
-        True; or False where the two take different memory, or an element that moves: a `Difference`
-        of `physical_map(target)` and where its elements lie in the source.
+        `True`; `False` if the two have different sizes in memory; or a `Difference` between
+        `physical_map(target)` and the positions in `source`, with an element that moves.
+
+    Source: XLA operation semantics, Bitcast.
 
     >>> from hlo import parse_shape
     >>> tall, wide = parse_shape("f32[6,4]"), parse_shape("f32[2,3,4]")
@@ -119,9 +128,9 @@ def is_bitcast(
 
 
 def is_contiguous(reads: IndexingMap, shape: Shape) -> bool | Unknown:
-    """Whether the elements of `shape` that are read are one block of memory, without a gap.
+    """Return True if the read elements of `shape` are one block of memory, without gaps.
 
-    Padding between them is a gap. What is empty is contiguous.
+    Padding between elements is a gap. An empty set of elements is contiguous.
 
     Args:
         reads: a map to the elements of `shape`, without runtime variables.
@@ -139,14 +148,15 @@ def is_contiguous(reads: IndexingMap, shape: Shape) -> bool | Unknown:
     """
     places = reads.then(physical_map(shape)).simplify()
     if places.runtime:
-        raise ValueError("which elements are read depends on values that only the program knows")
+        names = ", ".join(rt.name for rt in places.runtime)
+        raise ValueError(f"the elements read depend on runtime variables: {names}")
     (place,) = places.results
-    found = exact.bounds(places.variables, places.constraints, place)
-    if isinstance(found, Unknown):
-        return about(found, "which positions are read by", places)
-    if found is None:
+    bounds = exact.bounds(places.variables, places.constraints, place)
+    if isinstance(bounds, Unknown):
+        return about(bounds, "cannot decide which positions are read by", places)
+    if bounds is None:
         return True
-    position = Variable("position", *found)
+    position = Variable("position", *bounds)
     touched = IndexingMap.of(
         (position,),
         (),

@@ -1,4 +1,4 @@
-"""`MapMethods`: the base of classes with methods that `IndexingMap` inherits."""
+"""`MapMethods`: the base of the mixins of `IndexingMap`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import indexing.methods as methods
 
 
 class MapMethods:
-    """A part of `IndexingMap`; its methods call implementations in `indexing.methods`."""
+    """A mixin of `IndexingMap`; its methods call implementations in `indexing.methods`."""
 
     __slots__ = ()
 

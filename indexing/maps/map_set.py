@@ -1,8 +1,7 @@
-"""`MapSet`: the different maps between two arrays, within a budget.
+"""`MapSet`: the distinct maps between two arrays, within a budget.
 
-Whatever walks through a program adds maps here, and only here, so that the budget holds on every
-path: a map that gets too long, and maps that are too many or too long together, are replaced by
-over-approximations.
+Every traversal of a program collects its maps in map sets, so the budget holds on every path.  A
+map that gets too long, and maps that are too many or too long together, are over-approximated.
 """
 
 from __future__ import annotations
@@ -25,25 +24,25 @@ from simplifier.unknown import first_unknown
 MAX_MAPS = 256
 """Limit on distinct maps between two arrays; beyond it, one `may` map of everything."""
 MAX_PARTS = 32
-"""Limit on range variables, runtime variables and constraints of one map; a chain of windows gets
-longer with each window. Beyond it, a `may` map with fewer of them."""
+"""Limit on range variables, runtime variables and constraints of one map; beyond it, the map is
+over-approximated.  A chain of windows adds parts with each window."""
 MAX_PARTS_TOGETHER = 96
-"""Limit on the parts of all maps between two arrays; beyond it, those with more than `FEW_PARTS`
-are over-approximated."""
+"""Limit on the parts of all maps between two arrays; beyond it, maps with more than `FEW_PARTS`
+parts are over-approximated."""
 MAX_EXACT_PARTS_TOGETHER = 768
-"""The same limit where exact pieces are wanted."""
+"""The same limit with the option `exact`."""
 FEW_PARTS = 4
+"""Parts of a map that is short enough to be kept beyond `MAX_PARTS_TOGETHER`."""
 MAX_COMPOSED = 1 << 12
-"""Limit on pairs of maps to compose where two arrays meet on the way to a third one; beyond it,
-what is read that way is unknown."""
+"""Limit on pairs of maps to compose at one array; beyond it, the accesses are unknown."""
 
 
 class Spaces(Protocol):
-    """The index spaces that maps lead between; `None` for what is no array, such as a token."""
+    """The index spaces of the domain and of the results; `None` if not an array (a token)."""
 
     @property
     def start(self) -> tuple[Variable, ...] | None:
-        """The dimensions that the maps have."""
+        """The dimensions of the maps."""
 
     @property
     def sizes(self) -> tuple[int, ...] | None:
@@ -51,7 +50,7 @@ class Spaces(Protocol):
 
 
 class Ends(NamedTuple):
-    """`Spaces` by their dimensions and sizes."""
+    """`Spaces` as a pair of values."""
 
     start: tuple[Variable, ...] | None
     sizes: tuple[int, ...] | None
@@ -62,11 +61,11 @@ OPTIONS: Final = Options()
 
 
 class MapSet:
-    """The different maps between two arrays, and why there may be others.
+    """The distinct maps between two arrays, and the reason if they are incomplete.
 
     Attributes:
-        maps: as the keys of a dictionary, in the order in which they were added.
-        unknown: the reason why not all accesses are known, or `None`.
+        maps: the maps, as the keys of a dictionary in insertion order.
+        unknown: the reason why some accesses are unknown, or `None`.
     """
 
     __slots__ = ("_ends", "_options", "_whole", "maps", "unknown")
@@ -84,24 +83,24 @@ class MapSet:
 
     @property
     def distinct(self) -> tuple[IndexingMap, ...]:
-        """The maps without those that add nothing to a `may` map of everything."""
+        """The maps; just the `may` map of everything if the set is saturated."""
         return tuple(self.maps) if self._whole is None else (self._whole,)
 
     def note(self, unknown: Unknown | None) -> None:
-        """Keep why there may be other maps; the first reason stays."""
+        """Record why maps may be missing; the first reason is kept."""
         if self.unknown is None:
             self.unknown = unknown
 
-    def add(self, found: IndexingMap) -> None:
+    def add(self, m: IndexingMap) -> None:
         """Add a map."""
-        self.extend((found,))
+        self.extend((m,))
 
     def extend(self, maps: Iterable[IndexingMap], unknown: Unknown | None = None) -> None:
-        """Add maps, and why there may be others."""
+        """Add maps, and the reason why maps may be missing."""
         self.note(unknown)
-        for found in maps:
-            if self._whole is None or found.grade == "exact":
-                self._add(found)
+        for m in maps:
+            if self._whole is None or m.grade == "exact":
+                self._add(m)
         self._limit()
 
     def add_composed(
@@ -110,11 +109,11 @@ class MapSet:
         seconds: Collection[IndexingMap],
         unknown: Unknown | None = None,
     ) -> None:
-        """Add ``x -> second(first(x))`` for each pair, and why there may be others."""
+        """Add ``x -> second(first(x))`` for each pair, and the reason why maps may be missing."""
         count = len(firsts) * len(seconds)
         if count > MAX_COMPOSED:
-            why = f"budget: {count} pairs of maps to compose are more than {MAX_COMPOSED}"
-            self.note(first_unknown(unknown, Unknown(why)))
+            reason = f"budget: {count} pairs of maps to compose, more than {MAX_COMPOSED}"
+            self.note(first_unknown(unknown, Unknown(reason)))
             return
         if self._whole is not None:  # only an exact map adds something
             firsts, seconds = ([m for m in x if m.grade == "exact"] for x in (firsts, seconds))
@@ -123,44 +122,44 @@ class MapSet:
 
     # ------------------------------------------------------------ the budget
 
-    def _add(self, found: IndexingMap) -> None:
-        """Add a map, unless the same relation is there; the better grade stays.
+    def _add(self, m: IndexingMap) -> None:
+        """Add a map unless the same relation is present; an exact map replaces its `may` twin.
 
-        An empty relation stays only as long as it is the only one: then an access was found, and it
-        reads nothing.
+        An empty relation is kept only if it is the only map: then there is an access that reads
+        nothing.
         """
-        if _parts(found) > MAX_PARTS:
-            found = over_approximate(found, self._ends.sizes)
+        if _parts(m) > MAX_PARTS:
+            m = over_approximate(m, self._ends.sizes)
         if self.maps:
-            if found in self.maps or found.is_known_empty:
+            if m in self.maps or m.is_known_empty:
                 return
             if next(iter(self.maps)).is_known_empty:
                 self.maps.clear()
-            twin = found.with_grade("may" if found.grade == "exact" else "exact")
+            twin = m.with_grade("may" if m.grade == "exact" else "exact")
             if twin in self.maps:
-                if found.grade == "may":
+                if m.grade == "may":
                     return
                 del self.maps[twin]
-        self.maps[found] = None
+        self.maps[m] = None
 
     @property
     def _has_one_element(self) -> bool:
-        """All maps lead to the same element."""
+        """True if the target array has one element, which all maps read."""
         sizes = self._ends.sizes
         return sizes is not None and all(size == 1 for size in sizes)
 
     def _limit(self) -> None:
-        """Fewer and shorter maps, trading precision for size only beyond the limits."""
+        """Drop redundant maps; beyond the limits, trade precision for size."""
         if self._whole is not None and self._whole not in self.maps:
-            self._whole = None  # it is exact now
-        has_may = "may" in [found.grade for found in self.maps]
+            self._whole = None  # its exact twin replaced it
+        has_may = "may" in [m.grade for m in self.maps]
         if len(self.maps) < 2:
             if has_may:
                 self._note_everything()
             return
-        most = MAX_EXACT_PARTS_TOGETHER if self._options.exact else MAX_PARTS_TOGETHER
-        if sum(map(_parts, self.maps)) > most:
-            shorter = [self._shortened(found) for found in self.maps]
+        max_parts = MAX_EXACT_PARTS_TOGETHER if self._options.exact else MAX_PARTS_TOGETHER
+        if sum(map(_parts, self.maps)) > max_parts:
+            shorter = [self._shortened(m) for m in self.maps]
             self.maps.clear()
             self.maps.update(dict.fromkeys(shorter))
             self._absorb(["exact", "may"])
@@ -173,48 +172,48 @@ class MapSet:
         ):
             self._saturate()
 
-    def _shortened(self, found: IndexingMap) -> IndexingMap:
-        return over_approximate(found, self._ends.sizes) if _parts(found) > FEW_PARTS else found
+    def _shortened(self, m: IndexingMap) -> IndexingMap:
+        return over_approximate(m, self._ends.sizes) if _parts(m) > FEW_PARTS else m
 
-    def _saturate(self, beside: Iterable[IndexingMap] = ()) -> None:
-        """Let a `may` map of everything replace all others but those `beside` it.
+    def _saturate(self, keep: Iterable[IndexingMap] = ()) -> None:
+        """Replace all maps except `keep` by the `may` map of everything.
 
-        Exact maps add no element to it; but what they lead to further on may be certain, such as a
-        scalar that is broadcast.
+        Exact maps add no element to it, but compositions with them may be exact, for example if a
+        scalar is broadcast.
         """
         self._whole = everything(self._ends, self._options)
-        kept = [self._whole, *beside]
+        kept = [self._whole, *keep]
         self.maps.clear()
         self.maps.update(dict.fromkeys(kept))
 
     def _note_everything(self) -> None:
-        """See whether the only map, a `may` map, is of everything."""
-        (found,) = self.maps
-        if self._whole is None and _is_box(found) and self._relates_everything(found):
+        """Saturate the set if its only map, a `may` map, relates everything."""
+        (m,) = self.maps
+        if self._whole is None and _is_box(m) and self._relates_everything(m):
             self._saturate()
 
     def _absorb(self, grades: Collection[Grade]) -> None:
-        """Drop the maps of these grades that relate only what a box relates as well."""
-        boxes = [found for found in self.maps if _is_box(found)]
-        whole = [box for box in boxes if self._relates_everything(box)]
-        certain = [box for box in whole if box.grade == "exact"]
-        if whole and not certain:
-            self._saturate([found for found in self.maps if found.grade == "exact"])
-        elif certain and self._has_one_element:
+        """Drop the maps of these grades whose relation is a subset of another map, a box."""
+        boxes = [m for m in self.maps if _is_box(m)]
+        full = [box for box in boxes if self._relates_everything(box)]
+        exact_full = [box for box in full if box.grade == "exact"]
+        if full and not exact_full:
+            self._saturate([m for m in self.maps if m.grade == "exact"])
+        elif exact_full and self._has_one_element:
             self.maps.clear()
-            self.maps[certain[0]] = None
+            self.maps[exact_full[0]] = None
         else:
             self._drop_covered(grades, boxes)
 
     def _drop_covered(self, grades: Collection[Grade], boxes: Iterable[IndexingMap]) -> None:
-        for found in [found for found in self.maps if found.grade in grades]:
-            if self._is_covered(found, boxes):
-                del self.maps[found]
+        for m in [m for m in self.maps if m.grade in grades]:
+            if self._is_covered(m, boxes):
+                del self.maps[m]
 
-    def _is_covered(self, found: IndexingMap, boxes: Iterable[IndexingMap]) -> bool:
-        """Another one of the boxes, if it is still there, relates all that `found` does."""
-        hull = found if _is_box(found) else over_approximate(found, self._ends.sizes)
-        others = [box for box in boxes if box in self.maps and box is not found]
+    def _is_covered(self, m: IndexingMap, boxes: Iterable[IndexingMap]) -> bool:
+        """True if one of the other boxes that are left covers `m`."""
+        hull = m if _is_box(m) else over_approximate(m, self._ends.sizes)
+        others = [box for box in boxes if box in self.maps and box is not m]
         return any(_covers(box, hull) for box in others)
 
     def _relates_everything(self, box: IndexingMap) -> bool:
@@ -229,7 +228,7 @@ class MapSet:
 
 
 def everything(ends: Spaces, options: Options = OPTIONS) -> IndexingMap:
-    """The `may` map from each index of one space to all of another."""
+    """The `may` map from each index of one space to every index of another."""
     assert ends.start is not None
     assert ends.sizes is not None
     return _everything(ends.start, ends.sizes, options.simplify)
@@ -243,7 +242,7 @@ def _everything(start: tuple[Variable, ...], sizes: tuple[int, ...], simplify: b
 
 
 def every_element(source: Shape, target: Shape) -> IndexingMap:
-    """The map from each element of a tensor to all of another.
+    """The exact map from each element of one tensor to every element of another.
 
     >>> print(every_element(Shape("f32", (5,)), Shape("f32", (2, 3))))
     (d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 4], s0 in [0, 1], s1 in [0, 2]
@@ -251,11 +250,11 @@ def every_element(source: Shape, target: Shape) -> IndexingMap:
     return _everything(dims(source), target.dims, False).with_grade("exact")
 
 
-def over_approximate(found: IndexingMap, sizes: tuple[int, ...] | None = None) -> IndexingMap:
-    """A `may` map that relates all that `found` does, and has few parts.
+def over_approximate(m: IndexingMap, sizes: tuple[int, ...] | None = None) -> IndexingMap:
+    """A `may` map with few parts whose relation is a superset of that of `m`.
 
-    A result that depends on dimensions only stays.  Any other result may take every value that its
-    bounds, the constraints and the array's `sizes` allow.
+    A result that depends on dimensions only is kept.  Any other result becomes a range variable
+    over the values that its bounds, the constraints and the array's `sizes` allow.
 
     >>> from indexing.maps.text import parse_map
     >>> window = "(d0, d1)[s0, s1] -> (d0, d1 + s0 * 2 + s1), domain: d0 in [0, 3], d1 in [0, 5], "
@@ -269,45 +268,43 @@ def over_approximate(found: IndexingMap, sizes: tuple[int, ...] | None = None) -
     >>> print(over_approximate(padded))
     ()[s0] -> (s0), domain: s0 in [0, 8]
     """
-    if found.is_known_empty:
-        return found
-    inside = [(0, size - 1) for size in sizes or ()] or [result.bounds for result in found.results]
-    known = Facts(known_terms(found.constraints))
+    if m.is_known_empty:
+        return m
+    inside = [(0, size - 1) for size in sizes or ()] or [result.bounds for result in m.results]
+    known = Facts(known_terms(m.constraints))
     free: list[Variable] = []
     results: list[Expr] = []
-    for result, box in zip(found.results, inside, strict=True):
-        if not (set(result.variables()) <= set(found.dims) and contains(box, result.bounds)):
+    for result, box in zip(m.results, inside, strict=True):
+        if not (set(result.variables()) <= set(m.dims) and contains(box, result.bounds)):
             bounds = intersected(box, known.bounds(result))
             free.append(Variable(f"s{len(free)}", *bounds))
             result = free[-1].as_expr()
         results.append(result)
-    return IndexingMap.of(found.dims, results, ranges=free, grade="may")
+    return IndexingMap.of(m.dims, results, ranges=free, grade="may")
 
 
-def _is_box(found: IndexingMap) -> bool:
-    """Each result depends on dimensions only, or runs over an interval of its own."""
-    if found.constraints or found.runtime:
+def _is_box(m: IndexingMap) -> bool:
+    """True if each result depends on dimensions only, or runs over an interval of its own."""
+    if m.constraints or m.runtime:
         return False
-    free = [_free(result, found) for result in found.results]
+    free = [_free(result, m) for result in m.results]
     used = [variable for variable in free if variable is not None]
-    return len(found.ranges) == len(used) == len(set(used)) and all(
-        v is not None or set(result.variables()) <= set(found.dims)
-        for v, result in zip(free, found.results, strict=True)
+    return len(m.ranges) == len(used) == len(set(used)) and all(
+        v is not None or set(result.variables()) <= set(m.dims)
+        for v, result in zip(free, m.results, strict=True)
     )
 
 
-def _free(result: Expr, found: IndexingMap) -> Variable | None:
-    """The range variable s of a result ``±s + c``, which then takes every value in its bounds."""
+def _free(result: Expr, m: IndexingMap) -> Variable | None:
+    """The range variable s of a result ``±s + c``, which takes every value in its bounds."""
     if len(result.terms) != 1:
         return None
     ((atom, factor),) = result.terms
-    return (
-        atom if isinstance(atom, Variable) and atom in found.ranges and abs(factor) == 1 else None
-    )
+    return atom if isinstance(atom, Variable) and atom in m.ranges and abs(factor) == 1 else None
 
 
 def _covers(box: IndexingMap, other: IndexingMap) -> bool:
-    """One box relates all that another one does, decided dimension by dimension."""
+    """True if one box is a superset of another, decided dimension by dimension."""
     renamed = dict(zip(other.dims, [d.as_expr() for d in box.dims], strict=True))
     same_dims = box.dims == other.dims
 
@@ -322,5 +319,5 @@ def _covers(box: IndexingMap, other: IndexingMap) -> bool:
     return all(covers(a, b) for a, b in zip(box.results, other.results, strict=True))
 
 
-def _parts(found: IndexingMap) -> int:
-    return len(found.ranges) + len(found.runtime) + len(found.constraints)
+def _parts(m: IndexingMap) -> int:
+    return len(m.ranges) + len(m.runtime) + len(m.constraints)

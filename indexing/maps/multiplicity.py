@@ -1,18 +1,18 @@
-"""How often each element is read: not only whether, but by how many points of the domain.
+"""Read counts: the number of domain points that read each element.
 
-A map reads an element once for each value of its dimensions and range variables that leads to it.
-Simplifying drops range variables on which nothing depends, and with them the count; so what is
-asked here starts from maps that keep them.
+A map reads an element once for each value of its dimensions and range variables that it maps to the
+element.  `simplify` drops range variables on which nothing depends, and changes the counts: use
+maps simplified with ``keep_multiplicity=True``.
 
-Exact, by taking the map apart: results that have no variable in common count independently, and
-their counts multiply. So only the parts are enumerated, never the array; a part that is too large
-for that is still known where no element is read twice (`indexing.maps.properties.is_injective`).
+Counts are exact.  Results without common variables count independently, and their counts multiply,
+so only independent parts are enumerated, never the whole domain.  A part beyond the enumeration
+budget is counted only if it is injective (`indexing.maps.properties.is_injective`).
 
 >>> from indexing.maps.text import parse_map
 >>> window = parse_map("(d0, d1)[s0] -> (d0 + s0, d1), domain: d0 in [0, 3], d1 in [0, 999], "
 ...                    "s0 in [0, 1]")
->>> found = multiplicity(window)
->>> found.total, found.distinct, found.maximum, found.histogram()
+>>> reads = multiplicity(window)
+>>> reads.total, reads.distinct, reads.maximum, reads.histogram()
 (8000, 5000, 2, {1: 2000, 2: 3000})
 """
 
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hlo.moved import with_old_keywords
 from indexing.maps.counting import Counted, beyond_budget
 from indexing.maps.given_values import depends_on_value
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
@@ -36,13 +37,18 @@ if TYPE_CHECKING:
 
 
 class Multiplicity:
-    """How often the elements are read to which some maps lead.
+    """The read counts of the elements that some maps reach.
 
-    A map with the grade "may" is counted as it is written: the program reads perhaps less.
+    For maps with the grade "may" the counts are upper bounds of those of the program.
 
     Attributes:
-        maps: what is counted; several are read one after the other.
-        grade: "may" if one of the maps is.
+        maps: the maps; an element's counts by several maps are added.
+        grade: "may" if a map has the grade "may", else "exact".
+
+    >>> half = IndexingMap.over((7,), lambda d: [d[0] // 2])
+    >>> reads = multiplicity(half)
+    >>> reads.total, reads.distinct, reads.maximum, reads.at((3,)), reads.histogram()
+    (7, 4, 2, 1, {1: 1, 2: 3})
     """
 
     def __init__(self, maps: tuple[IndexingMap, ...], counted: Sequence[Counted]) -> None:
@@ -52,52 +58,54 @@ class Multiplicity:
 
     @property
     def total(self) -> int | Unknown:
-        """How many reads there are in all."""
+        """Number of reads of all elements together."""
         return _sum([counted.total for counted in self._counted])
 
     @property
     def distinct(self) -> int | Unknown:
-        """How many elements are read."""
-        found = self.histogram()
-        return found if isinstance(found, Unknown) else sum(found.values())
+        """Number of distinct elements that are read."""
+        histogram = self.histogram()
+        return histogram if isinstance(histogram, Unknown) else sum(histogram.values())
 
     @property
     def maximum(self) -> int | Unknown:
-        """How often the element is read that is read most often; 0 if none is."""
-        found = self.histogram()
-        return found if isinstance(found, Unknown) else max(found, default=0)
+        """The largest read count of an element; 0 if nothing is read."""
+        histogram = self.histogram()
+        return histogram if isinstance(histogram, Unknown) else max(histogram, default=0)
 
     def at(self, element: Sequence[int]) -> int | Unknown:
-        """How often this element is read; unknown if that depends on a value of the program."""
+        """Return the read count of `element`; `Unknown` if it depends on a missing value."""
         for counted in self._counted:
             if counted.moves_with:
                 return depends_on_value(counted.moves_with, tuple(element))
         return _sum([counted.at(element) for counted in self._counted])
 
     def histogram(self) -> dict[int, int] | Unknown:
-        """For each number of times how many elements are read so often, for those that are read."""
-        alive: list[Counted] = []
+        """Return the number of elements for each read count above 0."""
+        nonempty: list[Counted] = []
         for counted in self._counted:
             total = counted.total
             if isinstance(total, Unknown):
                 return total
             if total:
-                alive.append(counted)
-        if not alive:
+                nonempty.append(counted)
+        if not nonempty:
             return {}
-        found = alive[0].histogram() if len(alive) == 1 else self._together(alive)
-        if isinstance(found, Unknown):
-            return found
-        return dict(sorted((times, count) for times, count in found.items() if times))
+        elements = nonempty[0].histogram() if len(nonempty) == 1 else self._together(nonempty)
+        if isinstance(elements, Unknown):
+            return elements
+        return dict(sorted((times, count) for times, count in elements.items() if times))
 
     def counts(self, extents: Extents) -> NDArray[Any] | Unknown:
-        """How often each element of an array of these sizes is read.
+        """Return the read count of each element of an array of these sizes.
 
-        An array of 64-bit integers, or of Python's where counts may not fit into these. Unknown if
-        the array is too large to be enumerated, or where `at` is.
-
+        Args:
+            extents: the shape of the array, or its sizes: one size for each result of the maps.
+        Returns:
+            An array of these sizes, with 64-bit integers, or with Python integers if counts may
+            overflow; `Unknown` if the array exceeds the enumeration budget, or if `at` is unknown.
         Raises:
-            ValueError: the maps do not lead to elements of such an array.
+            ValueError: the number of sizes is not the number of results.
         """
         box = dims(extents)
         same_spaces(self.maps, len(self.maps[0].dims) if self.maps else None, len(box))
@@ -105,53 +113,56 @@ class Multiplicity:
         beyond = beyond_budget(prod(sizes), f"an array of {sizes}")
         return self._added(self._counted, sizes, [0] * len(sizes)) if beyond is None else beyond
 
-    def _together(self, alive: Sequence[Counted]) -> Counter[int] | Unknown:
-        """The counts of several maps, added up element by element."""
-        bounds = [counted.bounds() for counted in alive]
+    def _together(self, every: Sequence[Counted]) -> Counter[int] | Unknown:
+        """The counts of several maps, added element by element."""
+        bounds = [counted.bounds() for counted in every]
         lower = [min(b[k][0] for b in bounds) for k in range(len(bounds[0]))]
         upper = [max(b[k][1] for b in bounds) for k in range(len(bounds[0]))]
         sizes = tuple([high - low + 1 for low, high in zip(lower, upper, strict=True)])
         beyond = beyond_budget(prod(sizes), f"a box of {sizes} that several maps read from")
-        found = self._added(alive, sizes, lower) if beyond is None else beyond
-        return found if isinstance(found, Unknown) else Counter(found[found > 0].ravel().tolist())
+        counts = self._added(every, sizes, lower) if beyond is None else beyond
+        if isinstance(counts, Unknown):
+            return counts
+        return Counter(counts[counts > 0].ravel().tolist())
 
     def _added(
         self, every: Sequence[Counted], sizes: Sequence[int], origin: Sequence[int]
     ) -> NDArray[Any] | Unknown:
-        """The counts of the elements of a box, whose first one is `origin`."""
+        """The counts of the elements of a box whose first element is `origin`."""
         total = self.total
         if isinstance(total, Unknown):
             return total
-        found: NDArray[Any] = np.zeros(sizes, np.int64 if total < 1 << 62 else object)
+        counts: NDArray[Any] = np.zeros(sizes, np.int64 if total < 1 << 62 else object)
         for counted in every:
             if counted.moves_with:
                 return depends_on_value(counted.moves_with)
-            failure = counted.add_to(found, origin)
+            failure = counted.add_to(counts, origin)
             if failure is not None:
                 return failure
-        return found
+        return counts
 
 
 def _sum(terms: Sequence[int | Unknown]) -> int | Unknown:
-    found = 0
+    total = 0
     for term in terms:
         if isinstance(term, Unknown):
             return term
-        found += term
-    return found
+        total += term
+    return total
 
 
+@with_old_keywords(asked="maps")
 def multiplicity(
-    asked: MapOrMaps, values: Mapping[str, ArrayLike] | None = None
+    maps: MapOrMaps, values: Mapping[str, ArrayLike] | None = None
 ) -> Multiplicity | Unknown:
-    """How often one map, or several, lead to each element.
+    """Count the reads of each element by one map or several.
 
     Args:
-        values: what runtime variables are: arrays by the name of their source, or numbers by the
-            name of the variable. They are clamped as the operation does.
+        values: values of the runtime variables: arrays by the name of their source, or numbers by
+            the name of the variable. They are clamped as the operation clamps them.
     Returns:
-        The counts; unknown where they depend on values that are not given. A start that only moves
-        what is read need not be given.
+        The counts; `Unknown` if they depend on a missing value. A start index that only translates
+        the reads may be missing.
     Raises:
         ValueError: the maps have different numbers of dimensions or results, or a value has another
             rank than its source.
@@ -161,12 +172,12 @@ def multiplicity(
     >>> multiplicity(pairs).counts((5,)).tolist()
     [1, 2, 3, 2, 1]
     """
-    maps = as_maps(asked)
+    maps = as_maps(maps)
     same_spaces(maps)
-    counted: list[Counted] = []
+    every: list[Counted] = []
     for m in maps:
-        found = Counted.of(m, values or {})
-        if isinstance(found, Unknown):
-            return found
-        counted.append(found)
-    return Multiplicity(maps, counted)
+        counted = Counted.of(m, values or {})
+        if isinstance(counted, Unknown):
+            return counted
+        every.append(counted)
+    return Multiplicity(maps, every)

@@ -1,4 +1,4 @@
-"""Names of variables by the order of their use, so that equal relations have equal texts."""
+"""Number variables in order of their first use, so that equal relations have equal texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from simplifier.substitute import Substitution
 
 
 def numbered(current: IndexingMap) -> IndexingMap:
-    """Ranges renamed in the order of their first use, runtime variables in the order they have."""
+    """Return the map with range variables numbered in order of their first use.
+
+    Runtime variables are numbered in their present order.
+    """
     if not current.ranges and not current.runtime:
         return current
     place = {v: k for k, v in enumerate(_order(current))}
@@ -37,7 +40,7 @@ def numbered(current: IndexingMap) -> IndexingMap:
 
 
 def _new_names(current: IndexingMap, ranges: Sequence[Variable]) -> dict[Variable, str] | None:
-    """Names for variables by their place; `None` where another variable has one of the names."""
+    """Names of variables by their position; `None` if another variable has one of the names."""
     names = {v: f"s{k}" for k, v in enumerate(ranges)}
     runtime = [rt for rt in current.runtime if not rt.is_size]
     if all(rt.source is not None for rt in runtime):  # else the name identifies the value
@@ -51,7 +54,7 @@ def _sorted(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
 
 
 def _order(current: IndexingMap) -> Iterator[Variable]:
-    """Each free variable once: as the results use them, then their indices, then the rest."""
+    """All variables, in order of first use: by results, source indices, constraints, the rest."""
     seen: dict[Variable, None] = {}
     for result in current.results:
         _add_in_order(result, seen)
@@ -65,7 +68,7 @@ def _order(current: IndexingMap) -> Iterator[Variable]:
 
 
 def _add_in_order(expr: Expr, seen: dict[Variable, None]) -> None:
-    """Largest coefficient first, so that the names given before do not matter."""
+    """Visit the largest coefficient first, so that previous names do not influence the order."""
     for atom, _ in sorted(expr.terms, key=lambda term: -abs(term[1])):
         if isinstance(atom, Variable):
             seen.setdefault(atom)

@@ -1,4 +1,4 @@
-"""`Options`: how maps are composed and simplified on the way through a program."""
+"""`Options`: options for the composition and simplification of maps."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class OptionChoices(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How maps are composed.
+    """Options for the composition of maps.
 
     Attributes:
         exact: return a disjoint union of exact maps instead of one over-approximation (the base of
             a dynamic-update-slice, the padding value of a pad).
-        simplify: return the simplest maps, not those that composition makes.
-        certify: prove every simplification with ISL; `CertificateError` where that fails.
-        keep_multiplicity: reach each element as often as the maps themselves do.
+        simplify: simplify composed maps.
+        certify: prove every simplification with ISL; raise `CertificateError` if a proof fails.
+        keep_multiplicity: keep the number of times that each element is reached.
     """
 
     exact: bool = False
@@ -37,7 +37,7 @@ class Options:
     keep_multiplicity: bool = False
 
     def composed(self, first: IndexingMap, second: IndexingMap) -> IndexingMap:
-        """``x -> second(first(x))``, simplified as these options say."""
+        """Return ``x -> second(first(x))``, simplified according to the options."""
         if self.keep_multiplicity or not self.simplify:
             return self.finished(first.then(second))
         if is_explaining():
@@ -47,11 +47,11 @@ class Options:
             return self.finished(first.then(second))
         return composed_and_simplified(first, second)
 
-    def finished(self, found: IndexingMap) -> IndexingMap:
-        """`found`, simplified as these options say."""
+    def finished(self, m: IndexingMap) -> IndexingMap:
+        """Return `m`, simplified according to the options."""
         if not self.simplify:
-            return found
+            return m
         if is_explaining() and not self.keep_multiplicity:
-            simple = simplification(found)
-            return certified(found, simple) if self.certify else simple
-        return found.simplify(self.certify, keep_multiplicity=self.keep_multiplicity)
+            simple = simplification(m)
+            return certified(m, simple) if self.certify else simple
+        return m.simplify(self.certify, keep_multiplicity=self.keep_multiplicity)

@@ -124,7 +124,7 @@ def test_a_budget_that_is_hit_is_unknown_and_says_so(monkeypatch: pytest.MonkeyP
     *_, beyond = indexing.all_to_parameters(windows(8))
     (unknown,) = beyond.unknown
     assert unknown is not None
-    assert unknown.reason.startswith("budget: 8 pairs of maps to compose are more than 7")
+    assert unknown.reason.startswith("budget: 8 pairs of maps to compose, more than 7")
 
 
 def test_a_map_that_gets_too_long_is_a_coarse_one_that_misses_nothing(
