@@ -1,15 +1,17 @@
-"""`IndexingMap`: which elements of one tensor an element of another needs, as a symbolic relation.
+"""`IndexingMap`: the elements of one tensor that an element of another tensor needs.
 
 ``(d0, d1)[s0]{rt0} -> (d0 + rt0, d1 * 2 + s0), domain: d0 in [0, 9], …, d0 + s0 in [0, 20]``
 
-* *dimensions* ``d0, d1, …`` index the tensor we come from (or a grid: ``bl_x``, ``th_x``, …);
-* *range variables* ``s0, …`` run over their whole range: one element needs many;
-* *runtime variables* ``rt0, …`` have one value that only the running program knows: an element of
-  an instruction's value (`RuntimeVariable`);
-* all bounds are inclusive; ``floordiv`` rounds down, ``mod`` has a result in ``[0, modulus)``.
+* *dimensions* ``d0, d1, …`` index the tensor or grid (``bl_x``, ``th_x``, …) of the domain;
+* *range variables* ``s0, …`` take every value in their bounds, so one element needs many;
+* *runtime variables* ``rt0, …`` have one value each, an element of an instruction's value that is
+  known only at run time (`RuntimeVariable`);
+* all bounds are inclusive; ``floordiv`` rounds down, and ``mod`` has a result in ``[0, modulus)``.
 
-A point of the domain is related to the tuple of results.  Maps are values: every method gives a new
-one.
+A map relates each point of its domain to the tuple of results.  Maps are immutable.
+
+Source: XLA ``docs/indexing.md``, sections "Indexing map" and "Implementation"; MLIR Affine dialect,
+"Affine Expressions", for ``floordiv`` and ``mod``.
 """
 
 from __future__ import annotations
@@ -18,15 +20,19 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from operator import index
 from typing import Literal, TypeAlias
 
 import indexing.methods as methods
-from hlo.shapes.shape import Shape
 from indexing.maps.notations import Notations
+from indexing.maps.questions import Difference as Difference
 from indexing.maps.questions import Questions
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.spaces import Extents as Extents
+from indexing.maps.spaces import dims as dims
+from indexing.maps.spaces import ranges as ranges
+from indexing.maps.spaces import sizes_of
 from indexing.maps.symbolic import bounded
+from indexing.maps.transformations import Transformations
 from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import FALSE
 from simplifier.constraints import Constraint as Constraint
@@ -36,54 +42,22 @@ from simplifier.substitute import Substitution
 from simplifier.trace import Applied
 
 Grade: TypeAlias = Literal["exact", "may"]
-Extents: TypeAlias = "Sequence[int] | Shape"
-
-
-def dims(extents: Extents) -> tuple[Variable, ...]:
-    """``d0, d1, …``, one for each dimension of a tensor, each in ``[0, size − 1]``.
-
-    >>> dims((2, 5))
-    (Variable('d0', 0, 1), Variable('d1', 0, 4))
-    """
-    return _numbered("d", [index(size) for size in _sizes(extents)])  # type: ignore[arg-type]
-
-
-def ranges(*sizes: int) -> tuple[Variable, ...]:
-    """``s0, s1, …``, each in ``[0, size − 1]``."""
-    return _numbered("s", sizes)
-
-
-def _numbered(prefix: str, sizes: Iterable[int]) -> tuple[Variable, ...]:
-    return tuple([Variable(f"{prefix}{k}", 0, size - 1) for k, size in enumerate(sizes)])
-
-
-def _sizes(extents: Extents | Sequence[Affine]) -> tuple[Affine, ...]:
-    return tuple(extents) if isinstance(extents, Sequence) else extents.dims
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """The falsy answer of `IndexingMap.is_equal`: a point that only one of the two maps relates."""
-
-    witness: dict[str, int]
-    results: tuple[int, ...]
-    only_in: Literal["first", "second"]
-
-    def __bool__(self) -> bool:
-        return False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IndexingMap(Notations, Questions):
-    """A relation between points of a domain and tuples of results; see the module's notation.
+class IndexingMap(Notations, Questions, Transformations):
+    """A relation between the points of a domain and tuples of results.
 
     Attributes:
-        dims, ranges, runtime: the variables, whose bounds are the box of the domain.
-        results: one expression for each dimension of the tensor that is read.
-        constraints: what the points of the box satisfy besides.
-        grade: "exact": precisely the elements needed; "may": no fewer than those needed.
+        dims, ranges, runtime: the variables; their bounds are the box of the domain.
+        results: one expression for each dimension of the target tensor.
+        constraints: further conditions ``expression in [lower, upper]`` on the points of the box.
+        grade: "exact": precisely the needed elements; "may": a superset of the needed elements.
 
-    Equality ``==`` is structural, `is_equal` is semantic.
+    The operator ``==`` compares structure, `is_equal` compares relations.
+
+    Raises:
+        ValueError: two variables have the same name.
 
     >>> every_other = IndexingMap.over((10,), lambda d: [d[0] * 2])
     >>> print(every_other)
@@ -97,13 +71,13 @@ class IndexingMap(Notations, Questions):
     constraints: tuple[Constraint, ...] = ()
     grade: Grade = "exact"
     _hash: int = field(default=0, init=False, repr=False)
-    # the last map of the composition that made this one: both have the same results
+    # the last map of the composition that made this map; results are within its result bounds
     _last: IndexingMap | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         names = [v.name for v in self.variables]
         if len(set(names)) != len(names):
-            raise ValueError(f"the variables of a map have different names, not {names}")
+            raise ValueError(f"the variables of a map need distinct names, got {names}")
 
     def __hash__(self) -> int:
         if not self._hash:
@@ -112,7 +86,7 @@ class IndexingMap(Notations, Questions):
         return self._hash
 
     def __reduce__(self) -> tuple[type[IndexingMap], tuple[object, ...]]:
-        """Made anew where it is loaded: hashes differ from process to process."""
+        """Pickle without the hash: hashes differ between processes."""
         key = self.dims, self.ranges, self.runtime, self.results, self.constraints, self.grade
         return IndexingMap, key
 
@@ -130,7 +104,7 @@ class IndexingMap(Notations, Questions):
             and self.grade == other.grade
         )
 
-    # ------------------------------------------------------------ making
+    # ------------------------------------------------------------ construction
 
     @classmethod
     def of(
@@ -143,10 +117,14 @@ class IndexingMap(Notations, Questions):
         constraints: Iterable[Constraint] = (),
         grade: Grade = "exact",
     ) -> IndexingMap:
-        """A map over these variables, with results that may be variables and numbers too.
+        """Return the map with these variables; results may be expressions, variables or integers.
 
         Raises:
-            ValueError: an expression has a variable that is none of these.
+            ValueError: an expression has a variable that is not a variable of the map.
+
+        >>> d0, s0 = Variable("d0", 0, 3), Variable("s0", 0, 1)
+        >>> print(IndexingMap.of([d0], [d0 * 2 + s0, 0], ranges=[s0]))
+        (d0)[s0] -> (d0 * 2 + s0, 0), domain: d0 in [0, 3], s0 in [0, 1]
         """
         made = cls(
             tuple(dims),
@@ -158,10 +136,10 @@ class IndexingMap(Notations, Questions):
         )
         exprs = [*made.results, *[c.expr for c in made.constraints]]
         exprs += [expr for rt in made.runtime for expr in rt.index]
-        strange = mentioned(exprs).difference(made.variables)
-        if strange:
-            named = sorted(map(repr, strange))
-            raise ValueError(f"{named[0]} is none of the variables {made.variables}")
+        undeclared = mentioned(exprs).difference(made.variables)
+        if undeclared:
+            names = sorted(map(repr, undeclared))
+            raise ValueError(f"{names[0]} is not one of the map's variables {made.variables}")
         return made
 
     @classmethod
@@ -170,28 +148,41 @@ class IndexingMap(Notations, Questions):
         extents: Extents | Sequence[Affine],
         results: Callable[[tuple[Variable, ...]], Iterable[Affine]],
     ) -> IndexingMap:
-        """The map from the elements of a tensor to ``results(d)``.
+        """Return the map from the elements of a tensor to ``results(d)``.
 
-        Sizes may be expressions of symbols; see `indexing.maps.symbolic`.
+        Args:
+            extents: the shape of the tensor, or its sizes, which may be symbolic expressions
+                (`indexing.maps.symbolic`).
+            results: a function from the dimensions ``d`` to the results.
+        Raises:
+            ValueError: a symbol has the name of a dimension.
 
         >>> print(IndexingMap.over((3, 7), lambda d: [d[1], 6 - d[1]]))
         (d0, d1) -> (d1, -d1 + 6), domain: d0 in [0, 2], d1 in [0, 6]
         """
-        variables, constraints, symbols = bounded("d", _sizes(extents))
+        variables, constraints, symbols = bounded("d", sizes_of(extents))
         sizes = [RuntimeVariable(symbol) for symbol in symbols]
         return cls.of(variables, results(variables), runtime=sizes, constraints=constraints)
 
     @classmethod
     def identity(cls, extents: Extents | Sequence[Affine]) -> IndexingMap:
-        """Each element of a tensor to itself."""
+        """Return the map from each element of a tensor to itself.
+
+        >>> print(IndexingMap.identity((3, 7)))
+        (d0, d1) -> (d0, d1), domain: d0 in [0, 2], d1 in [0, 6]
+        """
         return cls.over(extents, lambda d: d)
 
     @classmethod
     def empty(cls, dims: Iterable[Variable] = (), rank: int = 0) -> IndexingMap:
-        """The map to `rank` results that relates nothing; it prints as ``KNOWN EMPTY``."""
+        """Return the empty relation from `dims` to `rank` results; it prints as ``KNOWN EMPTY``.
+
+        >>> print(IndexingMap.empty(dims((3,)), rank=2))
+        KNOWN EMPTY
+        """
         return cls.of(dims, [0] * rank, constraints=(FALSE,))
 
-    # ------------------------------------------------------------ looking
+    # ------------------------------------------------------------ inspection
 
     @property
     def variables(self) -> tuple[Variable, ...]:
@@ -200,9 +191,9 @@ class IndexingMap(Notations, Questions):
 
     @property
     def result_bounds(self) -> tuple[Interval, ...]:
-        """Intervals that contain the results on the domain.
+        """Intervals that contain the results on the domain, both ends included.
 
-        Composition and `simplify` keep bounds that the expressions of the results do not imply.
+        After composition and `simplify` they may be tighter than the bounds of the expressions.
 
         >>> window = IndexingMap.over((10,), lambda d: [d[0] // 2 * 3 - d[0]])
         >>> reverse = IndexingMap.over((4,), lambda d: [3 - d[0]])
@@ -225,12 +216,12 @@ class IndexingMap(Notations, Questions):
 
     @property
     def is_known_empty(self) -> bool:
-        """No point is in the domain, as intervals alone show; `is_empty` decides exactly."""
+        """True if interval bounds show that the domain is empty; `is_empty` decides exactly."""
         return any(v.is_empty for v in self.variables) or any(c.is_false for c in self.constraints)
 
     @property
     def is_identity(self) -> bool:
-        """Each point of the box of dimensions is related to itself, and to nothing else."""
+        """True if the results are the dimensions, and these are the only variables."""
         return (
             not self.ranges
             and not self.runtime
@@ -241,10 +232,15 @@ class IndexingMap(Notations, Questions):
         )
 
     def source_map(self, runtime: RuntimeVariable) -> IndexingMap:
-        """Which element of ``runtime.source`` the runtime variable is.
+        """Return the map to the element of ``runtime.source`` that the runtime variable reads.
 
-        The dimensions of the answer are those of this map, and the range variables and other
-        runtime variables that the element depends on.
+        Its dimensions are those of this map, then the range variables and runtime variables that
+        occur in the index of the element.
+
+        >>> rt = RuntimeVariable(Variable("rt0", 0, 4), "i", (as_expr(2),))
+        >>> m = IndexingMap.of(dims((3,)), [rt.variable], runtime=[rt])
+        >>> print(m.source_map(rt))
+        (d0) -> (2), domain: d0 in [0, 2]
         """
         mentioned = {v for expr in runtime.index for v in expr.variables()}
         others = [v for v in self.variables if v in self.dims or v in mentioned]
@@ -254,18 +250,24 @@ class IndexingMap(Notations, Questions):
         return methods.map_text(self)
 
     def pretty(self) -> str:
-        """The map with one variable a line, as XLA's documents print it."""
+        """Return the text of the map with one variable per line, as in XLA's documentation.
+
+        >>> print(IndexingMap.identity((3,)).pretty())
+        (d0) -> (d0),
+          domain:
+          d0 in [0, 2]
+        """
         return methods.pretty_text(self)
 
-    # ------------------------------------------------------------ evaluating
+    # ------------------------------------------------------------ evaluation
 
     def evaluate(
         self, dims: Sequence[int] = (), ranges: Sequence[int] = (), runtime: Sequence[int] = ()
     ) -> tuple[int, ...] | None:
-        """The results at one point, or `None` where the point is outside the domain.
+        """Return the results at one point; `None` if the point is outside the domain.
 
         Raises:
-            ValueError: as many values as variables are needed, of each kind.
+            ValueError: the number of values is not the number of variables, for some kind.
 
         >>> m = IndexingMap.over((10,), lambda d: [d[0] * 2])
         >>> m.evaluate([4]), m.evaluate([10])
@@ -273,11 +275,11 @@ class IndexingMap(Notations, Questions):
         """
         values = (*dims, *ranges, *runtime)
         given = len(dims), len(ranges), len(runtime)
-        wanted = len(self.dims), len(self.ranges), len(self.runtime)
-        if given != wanted:
+        expected = len(self.dims), len(self.ranges), len(self.runtime)
+        if given != expected:
             raise ValueError(
-                f"the map has {wanted[0]} dimensions, {wanted[1]} range variables and {wanted[2]} "
-                f"runtime variables; given were {given[0]}, {given[1]} and {given[2]} values"
+                f"the map has {expected[0]} dimensions, {expected[1]} range variables and "
+                f"{expected[2]} runtime variables; got {given[0]}, {given[1]} and {given[2]} values"
             )
         if any(not v.lower <= x <= v.upper for v, x in zip(self.variables, values, strict=True)):
             return None
@@ -286,13 +288,17 @@ class IndexingMap(Notations, Questions):
             if any(not c.lower <= c.expr.value(point) <= c.upper for c in self.constraints):
                 return None
             return tuple([result.value(point) for result in self.results])
-        except ZeroDivisionError:  # by an expression: the map says nothing there
+        except ZeroDivisionError:  # division by an expression: no result at this point
             return None
 
     def points(
         self, runtime: Sequence[int] = ()
     ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """Every related pair ``(dims, results)``, by enumeration; for small maps and tests."""
+        """Enumerate the related pairs ``(dims, results)``; for small maps and tests.
+
+        >>> list(IndexingMap.over((2,), lambda d: [d[0] * 3]).points())
+        [((0,), (0,)), ((1,), (3,))]
+        """
         boxes = [range(v.lower, v.upper + 1) for v in (*self.dims, *self.ranges)]
         count = len(self.dims)
         for values in product(*boxes):
@@ -300,15 +306,16 @@ class IndexingMap(Notations, Questions):
             if results is not None:
                 yield values[:count], results
 
-    # ------------------------------------------------------------ changing
+    # ------------------------------------------------------------ transformation
 
     def then(self, second: IndexingMap) -> IndexingMap:
-        """``x -> second(first(x))``, where `self` is first.
+        """Return the composition ``x -> second(self(x))``.
 
-        With output-to-input maps: ``consumer.then(producer)``.
+        For output-to-input maps: ``consumer.then(producer)``.
 
         Raises:
-            ValueError: `self` has not one result for each dimension of `second`.
+            ValueError: the number of results of `self` is not the number of dimensions of `second`.
+        Source: XLA ``docs/indexing.md``, section "Indexing Maps for Fusion".
 
         >>> half = IndexingMap.over((8,), lambda d: [d[0] // 2])
         >>> print(IndexingMap.over((4,), lambda d: [d[0] * 2 + 1]).then(half))
@@ -322,21 +329,26 @@ class IndexingMap(Notations, Questions):
         trace: list[methods.Rewrite | Applied] | None = None,
         keep_multiplicity: bool = False,
     ) -> IndexingMap:
-        """The same relation in its simplest form.
+        """Return the same relation in its simplest form.
 
-        Tighter bounds, simpler results and fewer constraints; range variables and runtime variables
-        that nothing depends on are dropped, but no symbolic sizes; range variables that a
-        constraint determines are solved for, the others are numbered in order of their first use.
+        Bounds are tightened, results and constraints simplified.  Range and runtime variables on
+        which nothing depends are dropped, except symbolic sizes.  Range variables determined by a
+        constraint are eliminated; the others are numbered in order of first use.
 
         Args:
             certify: prove with ISL that the result equals the original.
-            trace: a list to which the steps are added that change something: laws of expressions,
-                and what follows for the whole map, each with ``law``, ``before`` and ``after``.
-            keep_multiplicity: each point reaches its results as often as before, for as many values
-                of the range variables: those stay that nothing but this depends on.
+            trace: a list to append the effective steps to: laws applied to expressions, and
+                rewrites of the whole map, each with ``law``, ``before`` and ``after``.
+            keep_multiplicity: keep the number of range variable values for which each point reaches
+                each of its results.
         Raises:
-            CertificateError: it does not (with a witness point), or the proof was beyond its
-            budget.
+            CertificateError: with `certify`, the maps differ, or the proof exceeds its budget.
+        Source: XLA ``docs/indexing.md``, section "Indexing Map Simplifier".
+
+        >>> from indexing.maps.text import parse_map
+        >>> text = "(d0)[s0, s1] -> (s0 mod 8), domain: d0 in [0, 9], s0 in [0, 7], s1 in [0, 3]"
+        >>> print(parse_map(text).simplify(certify=True))
+        (d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 7]
         """
         if trace is not None:
             trace.extend(methods.traced(self, keep_multiplicity))
@@ -344,44 +356,29 @@ class IndexingMap(Notations, Questions):
         return methods.certified(self, simple) if certify else simple
 
     def with_grade(self, grade: Grade) -> IndexingMap:
-        """The same relation with another grade."""
+        """Return the same relation with another grade.
+
+        >>> IndexingMap.identity((3,)).with_grade("may").grade
+        'may'
+        """
         return self if grade == self.grade else replace(self, grade=grade)
 
     def with_constraints(self, constraints: Iterable[Constraint]) -> IndexingMap:
-        """The points that also satisfy `constraints`."""
+        """Return the map restricted to the points that satisfy `constraints`.
+
+        >>> m = IndexingMap.identity((9,))
+        >>> print(m.with_constraints([Constraint(m.dims[0] % 2, 0, 0)]))
+        (d0) -> (d0), domain: d0 in [0, 8], d0 mod 2 in [0, 0]
+        """
         return replace(self, constraints=(*self.constraints, *constraints))
 
     def substituted(self, values: dict[Variable, Expr]) -> tuple[list[Expr], list[Constraint]]:
-        """Results and constraints with variables replaced."""
+        """Return the results and constraints with variables replaced by expressions.
+
+        >>> m = IndexingMap.over((9,), lambda d: [d[0] // 2])
+        >>> m.substituted({m.dims[0]: as_expr(5)})
+        ([Expr('2')], [])
+        """
         swap = Substitution(values)
         constraints = [c.mapped(swap) for c in self.constraints]
         return [swap(result) for result in self.results], constraints
-
-    def ranges_to_dims(self) -> IndexingMap:
-        """Range variables become further dimensions: a loop nest over everything that is read.
-
-        >>> reads = IndexingMap.of(dims((4,)), ranges(3), ranges=ranges(3))
-        >>> print(reads.ranges_to_dims())
-        (d0, s0) -> (s0), domain: d0 in [0, 3], s0 in [0, 2]
-        """
-        return replace(self, dims=(*self.dims, *self.ranges), ranges=())
-
-    def remove_unused(self) -> IndexingMap:
-        """The same relation without the range and runtime variables on which nothing depends.
-
-        Symbolic sizes stay: what constraints said of them may be in their bounds.
-        An empty domain stays empty: variables whose own constraints have no solution are not
-        dropped silently, they make the whole map ``KNOWN EMPTY``.
-        """
-        return methods.without_unused(self)
-
-    def rescale(self) -> IndexingMap:
-        """A range variable of which only every k-th value is allowed becomes ``k·s + r``.
-
-        That is part of `simplify`, of which this is another name.
-
-        >>> from indexing.maps.text import parse_map
-        >>> print(parse_map("()[s0] -> (s0), domain: s0 in [0, 7], s0 mod 4 in [1, 1]").rescale())
-        ()[s0] -> (s0 * 4 + 1), domain: s0 in [0, 1]
-        """
-        return self.simplify()

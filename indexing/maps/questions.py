@@ -7,6 +7,7 @@ answer, Unknown)`` first, or compare with ``is True``.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import indexing.methods as methods
@@ -15,6 +16,29 @@ from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The answer of `IndexingMap.is_equal` for different maps; its truth value is false.
+
+    Attributes:
+        witness: values of dimensions and runtime variables, by name.
+        results: results that only one map has at the witness.
+        only_in: the map that relates the witness to `results`: "first" (self) or "second".
+
+    >>> from indexing import IndexingMap
+    >>> double = IndexingMap.over((4,), lambda d: [d[0] * 2])
+    >>> double.is_equal(IndexingMap.over((4,), lambda d: [d[0] + 1]))
+    Difference(witness={'d0': 0}, results=(0,), only_in='first')
+    """
+
+    witness: dict[str, int]
+    results: tuple[int, ...]
+    only_in: Literal["first", "second"]
+
+    def __bool__(self) -> bool:
+        return False
 
 
 class Questions(MapMethods):

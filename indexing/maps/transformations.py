@@ -1,0 +1,46 @@
+"""Transformations of the variables of a map: methods of `IndexingMap`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import indexing.methods as methods
+from indexing.maps.map_methods import MapMethods
+
+
+class Transformations(MapMethods):
+    """Methods of `IndexingMap` that add, drop or replace variables."""
+
+    __slots__ = ()
+
+    def ranges_to_dims(self) -> methods.IndexingMap:
+        """Return the map with its range variables as further dimensions: one point per read.
+
+        >>> from indexing.maps.indexing_map import IndexingMap, dims, ranges
+        >>> reads = IndexingMap.of(dims((4,)), ranges(3), ranges=ranges(3))
+        >>> print(reads.ranges_to_dims())
+        (d0, s0) -> (s0), domain: d0 in [0, 3], s0 in [0, 2]
+        """
+        m = self._itself()
+        return replace(m, dims=(*m.dims, *m.ranges), ranges=())
+
+    def remove_unused(self) -> methods.IndexingMap:
+        """Return the same relation without the range and runtime variables it does not depend on.
+
+        Symbolic sizes are kept: their bounds may result from constraints.  If the constraints of
+        dropped variables have no solution, the map is empty.
+
+        >>> from indexing.maps.indexing_map import IndexingMap, dims, ranges
+        >>> print(IndexingMap.of(dims((4,)), [0], ranges=ranges(3)).remove_unused())
+        (d0) -> (0), domain: d0 in [0, 3]
+        """
+        return methods.without_unused(self._itself())
+
+    def rescale(self) -> methods.IndexingMap:
+        """Return `simplify()`, which replaces strided range variables by ``k·s + r``.
+
+        >>> from indexing.maps.text import parse_map
+        >>> print(parse_map("()[s0] -> (s0), domain: s0 in [0, 7], s0 mod 4 in [1, 1]").rescale())
+        ()[s0] -> (s0 * 4 + 1), domain: s0 in [0, 1]
+        """
+        return self._itself().simplify()
