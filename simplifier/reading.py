@@ -1,7 +1,9 @@
-"""Expressions read from text, in the notation of XLA and MLIR; `simplifier.text` prints them.
+"""Parser of expressions in the notation of XLA and MLIR; `simplifier.text` prints them.
 
-The grammar is one, what is made of it is an `Algebra`: expressions in normal form, or a text of isl
-to which no law was applied (`simplifier.exact`).
+The parser is generic over an `Algebra`, which builds the values: expressions in normal form, or isl
+text to which no law is applied (`simplifier.exact`).
+
+Source: MLIR "'affine' Dialect", "Affine Expressions" (grammar; ``floordiv``, ``ceildiv``, ``mod``).
 
 >>> from simplifier.atoms import Variable
 >>> parse_expr("(d0 * 2 + 20) floordiv 4 - 1", {"d0": Variable("d0", 0, 9)})
@@ -22,7 +24,7 @@ Value = TypeVar("Value")
 
 
 class TextError(ValueError):
-    """Text that is no expression or map; ``text[start:end]`` is the place."""
+    """A syntax error in the text of an expression or map, at ``text[start:end]``."""
 
     def __init__(self, message: str, start: int, end: int, hint: str = "") -> None:
         super().__init__(message)
@@ -32,12 +34,12 @@ class TextError(ValueError):
 _TOKEN: Final = re.compile(
     r"\s*(?:(?P<number>\d+)|(?P<name>[A-Za-z_][\w.$]*)|(?P<sign>->|[<>=]=|[-+*/()\[\]{},:=]))"
 )
-# Larger numbers are no index of anything, and turning their digits into a number takes long.
-_LONGEST_NUMBER: Final = 40
+# Larger numbers are not plausible indices, and their conversion takes quadratic time.
+_MAX_DIGITS: Final = 40
 
 
 class Token(NamedTuple):
-    """A number, a name or a sign; ``kind`` is "end" after the last one."""
+    """A token; its ``kind`` is "number", "name", "sign", or "end" after the last token."""
 
     kind: str
     text: str
@@ -46,7 +48,7 @@ class Token(NamedTuple):
 
 
 class Tokens:
-    """The tokens of a text, with a place to stand."""
+    """The tokens of a text, and the current position."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -55,44 +57,44 @@ class Tokens:
 
     @property
     def next(self) -> Token:
-        """The token that is not yet taken."""
+        """The next token."""
         return self._tokens[self._at]
 
     def take(self) -> Token:
-        """Take the next token, whatever it is."""
+        """Return the next token and advance."""
         token = self._tokens[self._at]
         if token.kind != "end":
             self._at += 1
         return token
 
-    def took(self, text: str) -> bool:
-        """Take the next token if it is `text`."""
+    def accept(self, text: str) -> bool:
+        """Advance if the next token is `text`; return True if it is."""
         if self.next.text != text or self.next.kind == "end":
             return False
         self._at += 1
         return True
 
     def expect(self, text: str, where: str) -> Token:
-        """Take `text`, or say that it was expected `where`."""
+        """Return the next token if it is `text`, and advance; otherwise raise a `TextError`."""
         token = self.next
-        if not self.took(text):
-            self.fail(f"expected '{text}' {where}, found {self.found()}")
+        if not self.accept(text):
+            self.fail(f"expected '{text}' {where}, found {self.next_text()}")
         return token
 
-    def found(self) -> str:
-        """The next token, for a message."""
+    def next_text(self) -> str:
+        """The next token in quotes, for a message."""
         return "the end of the text" if self.next.kind == "end" else f"'{self.next.text}'"
 
     def integer(self, where: str) -> int:
-        """Take a number that may have a sign."""
-        negative = self.took("-")
+        """Return the next integer, with an optional sign, and advance."""
+        negative = self.accept("-")
         if self.next.kind != "number":
-            self.fail(f"expected an integer {where}, found {self.found()}")
+            self.fail(f"expected an integer {where}, found {self.next_text()}")
         value = int(self.take().text)
         return -value if negative else value
 
     def fail(self, message: str, token: Token | None = None, hint: str = "") -> NoReturn:
-        """Raise a `TextError` at `token`, or at the next one."""
+        """Raise a `TextError` at `token`, by default the next token."""
         token = token or self.next
         raise TextError(message, token.start, max(token.end, token.start + 1), hint)
 
@@ -107,58 +109,58 @@ def _tokenized(text: str) -> list[Token]:
             raise TextError(f"unexpected character {text[start]!r}", start, start + 1)
         kind = match.lastgroup or ""
         start, at = match.span(kind)
-        if kind == "number" and at - start > _LONGEST_NUMBER:
+        if kind == "number" and at - start > _MAX_DIGITS:
             raise TextError(
                 f"a number of {at - start} digits",
                 start,
                 at,
-                f"numbers have at most {_LONGEST_NUMBER} digits here",
+                f"numbers have at most {_MAX_DIGITS} digits",
             )
         tokens.append(Token(kind, text[start:at], start, at))
     tokens.append(Token("end", "", end, end))
     return tokens
 
 
-# An expression that shares its parts can be small, and its text exponentially large.
-_HEAVIEST: Final = 100_000
+# An expression with shared subexpressions can be small, and its text exponentially large.
+_MAX_WEIGHT: Final = 100_000
 
-# How tightly an operator binds; a higher number binds first.
+# Precedence of operators; a higher number binds tighter.
 _BINDS: Final = {"+": 1, "-": 1, "*": 2, "floordiv": 2, "ceildiv": 2, "mod": 2}
 _NEGATE: Final = Token("sign", "negate", 0, 0)
 _CALLS: Final = {"min": minimum, "max": maximum}
 
 
 class Algebra(Protocol[Value]):
-    """What the parts of an expression become; a `ValueError` says why one cannot be."""
+    """Builder of the values of expressions; its methods raise `ValueError` for invalid operands."""
 
     @property
     def names(self) -> Collection[str]:
-        """The variables that may be written."""
+        """The declared variables."""
         ...
 
     def number(self, value: int) -> Value:
-        """A number."""
+        """Return the value of an integer literal."""
         ...
 
     def variable(self, name: str) -> Value:
-        """One of `names`."""
+        """Return the value of a variable in `names`."""
         ...
 
     def negated(self, value: Value) -> Value:
-        """``-value``."""
+        """Return ``-value``."""
         ...
 
     def applied(self, operator: str, left: Value, right: Value) -> Value:
-        """``left operator right``, for ``+ - * floordiv ceildiv mod``."""
+        """Return ``left operator right``, for ``+ - * floordiv ceildiv mod``."""
         ...
 
     def called(self, function: str, values: list[Value]) -> Value:
-        """``min`` or ``max`` of `values`."""
+        """Return ``min`` or ``max`` of `values`."""
         ...
 
 
 class Normal:
-    """Expressions in normal form: laws are applied while they are read."""
+    """The algebra of expressions in normal form: simplification laws apply during parsing."""
 
     def __init__(self, names: Mapping[str, Affine]) -> None:
         self._names = names
@@ -180,10 +182,10 @@ class Normal:
         return _CALLS[function](*values)
 
     def applied(self, operator: str, left: Expr, right: Expr) -> Expr:
-        found = self._applied(operator, left, right)
-        if found.weight > _HEAVIEST:
-            raise ValueError(f"written out, this has more than {_HEAVIEST} terms")
-        return found
+        expr = self._applied(operator, left, right)
+        if expr.weight > _MAX_WEIGHT:
+            raise ValueError(f"the expression has more than {_MAX_WEIGHT} terms")
+        return expr
 
     def _applied(self, operator: str, left: Expr, right: Expr) -> Expr:
         match operator:
@@ -194,10 +196,10 @@ class Normal:
             case "*":
                 return left * right
         if right == as_expr(0):
-            raise ValueError(f"the right side of {operator} is other than 0")
+            raise ValueError(f"the right operand of {operator} must not be 0")
         if operator == "mod":
             if right.is_constant and right.constant < 0:
-                raise ValueError(f"a modulus is positive, not {right}")
+                raise ValueError(f"a modulus must be positive, got {right}")
             return left % (right.constant if right.is_constant else right)
         if right.is_constant and right.constant < 0:
             left, right = -left, -right
@@ -209,31 +211,38 @@ class Normal:
 
 
 def parse_expr(text: str | Tokens, names: Mapping[str, Affine]) -> Expr:
-    """The expression at the front of `text`, whose variables are `names`.
+    """Parse an expression of the variables in `names`.
 
+    Args:
+        text: a text, all of it an expression; or tokens that start with an expression.
+        names: the variable, expression or integer for each name.
     Raises:
-        TextError: with the place, for text that is no affine expression of these variables.
+        TextError: the text is not an expression of these variables, with the location.
+
+    >>> from simplifier.atoms import Variable
+    >>> parse_expr("d0 * 4 mod 2", {"d0": Variable("d0", 0, 9)})
+    Expr('0')
     """
     if isinstance(text, str):
         tokens = Tokens(text)
         expr = parse_expr(tokens, names)
         if tokens.next.kind != "end":
-            tokens.fail(f"expected an operator or the end, found {tokens.found()}")
+            tokens.fail(f"expected an operator or the end, found {tokens.next_text()}")
         return expr
     return read_expr(text, Normal(names))
 
 
 def read_expr(tokens: Tokens, algebra: Algebra[Value]) -> Value:
-    """What `algebra` makes of the expression at the front of `tokens`.
+    """Parse the expression at the start of `tokens` into a value of `algebra`.
 
     Raises:
-        TextError: with the place, for text that is no expression, or none for this algebra.
+        TextError: the text is not an expression, or not one of this algebra, with the location.
     """
     return _Shunting(tokens, algebra).run()
 
 
 class _Shunting(Generic[Value]):
-    """Operator precedence with two stacks: no recursion, so nesting has no limit."""
+    """The shunting-yard algorithm, without recursion: nesting has no limit."""
 
     def __init__(self, tokens: Tokens, algebra: Algebra[Value]) -> None:
         self.tokens, self.algebra = tokens, algebra
@@ -260,7 +269,7 @@ class _Shunting(Generic[Value]):
         self._reduce(0)
         if self.operators:
             self.tokens.fail(
-                f"expected ')' or an operator, found {self.tokens.found()}",
+                f"expected ')' or an operator, found {self.tokens.next_text()}",
                 hint=f"the '(' at offset {self.operators[-1].start} is not closed",
             )
         return self.values.pop()
@@ -269,16 +278,16 @@ class _Shunting(Generic[Value]):
         return any(operator.text == "(" for operator in reversed(self.operators))
 
     def _in_call(self) -> bool:
-        """The innermost parenthesis that is open is that of a call."""
+        """True if the innermost open parenthesis belongs to a call."""
         opened = [operator for operator in self.operators if operator.text == "("]
         return bool(self.calls and opened and self.calls[-1].opened is opened[-1])
 
     def _close(self, opened: Token) -> None:
-        """Apply the function whose parenthesis was `opened`, if there is one."""
+        """Apply the function whose parenthesis is `opened`, if it belongs to a call."""
         if self.calls and self.calls[-1].opened is opened:
             call = self.calls.pop()
-            given, self.values[call.below :] = self.values[call.below :], []
-            self.values.append(self.algebra.called(call.function, given))
+            arguments, self.values[call.below :] = self.values[call.below :], []
+            self.values.append(self.algebra.called(call.function, arguments))
 
     def _operand(self) -> None:
         while True:
@@ -305,8 +314,8 @@ class _Shunting(Generic[Value]):
                 f"did you mean '{near[0]}'?" if near else f"the variables are: {known}",
             )
         else:
-            found = f"'{token.text}'" if token.kind != "end" else "the end of the text"
-            self.tokens.fail(f"expected a variable, a number or '(', found {found}", token)
+            text = f"'{token.text}'" if token.kind != "end" else "the end of the text"
+            self.tokens.fail(f"expected a variable, a number or '(', found {text}", token)
 
     def _reduce(self, binds: int) -> None:
         """Apply the operators on the stack that bind at least as tightly as `binds`."""
@@ -326,7 +335,7 @@ class _Shunting(Generic[Value]):
 
 
 class Call(NamedTuple):
-    """A call whose parenthesis is open, and how many values were there before its own."""
+    """A call whose parenthesis is open, and the height of the value stack below its arguments."""
 
     function: str
     opened: Token

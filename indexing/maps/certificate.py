@@ -101,8 +101,8 @@ def _written(tokens: Tokens) -> Written:
     tokens.expect("(", "before the results")
     results = list(_separated(tokens, algebra, ")"))
     conditions = ["1 = 1"]
-    tokens.took(",")
-    if tokens.took("domain"):
+    tokens.accept(",")
+    if tokens.accept("domain"):
         tokens.expect(":", "after 'domain'")
         while tokens.next.kind != "end":
             bounded = read_expr(tokens, algebra)
@@ -110,7 +110,7 @@ def _written(tokens: Tokens) -> Written:
             tokens.expect("[", "after 'in'")
             lower, upper = _separated(tokens, algebra, "]")
             conditions.append(f"{lower.text} <= {bounded.text} <= {upper.text}")
-            tokens.took(",")
+            tokens.accept(",")
     inputs = [names[token.text] for token in (*dims, *runtime)]
     outputs = [f"o{k}" for k in range(len(results))]
     conditions += [f"{o} = {r.text}" for o, r in zip(outputs, results, strict=True)]
@@ -123,6 +123,6 @@ def _written(tokens: Tokens) -> Written:
 
 def _separated(tokens: Tokens, algebra: Verbatim, closing: str) -> Iterator[Piece]:
     """Comma-separated expressions up to `closing`."""
-    while not tokens.took(closing):
+    while not tokens.accept(closing):
         yield read_expr(tokens, algebra)
-        tokens.took(",")
+        tokens.accept(",")

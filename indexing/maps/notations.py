@@ -1,4 +1,4 @@
-"""How maps are written in other notations, and read from them: methods of `IndexingMap`."""
+"""Conversions of maps to and from other notations: methods of `IndexingMap`."""
 
 from __future__ import annotations
 
@@ -11,24 +11,34 @@ from simplifier.unknown import Unknown
 
 
 class Notations(MapMethods):
-    """Methods that maps inherit; `indexing.maps.interchange` has them as functions, and says more.
+    """Conversion methods of `IndexingMap`; `indexing.maps.interchange` documents each notation.
 
-    What a notation needs is loaded when it is used.
+    The library that a notation needs is imported on first use.
     """
 
     __slots__ = ()
 
     def to_isl(self) -> object:
-        """The relation as an ``islpy.Map`` from dimensions; runtime variables are parameters."""
+        """Return the relation as an ``islpy.Map``; runtime variables become parameters.
+
+        >>> from indexing import IndexingMap
+        >>> print(IndexingMap.over((8,), lambda d: [d[0] + 2]).to_isl())
+        { [d0] -> [o0 = 2 + d0] : 0 <= d0 <= 7 }
+        """
         return methods.to_isl(self._itself())
 
     @classmethod
     def from_isl(
         cls, given: object, bounds: Mapping[str, Interval] | None = None
     ) -> methods.IndexingMap | Unknown:
-        """A map, set or function of ``islpy``, or its text, if it is one map.
+        """Return the map for an ``islpy`` map, set or function, or for its text.
 
-        `indexing.maps.interchange.from_isl` reads those that are several.
+        Args:
+            given: an object of ``islpy``, or text in isl notation.
+            bounds: inclusive bounds of variables and parameters that isl does not bound, by name.
+        Raises:
+            ValueError: the relation needs several maps (use `indexing.maps.interchange.from_isl`),
+                or is not a relation of isl.
 
         >>> from indexing import IndexingMap
         >>> print(IndexingMap.from_isl("[n] -> { [i] -> [i + n] : 0 <= i, n < 4 }"))
@@ -37,7 +47,16 @@ class Notations(MapMethods):
         return methods.one_from_isl(given, bounds)
 
     def to_mlir(self, kind: methods.MlirKind = "indexing_map") -> str:
-        """The map as ``#xla.indexing_map<"…">``, its results as "affine_map", or "affine_set"."""
+        """Return the map as an MLIR attribute.
+
+        Args:
+            kind: "indexing_map" for ``#xla.indexing_map<"…">``; "affine_map" for the results
+                without domain; "affine_set" for the domain.
+
+        >>> from indexing import IndexingMap
+        >>> print(IndexingMap.over((8,), lambda d: [d[0] // 2]).to_mlir("affine_map"))
+        affine_map<(d0) -> (d0 floordiv 2)>
+        """
         return methods.to_mlir(self._itself(), kind)
 
     @classmethod
@@ -49,9 +68,15 @@ class Notations(MapMethods):
         symbols: Sequence[methods.Extent] | None = None,
         runtime: Sequence[methods.Extent] = (),
     ) -> methods.IndexingMap:
-        """An ``affine_map``, ``affine_set`` or ``#xla.indexing_map`` as text or object of jaxlib.
+        """Return the map for an ``affine_map``, ``affine_set`` or ``#xla.indexing_map`` attribute.
 
-        The first of these is given bounds, as sizes or pairs.
+        Args:
+            given: the text of the attribute, or an object of ``jaxlib.mlir.ir``.
+            dims, symbols, runtime: bounds of the variables, which an ``affine_map`` needs: sizes,
+                or pairs of inclusive bounds.
+        Raises:
+            HloError: the text is not such an attribute, or a variable has no bounds.
+            ValueError: the number of bounds is not the number of variables.
 
         >>> from indexing import IndexingMap
         >>> print(IndexingMap.from_mlir("affine_map<(d0)[s0] -> (d0 - s0)>", dims=[4], symbols=[3]))
@@ -60,20 +85,30 @@ class Notations(MapMethods):
         return methods.from_mlir(given, dims=dims, symbols=symbols, runtime=runtime)
 
     def to_json(self) -> str:
-        """The map as a JSON object, which `from_json` reads."""
+        """Return the map as the text of a JSON object, which `from_json` reads.
+
+        >>> from indexing import IndexingMap
+        >>> double = IndexingMap.over((4,), lambda d: [d[0] * 2])
+        >>> IndexingMap.from_json(double.to_json()) == double
+        True
+        """
         return methods.to_json(self._itself())
 
     @classmethod
     def from_json(cls, text: str | bytes) -> methods.IndexingMap:
-        """The map that `to_json` wrote; sources of runtime variables are names.
+        """Return the map that `to_json` wrote; sources of runtime variables become names.
 
         Raises:
-            ValueError: `text` is no such object; the message begins with the place.
+            ValueError: `text` is not such an object; the message starts with the location.
+
+        >>> from indexing import IndexingMap
+        >>> print(IndexingMap.from_json(IndexingMap.identity((4,)).to_json()))
+        (d0) -> (d0), domain: d0 in [0, 3]
         """
         return methods.from_json(text)
 
     def to_sympy(self) -> methods.SympyMap:
-        """The results as a tuple of SymPy's expressions, with limits and constraints beside them.
+        """Return the results as a tuple of SymPy expressions with limits and constraints.
 
         >>> from indexing import IndexingMap
         >>> IndexingMap.over((8,), lambda d: [d[0] // 4]).to_sympy()
@@ -91,7 +126,14 @@ class Notations(MapMethods):
         runtime: methods.Limits = (),
         constraints: object = (),
     ) -> methods.IndexingMap:
-        """SymPy's expressions of symbols with limits.
+        """Return the map with SymPy expressions as results.
+
+        Args:
+            results: SymPy expressions, or the answer of `to_sympy`.
+            dims, ranges, runtime: ``(symbol, lower, upper)`` for each variable, bounds included.
+            constraints: relations between the symbols.
+        Raises:
+            ValueError: an expression or constraint has no equivalent in maps.
 
         >>> import sympy
         >>> from indexing import IndexingMap
@@ -104,7 +146,13 @@ class Notations(MapMethods):
         )
 
     def to_latex(self) -> str:
-        """The map as LaTeX, for mathematics mode."""
+        r"""Return the map as LaTeX for math mode.
+
+        >>> from indexing import IndexingMap
+        >>> print(IndexingMap.identity((8,)).to_latex())
+        (d_{0}) \mapsto \left(d_{0}\right),
+        \quad 0 \le d_{0} \le 7
+        """
         return methods.to_latex(self._itself())
 
     def _repr_latex_(self) -> str:

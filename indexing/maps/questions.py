@@ -1,7 +1,7 @@
-"""Exact questions about a map, answered by ISL: methods of `IndexingMap`.
+"""Exact queries on a map, answered by ISL: methods of `IndexingMap`.
 
-Beyond ISL's budget the answer is `Unknown`, which is neither true nor false: test ``isinstance(
-answer, Unknown)`` first, or compare with ``is True``.
+Beyond ISL's budget the answer is `Unknown`, which is neither true nor false.  Test
+``isinstance(answer, Unknown)`` first, or compare with ``is True``.
 """
 
 from __future__ import annotations
@@ -42,25 +42,43 @@ class Difference:
 
 
 class Questions(MapMethods):
-    """Methods that maps inherit; the functions of the same names take several maps, too."""
+    """Query methods of `IndexingMap`; the functions of the same names also take several maps."""
 
     __slots__ = ()
 
     def is_empty(self) -> bool | Unknown:
-        """No point is in the domain; decided exactly."""
+        """Return True if the domain has no points, decided exactly.
+
+        >>> from indexing import parse_map
+        >>> text = "(d0) -> (d0), domain: d0 in [0, 9], d0 mod 4 in [1, 1], d0 mod 2 in [0, 0]"
+        >>> parse_map(text).is_empty()
+        True
+        """
         return methods.is_empty(self._itself())
 
     def is_equal(self, other: methods.IndexingMap) -> Literal[True] | methods.Difference | Unknown:
-        """The same relation between dimensions, runtime variables and results; else a `Difference`.
+        """Return True if both maps relate dimensions and runtime variables to the same results.
 
-        Range variables are no part of the relation: which of them reads an element is not compared.
-        Runtime variables are matched by source and element, else by name.
+        Range variables are existentially quantified, so their values are not compared.  Runtime
+        variables are matched by source and element, or by name if they have no source.
+
+        Returns:
+            `True`; a `Difference` with a witness; or `Unknown`.
+        Raises:
+            ValueError: the maps have different numbers of dimensions or results.
+
+        >>> from indexing import IndexingMap, parse_map
+        >>> shifted = parse_map("()[s0] -> (s0 - 4), domain: s0 in [4, 7]")
+        >>> shifted.is_equal(parse_map("()[s0] -> (s0), domain: s0 in [0, 3]"))
+        True
         """
-        found = methods.difference(self._itself(), other)
-        return True if found is None else found
+        difference = methods.difference(self._itself(), other)
+        return True if difference is None else difference
 
     def inverse(self) -> tuple[methods.IndexingMap, ...] | Unknown:
-        """The relation from results to dimensions, in disjoint pieces.
+        """Return the inverse relation, from results to dimensions, as disjoint maps.
+
+        Source: isl manual, "Unary Operations" (``isl_map_reverse``).
 
         >>> from indexing import IndexingMap
         >>> rows = IndexingMap.over((4, 8), lambda d: [d[0] * 8 + d[1]])
@@ -70,7 +88,9 @@ class Questions(MapMethods):
         return methods.inverse(self._itself())
 
     def image(self) -> tuple[methods.IndexingMap, ...] | Unknown:
-        """All results, as maps from nothing in disjoint pieces.
+        """Return all results, as disjoint maps without dimensions.
+
+        Source: isl manual, "Unary Operations" (``isl_map_range``).
 
         >>> from indexing import IndexingMap
         >>> print(*IndexingMap.over((4,), lambda d: [d[0] * 2]).image())
@@ -79,7 +99,12 @@ class Questions(MapMethods):
         return methods.image(self._itself())
 
     def preimage(self, elements: methods.Points) -> tuple[methods.IndexingMap, ...] | Unknown:
-        """All points that have one of `elements` as a result, as maps from nothing.
+        """Return all points with a result in `elements`, as disjoint maps without dimensions.
+
+        Args:
+            elements: one element, or maps without dimensions whose results are the elements.
+        Raises:
+            ValueError: the results of the map and the elements differ in number.
 
         >>> from indexing import IndexingMap
         >>> print(*IndexingMap.over((8,), lambda d: [d[0] // 2]).preimage((3,)))
@@ -88,23 +113,45 @@ class Questions(MapMethods):
         return methods.preimage(self._itself(), elements)
 
     def is_injective(self) -> methods.Decision:
-        """No two points have a result in common; see `indexing.is_injective`."""
+        """Return True if no two points have a common result; see `indexing.is_injective`.
+
+        >>> from indexing import IndexingMap
+        >>> IndexingMap.over((4, 8), lambda d: [d[0] * 8 + d[1]]).is_injective()
+        True
+        """
         return methods.is_injective(self._itself())
 
     def is_single_valued(self) -> methods.Decision:
-        """No point has two results; see `indexing.is_single_valued`."""
+        """Return True if no point has two results; see `indexing.is_single_valued`.
+
+        >>> from indexing import parse_map
+        >>> bool(parse_map("()[s0] -> (s0), domain: s0 in [0, 1]").is_single_valued())
+        False
+        """
         return methods.is_single_valued(self._itself())
 
     def is_surjective_onto(self, onto: methods.Extents) -> methods.Decision:
-        """Every index of an array is a result; see `indexing.is_surjective_onto`."""
+        """Return True if every index of an array is a result; see `indexing.is_surjective_onto`.
+
+        >>> from indexing import IndexingMap
+        >>> IndexingMap.over((8,), lambda d: [d[0] // 2]).is_surjective_onto((4,))
+        True
+        """
         return methods.is_surjective_onto(self._itself(), onto)
 
     def is_bijection(self, onto: methods.Extents | None = None) -> methods.Decision:
-        """Each point has one result, and no other has it; see `indexing.is_bijection`."""
+        """Return True if the map is a bijection onto its image, or `onto`.
+
+        See `indexing.is_bijection`.
+
+        >>> from indexing import IndexingMap
+        >>> IndexingMap.over((3, 5), lambda d: [d[1], d[0]]).is_bijection(onto=(5, 3))
+        True
+        """
         return methods.is_bijection(self._itself(), onto)
 
     def depends_on(self, dimension: int | str) -> bool | methods.Verdict | Unknown:
-        """Whether the results change with a dimension; see `indexing.depends_on`.
+        """Return a true value if the results change with a dimension; see `indexing.depends_on`.
 
         >>> from indexing import IndexingMap
         >>> bool(IndexingMap.over((4, 2), lambda d: [(d[0] * 2 + d[1]) // 2]).depends_on("d1"))
@@ -115,7 +162,7 @@ class Questions(MapMethods):
     def multiplicity(
         self, values: Mapping[str, ArrayLike] | None = None
     ) -> methods.Multiplicity | Unknown:
-        """How often each element is reached; see `indexing.maps.multiplicity.multiplicity`.
+        """Count the reads of each element; see `indexing.maps.multiplicity.multiplicity`.
 
         >>> from indexing import IndexingMap
         >>> IndexingMap.over((3, 3), lambda d: [d[0] + d[1]]).multiplicity().histogram()
@@ -124,7 +171,7 @@ class Questions(MapMethods):
         return methods.multiplicity(self._itself(), values)
 
     def count_image(self) -> int | Unknown:
-        """How many different results there are: an element that is read twice counts once.
+        """Return the number of distinct results: an element that is read twice counts once.
 
         >>> from indexing import IndexingMap
         >>> IndexingMap.over((1000, 1000), lambda d: [d[0] + d[1]]).count_image()
@@ -133,7 +180,7 @@ class Questions(MapMethods):
         return methods.count_image(self._itself())
 
     def count_domain(self) -> int | Unknown:
-        """How many points the domain has: how often an element is read, counted each time.
+        """Return the number of points of the domain: an element that is read twice counts twice.
 
         >>> from indexing import IndexingMap
         >>> IndexingMap.over((1000, 1000), lambda d: [d[0] + d[1]]).count_domain()

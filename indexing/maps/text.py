@@ -36,7 +36,7 @@ def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
         tokens = Tokens(text)
         parsed = _map(tokens)
         if tokens.next.kind != "end":
-            tokens.fail(f"expected the end of the map, found {tokens.found()}")
+            tokens.fail(f"expected the end of the map, found {tokens.next_text()}")
     except TextError as error:
         span = Span(Source(text, filename), error.start, error.end)
         raise HloError(error.message, span, code="map-syntax", help=error.hint) from None
@@ -44,7 +44,7 @@ def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
 
 
 def _map(tokens: Tokens) -> IndexingMap:
-    if tokens.took("KNOWN"):
+    if tokens.accept("KNOWN"):
         tokens.expect("EMPTY", "after 'KNOWN'")
         return IndexingMap.empty()
     dims = variable_names(tokens, "(", ")", required=True)
@@ -56,7 +56,7 @@ def _map(tokens: Tokens) -> IndexingMap:
     free = {name: Variable(name, -_FAR, _FAR) for name in declared}
     tokens.expect("->", "after the variables")
     results = result_list(tokens, free)
-    tokens.took(",")
+    tokens.accept(",")
     bounds, constraints = _domain(tokens, free, {t.text: free[t.text] for t in runtime})
     _expect_bounds(tokens, declared, bounds)
     bounded, symbolic = _bounded(bounds)
@@ -102,11 +102,11 @@ def _domain(
     """The bounds of variables and the constraints after ``domain:``, if that is there."""
     bounds: dict[str, tuple[Expr, Expr]] = {}
     constraints: list[Constraint] = []
-    if tokens.took("domain"):
+    if tokens.accept("domain"):
         tokens.expect(":", "after 'domain'")
         while tokens.next.kind != "end":
             _domain_entry(tokens, free, sizes, bounds, constraints)
-            tokens.took(",")  # `pretty_text` ends the line instead
+            tokens.accept(",")  # `pretty_text` ends the line instead
     return bounds, constraints
 
 
@@ -135,24 +135,24 @@ def variable_names(
 ) -> list[Token]:
     """The names between two brackets; none if the brackets are not there, unless `required`."""
     if required:
-        tokens.expect(opening, "in front of the dimensions")
-    elif not tokens.took(opening):
+        tokens.expect(opening, "before the dimensions")
+    elif not tokens.accept(opening):
         return []
     names: list[Token] = []
-    while not tokens.took(closing):
+    while not tokens.accept(closing):
         if names:
             tokens.expect(",", f"or '{closing}' after a variable")
         if tokens.next.kind != "name":
-            tokens.fail(f"expected a variable's name, found {tokens.found()}")
+            tokens.fail(f"expected a variable's name, found {tokens.next_text()}")
         names.append(tokens.take())
     return names
 
 
 def result_list(tokens: Tokens, free: dict[str, Variable]) -> list[Expr]:
     """The expressions in parentheses after the arrow, over the variables `free`."""
-    tokens.expect("(", "in front of the results")
+    tokens.expect("(", "before the results")
     results: list[Expr] = []
-    while not tokens.took(")"):
+    while not tokens.accept(")"):
         if results:
             tokens.expect(",", "or ')' after a result")
         results.append(parse_expr(tokens, free))

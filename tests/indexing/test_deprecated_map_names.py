@@ -6,6 +6,7 @@ import pytest
 
 import hlo
 import indexing
+from indexing.maps.interchange import to_affine_map
 
 
 def test_claim_is_the_old_name_of_verdict() -> None:
@@ -37,3 +38,9 @@ def test_asked_is_the_old_name_of_the_argument_maps() -> None:
     double = indexing.IndexingMap.over((4,), lambda d: [d[0] * 2])
     with pytest.warns(DeprecationWarning, match=r"use maps=\.\."):
         assert indexing.is_injective(asked=double) is True
+
+
+def test_shown_is_the_old_name_of_the_argument_indexing_map() -> None:
+    double = indexing.IndexingMap.over((4,), lambda d: [d[0] * 2])
+    with pytest.warns(DeprecationWarning, match=r"use indexing_map=\.\."):
+        assert to_affine_map(shown=double) == "affine_map<(d0) -> (d0 * 2)>"  # type: ignore[call-arg]

@@ -61,8 +61,8 @@ MISTAKES = [
     # text                                                                line  column  says
     ("",                                                                  1,    1,      "expected #xla.indexing_map"),
     ("affine_mop<(d0) -> (d0)>",                                          1,    1,      "expected #xla.indexing_map"),
-    ("#xla.indexing_map<>",                                               1,    19,     "expected '(' in front of the dimensions"),
-    ("affine_map<>",                                                      1,    12,     "expected '(' in front of the dimensions"),
+    ("#xla.indexing_map<>",                                               1,    19,     "expected '(' before the dimensions"),
+    ("affine_map<>",                                                      1,    12,     "expected '(' before the dimensions"),
     ("affine_map<(d0) -> (d0)",                                           1,    24,     "expected '>'"),
     ("affine_map<(d0) -> (d0)> d0>",                                      1,    24,     "unexpected character '>'"),
     ("affine_map<(d0) -> (d0) d0>",                                       1,    25,     "expected the end of the attribute"),
@@ -70,7 +70,7 @@ MISTAKES = [
     ("affine_map<(d0) -> (d1)>",                                          1,    21,     "'d1' is not a variable"),
     ("affine_map<(d0, d0) -> (d0)>",                                      1,    17,     "declared twice"),
     ("affine_map<(d0)[d0] -> (d0)>",                                      1,    17,     "declared twice"),
-    ("affine_map<(d0) -> (d0 mod 0)>",                                    1,    24,     "mod is"),
+    ("affine_map<(d0) -> (d0 mod 0)>",                                    1,    24,     "mod must not be 0"),
     ("affine_map<(d0)\n[s0] -> (d0)>",                                   2,    2,      "'s0' has no lower bound"),
     ("affine_set<(d0) -> (d0)>",                                          1,    17,     "expected ':'"),
     ("affine_set<(d0) : (d0 >= 0 d0)>",                                   1,    28,     "expected ',' or ')'"),
@@ -81,14 +81,14 @@ MISTAKES = [
     ('#xla.indexing_map<"(d0) \\0A -> (d7), domain: d0 in [0, 5]">',    1,    33,     "'d7' is not a variable"),
     ('#xla.indexing_map<"(d0) \\x -> (d0), domain: d0 in [0, 5]">',     1,    25,     "two hexadecimal digits"),
     ('#xla.indexing_map<"(d0) -> (d0), domain: d0 in [0, 5>',             1,    19,     "expected a string"),
-    ('#xla.indexing_map<"UNDEFINED\\0A">',                              1,    19,     "could not say"),
+    ('#xla.indexing_map<"UNDEFINED\\0A">',                              1,    19,     "could not compute"),
 ]
 
 OTHER_NUMBERS = [
-    ("affine_map<(d0) -> (d0)>",           {"dims": (4, 4)},                       "this has 1 dimensions, but bounds of 2 are given"),
-    ("affine_map<(d0)[s0] -> (d0)>",       {"dims": (4,), "symbols": ()},          "this has 1 symbols, but bounds of 0 are given"),
-    ("affine_map<(d0)[s0] -> (d0)>",       {"dims": (4,), "symbols": (1,), "runtime": (2,)}, "this has 1 symbols, but bounds of 2 are given"),
-    ('#xla.indexing_map<"() -> ()">',      {"dims": ()},                           "says the bounds of its variables itself"),
+    ("affine_map<(d0) -> (d0)>",           {"dims": (4, 4)},                       "expected bounds of 1 dimensions, got 2"),
+    ("affine_map<(d0)[s0] -> (d0)>",       {"dims": (4,), "symbols": ()},          "expected bounds of 1 symbols, got 0"),
+    ("affine_map<(d0)[s0] -> (d0)>",       {"dims": (4,), "symbols": (1,), "runtime": (2,)}, "expected bounds of 1 symbols, got 2"),
+    ('#xla.indexing_map<"() -> ()">',      {"dims": ()},                           "do not apply to an indexing_map"),
 ]
 # fmt: on
 
@@ -313,10 +313,10 @@ def test_symbols_multiply_and_divide(said: str, mlir: Any) -> None:
 @pytest.mark.parametrize("unsaid", UNSAID)
 def test_what_mlir_cannot_say_is_refused(unsaid: str) -> None:
     made = parse_map(SEMI_AFFINE.format(unsaid))
-    with pytest.raises(ValueError, match="MLIR's affine maps and sets cannot say"):
+    with pytest.raises(ValueError, match="not representable in an affine map or set"):
         to_affine_map(made)
     in_domain = parse_map(SEMI_AFFINE.format("") + f", {unsaid} in [1, 5]")
-    with pytest.raises(ValueError, match="MLIR's affine maps and sets cannot say"):
+    with pytest.raises(ValueError, match="not representable in an affine map or set"):
         to_affine_set(in_domain)
     assert meaning(from_mlir(to_mlir(made))) == meaning(made)
 

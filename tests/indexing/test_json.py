@@ -92,7 +92,7 @@ def record() -> dict[str, Any]:
 # fmt: off
 SPOILT = [
     # where                        what to put there       what the message says
-    (("version",),                 1,                      'version: expected 2, the version of the format that is read here, found 1'),
+    (("version",),                 1,                      r'version: expected 2 \(the format version\), found 1'),
     (("version",),                 "2",                    'version: expected 2'),
     (("version",),                 True,                   'version: expected 2'),
     (("dims",),                    None,                   'dims: expected a list, found null'),
@@ -103,7 +103,7 @@ SPOILT = [
     (("dims", 0, 1),               0.0,                    r'dims\[0\]\[1\]: expected an integer, found 0\.0'),
     (("dims", 0, 2),               "9",                    r'dims\[0\]\[2\]: expected an integer, found "9"'),
     (("dims", 0, 2),               True,                   r'dims\[0\]\[2\]: expected an integer, found true'),
-    (("ranges", 0, 0),             "d0",                   'different names'),
+    (("ranges", 0, 0),             "d0",                   'distinct names'),
     (("runtime", 0),               ["rt0", 0, 3],          r'runtime\[0\]: expected an object'),
     (("runtime", 0),               {},                     r'runtime\[0\]: expected an object with "variable", found {}'),
     (("runtime", 0, "variable"),   None,                   r'runtime\[0\]\.variable: expected a list'),
@@ -129,16 +129,16 @@ SPOILT = [
 ]
 
 NO_JSON = [
-    ("",                                   "this is no JSON: Expecting value: line 1 column 1"),
-    ("{",                                  "this is no JSON"),
+    ("",                                   "invalid JSON: Expecting value: line 1 column 1"),
+    ("{",                                  "invalid JSON"),
     ("[]",                                 "the JSON: expected an object, found"),
     ('"map"',                              "the JSON: expected an object"),
     ("7",                                  "the JSON: expected an object"),
     ("{}",                                 'the JSON: expected an object with "version"'),
-    ('{"version": 2, "version": 2}',       "one value a key"),
+    ('{"version": 2, "version": 2}',       "must not repeat a key"),
     ('{"version": NaN}',                   "version: expected 2"),
     ('{"version": ' + "9" * 9999 + "}",    "Exceeds the limit"),
-    ("[" * 100_000,                        "not nested as deeply"),
+    ("[" * 100_000,                        "nested too deeply"),
     (b"\xff",                              "can't decode"),
     (None,                                 "expected the text of a JSON object, found NoneType"),
     ({"version": 2},                       "expected the text of a JSON object, found dict"),

@@ -1,14 +1,14 @@
-"""Maps in other notations, one a module: MLIR, isl, SymPy, LaTeX and JSON.
+"""Conversions of maps to and from other notations: MLIR, isl, SymPy, LaTeX and JSON.
 
 | notation                                   | writes                  | reads        |
 |--------------------------------------------|-------------------------|--------------|
 | ``#xla.indexing_map``, ``affine_map``, ``affine_set`` | `to_mlir`    | `from_mlir`  |
-| sets, maps and functions of isl            | `to_isl`                | `from_isl`   |
-| SymPy's expressions                        | `to_sympy`              | `from_sympy` |
+| isl sets, maps and functions               | `to_isl`                | `from_isl`   |
+| SymPy expressions                          | `to_sympy`              | `from_sympy` |
 | JSON                                       | `to_json`               | `from_json`  |
 | LaTeX                                      | `to_latex`              |              |
 
-They are methods of `indexing.IndexingMap` too.  SymPy and isl are loaded when they are used.
+All are methods of `indexing.IndexingMap` as well.  SymPy and isl are imported on first use.
 """
 
 from indexing.maps.interchange.isl import from_isl, to_isl

@@ -1,4 +1,4 @@
-"""What stands inside ``affine_map<…>`` and ``affine_set<…>``: variables, results, conditions.
+"""Parser of the contents of ``affine_map<…>`` and ``affine_set<…>``.
 
 Source: MLIR "'affine' Dialect", "Polyhedral Structures".
 """
@@ -19,18 +19,18 @@ from simplifier.reading import Token, Tokens, parse_expr
 from simplifier.substitute import Substitution
 
 Extent: TypeAlias = int | tuple[int, int]
-"""A size, for ``[0, size − 1]``, or both bounds, included."""
+"""A size, for ``[0, size - 1]``, or a pair of inclusive bounds."""
 
 
 class Heads(NamedTuple):
-    """The variables in front of a map or set."""
+    """The variables declared by a map or set."""
 
     dims: list[Token]
     symbols: list[Token]
 
     @classmethod
     def read(cls, tokens: Tokens) -> Heads:
-        """``(d0, d1)[s0]`` at the front of a map or set."""
+        """Parse ``(d0, d1)[s0]`` at the start of a map or set."""
         heads = cls(
             variable_names(tokens, "(", ")", required=True), variable_names(tokens, "[", "]")
         )
@@ -39,31 +39,29 @@ class Heads(NamedTuple):
 
 
 class VariableBounds(NamedTuple):
-    """What the caller says of the bounds."""
+    """The bounds given by the caller."""
 
     dims: Sequence[Extent] | None
     symbols: Sequence[Extent] | None
     runtime: Sequence[Extent]
 
     def bounds(self, heads: Heads) -> dict[str, Interval]:
-        """The bounds by name, for the variables of which something is given."""
-        found: dict[str, Interval] = {}
+        """The given bounds by the name of the variable."""
+        by_name: dict[str, Interval] = {}
         symbols = self.symbols
         if self.runtime:
             symbols = [*(symbols or ()), *self.runtime]
-        for tokens, extents, what in (
+        for tokens, extents, kind in (
             (heads.dims, self.dims, "dimensions"),
             (heads.symbols, symbols, "symbols"),
         ):
             if extents is None:
                 continue
             if len(extents) != len(tokens):
-                raise ValueError(
-                    f"this has {len(tokens)} {what}, but bounds of {len(extents)} are given"
-                )
+                raise ValueError(f"expected bounds of {len(tokens)} {kind}, got {len(extents)}")
             for token, extent in zip(tokens, extents, strict=True):
-                found[token.text] = (0, extent - 1) if isinstance(extent, int) else extent
-        return found
+                by_name[token.text] = (0, extent - 1) if isinstance(extent, int) else extent
+        return by_name
 
     def made(
         self,
@@ -72,7 +70,7 @@ class VariableBounds(NamedTuple):
         results: Sequence[Expr],
         constraints: Iterable[Constraint],
     ) -> IndexingMap:
-        """The map; the last of its symbols are as many runtime variables as are given."""
+        """The map; its last ``len(self.runtime)`` symbols are runtime variables."""
         symbols = [names[token.text] for token in heads.symbols]
         count = len(symbols) - len(self.runtime)
         return IndexingMap.of(
@@ -85,26 +83,26 @@ class VariableBounds(NamedTuple):
 
 
 def affine_map(tokens: Tokens, heads: Heads, given: VariableBounds) -> IndexingMap:
-    """``-> (d0 + s0, …)``: the map with these results."""
+    """Parse ``-> (d0 + s0, …)``: the map with these results."""
     names = _variables(tokens, heads, given.bounds(heads))
     tokens.expect("->", "after the variables")
     return given.made(heads, names, result_list(tokens, names), ())
 
 
 def affine_set(tokens: Tokens, heads: Heads, given: VariableBounds) -> IndexingMap:
-    """``: (d0 - 1 >= 0, …)``: the map to nothing where these conditions hold."""
-    # As in a map's text, conditions are read over variables without bounds, which come later.
+    """Parse ``: (d0 - 1 >= 0, …)``: the map without results with these conditions as its domain."""
+    # As in a map's text, conditions are parsed over unbounded variables: the bounds come later.
     free = {t.text: Variable(t.text, -_FAR, _FAR) for t in (*heads.dims, *heads.symbols)}
     tokens.expect(":", "after the variables")
     conditions = _condition_list(tokens, free)
     bounds = given.bounds(heads)
     others: list[_Condition] = []
     for condition in conditions:
-        said = condition.as_bounds()
-        if said is None:
+        bound = condition.as_bounds()
+        if bound is None:
             others.append(condition)
         else:
-            name, interval = said
+            name, interval = bound
             bounds[name] = intersected(bounds.get(name, (-_FAR, _FAR)), interval)
     if any(condition.is_false for condition in others):
         bounds = {name: bounds.get(name, (0, 0)) for name in free}
@@ -125,7 +123,7 @@ def _variables(tokens: Tokens, heads: Heads, bounds: Mapping[str, Interval]) -> 
             tokens.fail(
                 f"'{token.text}' has no {side} bound",
                 token,
-                f"give sizes or bounds as `{given}`, or write a map with its domain instead: "
+                f"pass sizes or bounds as `{given}`, or write a map with a domain: "
                 f"(…) -> (…), domain: {token.text} in [0, 9]",
             )
     return {t.text: Variable(t.text, *bounds[t.text]) for t in (*heads.dims, *heads.symbols)}
@@ -143,7 +141,7 @@ class _Condition(NamedTuple):
         return self.expr.is_constant and (constant < 0 or (self.is_equality and constant != 0))
 
     def as_bounds(self) -> tuple[str, Interval] | None:
-        """The variable that this bounds, and the bounds, if it says nothing else."""
+        """The variable and its bounds, if the condition is just a bound of a variable."""
         if len(self.expr.terms) != 1:
             return None
         (atom, factor), start = self.expr.terms[0], self.expr.constant
@@ -160,17 +158,17 @@ class _Condition(NamedTuple):
 
 
 def _condition_list(tokens: Tokens, free: dict[str, Variable]) -> list[_Condition]:
-    tokens.expect("(", "in front of the conditions")
-    found: list[_Condition] = []
-    while not tokens.took(")"):
-        if found:
+    tokens.expect("(", "before the conditions")
+    conditions: list[_Condition] = []
+    while not tokens.accept(")"):
+        if conditions:
             tokens.expect(",", "or ')' after a condition")
         left = parse_expr(tokens, free)
         sign = tokens.take()
         if sign.text not in (">=", "<=", "=="):
             tokens.fail(f"expected '>=', '<=' or '==', found '{sign.text}'", sign)
         difference = left - parse_expr(tokens, free)
-        found.append(
+        conditions.append(
             _Condition(-difference if sign.text == "<=" else difference, sign.text == "==")
         )
-    return found
+    return conditions

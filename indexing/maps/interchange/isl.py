@@ -1,7 +1,7 @@
-"""Maps as isl's, and isl's sets, maps and functions as maps; through `simplifier.exact`.
+"""Conversion of maps to and from isl sets, maps and functions, through `simplifier.exact`.
 
-Dimensions are isl's inputs, runtime variables its parameters, and range variables are gone: isl
-sees the relation, in which a point has several results.
+Dimensions become inputs of the isl map and runtime variables become parameters.  Range variables
+are projected out: a point of the isl relation has several results.
 
 Source: the isl manual, "Sets and Relations" and "Piecewise Quasi Affine Expressions".
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
@@ -18,40 +19,43 @@ from simplifier.constraints import merged
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown, about
 
-if TYPE_CHECKING:  # isl is loaded where it is used: other notations do without
+if TYPE_CHECKING:  # isl is imported on first use: other notations do not need it
     from simplifier.exact import Foreign
 
 
-def to_isl(shown: IndexingMap) -> object:
-    """The relation as an ``islpy.Map``; runtime variables are parameters.
+@with_old_keywords(shown="indexing_map")
+def to_isl(indexing_map: IndexingMap) -> object:
+    """Return the relation as an ``islpy.Map``; runtime variables become parameters.
 
-    Names that isl does not take (``other.rt0``, or words such as ``mod``) become ``x0, …``.
+    Names that are invalid in isl (``other.rt0``, or keywords such as ``mod``) become ``x0, …``.
 
     >>> print(to_isl(IndexingMap.over((4,), lambda d: [d[0] * 2])))
     { [d0] -> [o0 = 2d0] : 0 <= d0 <= 3 }
     """
     from simplifier import exact
 
-    relation = exact.Relation(shown.dims, shown.ranges, shown.results, shown.constraints)
-    return exact.to_isl(relation, [rt.variable for rt in shown.runtime])
+    relation = exact.Relation(
+        indexing_map.dims, indexing_map.ranges, indexing_map.results, indexing_map.constraints
+    )
+    return exact.to_isl(relation, [rt.variable for rt in indexing_map.runtime])
 
 
 def from_isl(
     given: object, bounds: Mapping[str, Interval] | None = None
 ) -> tuple[IndexingMap, ...] | Unknown:
-    """What `given` relates, as maps that have no point in common; none where it is empty.
+    """Return an isl set, map or function as disjoint maps; ``()`` if it is empty.
 
-    Inputs become dimensions and keep their names where isl has some, parameters become runtime
-    variables without a source, and where a point has several results, range variables run over
-    them. A set becomes a map to nothing, with the set as its domain (``isl.Map.from_range(set)``
-    gives the map to its elements instead). Tuples' names are dropped, nested tuples flattened.
+    Inputs become dimensions with their isl names, and parameters become runtime variables without
+    a source. If a point has several results, range variables enumerate them. A set becomes a map
+    without results whose domain is the set (``isl.Map.from_range(set)`` gives a map to its
+    elements instead). Tuple names are dropped, and nested tuples are flattened.
 
     Args:
-        given: a set, map or function of ``islpy`` (basic, piecewise, of several results), or its
-            text. A function is defined on its own domain only, so that of an ``Aff`` is unbounded.
+        given: a set, map or function of ``islpy`` (basic, piecewise, multi), or its text. A
+            function is restricted to its domain; that of an ``Aff`` is unbounded.
         bounds: inclusive bounds by name, for inputs and parameters that `given` does not bound.
     Raises:
-        ValueError: `given` is none of these, or holds several spaces, or a dimension is unbounded.
+        ValueError: `given` is none of these, has several spaces, or an unbounded dimension.
 
     >>> print(*from_isl("{ [i] -> [2i] : 0 <= i < 4; [i] -> [i] : 10 <= i < 12 }"), sep="\\n")
     (i) -> (i * 2), domain: i in [0, 3]
@@ -59,39 +63,39 @@ def from_isl(
     >>> print(*from_isl("[n] -> { [i] -> [i + n] : 0 <= i < 4 }", bounds={"n": (1, 8)}))
     (i){n} -> (i + n), domain: i in [0, 3], n in [1, 8]
     """
-    found = _foreign(given, bounds)
-    return found if isinstance(found, Unknown) else _pieces(found)
+    foreign = _foreign(given, bounds)
+    return foreign if isinstance(foreign, Unknown) else _pieces(foreign)
 
 
 def one_from_isl(
     given: object, bounds: Mapping[str, Interval] | None = None
 ) -> IndexingMap | Unknown:
-    """The same as one map, where one is enough.
+    """Return an isl set, map or function as a single map.
 
     Raises:
-        ValueError: also if there are several pieces.
+        ValueError: as for `from_isl`; or several maps are needed.
     """
-    found = _foreign(given, bounds)
-    if isinstance(found, Unknown):
-        return found
-    maps = _pieces(found)
+    foreign = _foreign(given, bounds)
+    if isinstance(foreign, Unknown):
+        return foreign
+    maps = _pieces(foreign)
     if len(maps) > 1:
         raise ValueError(
-            f"this is {len(maps)} maps, not one: indexing.interchange.from_isl gives all of them, "
-            f"the first is {maps[0]}"
+            f"expected one map, got {len(maps)}: use indexing.maps.interchange.from_isl for all of "
+            f"them; the first is {maps[0]}"
         )
-    nothing = [Variable(name, 0, -1) for name in found.inputs]
-    return maps[0] if maps else IndexingMap.empty(nothing, found.rank)
+    dims = [Variable(name, 0, -1) for name in foreign.inputs]
+    return maps[0] if maps else IndexingMap.empty(dims, foreign.rank)
 
 
 def _foreign(given: object, bounds: Mapping[str, Interval] | None) -> Foreign | Unknown:
     from simplifier import exact
 
-    return about(exact.relations(given, bounds or {}), given, "as maps")
+    return about(exact.relations(given, bounds or {}), "cannot convert to maps", given)
 
 
-def _pieces(found: Foreign) -> tuple[IndexingMap, ...]:
-    rank = len(found.inputs)
+def _pieces(foreign: Foreign) -> tuple[IndexingMap, ...]:
+    rank = len(foreign.inputs)
     return tuple(
         [
             IndexingMap.of(
@@ -101,6 +105,6 @@ def _pieces(found: Foreign) -> tuple[IndexingMap, ...]:
                 runtime=[RuntimeVariable(variable) for variable in piece.inputs[rank:]],
                 constraints=merged(piece.constraints),
             )
-            for piece in found.pieces
+            for piece in foreign.pieces
         ]
     )

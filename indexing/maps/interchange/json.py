@@ -1,7 +1,7 @@
-"""Maps as JSON: everything a map is, and nothing that is not checked when it is read.
+"""Conversion of maps to and from JSON, without loss; reading checks every field.
 
-Expressions are text in the notation of maps, bounds are inclusive, and instructions are their
-names: a map that is read from JSON belongs to no module.
+Expressions are text in the notation of maps, bounds are inclusive, and instructions are written as
+their names: a map read from JSON belongs to no module.
 
 Source: RFC 8259 (JSON).
 """
@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
+from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
@@ -20,13 +21,14 @@ from simplifier.linear import Expr
 from simplifier.reading import TextError, parse_expr
 
 JSON_VERSION: Final = 2
-"""Of the format; 1 held the text of the map, and forgot the dimensions of an empty one."""
+"""Version of the format; version 1 stored the text, and lost the dimensions of empty maps."""
 
 _GRADES: Final[tuple[Grade, ...]] = ("exact", "may")
 
 
-def to_json(shown: IndexingMap) -> str:
-    """The map as a JSON object, which `from_json` reads; sources are instructions' names in it.
+@with_old_keywords(shown="indexing_map")
+def to_json(indexing_map: IndexingMap) -> str:
+    """Return the map as the text of a JSON object; sources are written as instruction names.
 
     >>> print(to_json(IndexingMap.over((4,), lambda d: [d[0] // 2])))
     {"version": 2, "dims": [["d0", 0, 3]], "ranges": [], "runtime": [],
@@ -34,8 +36,8 @@ def to_json(shown: IndexingMap) -> str:
     """
     record = {
         "version": JSON_VERSION,
-        "dims": [_variable_json(v) for v in shown.dims],
-        "ranges": [_variable_json(v) for v in shown.ranges],
+        "dims": [_variable_json(v) for v in indexing_map.dims],
+        "ranges": [_variable_json(v) for v in indexing_map.ranges],
         "runtime": [
             {
                 "variable": _variable_json(rt.variable),
@@ -44,11 +46,11 @@ def to_json(shown: IndexingMap) -> str:
                 "index": [str(expr) for expr in rt.index],
                 "clamp": rt.clamp,
             }
-            for rt in shown.runtime
+            for rt in indexing_map.runtime
         ],
-        "results": [str(result) for result in shown.results],
-        "constraints": [[str(c.expr), c.lower, c.upper] for c in shown.constraints],
-        "grade": shown.grade,
+        "results": [str(result) for result in indexing_map.results],
+        "constraints": [[str(c.expr), c.lower, c.upper] for c in indexing_map.constraints],
+        "grade": indexing_map.grade,
     }
     return json.dumps(record)
 
@@ -58,42 +60,43 @@ def _variable_json(variable: Variable) -> tuple[str, int, int]:
 
 
 def from_json(text: str | bytes) -> IndexingMap:
-    """The map that `to_json` wrote; the sources of its runtime variables are names.
+    """Return the map that `to_json` wrote; the sources of its runtime variables are names.
 
     Raises:
-        ValueError: `text` is no JSON, of another version, or says something else than a map; the
-            message begins with the place, such as ``runtime[0].clamp``.
+        ValueError: `text` is not JSON, has another version, or is not a map; the message starts
+            with the location, such as ``runtime[0].clamp``.
 
-    >>> shown = IndexingMap.over((4,), lambda d: [d[0] // 2])
-    >>> from_json(to_json(shown)) == shown
+    >>> half = IndexingMap.over((4,), lambda d: [d[0] // 2])
+    >>> from_json(to_json(half)) == half
     True
     >>> from_json('{"version": 2, "dims": [["d0", 0]]}')
     Traceback (most recent call last):
     ...
     ValueError: dims[0]: expected [name, lower, upper], found ["d0", 0]
     """
-    whole = _At(_loaded(text), "")
-    version = whole.field("version")
+    root = _At(_loaded(text), "")
+    version = root.field("version")
     if version.value != JSON_VERSION or version.value is True:
-        version.fail(f"{JSON_VERSION}, the version of the format that is read here")
-    dims = [_variable(v) for v in whole.field("dims").items()]
+        version.fail(f"{JSON_VERSION} (the format version)")
+    dims = [_variable(v) for v in root.field("dims").items()]
     fields = {"version", "dims", "ranges", "runtime", "results", "constraints", "grade"}
-    whole.has_only(fields)
-    ranges = [_variable(v) for v in whole.field("ranges").items()]
-    entries = whole.field("runtime").items()
+    root.has_only(fields)
+    ranges = [_variable(v) for v in root.field("ranges").items()]
+    entries = root.field("runtime").items()
     variables = [_variable(entry.field("variable")) for entry in entries]
     names = {v.name: v for v in (*dims, *ranges, *variables)}
     if len(names) < len(dims) + len(ranges) + len(variables):
-        raise ValueError(f"variables have different names, not {[*dims, *ranges, *variables]}")
-    grade = whole.field("grade")
+        every = [*dims, *ranges, *variables]
+        raise ValueError(f"the variables of a map need distinct names, got {every}")
+    grade = root.field("grade")
     if grade.value not in _GRADES:
         grade.fail('"exact" or "may"')
     return IndexingMap.of(
         dims,
-        [_expr(at, names) for at in whole.field("results").items()],
+        [_expr(at, names) for at in root.field("results").items()],
         ranges=ranges,
         runtime=[_runtime(at, v, names) for at, v in zip(entries, variables, strict=True)],
-        constraints=[_constraint(at, names) for at in whole.field("constraints").items()],
+        constraints=[_constraint(at, names) for at in root.field("constraints").items()],
         grade=grade.value,
     )
 
@@ -104,28 +107,28 @@ def _loaded(text: Any) -> Any:
     try:
         return json.loads(text, object_pairs_hook=_object)
     except RecursionError:
-        raise ValueError("the JSON of a map is not nested as deeply as this text") from None
+        raise ValueError("the JSON is nested too deeply for a map") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"this is no JSON: {error}") from None
+        raise ValueError(f"invalid JSON: {error}") from None
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError(f"an object has one value a key, not {[key for key, _ in pairs]}")
+        raise ValueError(f"an object must not repeat a key: {[key for key, _ in pairs]}")
     return made
 
 
 class _At(NamedTuple):
-    """A value in the JSON, and where it stands."""
+    """A value in the JSON, and its path."""
 
     value: Any
     path: str
 
     def fail(self, expected: str) -> NoReturn:
-        found = json.dumps(self.value, default=str)
-        found = found if len(found) <= 60 else f"{found[:60]}…"
-        raise ValueError(f"{self.path or 'the JSON'}: expected {expected}, found {found}")
+        text = json.dumps(self.value, default=str)
+        text = text if len(text) <= 60 else f"{text[:60]}…"
+        raise ValueError(f"{self.path or 'the JSON'}: expected {expected}, found {text}")
 
     def field(self, name: str) -> _At:
         if not isinstance(self.value, dict):
@@ -135,9 +138,9 @@ class _At(NamedTuple):
         return _At(self.value[name], f"{self.path}.{name}" if self.path else name)
 
     def has_only(self, names: Iterable[str]) -> None:
-        strange = sorted(self.value.keys() - set(names))
-        if strange:
-            self.fail(f'an object without "{strange[0]}"')
+        unexpected = sorted(self.value.keys() - set(names))
+        if unexpected:
+            self.fail(f'an object without "{unexpected[0]}"')
 
     def items(self) -> list[_At]:
         if not isinstance(self.value, list):
@@ -155,10 +158,10 @@ class _At(NamedTuple):
         return self.value
 
 
-def _triple(at: _At, what: str) -> tuple[_At, int, int]:
+def _triple(at: _At, first: str) -> tuple[_At, int, int]:
     items = at.items()
     if len(items) != 3:
-        at.fail(f"[{what}, lower, upper]")
+        at.fail(f"[{first}, lower, upper]")
     return items[0], items[1].integer(), items[2].integer()
 
 
@@ -186,7 +189,7 @@ def _runtime(at: _At, variable: Variable, names: Mapping[str, Variable]) -> Runt
     source, clamp = at.field("source"), at.field("clamp")
     if source.value is not None and not isinstance(source.value, str):
         if not isinstance(source.value, int) or isinstance(source.value, bool):
-            source.fail("the name of an instruction, the number of an operand, or null")
+            source.fail("the name of an instruction, the index of an operand, or null")
     bounds = None
     if clamp.value is not None:
         items = clamp.items()

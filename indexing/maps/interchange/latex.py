@@ -1,6 +1,6 @@
-r"""Maps in LaTeX, for mathematics mode: ``d_{0} \bmod 4``, ``\left\lfloor … \right\rfloor``.
+r"""Maps as LaTeX math: ``d_{0} \bmod 4``, ``\left\lfloor … \right\rfloor``.
 
-What is written needs amsmath at most, so that MathJax shows it, too.
+The output needs no package beyond amsmath, so MathJax renders it as well.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
+from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
@@ -17,23 +18,24 @@ from simplifier.mods import split
 from simplifier.semiaffine import SemiAffine
 
 
-def to_latex(shown: IndexingMap) -> str:
-    r"""The map in LaTeX's mathematics mode; the domain stands on a line of its own.
+@with_old_keywords(shown="indexing_map")
+def to_latex(indexing_map: IndexingMap) -> str:
+    r"""Return the map as LaTeX for math mode, with the domain on a second line.
 
     >>> print(to_latex(IndexingMap.over((4,), lambda d: [d[0] // 2])))
     (d_{0}) \mapsto \left(\left\lfloor \frac{d_{0}}{2} \right\rfloor\right),
     \quad 0 \le d_{0} \le 3
     """
-    if shown.is_known_empty:
+    if indexing_map.is_known_empty:
         return r"\emptyset"
-    head = f"({_names(shown.dims)})"
-    if shown.ranges:
-        head += f"[{_names(shown.ranges)}]"
-    if shown.runtime:
-        head += rf"\{{{_names(rt.variable for rt in shown.runtime)}\}}"
-    results = ", ".join(map(expr_latex, shown.results))
-    domain = [rf"{v.lower} \le {_name(v)} \le {v.upper}" for v in shown.variables]
-    domain += map(_constraint, shown.constraints)
+    head = f"({_names(indexing_map.dims)})"
+    if indexing_map.ranges:
+        head += f"[{_names(indexing_map.ranges)}]"
+    if indexing_map.runtime:
+        head += rf"\{{{_names(rt.variable for rt in indexing_map.runtime)}\}}"
+    results = ", ".join(map(expr_latex, indexing_map.results))
+    domain = [rf"{v.lower} \le {_name(v)} \le {v.upper}" for v in indexing_map.variables]
+    domain += map(_constraint, indexing_map.constraints)
     text = rf"{head} \mapsto \left({results}\right)"
     return f"{text},\n\\quad {_AND.join(domain)}" if domain else text
 
@@ -49,7 +51,7 @@ def _constraint(constraint: Constraint) -> str:
 
 
 def expr_latex(expr: Expr) -> str:
-    r"""One expression in LaTeX.
+    r"""Return an expression as LaTeX for math mode.
 
     >>> d0 = Variable("d0", 0, 99)
     >>> print(expr_latex(3 - d0 // 4 * 2 - d0 % 5))
@@ -81,7 +83,7 @@ def _atom(atom: Atom) -> str:
                     return _floor(*operands)
                 case "min" | "max":
                     return rf"\{atom.operator}\left({', '.join(operands)}\right)"
-    raise AssertionError(f"{atom} is an atom of a kind that is not known here")
+    raise AssertionError(f"unexpected kind of atom: {atom}")
 
 
 def _floor(numerator: str, denominator: str) -> str:
@@ -96,7 +98,7 @@ def _signed(coefficient: int, piece: str, first: bool) -> str:
 
 
 def _name(variable: Variable) -> str:
-    r"""``d0`` as ``d_{0}``, ``th_x`` as ``\mathrm{th}_{x}``; other names as they are, upright."""
+    r"""``d0`` as ``d_{0}``, ``th_x`` as ``\mathrm{th}_{x}``; other names upright and unchanged."""
     match = _INDEXED.fullmatch(variable.name)
     if match is None:
         escaped = "".join([_ESCAPES.get(letter, letter) for letter in variable.name])

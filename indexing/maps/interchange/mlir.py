@@ -1,12 +1,12 @@
-"""Maps as MLIR's attributes: ``#xla.indexing_map<"…">``, ``affine_map<…>``, ``affine_set<…>``.
+"""Maps as MLIR attributes: ``#xla.indexing_map<"…">``, ``affine_map<…>``, ``affine_set<…>``.
 
-XLA's attribute holds the map as its text (`indexing.maps.text`).  MLIR's own maps have
-no bounds and no runtime variables: what reads them is told the bounds, and range and runtime
-variables are both symbols there.
+XLA's attribute contains the text of the map (`indexing.maps.text`).  Affine maps have no bounds
+and no runtime variables: the reader takes the bounds as arguments, and both range and runtime
+variables are symbols.
 
 Sources: XLA ``xla/hlo/analysis/indexing_map_serialization.cc``; MLIR "Builtin Dialect",
-AffineMapAttr and IntegerSetAttr, and "'affine' Dialect", "Polyhedral Structures" (grammar, and what
-``mod``, ``floordiv`` and ``ceildiv`` round to).
+AffineMapAttr and IntegerSetAttr, and "'affine' Dialect", "Polyhedral Structures" (grammar, and the
+rounding of ``mod``, ``floordiv`` and ``ceildiv``).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NoReturn, TypeAlias, assert_never
 
+from hlo.moved import with_old_keywords
 from hlo.text.source import HloError, Source
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.interchange.affine_text import (
@@ -41,13 +42,16 @@ _CODE: Final = "mlir-syntax"
 # ---------------------------------------------------------------- writing
 
 
-def to_mlir(shown: IndexingMap, kind: MlirKind = "indexing_map") -> str:
-    """The map as MLIR text.
+@with_old_keywords(shown="indexing_map")
+def to_mlir(indexing_map: IndexingMap, kind: MlirKind = "indexing_map") -> str:
+    """Return the map as the text of an MLIR attribute.
 
     Args:
-        kind: "indexing_map" for XLA's attribute, which says everything but the grade and the
-            sources of runtime variables; "affine_map" for the results alone; "affine_set" for the
-            domain alone.
+        kind: "indexing_map" for XLA's attribute, which omits only the grade and the sources of
+            runtime variables; "affine_map" for the results without domain; "affine_set" for the
+            domain.
+    Raises:
+        ValueError: the kind is an affine one, and an expression is not semi-affine in MLIR.
 
     >>> half = IndexingMap.over((4, 7), lambda d: [d[1] // 2, d[0]])
     >>> print(to_mlir(half))
@@ -57,48 +61,50 @@ def to_mlir(shown: IndexingMap, kind: MlirKind = "indexing_map") -> str:
     """
     match kind:
         case "indexing_map":
-            return f'#xla.indexing_map<"{_text(_renamed(shown))}">'
+            return f'#xla.indexing_map<"{_text(_renamed(indexing_map))}">'
         case "affine_map":
-            return to_affine_map(shown)
+            return to_affine_map(indexing_map)
         case "affine_set":
-            return to_affine_set(shown)
+            return to_affine_set(indexing_map)
     assert_never(kind)
 
 
-def _text(shown: IndexingMap) -> str:
-    """The map's text with bounds that are numbers, which XLA reads alone."""
-    head, _, domain = map_text(shown).partition(", domain: ")
-    bounds = [str(Constraint(_free(v), v.lower, v.upper)) for v in shown.variables]
-    bounds += map(str, shown.constraints)
+def _text(indexing_map: IndexingMap) -> str:
+    """The text of the map with constant bounds: XLA reads no symbolic bounds."""
+    head, _, domain = map_text(indexing_map).partition(", domain: ")
+    bounds = [str(Constraint(_free(v), v.lower, v.upper)) for v in indexing_map.variables]
+    bounds += map(str, indexing_map.constraints)
     return f"{head}, domain: {', '.join(bounds)}" if domain else head
 
 
-def to_affine_map(shown: IndexingMap) -> str:
-    """The results alone as an ``affine_map``; range and runtime variables are its symbols.
+@with_old_keywords(shown="indexing_map")
+def to_affine_map(indexing_map: IndexingMap) -> str:
+    """Return the results as an ``affine_map``; range and runtime variables become symbols.
 
     Raises:
-        ValueError: a result has what MLIR's maps have not: a product of dimensions, a division by
-            one, a minimum or a maximum.
+        ValueError: a result is not semi-affine in MLIR: it has a product of dimensions, a division
+            by a dimension, a minimum or a maximum.
 
     >>> print(to_affine_map(IndexingMap.over((4, 7), lambda d: [d[1] // 2 + d[0] * 3])))
     affine_map<(d0, d1) -> (d0 * 3 + d1 floordiv 2)>
     """
-    plain = _numbered(shown)
+    plain = _numbered(indexing_map)
     for result in plain.results:
         _require_semi_affine(result, plain)
     return f"affine_map<{_head(plain)} -> ({', '.join(map(expr_text, plain.results))})>"
 
 
-def to_affine_set(shown: IndexingMap) -> str:
-    """The domain alone as an ``affine_set``; range and runtime variables are its symbols.
+@with_old_keywords(shown="indexing_map")
+def to_affine_set(indexing_map: IndexingMap) -> str:
+    """Return the domain as an ``affine_set``; range and runtime variables become symbols.
 
     Raises:
-        ValueError: as for `to_affine_map`, of the constraints.
+        ValueError: a constraint is not semi-affine in MLIR; see `to_affine_map`.
 
     >>> print(to_affine_set(IndexingMap.over((4,), lambda d: [d[0] // 2])))
     affine_set<(d0) : (d0 >= 0, -d0 + 3 >= 0)>
     """
-    plain = _numbered(shown)
+    plain = _numbered(indexing_map)
     for constraint in plain.constraints:
         _require_semi_affine(constraint.expr, plain)
     conditions = [text for v in plain.variables for text in _bounds(v)]
@@ -106,16 +112,18 @@ def to_affine_set(shown: IndexingMap) -> str:
     return f"affine_set<{_head(plain)} : ({', '.join(conditions or ['0 == 0'])})>"
 
 
-def _require_semi_affine(expr: Expr, shown: IndexingMap) -> None:
-    """One factor of a product may have dimensions, a divisor may not."""
+def _require_semi_affine(expr: Expr, indexing_map: IndexingMap) -> None:
+    """Reject products with dimensions in both factors, and divisors with dimensions."""
     for atom, _ in expr.terms:
         if isinstance(atom, SemiAffine):
-            with_dims = [k for k, e in enumerate(atom.operands) if {*e.variables()} & {*shown.dims}]
+            with_dims = [
+                k for k, e in enumerate(atom.operands) if {*e.variables()} & {*indexing_map.dims}
+            ]
             allowed = {"*": len(with_dims) < 2, "floordiv": 1 not in with_dims}
             if not allowed.get(atom.operator, False):
-                raise ValueError(f"MLIR's affine maps and sets cannot say {alone(atom)}")
+                raise ValueError(f"not representable in an affine map or set: {alone(atom)}")
         for operand in atom.operands:
-            _require_semi_affine(operand, shown)
+            _require_semi_affine(operand, indexing_map)
 
 
 def _bounds(variable: Variable) -> Iterator[str]:
@@ -123,7 +131,7 @@ def _bounds(variable: Variable) -> Iterator[str]:
 
 
 def _free(variable: Variable) -> Expr:
-    """The variable itself, also where it has one value only and is a constant in expressions."""
+    """The variable as an expression, even if it has a single value and folds to a constant."""
     return Variable(variable.name, variable.lower, variable.lower + 1).as_expr()
 
 
@@ -136,47 +144,47 @@ def _conditions(constraint: Constraint) -> Iterator[str]:
         yield f"{expr_text(high)} >= 0"
 
 
-def _head(shown: IndexingMap) -> str:
-    symbols = [*shown.ranges, *[rt.variable for rt in shown.runtime]]
-    head = f"({', '.join(v.name for v in shown.dims)})"
+def _head(indexing_map: IndexingMap) -> str:
+    symbols = [*indexing_map.ranges, *[rt.variable for rt in indexing_map.runtime]]
+    head = f"({', '.join(v.name for v in indexing_map.dims)})"
     return f"{head}[{', '.join(v.name for v in symbols)}]" if symbols else head
 
 
-def _numbered(shown: IndexingMap) -> IndexingMap:
-    """The same map, whose variables are ``d0, d1, …`` and ``s0, s1, …``, as MLIR prints them."""
-    symbols = shown.variables[len(shown.dims) :]
-    names = {v: f"d{k}" for k, v in enumerate(shown.dims)}
-    return _with_names(shown, names | {v: f"s{k}" for k, v in enumerate(symbols)})
+def _numbered(indexing_map: IndexingMap) -> IndexingMap:
+    """The same map with variables ``d0, d1, …`` and ``s0, s1, …``, as MLIR prints them."""
+    symbols = indexing_map.variables[len(indexing_map.dims) :]
+    names = {v: f"d{k}" for k, v in enumerate(indexing_map.dims)}
+    return _with_names(indexing_map, names | {v: f"s{k}" for k, v in enumerate(symbols)})
 
 
-def _renamed(shown: IndexingMap) -> IndexingMap:
-    """The same map, whose variables have names that XLA reads."""
-    taken = {v.name for v in shown.variables}
-    names = {v: v.name for v in shown.variables}
-    for v in shown.variables:
+def _renamed(indexing_map: IndexingMap) -> IndexingMap:
+    """The same map with variable names that XLA accepts."""
+    taken = {v.name for v in indexing_map.variables}
+    names = {v: v.name for v in indexing_map.variables}
+    for v in indexing_map.variables:
         if not _NAME.fullmatch(v.name) or v.name in _WORDS:
             names[v] = next(name for k in range(len(taken) + 1) if (name := f"x{k}") not in taken)
             taken.add(names[v])
-    return _with_names(shown, names)
+    return _with_names(indexing_map, names)
 
 
-# What XLA's lexer takes for a variable.
+# Variable names in XLA's lexer, and its keywords.
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _WORDS: Final = frozenset(
     ["domain", "in", "true", "false", "mod", "floordiv", "floorDiv", "ceildiv"]
 )
 
 
-def _with_names(shown: IndexingMap, names: dict[Variable, str]) -> IndexingMap:
+def _with_names(indexing_map: IndexingMap, names: dict[Variable, str]) -> IndexingMap:
     if all(v.name == name for v, name in names.items()):
-        return shown
+        return indexing_map
     new = {v: v.renamed(name) for v, name in names.items()}
-    results, constraints = shown.substituted({v: new[v].as_expr() for v in new})
+    results, constraints = indexing_map.substituted({v: new[v].as_expr() for v in new})
     return IndexingMap.of(
-        [new[v] for v in shown.dims],
+        [new[v] for v in indexing_map.dims],
         results,
-        ranges=[new[v] for v in shown.ranges],
-        runtime=[RuntimeVariable(new[rt.variable]) for rt in shown.runtime],
+        ranges=[new[v] for v in indexing_map.ranges],
+        runtime=[RuntimeVariable(new[rt.variable]) for rt in indexing_map.runtime],
         constraints=constraints,
     )
 
@@ -192,21 +200,22 @@ def from_mlir(
     runtime: Sequence[Extent] = (),
     filename: str = "<mlir>",
 ) -> IndexingMap:
-    """The map that an attribute of MLIR says, given as text or as an object of ``jaxlib.mlir.ir``.
+    """Return the map of an MLIR attribute, given as text or as an object of ``jaxlib.mlir.ir``.
 
     * ``#xla.indexing_map<"…">`` (also in its older forms: ``#xla_gpu.``, without quotes, in several
-      strings, with ``is_simplified: true``) is the map, runtime variables without a source.
-    * ``affine_map<(d0)[s0] -> (…)>`` needs `dims` and `symbols`. Its symbols are range variables,
-      and behind those runtime variables, as many as `runtime` has.
-    * ``affine_set<(d0)[s0] : (…)>`` is a map to nothing, with the set as its domain. Its variables
-      are bounded by conditions such as ``d0 - 1 >= 0``, by `dims` and `symbols`, or by both.
+      strings, with ``is_simplified: true``) becomes the map; its runtime variables have no source.
+    * ``affine_map<(d0)[s0] -> (…)>`` needs `dims` and `symbols`. The last ``len(runtime)`` symbols
+      become runtime variables, the others range variables.
+    * ``affine_set<(d0)[s0] : (…)>`` becomes a map without results whose domain is the set. Its
+      variables are bounded by conditions such as ``d0 - 1 >= 0``, by `dims` and `symbols`, or both.
 
     Args:
-        dims, symbols, runtime: what bounds each variable: a size, or both bounds, included.
+        dims, symbols, runtime: bounds of each variable: a size, or a pair of inclusive bounds.
+        filename: the file name in error messages.
     Raises:
-        HloError: with the place, for other text, and for a variable that nothing bounds.
-        ValueError: `dims` or `symbols` have another number of variables than the text; or the text
-            has bounds itself.
+        HloError: the text is not such an attribute, or a variable has no bounds.
+        ValueError: the number of bounds is not the number of variables; or bounds are given for an
+            ``indexing_map``.
 
     >>> print(from_mlir("affine_map<(i)[s] -> (i * 8 + s, i mod 4)>", dims=(9,), symbols=(8,)))
     (i)[s] -> (i * 8 + s, i mod 4), domain: i in [0, 8], s in [0, 7]
@@ -218,7 +227,9 @@ def from_mlir(
     kind, start, end = reader.envelope()
     if kind == "indexing_map":
         if dims is not None or symbols is not None or runtime:
-            raise ValueError("an indexing_map says the bounds of its variables itself")
+            raise ValueError(
+                "dims, symbols and runtime do not apply to an indexing_map, which has bounds"
+            )
         return reader.indexing_map(start, end)
     bounds = VariableBounds(dims, symbols, runtime)
     try:
@@ -226,14 +237,14 @@ def from_mlir(
         read = affine_map if kind == "affine_map" else affine_set
         made = read(tokens, Heads.read(tokens), bounds)
         if tokens.next.kind != "end":
-            tokens.fail(f"expected the end of the attribute, found {tokens.found()}")
+            tokens.fail(f"expected the end of the attribute, found {tokens.next_text()}")
     except TextError as error:
-        at = max(error.start, start)  # the end of a text of blanks alone is its beginning
+        at = max(error.start, start)  # the end of a blank text is its start
         reader.fail(error.message, at, max(error.end, at + 1), error.hint)
     return made
 
 
-# ---------------------------------------------------------------- around maps and sets
+# ---------------------------------------------------------------- attribute syntax
 
 _ENVELOPE: Final = re.compile(
     r"\s*(?:#[\w.$-]+\s*=\s*)?"  # its alias in a module
@@ -256,12 +267,12 @@ class _Reader:
         raise HloError(message, self.source.span(start, end), code=_CODE, help=hint)
 
     def envelope(self) -> tuple[MlirKind, int, int]:
-        """Which attribute it is, and where its inside starts and ends."""
+        """The kind of the attribute, and the start and end of its contents."""
         match = _ENVELOPE.match(self.text)
         end = len(self.text.rstrip())
         if match is None:
             start = len(self.text) - len(self.text.lstrip())
-            # `jaxlib.mlir.ir` prints maps and sets that are no attributes without the brackets.
+            # `jaxlib.mlir.ir` prints bare maps and sets without the angle brackets.
             if self.text.startswith("(", start):
                 return ("affine_map" if "->" in self.text else "affine_set"), start, end
             kinds = '#xla.indexing_map<"…">, affine_map<…> or affine_set<…>'
@@ -272,11 +283,11 @@ class _Reader:
         return ("indexing_map" if match["xla"] else kind), match.end(), end - 1
 
     def indexing_map(self, start: int, end: int) -> IndexingMap:
-        """XLA's attribute, whose inside is a map."""
+        """The map in XLA's attribute."""
         letters, places = self.unquoted(start, end)
         inside = _SIMPLIFIED.sub("", letters)
         if inside.strip() == "UNDEFINED":
-            self.fail("XLA could not say this map", start, end)
+            self.fail("UNDEFINED: XLA could not compute this map", start, end)
         try:
             return parse_map(inside)
         except HloError as error:
@@ -285,7 +296,7 @@ class _Reader:
             raise HloError(error.message, span, _CODE, help=error.help) from None
 
     def unquoted(self, start: int, end: int) -> tuple[str, list[int]]:
-        """The characters inside, out of strings where they are in some, and the place of each."""
+        """The characters of the contents, without string quotes, and the position of each."""
         at = self.after_space(start, end)
         if not self.text.startswith('"', at):
             return self.text[start:end], list(range(start, end + 1))
@@ -307,11 +318,11 @@ class _Reader:
         return "".join(letters), [*places, end]
 
     def after_space(self, start: int, end: int) -> int:
-        """Where something stands at or after `start`."""
+        """The position of the first non-blank character at or after `start`."""
         return end - len(self.text[start:end].lstrip())
 
     def masked(self, start: int, end: int) -> str:
-        """The inside at its place, blanks before it; ``symbol(s0)`` is ``s0``."""
+        """The contents at their position, blanks before; ``symbol(s0)`` becomes ``s0``."""
         inside = _SYMBOL.sub(
             lambda m: m["name"].rjust(m.end("name") - m.start()).ljust(m.end() - m.start()),
             self.text[start:end],

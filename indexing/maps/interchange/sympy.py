@@ -1,4 +1,4 @@
-"""Maps as SymPy's: results, limits of the variables, and relations between them.
+"""Conversion of maps to and from SymPy: results, limits of the variables, and constraints.
 
 Source: SymPy's documentation, "Functions" (``floor``, ``Mod``, ``frac``) and ``Sum`` for limits.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
@@ -15,15 +16,18 @@ from simplifier.constraints import FALSE, Constraint, merged
 from simplifier.linear import Affine, Expr
 
 Limits: TypeAlias = Sequence[tuple[Any, Any, Any]]
-"""``(symbol, lower, upper)`` for each variable, both bounds included, as ``sympy.Sum`` has them."""
+"""``(symbol, lower, upper)`` for each variable, bounds included, as in ``sympy.Sum``."""
 
 
 class SympyMap(tuple[Any, ...]):
-    """The results of a map as SymPy's expressions, with what they are defined on beside them.
+    """The results of a map as a tuple of SymPy expressions, with the domain as attributes.
 
     Attributes:
         dims, ranges, runtime: ``(symbol, lower, upper)`` for each variable, bounds included.
-        constraints: relations that the variables satisfy besides; none that SymPy finds true.
+        constraints: further relations between the variables, without those that SymPy proves true.
+
+    >>> SympyMap([2]).constraints
+    ()
     """
 
     dims: Limits
@@ -39,7 +43,7 @@ class SympyMap(tuple[Any, ...]):
         runtime: Limits = (),
         constraints: Iterable[Any] = (),
     ) -> SympyMap:
-        """`results` with the limits of the variables and the constraints between them."""
+        """Return `results` with the limits of the variables and their constraints."""
         self = super().__new__(cls, results)
         self.dims, self.ranges, self.runtime = tuple(dims), tuple(ranges), tuple(runtime)
         self.constraints = tuple(constraints)
@@ -47,7 +51,7 @@ class SympyMap(tuple[Any, ...]):
 
     @property
     def domain(self) -> Any:
-        """Limits and constraints as one condition (``sympy.And``).
+        """The conjunction (``sympy.And``) of limits and constraints.
 
         >>> from indexing.maps.text import parse_map
         >>> even = parse_map("(d0) -> (d0), domain: d0 in [0, 9], d0 mod 2 in [0, 0]")
@@ -61,33 +65,34 @@ class SympyMap(tuple[Any, ...]):
         return sympy.And(*bounds, *self.constraints)
 
 
-def to_sympy(shown: IndexingMap) -> SympyMap:
-    """The results as SymPy's expressions of integer symbols; limits and constraints beside them.
+@with_old_keywords(shown="indexing_map")
+def to_sympy(indexing_map: IndexingMap) -> SympyMap:
+    """Return the results as SymPy expressions of integer symbols, with limits and constraints.
 
-    >>> told = to_sympy(IndexingMap.over((8,), lambda d: [d[0] // 4]))
-    >>> told, told.dims
+    >>> results = to_sympy(IndexingMap.over((8,), lambda d: [d[0] // 4]))
+    >>> results, results.dims
     ((floor(d0/4),), ((d0, 0, 7),))
     """
     import sympy
 
     from simplifier.sympy_bridge import symbol
-    from simplifier.sympy_bridge import to_sympy as told
+    from simplifier.sympy_bridge import to_sympy as to_expression
 
     def limits(variables: Iterable[Variable]) -> Limits:
         return [(symbol(v), v.lower, v.upper) for v in variables]
 
     relations: list[Any] = []
-    for c in shown.constraints:
-        expr = told(c.expr)
+    for c in indexing_map.constraints:
+        expr = to_expression(c.expr)
         if c.lower == c.upper:
             relations.append(sympy.Eq(expr, c.lower))
         else:
             relations += [sympy.Ge(expr, c.lower), sympy.Le(expr, c.upper)]
     return SympyMap(
-        [told(result) for result in shown.results],
-        limits(shown.dims),
-        limits(shown.ranges),
-        limits([rt.variable for rt in shown.runtime]),
+        [to_expression(result) for result in indexing_map.results],
+        limits(indexing_map.dims),
+        limits(indexing_map.ranges),
+        limits([rt.variable for rt in indexing_map.runtime]),
         [r for r in relations if r is not sympy.true],
     )
 
@@ -100,18 +105,17 @@ def from_sympy(
     runtime: Limits = (),
     constraints: Any = (),
 ) -> IndexingMap:
-    """The map with these results, from SymPy's expressions of symbols that `dims`, … bound.
+    """Return the map with SymPy expressions as results.
 
     Args:
-        results: what `to_sympy` gave, which needs nothing else; or expressions, or a single one.
+        results: an answer of `to_sympy`, without further arguments; an expression or several.
         dims, ranges, runtime: ``(symbol, lower, upper)`` for each variable, bounds included. A
-            bound may be an expression of symbols that come earlier, `runtime` first, so that a
-            size can be a symbol: ``dims=[(i, 0, n - 1)], runtime=[(n, 1, 64)]``.
+            bound may be an expression of preceding symbols, `runtime` first, so a size can be a
+            symbol: ``dims=[(i, 0, n - 1)], runtime=[(n, 1, 64)]``.
         constraints: relations (``>=``, ``>``, ``<=``, ``<``, ``Eq``) and conjunctions of them.
     Raises:
-        ValueError: an expression has a function that maps do not have, a symbol that is none of the
-            variables, or one whose assumptions do not fit its bounds; or a constraint is none that
-            a map can have.
+        ValueError: an expression has a function without equivalent in maps, an undeclared symbol,
+            or a symbol whose assumptions contradict its bounds; or a constraint has another form.
 
     >>> import sympy
     >>> i, n = sympy.symbols("i n", integer=True)
@@ -122,21 +126,21 @@ def from_sympy(
 
     if isinstance(results, SympyMap):
         if dims or ranges or runtime or constraints:
-            raise ValueError("what to_sympy gave has its own limits and constraints")
+            raise ValueError("limits and constraints do not apply to a SympyMap, which has its own")
         dims, ranges, runtime = results.dims, results.ranges, results.runtime
         constraints = results.constraints
     declared = _Declared()
     values = [declared.variable(*_limit(limit)) for limit in runtime]
-    over = [declared.variable(*_limit(limit)) for limit in dims]
-    along = [declared.variable(*_limit(limit)) for limit in ranges]
+    dim_variables = [declared.variable(*_limit(limit)) for limit in dims]
+    range_variables = [declared.variable(*_limit(limit)) for limit in ranges]
     single = isinstance(results, sympy.Basic | int) and not isinstance(results, sympy.Tuple)
     given = [constraints] if isinstance(constraints, sympy.Basic | bool) else constraints
     for relation in given:
         declared.constraints += _constraints(relation, declared)
     return IndexingMap.of(
-        over,
+        dim_variables,
         [declared.expr(result) for result in ([results] if single else results)],
-        ranges=along,
+        ranges=range_variables,
         runtime=[RuntimeVariable(v) for v in values],
         constraints=merged(declared.constraints),
     )
@@ -151,24 +155,24 @@ def _limit(limit: Any) -> tuple[Any, Any, Any]:
 
 
 class _Declared:
-    """The variables that are declared so far, and what their bounds say of them."""
+    """The variables declared so far, and constraints for their symbolic bounds."""
 
     def __init__(self) -> None:
         self.names: dict[str, Affine] = {}
         self.constraints: list[Constraint] = []
 
     def expr(self, given: Any) -> Expr:
-        from simplifier.sympy_bridge import from_sympy as told
+        from simplifier.sympy_bridge import from_sympy as from_expression
 
-        return told(given, self.names)
+        return from_expression(given, self.names)
 
     def variable(self, symbol: Any, lower: Any, upper: Any) -> Variable:
-        least, most = self.expr(lower), self.expr(upper)
-        made = Variable(str(symbol), least.bounds[0], most.bounds[1])
+        low, high = self.expr(lower), self.expr(upper)
+        made = Variable(str(symbol), low.bounds[0], high.bounds[1])
         if str(symbol) in self.names:
-            raise ValueError(f"{symbol} is bounded twice")
+            raise ValueError(f"the symbol {symbol} has two limits")
         self.names[str(symbol)] = made
-        for gap in (made - least, most - made):
+        for gap in (made - low, high - made):
             self.constraints.append(_at_least(gap, 0))
         return made
 
@@ -193,15 +197,15 @@ def _constraints(relation: Any, declared: _Declared) -> Iterator[Constraint]:
         return
     if not isinstance(relation, sympy.Eq | sympy.Ge | sympy.Gt | sympy.Le | sympy.Lt):
         raise ValueError(
-            f"{relation} is no constraint of a map: those are conjunctions of ==, >=, >, <= and <; "
-            f"make a map for each alternative"
+            f"unsupported constraint {relation}: use conjunctions of ==, >=, >, <= and <, and one "
+            "map for each alternative"
         )
     difference, denominator = fraction(relation.lhs - relation.rhs, declared.names)
     if not denominator.is_constant:
         raise ValueError(
-            f"{relation} divides by an expression, whose sign decides: multiply it out"
+            f"{relation} divides by an expression of unknown sign: multiply by the divisor"
         )
-    # A denominator that is a constant is positive, and an integer above 0 is at least 1.
+    # A constant denominator is positive, and an integer above 0 is at least 1.
     if isinstance(relation, sympy.Eq):
         yield Constraint(difference, 0, 0)
     elif isinstance(relation, sympy.Ge | sympy.Gt):
