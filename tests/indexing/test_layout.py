@@ -143,7 +143,7 @@ def test_a_layout_change_moves_what_lies_in_memory(data: st.DataObject) -> None:
 def test_a_layout_change_is_for_the_same_elements() -> None:
     with pytest.raises(ValueError, match="a layout change keeps the dimensions"):
         layout_change(source=shape_of("f32[2,3]"), target=shape_of("f32[3,2]"))
-    with pytest.raises(ValueError, match="different numbers"):
+    with pytest.raises(ValueError, match="number of elements must not change"):
         row_major_map(source=shape_of("f32[2,3]"), target=shape_of("f32[2,2]"))
 
 
