@@ -1,4 +1,4 @@
-"""When two results count as the same: integers are equal, other numbers differ by roundings."""
+"""Comparison of results: integers must be equal, other numbers may differ by rounding."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from indexing.codegen.graph import Array
 from indexing.ops.numerics import is_integer
 
-Index: TypeAlias = tuple[int, ...]
+ElementIndex: TypeAlias = tuple[int, ...]
 
 _finfo: Final[Any] = ml_dtypes.finfo  # has no types
 
 CANCELLED: Final = 16
-"""Tolerance for terms that cancel, in roundings of the largest element."""
+"""Tolerance for sums that cancel, in epsilons of the largest element."""
 
 
 def tolerance(kind: np.dtype[Any]) -> float:
-    """Tolerance relative to the largest element: the order of summation differs.
+    """Return the tolerance relative to an element; 0 for integers. The order of sums may differ.
 
     >>> tolerance(np.dtype(np.float32)) < 1e-4, tolerance(np.dtype(np.int32))
     (True, 0.0)
@@ -30,33 +30,35 @@ def tolerance(kind: np.dtype[Any]) -> float:
 
 
 def epsilon(kind: np.dtype[Any]) -> float:
-    """The distance from 1 to the next number of a floating type."""
+    """Distance from 1 to the next larger number of a floating-point type."""
     return float(_finfo(kind).eps)
 
 
-def first_difference(found: Array, wanted: Array, least: float = 0.0) -> Index | None:
-    """The smallest index at which two arrays differ by more than roundings, or than `least`.
+def first_difference(
+    actual: Array, expected: Array, min_tolerance: float = 0.0
+) -> ElementIndex | None:
+    """Return the first index at which two arrays differ beyond the tolerance, or None.
 
-    Roundings of a sum are relative to its terms: to the element itself and, for terms that cancel,
-    to a fraction of the largest element of the array. `least` is relative to the largest.
+    The tolerance is the larger of two: `tolerance` relative to the element, and `CANCELLED`
+    epsilons (at least `min_tolerance`) relative to the largest element of the array.
 
     >>> huge = np.float32([1e5, 1, 0])
     >>> first_difference(np.float32([1e5, 1.5, 0]), huge), first_difference(huge + 1e-2, huge)
     ((1,), None)
     """
-    if found.shape != wanted.shape or found.dtype != wanted.dtype:
-        return (0,) * wanted.ndim
-    relative = tolerance(wanted.dtype)
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return (0,) * expected.ndim
+    relative = tolerance(expected.dtype)
     if not relative:
-        differs = found != wanted
+        differs = actual != expected
     else:
-        wide: Any = np.complex128 if wanted.dtype.kind == "c" else np.float64
-        one, other = found.astype(wide), wanted.astype(wide)
-        largest = np.abs(other[np.isfinite(other)]).max(initial=0.0)
-        absolute = max(min(CANCELLED * epsilon(wanted.dtype), relative), least) * largest
+        wide: Any = np.complex128 if expected.dtype.kind == "c" else np.float64
+        a, b = actual.astype(wide), expected.astype(wide)
+        largest = np.abs(b[np.isfinite(b)]).max(initial=0.0)
+        absolute = max(min(CANCELLED * epsilon(expected.dtype), relative), min_tolerance) * largest
         with np.errstate(all="ignore"):
-            near = np.abs(one - other) <= np.maximum(absolute, relative * np.abs(other))
-        near &= np.isfinite(other)  # nothing but itself is near infinity
-        differs = ~(near | (one == other) | (np.isnan(one) & np.isnan(other)))
-    places = np.argwhere(differs)
-    return tuple(map(int, places[0])) if len(places) else None
+            near = np.abs(a - b) <= np.maximum(absolute, relative * np.abs(b))
+        near &= np.isfinite(b)  # infinity is near itself only
+        differs = ~(near | (a == b) | (np.isnan(a) & np.isnan(b)))
+    indices = np.argwhere(differs)
+    return tuple(map(int, indices[0])) if len(indices) else None

@@ -1,8 +1,8 @@
-"""Checks maps against kernels: by running loop nests, and by perturbing operands.
+"""Validation of maps against kernels: execute loop nests, and perturb operands.
 
-For one instruction with random operands:
+The checks of one instruction, on random operands:
 
-* *numpy* and *loops*: each output by its loop nest, in both forms, equals the result of the kernel
+* *numpy* and *loops*: both forms of the loop nest of each output compute the result of the kernel
   (for a fusion, of the interpreter);
 * *poke*, a perturbation test: changing one element of an operand changes only outputs that depend
   on it by the maps.
@@ -23,7 +23,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype, leaves
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
-from indexing.codegen.differences import first_difference
+from indexing.codegen.differences import ElementIndex, first_difference
 from indexing.codegen.graph import Array
 from indexing.codegen.lowering import TYPE_NAMES
 from indexing.dataflow.queries import output_to_input
@@ -36,17 +36,16 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 
-Index: TypeAlias = tuple[int, ...]
 Status: TypeAlias = Literal["ok", "wrong", "skipped"]
 
 MAX_ITERATIONS: Final = 20_000
 """Limit on the iterations of the innermost Python loops."""
 
 MAX_POKED: Final = 1 << 16
-"""Limit on the elements of operands and results of a kernel that is poked."""
+"""Limit on the elements of operands and results in the perturbation test."""
 
 POKES: Final = 6
-"""How many elements of each operand are changed, one after the other."""
+"""Number of elements of each operand that are perturbed, one at a time."""
 
 MAX_LISTED: Final = 1 << 12
 """Limit on the values of range variables that are enumerated."""
@@ -54,7 +53,13 @@ MAX_LISTED: Final = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check of one output."""
+    """The result of one check of one output.
+
+    Attributes:
+        check: the name of the check: ``numpy``, ``loops``, ``poke``, ..
+        status: ``ok``, ``wrong`` or ``skipped``.
+        details: for ``wrong``, the location and both values; for ``skipped``, the reasons.
+    """
 
     check: str
     status: Status
@@ -63,14 +68,14 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The findings about one instruction."""
+    """The findings of all checks of one instruction."""
 
     instruction: Instruction
     findings: tuple[Finding, ...] = field(default_factory=tuple)
 
     @property
     def status(self) -> Status:
-        """The worst of the findings; skipped if nothing could be checked."""
+        """``wrong`` if a check failed, ``ok`` if at least one passed, otherwise ``skipped``."""
         statuses = [finding.status for finding in self.findings]
         if "wrong" in statuses:
             return "wrong"
@@ -78,32 +83,33 @@ class Report:
 
     @property
     def checks(self) -> str:
-        """The checks that passed, each once."""
+        """The names of the checks that passed, without duplicates."""
         return ", ".join(dict.fromkeys([f.check for f in self.findings if f.status == "ok"]))
 
 
 def is_checked(instruction: Instruction) -> bool:
-    """Whether there is anything to check: no parameter, constant or routing of values."""
+    """Return True unless the instruction is a parameter, a constant, or only routes values."""
     if isinstance(instruction.op, RoutingOp):
         return False
     return instruction.opcode not in ("parameter", "constant")
 
 
-def validated(instruction: Instruction, seed: int, most: int) -> Report:
-    """Check one instruction.
+def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
+    """Run all checks of one instruction.
 
     Args:
-        seed: of the operands.
-        most: elements of the largest array; beyond, the instruction is skipped.
+        instruction: the instruction.
+        seed: seed of the random operands.
+        max_elements: skip the instruction if an array has more elements.
     """
-    size = max([prod(s.dims) for s in arrays_of(instruction)], default=0)
+    size = max([prod(s.dims) for s in array_shapes(instruction)], default=0)
     reason = ""
     if not isinstance(instruction.op, MappedOp | InlineOp):
         reason = f"{instruction.opcode} has no kernel"
         if instruction.called_computations:
-            reason += "; what it calls is checked where it stands"
-    elif size > most:
-        reason = f"an array has {size} elements, more than {most}"
+            reason += "; instructions of called computations are checked separately"
+    elif size > max_elements:
+        reason = f"an array has {size} elements, more than {max_elements}"
     if reason:
         return Report(instruction, (Finding("all", "skipped", (reason,)),))
     try:
@@ -114,12 +120,12 @@ def validated(instruction: Instruction, seed: int, most: int) -> Report:
     findings: list[Finding] = []
     for number in range(len(case.results)):
         findings += case.nests(number)
-        findings += case.poked(number)
+        findings += case.perturbation(number)
     return Report(instruction, tuple(findings))
 
 
-def arrays_of(instruction: Instruction) -> Iterator[Shape]:
-    """The array shapes of results, operands, and the instructions inside a fusion."""
+def array_shapes(instruction: Instruction) -> Iterator[Shape]:
+    """Yield the array shapes of results, operands, and instructions inside a fusion."""
     shapes = [instruction.shape, *[operand.shape for operand in instruction.operands]]
     if isinstance(instruction.op, InlineOp):
         shapes += [inner.shape for inner in instruction.called_computations[0]]
@@ -130,7 +136,7 @@ def arrays_of(instruction: Instruction) -> Iterator[Shape]:
 
 
 class _Case:
-    """An instruction with random operands, and its results for them."""
+    """An instruction with random operands, and its results on them."""
 
     def __init__(self, instruction: Instruction, seed: int) -> None:
         self.instruction = instruction
@@ -144,7 +150,7 @@ class _Case:
         self.results = self.run()
 
     def run(self) -> tuple[Array, ...]:
-        """By the kernel."""
+        """Execute the kernel; return the arrays of the result."""
         values: list[Any] = [
             assembled(operand.shape, iter(arrays))
             for operand, arrays in zip(self.instruction.operands, self.operands, strict=True)
@@ -152,65 +158,72 @@ class _Case:
         handler = handler_of(self.instruction)
         step = PlanStep(self.instruction, handler, tuple(range(len(values))), ())
         with np.errstate(all="ignore"):
-            found = flattened(computed(Machine(), step, values))
-        return tuple([array.copy() for array in found])  # it may be a view of an operand
+            results = flattened(computed(Machine(), step, values))
+        return tuple([array.copy() for array in results])  # a result may be a view of an operand
 
     # ------------------------------------------------------------ loop nests
 
     def nests(self, number: int) -> Iterator[Finding]:
-        """One output by its loop nest."""
+        """Check one output through its loop nest."""
         nest = loop_nest(self.instruction, number)
         if isinstance(nest, Unknown):
             yield Finding("nest", "skipped", (nest.reason,))
             return
         yield self._compared("numpy", number, nest.vectorized().run(*self.flat))
         if nest.iterations > MAX_ITERATIONS:
-            reason = f"they take {nest.iterations} turns, more than {MAX_ITERATIONS}"
+            reason = f"{nest.iterations} iterations, more than {MAX_ITERATIONS}"
             yield Finding("loops", "skipped", (reason,))
         else:
             yield self._compared("loops", number, nest.run(*self.flat))
 
-    def _compared(self, check: str, number: int, found: Array) -> Finding:
-        wanted = self.results[number]
-        at = first_difference(found, wanted)
+    def _compared(self, check: str, number: int, actual: Array) -> Finding:
+        expected = self.results[number]
+        at = first_difference(actual, expected)
         if at is None:
             return Finding(check, "ok")
         place = f"output {number} at {list(at)}" if len(self.results) > 1 else f"{list(at)}"
-        details = [f"{place}: the maps give {found[at]}, the kernel gives {wanted[at]}"]
-        details += self._sides(number, at)
+        details = [f"{place}: {actual[at]} by the maps, {expected[at]} by the kernel"]
+        details += self._both_reads(number, at)
         return Finding(check, "wrong", tuple(details))
 
-    def _sides(self, number: int, at: Index) -> Iterator[str]:
-        """What maps and kernel read for one element of an output."""
+    def _both_reads(self, number: int, at: ElementIndex) -> Iterator[str]:
+        """List the elements that maps and kernel read for one element of an output."""
         answer = output_to_input(self.instruction, number)
         for k, operand in enumerate(self.instruction.operands):
-            said = [f"{list(j)}" for j in self._said(answer, k, at)]
-            yield f"  the maps read {operand.name} at {_listed(said)}"
+            mapped = [f"{list(j)}" for j in self._read_by_maps(answer, k, at)]
+            yield f"  the maps read {operand.name} at {_listed(mapped)}"
         if sum(array.size for array in self.flat) > MAX_POKED // 16:
             return
         for k, operand in enumerate(self.instruction.operands):
-            seen = [f"{list(j)}" for j in self._read_by_kernel(k, number, at)]
-            yield f"  the kernel reads {operand.name} at {_listed(seen)}"
+            observed = [f"{list(j)}" for j in self._read_by_kernel(k, number, at)]
+            yield f"  the kernel reads {operand.name} at {_listed(observed)}"
 
-    def _said(self, answer: Answer, operand: int, at: Index) -> Iterator[Index]:
-        """The elements of an operand that the element `at` needs by the maps."""
-        seen: set[Index] = set()
-        for found in answer.maps[operand]:
-            for j in sorted(self._images(found, at) or ()):
+    def _read_by_maps(
+        self, answer: Answer, operand: int, at: ElementIndex
+    ) -> Iterator[ElementIndex]:
+        """Yield the elements of an operand that the output element `at` depends on by the maps."""
+        seen: set[ElementIndex] = set()
+        for indexing_map in answer.maps[operand]:
+            for j in sorted(self._images(indexing_map, at) or ()):
                 if j not in seen:
                     seen.add(j)
                     yield j
 
-    def _read_by_kernel(self, operand: int, number: int, at: Index) -> Iterator[Index]:
-        """Which elements of an operand move the element `at` when they are changed."""
+    def _read_by_kernel(
+        self, operand: int, number: int, at: ElementIndex
+    ) -> Iterator[ElementIndex]:
+        """Yield the elements of an operand whose perturbation changes the output element `at`."""
         for array in self.operands[operand]:
             for j in np.ndindex(*array.shape):
-                moved = self._moved(array, j, number)
-                if moved is not None and moved[at]:
+                changed = self._perturb(array, j, number)
+                if changed is not None and changed[at]:
                     yield j
 
-    def _moved(self, array: Array, j: Index, number: int) -> Array | None:
-        """Which elements of an output move when one element is changed; None: it cannot be."""
+    def _perturb(self, array: Array, j: ElementIndex, number: int) -> Array | None:
+        """Change one operand element; return the mask of output elements that change.
+
+        None if no other value was drawn, or if the shape of the output changes.
+        """
         old = array[j].copy()
         shape = Shape(TYPE_NAMES[array.dtype], ())
         for _ in range(8):
@@ -226,14 +239,14 @@ class _Case:
             array[j] = old
         before = self.results[number]
         if after.shape != before.shape:
-            return None  # a dynamic size changed: the arrays cannot be compared
+            return None  # a dynamic size changed
         both_nan = (before != before) & (after != after)
         return np.asarray(~((before == after) | both_nan))
 
-    # ------------------------------------------------------------ poking
+    # ------------------------------------------------------------ perturbation test
 
-    def poked(self, number: int) -> Iterator[Finding]:
-        """Change elements of the operands: only what needs them by the maps may move."""
+    def perturbation(self, number: int) -> Iterator[Finding]:
+        """Perturb operand elements: only elements that depend on them by the maps may change."""
         size = sum(array.size for array in (*self.flat, *self.results))
         if size > MAX_POKED:
             reason = f"operands and results have {size} elements, more than {MAX_POKED}"
@@ -255,8 +268,8 @@ class _Case:
                     return
                 is_checked = is_checked or counts[True] > 0 or not counts[None]
                 if counts[None]:
-                    reason = f"what the maps read of {operand.name} is not listed here"
-                    skipped.append(f"{reason}, for {counts[None]} of the elements that moved")
+                    reason = f"cannot enumerate the elements of {operand.name} that the maps read"
+                    skipped.append(f"{reason}, for {counts[None]} changed elements")
         if is_checked:
             yield Finding("poke", "ok")
         if skipped:
@@ -265,57 +278,63 @@ class _Case:
     def _poke(
         self, answer: Answer, operand: int, path: Path, array: Array, number: int
     ) -> Finding | Counter[bool | None]:
-        """Change elements of an array.
+        """Perturb elements of one operand array.
 
         Returns:
-            A result that moved though no map leads from it to the change; or how many moved by the
-            maps (`True`), and for how many that could not be determined (`None`).
+            The finding of an output element that changed although no map reads the perturbed
+            element; otherwise the number of changed elements that the maps explain (`True`), and
+            of those whose reads cannot be enumerated (`None`).
         """
         counts: Counter[bool | None] = Counter()
         pairs = zip(answer.maps[operand], answer.paths[operand], strict=True)
-        maps = [found for found, at in pairs if at == path]
+        maps = [indexing_map for indexing_map, at in pairs if at == path]
         for _ in range(min(POKES, array.size)):
             j = tuple([int(self.random.integers(n)) for n in array.shape])
-            moved = self._moved(array, j, number)
-            for i in () if moved is None else np.argwhere(moved)[:64]:
+            changed = self._perturb(array, j, number)
+            for i in () if changed is None else np.argwhere(changed)[:64]:
                 at = tuple(map(int, i))
-                images = [self._images(found, at) for found in maps]
+                images = [self._images(indexing_map, at) for indexing_map in maps]
                 is_read = any(image is not None and j in image for image in images)
                 if not is_read and None not in images:
-                    return self._missed(operand, at, j, images)
+                    return self._missing_read(operand, at, j, images)
                 counts[is_read or None] += 1
         return counts
 
-    def _missed(
-        self, operand: int, at: Index, j: Index, images: Sequence[set[Index] | None]
+    def _missing_read(
+        self,
+        operand: int,
+        at: ElementIndex,
+        j: ElementIndex,
+        images: Sequence[set[ElementIndex] | None],
     ) -> Finding:
-        """The kernel reads an element that no map leads to."""
+        """Return the finding that the kernel reads an element that no map reads."""
         name = self.instruction.operands[operand].name
         listed = [str(list(each)) for image in images for each in sorted(image or ())]
         details = f"{list(at)}: the kernel reads {name} at {list(j)}"
         return Finding("poke", "wrong", (details, f"  the maps read {name} at {_listed(listed)}"))
 
-    def _images(self, found: IndexingMap, at: Index) -> set[Index] | None:
-        """The elements that a map relates to one element; None if they cannot be enumerated."""
-        count = prod(v.upper - v.lower + 1 for v in found.ranges)
+    def _images(self, indexing_map: IndexingMap, at: ElementIndex) -> set[ElementIndex] | None:
+        """Enumerate the elements that a map relates to one element; None if that is infeasible."""
+        dims, ranges = indexing_map.dims, indexing_map.ranges
+        count = prod(v.upper - v.lower + 1 for v in ranges)
         if count > MAX_LISTED:
             return None
-        related: set[Index] = set()
-        for inside in product(*[range(v.lower, v.upper + 1) for v in found.ranges]):
-            point = dict(zip((*found.dims, *found.ranges), (*at, *inside), strict=True))
+        related: set[ElementIndex] = set()
+        for inside in product(*[range(v.lower, v.upper + 1) for v in ranges]):
+            point = dict(zip((*dims, *ranges), (*at, *inside), strict=True))
             values = []
-            for rt in found.runtime:
+            for rt in indexing_map.runtime:
                 value = self._runtime(rt, point)
                 if value is None:
                     return None
                 values.append(value)
-            results = found.evaluate(at, inside, values)
+            results = indexing_map.evaluate(at, inside, values)
             if results is not None:
                 related.add(results)
         return related
 
     def _runtime(self, rt: RuntimeVariable, point: Mapping[Any, int]) -> int | None:
-        """The value of a runtime variable that is an element of an operand."""
+        """Return the value of a runtime variable, or None if it is not an operand's element."""
         if rt.calls or rt.source not in self.instruction.operands:
             return None
         number = self.instruction.operands.index(rt.source)
@@ -330,7 +349,7 @@ class _Case:
 
 
 def _listed(items: Sequence[str]) -> str:
-    """A few of the items.
+    """Join at most eight items, with the number of the others.
 
     >>> _listed([]), _listed(["[0]", "[1]"])
     ('no element', '[0] [1]')
@@ -341,7 +360,7 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def random_values(shape: Shape, random: np.random.Generator) -> Array:
-    """Random values that show which element is read: as `random_array`, with negative integers."""
+    """Draw an array as `random_array`, with more different integers, also negative ones."""
     kind, element = dtype(shape.element_type), ELEMENT_TYPES[shape.element_type]
     if element.kind not in ("integral", "unsigned"):
         return random_array(shape, random)

@@ -1,4 +1,4 @@
-"""Whole modules against XLA on CPU: the entry computation by the kernels, and as loop nests."""
+"""Validation of whole modules against XLA on CPU: entry computations by kernels and loop nests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import epsilon, first_difference, tolerance
 from indexing.codegen.graph import Array
-from indexing.codegen.validation import Finding, Report, arrays_of
+from indexing.codegen.validation import Finding, Report, array_shapes
 from indexing.execution import run, xla
 from indexing.execution.values import random_inputs
 from indexing.maps.answers import Unknown
@@ -22,20 +22,27 @@ OF_WHOLE_MODULES: Final = 1e-4
 """Tolerance of floating-point results of a whole module, relative to the largest element."""
 
 NUDGES: Final = 3
-"""How often the inputs are changed in their last bits, if a result differs from XLA's."""
+"""Number of perturbations of the inputs' last bits, if a result differs from XLA's."""
 
 MAX_MOVES: Final = 8
-"""Limit on the distance from XLA's result, relative to the effect of these changes."""
+"""A result is ill-conditioned if its distance from XLA's is at most this multiple of the effect of
+these perturbations."""
 
 
-def against_xla(module: Module, seed: int, most: int) -> Report:
-    """The entry computation, by its loop nests and by the kernels, against XLA on CPU."""
-    findings = tuple(_against_xla(module, seed, most))
+def against_xla(module: Module, seed: int, max_elements: int) -> Report:
+    """Compare the entry computation with XLA on CPU: through kernels and through loop nests.
+
+    Args:
+        module: the module.
+        seed: seed of the random inputs.
+        max_elements: skip the module if an array of the entry has more elements.
+    """
+    findings = tuple(_against_xla(module, seed, max_elements))
     return Report(module.entry.root, findings)
 
 
-def _against_xla(module: Module, seed: int, most: int) -> Iterator[Finding]:
-    if obstacle := _obstacle(module, most):
+def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Finding]:
+    if obstacle := _obstacle(module, max_elements):
         yield _skipped(obstacle)
         return
     inputs = random_inputs(module.entry, seed)
@@ -47,69 +54,70 @@ def _against_xla(module: Module, seed: int, most: int) -> Iterator[Finding]:
         return
     far = [number for number, pair in enumerate(zip(ours, theirs, strict=True))
            if first_difference(*pair, OF_WHOLE_MODULES) is not None]  # fmt: skip
-    moves = movements(module, inputs, ours, seed) if far else []
-    for number, (kernels, wanted) in enumerate(zip(ours, theirs, strict=True)):
-        if number in far and distance(kernels, wanted) <= MAX_MOVES * moves[number]:
-            yield _skipped(f"output {number} changes as much with the inputs' last bits")
+    effects = nudge_effects(module, inputs, ours, seed) if far else []
+    for number, (by_kernels, expected) in enumerate(zip(ours, theirs, strict=True)):
+        if number in far and distance(by_kernels, expected) <= MAX_MOVES * effects[number]:
+            reason = "the last bits of the inputs change it by a comparable amount"
+            yield _skipped(f"output {number} is ill-conditioned: {reason}")
             continue
-        yield _with_xla("kernels = xla", number, kernels, wanted)
+        yield _with_xla("kernels = xla", number, by_kernels, expected)
         nest = loop_nest(module.entry, number)
         if isinstance(nest, Unknown):
             yield Finding("maps = xla", "skipped", (nest.reason,))
         else:
-            found = nest.vectorized().run(*inputs)
-            yield _with_xla("maps = xla", number, found, wanted)
+            by_maps = nest.vectorized().run(*inputs)
+            yield _with_xla("maps = xla", number, by_maps, expected)
 
 
 def _skipped(reason: str) -> Finding:
     return Finding("xla", "skipped", (reason,))
 
 
-def _obstacle(module: Module, most: int) -> str:
-    """Why a module cannot be compared with XLA; empty if it can."""
+def _obstacle(module: Module, max_elements: int) -> str:
+    """Return the reason why a module cannot be compared with XLA, or an empty string."""
     devices = int(module.header("num_partitions", 1)) * int(module.header("replica_count", 1))
-    size = max([prod(s.dims) for i in module.entry for s in arrays_of(i)], default=0)
+    size = max([prod(s.dims) for i in module.entry for s in array_shapes(i)], default=0)
     if not xla.is_available():
         return "jax is not installed (pip install 'hlo-indexing[xla]')"
     if devices > 1:
         return f"the module is for {devices} devices"
     if reason := next(filter(None, map(_incomparable, module.instructions)), ""):
         return reason
-    return f"an array has {size} elements, more than {most}" if size > most else ""
+    is_large = size > max_elements
+    return f"an array has {size} elements, more than {max_elements}" if is_large else ""
 
 
 def _incomparable(instruction: Instruction) -> str:
-    """Why an instruction's value cannot be compared with XLA's; empty if it can."""
+    """Return the reason why an instruction cannot be compared with XLA, or an empty string."""
     name, target = instruction.name, instruction.attributes.get("custom_call_target")
     called = target.text.strip('"') if target is not None else ""
     if instruction.opcode in ("rng", "rng-get-and-update-state"):
-        return f"`{name}` makes random numbers of another kind"
+        return f"`{name}`: the random-number generators differ"
     if called.startswith("xla.sdy."):
-        # XLA aborts on some of them, where they lack attributes that JAX's text omits
+        # XLA aborts on some of these calls: they lack attributes that JAX's text omits
         return f"`{name}` is for the devices of a mesh: {called}"
     if instruction.opcode == "cholesky" or "potrf" in called:
-        return f"`{name}`: a random matrix need not have a Cholesky factor"
+        return f"`{name}`: a random matrix may have no Cholesky decomposition"
     return ""
 
 
-def movements(
+def nudge_effects(
     module: Module, inputs: Sequence[Array], results: Sequence[Array], seed: int
 ) -> list[float]:
-    """How far each result moves, as `distance`, when the inputs change in their last bits.
+    """Return the `distance` of each result when the last bits of the inputs change, the largest.
 
-    If that is as far as the distance to XLA's result, the two cannot be compared.
+    A result for which this is comparable to the distance from XLA's result is ill-conditioned.
     """
     random = np.random.default_rng(seed)
-    farthest = [0.0] * len(results)
+    largest = [0.0] * len(results)
     for _ in range(NUDGES):
-        others = run(module, [_nudged(array, random) for array in inputs], seed=seed)
-        moved = map(distance, others, results)
-        farthest = list(map(max, farthest, moved))
-    return farthest
+        nudged = run(module, [_nudged(array, random) for array in inputs], seed=seed)
+        largest = list(map(max, largest, map(distance, nudged, results)))
+    return largest
 
 
 def _nudged(array: Array, random: np.random.Generator) -> Array:
-    """Floating numbers with another last bit."""
+    """Change each floating-point number by one epsilon, relative; keep integers."""
     if not tolerance(array.dtype):
         return array
     by = random.choice([-1.0, 1.0], array.shape) * epsilon(array.dtype)
@@ -119,7 +127,7 @@ def _nudged(array: Array, random: np.random.Generator) -> Array:
 
 
 def distance(one: Array, other: Array) -> float:
-    """The largest difference, relative to the largest element; 1 where one has no such number.
+    """Largest difference relative to the largest element; 1 if a NaN or infinity differs.
 
     >>> distance(np.float32([1, 4]), np.float32([1, 3]))
     0.25
@@ -136,9 +144,9 @@ def distance(one: Array, other: Array) -> float:
         return float((np.abs(a - b)[~same] / largest).max(initial=0.0))
 
 
-def _with_xla(check: str, number: int, found: Array, wanted: Array) -> Finding:
-    at = first_difference(found, wanted, OF_WHOLE_MODULES)
+def _with_xla(check: str, number: int, actual: Array, expected: Array) -> Finding:
+    at = first_difference(actual, expected, OF_WHOLE_MODULES)
     if at is None:
         return Finding(check, "ok")
-    details = f"output {number} at {list(at)}: {found[at]} here, {wanted[at]} by XLA"
+    details = f"output {number} at {list(at)}: {actual[at]} here, {expected[at]} by XLA"
     return Finding(check, "wrong", (details,))

@@ -1,4 +1,4 @@
-"""Ops of a user's own file run as loop nests: those of `docs/adding_an_op.md`, and one more."""
+"""User-defined ops as loop nests: those of `docs/adding_an_op.md`, and one more."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from tests.ops.test_extension import samples as samples
 
 @pytest.fixture
 def mean(made: dict[str, Any]) -> Iterator[None]:
-    """One more op, beside those of the page."""
-    known = dict(OPS)
+    """Register one more op than those of the page."""
+    registered = dict(OPS)
 
     @op("acme-mean-of", samples=["f32[3] acme-mean-of(f32[3] p, f32[3] q)"])
     class Mean(BinaryOp):
@@ -53,7 +53,7 @@ def mean(made: dict[str, Any]) -> Iterator[None]:
 
     yield
     OPS.clear()
-    OPS.update(known)
+    OPS.update(registered)
 
 
 MODULE = """
@@ -70,29 +70,29 @@ ENTRY main { q = f32[3,5] parameter(0)  ROOT f = f32[5,3] fusion(q), kind=kLoop,
 def test_the_samples_of_the_page_run_and_are_validated(samples: list[Sample]) -> None:
     for sample in samples:
         check(sample, sample.inputs(np.random.default_rng(4)), tile=2)
-        report = validated(sample.instruction, seed=1, most=1000)
+        report = validated(sample.instruction, seed=1, max_elements=1000)
         assert report.status == "ok", report
         assert report.checks == "numpy, loops, poke"
 
 
 @pytest.mark.usefixtures("mean")
-def test_they_are_fused() -> None:
+def test_user_defined_ops_are_fused() -> None:
     root = hlo.parse(MODULE).entry.root
     nest = indexing.loop_nest(root)
     assert isinstance(nest, LoopNest)
     given = np.arange(15, dtype=np.float32).reshape(3, 5)
-    wanted = ((given + np.roll(given, 2, 1)) / 2).T
-    assert np.array_equal(nest.run(given), wanted)
-    assert np.array_equal(nest.vectorized().run(given), wanted)
-    assert np.array_equal(nest.run(given, tile=(2, 2)), wanted)
+    expected = ((given + np.roll(given, 2, 1)) / 2).T
+    assert np.array_equal(nest.run(given), expected)
+    assert np.array_equal(nest.vectorized().run(given), expected)
+    assert np.array_equal(nest.run(given, tile=(2, 2)), expected)
     assert "acme_mean_of(p[d1, d0], p[d1, (d0 - 2) % 5])" in nest.source
 
 
 @pytest.mark.usefixtures("mean")
 @pytest.mark.parametrize("name", ["fused/m", "main/f"])
-def test_they_are_validated(name: str) -> None:
+def test_user_defined_ops_are_validated(name: str) -> None:
     computation, _, instruction = name.partition("/")
     module = hlo.parse(MODULE)
-    report = validated(module.computations[computation][instruction], seed=1, most=1000)
+    report = validated(module.computations[computation][instruction], seed=1, max_elements=1000)
     assert report.status == "ok"
     assert report.checks == "numpy, loops, poke"

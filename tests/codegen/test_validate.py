@@ -1,4 +1,4 @@
-"""``hlo-indexing validate``: what is right, what is skipped and why, and what is wrong."""
+"""``hlo-indexing validate``: passed, skipped and failed checks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hlo.ops.op import Shape
 from indexing import Constraint, IndexingMap, cli
 from indexing.codegen.differences import first_difference
 from indexing.codegen.validation import validated
-from indexing.codegen.whole_modules import MAX_MOVES, against_xla, distance, movements
+from indexing.codegen.whole_modules import MAX_MOVES, against_xla, distance, nudge_effects
 from indexing.execution import random_inputs, xla
 from indexing.execution import run as execute
 from indexing.ops.reduce import Reduce
@@ -39,7 +39,7 @@ LESS = "less { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = pred[] com
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Runs the command in a folder with ``m.hlo``: status, lines, and what it complains about."""
+    """Run the command in a folder with ``m.hlo``; return status, output lines, and stderr."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "m.hlo").write_text(LESS + TEXT)
 
@@ -52,13 +52,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 
 
 @pytest.fixture
-def _forget_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+def _empty_map_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("indexing.ops.base._MAPS", {})
 
 
 def test_every_instruction_and_fusion_is_checked(run: Run) -> None:
-    status, lines, complaints = run("m.hlo", "--no-xla")
-    assert (status, complaints) == (0, "")
+    status, lines, errors = run("m.hlo", "--no-xla")
+    assert (status, errors) == (0, "")
     assert lines == [
         "ok: m.hlo: less: c: compare: numpy, loops, poke",
         "ok: m.hlo: add: s: add: numpy, loops, poke",
@@ -71,18 +71,23 @@ def test_every_instruction_and_fusion_is_checked(run: Run) -> None:
     ]
 
 
-def test_what_is_too_large_is_skipped_and_said(run: Run) -> None:
-    status, lines, _ = run("m.hlo", "--no-xla", "--most", "11", "-i", "f", "-i", "less/c")
+@pytest.mark.parametrize("option", ["--max-elements", "--most"])
+def test_instructions_with_large_arrays_are_skipped_with_the_reason(run: Run, option: str) -> None:
+    status, lines, errors = run("m.hlo", "--no-xla", option, "11", "-i", "f", "-i", "less/c")
     assert status == 0
     assert lines == [
         "ok: m.hlo: less: c: compare: numpy, loops, poke",
-        "skipped: m.hlo: main: f: fusion: nothing: all skipped: an array has 12 elements, "
+        "skipped: m.hlo: main: f: fusion: no check: all skipped: an array has 12 elements, "
         "more than 11",
         "m.hlo: 1 ok, 1 skipped, 0 wrong",
     ]
+    note = "note: --most is deprecated: use --max-elements\n"
+    assert errors == (note if option == "--most" else "")
 
 
-def test_what_has_no_kernel_is_skipped_and_said(run: Run, tmp_path: Path) -> None:
+def test_instructions_without_a_kernel_are_skipped_with_the_reason(
+    run: Run, tmp_path: Path
+) -> None:
     (tmp_path / "w.hlo").write_text("""
     going { p = (s32[]) parameter(0) i = s32[] get-tuple-element(p), index=0
       n = s32[] constant(3) ROOT c = pred[] compare(i, n), direction=LT }
@@ -95,40 +100,40 @@ def test_what_has_no_kernel_is_skipped_and_said(run: Run, tmp_path: Path) -> Non
         [
             "ok: w.hlo: going: c: compare: numpy, loops, poke",
             "ok: w.hlo: next: j: add: numpy, loops, poke",
-            "skipped: w.hlo: e: w: while: nothing: all skipped: while has no kernel; what it "
-            "calls is checked where it stands",
+            "skipped: w.hlo: e: w: while: no check: all skipped: while has no kernel; "
+            "instructions of called computations are checked separately",
             "w.hlo: 2 ok, 1 skipped, 0 wrong",
         ],
         "",
     )
 
 
-def test_a_name_that_nothing_has_is_an_error(run: Run) -> None:
-    status, lines, complaints = run("m.hlo", "-i", "nobody")
+def test_a_name_without_an_instruction_is_an_error(run: Run) -> None:
+    status, lines, errors = run("m.hlo", "-i", "nobody")
     assert status == 1
     assert lines == ["m.hlo: 0 ok, 0 skipped, 0 wrong"]
-    assert complaints == "error[name]: m.hlo: no instruction is called `nobody`\n"
+    assert errors == "error[name]: m.hlo: no instruction named `nobody`\n"
 
 
-def test_an_unsound_module_is_reported_and_not_validated(run: Run, tmp_path: Path) -> None:
+def test_an_invalid_module_is_reported_and_not_validated(run: Run, tmp_path: Path) -> None:
     (tmp_path / "u.hlo").write_text("ENTRY e { p = s32[5] parameter(0) ROOT n = s32[6] negate(p) }")
-    status, lines, complaints = run("u.hlo", "m.hlo", "--no-xla", "-i", "y")
+    status, lines, errors = run("u.hlo", "m.hlo", "--no-xla", "-i", "y")
     assert status == 1
     assert lines[-1] == "m.hlo: 1 ok, 0 skipped, 0 wrong"
     assert "u.hlo" not in "".join(lines)
-    assert "error[shape]: `n` is declared s32[6], but its negate is s32[5]" in complaints
+    assert "error[shape]: `n` is declared s32[6], but its negate is s32[5]" in errors
 
 
-def test_sizes_that_change_with_a_poke_are_no_mistake(run: Run, tmp_path: Path) -> None:
+def test_a_dynamic_size_that_changes_with_a_poke_is_not_an_error(run: Run, tmp_path: Path) -> None:
     (tmp_path / "d.hlo").write_text("""ENTRY e { p = s32[6] parameter(0) n = s32[] parameter(1)
       ROOT d = s32[<=6] dynamic-reshape(p, n) }""")
-    status, lines, complaints = run("d.hlo", "--no-xla")
-    assert (status, complaints) == (0, "")
+    status, lines, errors = run("d.hlo", "--no-xla")
+    assert (status, errors) == (0, "")
     assert lines[-1] == "d.hlo: 1 ok, 0 skipped, 0 wrong"
 
 
-@pytest.mark.usefixtures("_forget_maps")
-def test_a_wrong_map_is_found_with_the_place_and_what_each_side_reads(
+@pytest.mark.usefixtures("_empty_map_cache")
+def test_a_wrong_map_is_reported_with_the_element_and_the_reads_of_both_sides(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def wrong(self: Transpose, out: Shape, operand: Shape) -> IndexingMap:
@@ -137,7 +142,9 @@ def test_a_wrong_map_is_found_with_the_place_and_what_each_side_reads(
     monkeypatch.setattr(Transpose, "output_to_input", wrong)
     status, lines, _ = run("m.hlo", "--no-xla", "-i", "y")
     assert status == 1
-    assert lines[0].startswith("wrong: m.hlo: fused: y: transpose: numpy: [0, 0]: the maps give ")
+    assert lines[0].startswith("wrong: m.hlo: fused: y: transpose: numpy: [0, 0]: ")
+    assert " by the maps, " in lines[0]
+    assert lines[0].endswith(" by the kernel")
     assert "wrong: m.hlo: fused: y: transpose: numpy:   the maps read x at [0, 1]" in lines
     assert "wrong: m.hlo: fused: y: transpose: numpy:   the kernel reads x at [0, 0]" in lines
     assert any(line.startswith("wrong: m.hlo: fused: y: transpose: loops: ") for line in lines)
@@ -145,10 +152,12 @@ def test_a_wrong_map_is_found_with_the_place_and_what_each_side_reads(
     assert lines[-1] == "m.hlo: 0 ok, 0 skipped, 1 wrong"
 
 
-@pytest.mark.usefixtures("_forget_maps")
-def test_the_smallest_index_that_fails_is_named(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("_empty_map_cache")
+def test_the_first_element_that_differs_is_reported(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def wrong(self: Transpose, out: Shape, operand: Shape) -> IndexingMap:
-        """Right but for element [1, 3] and those after it, which read the row before."""
+        """Wrong from element [1, 3] on, where elements read the previous row."""
         return IndexingMap.over(out, lambda i: [i[1] - (i[0] * 4 + i[1]) // 7, i[0]])
 
     monkeypatch.setattr(Transpose, "output_to_input", wrong)
@@ -156,23 +165,25 @@ def test_the_smallest_index_that_fails_is_named(run: Run, monkeypatch: pytest.Mo
     assert status == 1
     for check in ("numpy", "loops"):
         place = f"wrong: m.hlo: fused: y: transpose: {check}: "
-        assert any(line.startswith(f"{place}[1, 3]: the maps give ") for line in lines)
+        assert any(line.startswith(f"{place}[1, 3]: ") for line in lines)
         assert f"{place}  the maps read x at [2, 1]" in lines
         assert f"{place}  the kernel reads x at [3, 1]" in lines
 
 
-def test_what_is_too_much_to_list_is_not_called_right(
+def test_a_poke_with_too_many_reads_to_enumerate_is_skipped(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("indexing.codegen.validation.MAX_LISTED", 3)
     status, lines, _ = run("m.hlo", "--no-xla", "-i", "r")
     assert status == 0
-    # of the four elements that a sum reads; its start is one element, and listed
-    assert "poke skipped: what the maps read of s is not listed here, for " in lines[0]
+    # a sum reads four elements; its initial value is one element, which is enumerated
+    assert "poke skipped: cannot enumerate the elements of s that the maps read, for " in lines[0]
 
 
-@pytest.mark.usefixtures("_forget_maps")
-def test_a_fold_that_misses_an_element_is_found(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("_empty_map_cache")
+def test_a_reduction_map_that_omits_an_element_is_wrong(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = Reduce.output_to_input
 
     def wrong(self: Reduce, out: Shape, *operands: Shape) -> list[IndexingMap]:
@@ -188,7 +199,7 @@ def test_a_fold_that_misses_an_element_is_found(run: Run, monkeypatch: pytest.Mo
     assert any("the kernel reads s at [0, 0] [0, 1] [0, 2] [0, 3]" in line for line in lines)
 
 
-def test_a_wrong_kernel_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_kernel_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     module = hlo.parse(
         "ENTRY e { p = f32[5] parameter(0) ROOT n = f32[5] reverse(p), dimensions={0} }"
     )
@@ -200,7 +211,7 @@ def test_a_wrong_kernel_is_found_too(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("the kernel reads p at [0]" in d for f in report.findings for d in f.details)
 
 
-def test_xla_is_asked_where_it_is_installed(run: Run) -> None:
+def test_the_module_is_compared_with_xla_if_jax_is_installed(run: Run) -> None:
     status, lines, _ = run("m.hlo")
     assert status == 0
     if xla.is_available():
@@ -214,19 +225,19 @@ CHAOS = """ENTRY e { p = f32[9] parameter(0) c = f32[] constant(1e9)
   n = f32[9] negate(p) ROOT t = (f32[9], f32[9]) tuple(s, n) }"""
 
 
-def test_results_that_hang_on_roundings_are_told_from_those_that_do_not() -> None:
+def test_ill_conditioned_results_are_distinguished_from_others() -> None:
     module = hlo.parse(CHAOS)
     inputs = random_inputs(module.entry, 0)
-    chaotic, steady = movements(module, inputs, execute(module, inputs), 0)
-    assert chaotic > 0.1
-    assert 0 < steady < 1e-6
+    ill_conditioned, stable = nudge_effects(module, inputs, execute(module, inputs), 0)
+    assert ill_conditioned > 0.1
+    assert 0 < stable < 1e-6
 
 
 @pytest.mark.parametrize(
     ("output", "index", "status"),
-    [(0, 4, "skipped"), (1, 4, "wrong")],  # nobody knows the sine; the negation is known
+    [(0, 4, "skipped"), (1, 4, "wrong")],  # the sine is ill-conditioned, the negation is not
 )
-def test_chaos_in_one_result_hides_no_mistake_in_another(
+def test_an_ill_conditioned_result_does_not_hide_an_error_in_another(
     output: int, index: int, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def other(module: hlo.Module, inputs: list[Array]) -> list[Array]:
@@ -237,10 +248,11 @@ def test_chaos_in_one_result_hides_no_mistake_in_another(
     monkeypatch.setattr(xla, "is_available", lambda: True)
     monkeypatch.setattr(xla, "run", other)
     report = against_xla(hlo.parse(CHAOS), 0, 100)
-    found = {(f.status, f.details) for f in report.findings if f.status != "ok"}
-    assert {said for said, _ in found} == {status}
-    text = str(found)
-    assert f"output {output} changes as much" in text or f"output {output} at [{index}]" in text
+    failures = {(f.status, f.details) for f in report.findings if f.status != "ok"}
+    assert {kind for kind, _ in failures} == {status}
+    text = str(failures)
+    reason = f"output {output} is ill-conditioned"
+    assert reason in text or f"output {output} at [{index}]" in text
 
 
 @pytest.mark.parametrize(
@@ -254,7 +266,7 @@ def test_chaos_in_one_result_hides_no_mistake_in_another(
         (3e38, np.inf, "wrong"),
     ],
 )
-def test_what_is_not_a_number_has_to_be_so_on_both_sides(
+def test_nan_and_infinities_must_match(
     here: float, there: float, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = f"""ENTRY e {{ p = f32[3] parameter(0) c = f32[3] constant({{0, {here}, 0}})
@@ -268,11 +280,11 @@ def test_what_is_not_a_number_has_to_be_so_on_both_sides(
     assert against_xla(hlo.parse(text), 0, 100).status == status
 
 
-def test_programs_for_a_mesh_are_not_given_to_xla(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would end the process."""
+def test_programs_for_a_mesh_are_not_passed_to_xla(monkeypatch: pytest.MonkeyPatch) -> None:
+    """XLA would abort the process."""
 
     def never(module: hlo.Module, inputs: list[Array]) -> list[Array]:
-        raise AssertionError("XLA is asked")
+        raise AssertionError("XLA is called")
 
     text = """ENTRY e { p = f32[3] parameter(0)
       ROOT r = f32[3] custom-call(p), custom_call_target="xla.sdy.FuncResultSharding" }"""
@@ -283,7 +295,7 @@ def test_programs_for_a_mesh_are_not_given_to_xla(monkeypatch: pytest.MonkeyPatc
     assert finding.details == ("`r` is for the devices of a mesh: xla.sdy.FuncResultSharding",)
 
 
-def test_distance_counts_in_the_largest_element() -> None:
+def test_distance_is_relative_to_the_largest_element() -> None:
     assert distance(f32([8, 1]), f32([8, 3])) == 0.25
     assert MAX_MOVES * distance(f32([0]), f32([0])) == 0
 
@@ -297,13 +309,13 @@ def integers(values: object, kind: type = np.int8) -> Array:
 
 
 @pytest.mark.parametrize(
-    ("found", "wanted", "place"),
+    ("actual", "expected", "index"),
     [
         (f32([[1, 2], [3, 4]]), f32([[1, 2], [3, 4]]), None),
         (f32([[1, 2], [3, 4]]), f32([[1, 2], [5, 6]]), (1, 0)),
-        (f32([1, 1 + 1e-6]), f32([1, 1]), None),  # a few roundings
+        (f32([1, 1 + 1e-6]), f32([1, 1]), None),  # within rounding
         (f32([1, 1 + 1e-3]), f32([1, 1]), (1,)),
-        (f32([1e5, 1, 3]), f32([1e5, 1, 2]), (2,)),  # small beside large ones
+        (f32([1e5, 1, 3]), f32([1e5, 1, 2]), (2,)),  # small next to a large element
         (f32([np.nan, np.inf]), f32([np.nan, np.inf]), None),
         (f32([np.nan, -np.inf]), f32([np.nan, np.inf]), (1,)),
         (f32([0, np.nan]), f32([0, 1]), (1,)),
@@ -312,7 +324,7 @@ def integers(values: object, kind: type = np.int8) -> Array:
         (f32(2), f32(3), ()),
     ],
 )
-def test_the_smallest_index_that_differs(
-    found: Array, wanted: Array, place: tuple[int, ...] | None
+def test_the_first_index_that_differs(
+    actual: Array, expected: Array, index: tuple[int, ...] | None
 ) -> None:
-    assert first_difference(np.asarray(found), np.asarray(wanted)) == place
+    assert first_difference(np.asarray(actual), np.asarray(expected)) == index

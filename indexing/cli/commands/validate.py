@@ -1,4 +1,4 @@
-"""``hlo-indexing validate``: maps against kernels, and modules against XLA."""
+"""``hlo-indexing validate``: check maps against kernels, and modules against XLA."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.options import deprecated_spelling
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
     from indexing.codegen.validation import Report
 
-MOST = 1 << 20
+MAX_ELEMENTS = 1 << 20
+"""Default limit on the elements of an array."""
 
 
 @click.command("validate")
@@ -26,37 +28,39 @@ MOST = 1 << 20
     "names",
     metavar="NAME",
     multiple=True,
-    help="Only this instruction, NAME or COMPUTATION/NAME. May be repeated.",
+    help="Validate only this instruction, NAME or COMPUTATION/NAME; may be repeated",
 )
 @click.option(
-    "--seed", metavar="N", default=0, show_default=True, type=int, help="Of random operands."
+    "--seed", metavar="N", default=0, show_default=True, type=int, help="Seed of random operands"
 )
 @click.option(
-    "--most",
+    "--max-elements",
     metavar="N",
-    default=MOST,
+    default=MAX_ELEMENTS,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Skip instructions with an array of more elements.",
+    help="Skip instructions whose arrays exceed this many elements",
 )
-@click.option("--no-xla", is_flag=True, help="Leave out the comparison with XLA.")
+@deprecated_spelling("--most", "--max-elements", type=click.IntRange(min=1))
+@click.option("--no-xla", is_flag=True, help="Do not compare with XLA")
 @click.pass_obj
 def command(
     reporter: Reporter,
     files: Sequence[str],
     names: Sequence[str],
     seed: int,
-    most: int,
+    max_elements: int,
     no_xla: bool,
 ) -> None:
-    """Compute every instruction and every fusion in FILE... from its maps, and compare.
+    """Validate the maps of every instruction and fusion in FILE... by executing them.
 
-    Operands are random. The maps are checked as loop nests, in NumPy and as loops of Python,
-    against the op's kernel; and the kernel is poked: when one element of an operand changes, only
-    what needs it by the maps may move. The entry computation is compared with XLA, where jaxlib is
-    installed. What is not checked is said, and why. Ends with status 1 if something is wrong.
+    Operands are random. Loop nests generated from the maps, as NumPy programs and as Python loops,
+    must compute the result of the op's reference kernel. In the perturbation test (poke), changing
+    one element of an operand may change only outputs that depend on it by the maps. The entry
+    computation is compared with XLA if jax is installed. Skipped checks are listed with the reason.
+    The exit status is 1 if a check fails.
     """
-    import_module("indexing.ops")  # registers what is known of each opcode
+    import_module("indexing.ops")  # registers the indexing of each opcode
     for module in reporter.modules(files):
         if not reporter.is_sound(module):
             continue
@@ -67,14 +71,14 @@ def command(
             with reporter.reporting(place):
                 from indexing.codegen.validation import validated
 
-                report = validated(instruction, seed, most)
+                report = validated(instruction, seed, max_elements)
                 counts[report.status] += 1
                 rows += _rows(reporter, report)
         if not (names or no_xla):
             with reporter.reporting(module.filename):
                 from indexing.codegen.whole_modules import against_xla
 
-                report = against_xla(module, seed, most * 16)
+                report = against_xla(module, seed, max_elements * 16)
                 counts[report.status] += 1
                 rows += _rows(reporter, report)
         _show(reporter, module, rows)
@@ -83,25 +87,25 @@ def command(
 
 
 def _chosen(reporter: Reporter, module: Module, names: Sequence[str]) -> Iterator[Instruction]:
-    """What is checked of a module, in text order; names that nothing has are reported."""
+    """Yield the instructions to validate, in text order; report names without an instruction."""
     from indexing.codegen.validation import is_checked
 
     missing = {name.removeprefix("%") for name in names}
-    wanted = set(missing)
+    requested = set(missing)
     for instruction in module.instructions:
         spellings = {instruction.name, f"{instruction.computation.name}/{instruction.name}"}
-        if wanted:
+        if requested:
             missing -= spellings
-            if spellings & wanted:
+            if spellings & requested:
                 yield instruction
         elif is_checked(instruction):
             yield instruction
     for name in sorted(missing):
-        reporter.error(f"error[name]: {module.filename}: no instruction is called `{name}`")
+        reporter.error(f"error[name]: {module.filename}: no instruction named `{name}`")
 
 
 def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
-    """The lines of one instruction: what was right and what was not checked, or what is wrong."""
+    """Yield the rows of one instruction: passed and skipped checks, or else the failed ones."""
     instruction = report.instruction
     place = instruction.computation.name, instruction.name, instruction.opcode
     skipped = [
@@ -112,7 +116,7 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
     ]
     details = "; ".join(dict.fromkeys(skipped))
     if report.status != "wrong":
-        yield report.status, *place, report.checks or "nothing", details
+        yield report.status, *place, report.checks or "no check", details
         return
     reporter.failed = True
     for finding in dict.fromkeys(report.findings):
@@ -122,7 +126,7 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
 
 
 def _show(reporter: Reporter, module: Module, rows: Sequence[tuple[str, ...]]) -> None:
-    """A table on a terminal; elsewhere a line for each row, the same wherever it goes."""
+    """Print a table on a terminal, otherwise one line per row."""
     if not reporter.coloured:
         for status, computation, name, opcode, check, details in rows:
             place = ": ".join(filter(None, [module.filename, computation, name]))
