@@ -1,8 +1,9 @@
-"""Maps as loop nests and NumPy programs; validation of maps by running them.
+"""Loop nests and NumPy programs generated from maps, and validation of maps by executing them.
 
-`lowering` makes the element graph from maps and elements of ops, `staging` decides which arrays
-get buffers, `loops` and `numpy` print it.  Imports `maps`, `ops`, `dataflow` and `execution`.
-Promises that generated programs compute what the kernels compute.
+`lowering` builds the element graph from maps and the ops' per-element rules, `staging` decides
+which arrays get buffers, `loops` and `numpy` print the result.
+Imports `maps`, `ops`, `dataflow` and `execution`.
+Promises that generated programs compute the results of the kernels.
 """
 
 import lazy_loader

@@ -1,4 +1,4 @@
-"""Makes loop nests from maps and elements: lowers, stages, and puts the stages together."""
+"""Construction of loop nests from indexing maps: lowering, staging, assembly of the stages."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from indexing.ops.functions import ScalarFunction
 
 
 def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest | Unknown:
-    """The loops that compute one output, made from indexing maps.
+    """Generate the loops that compute one output from indexing maps.
 
     Args:
-        target: an instruction, whose operands are the inputs (a fusion or a call is computed
-            straight from its operands); or a computation, whose parameters are the inputs.
-        output_id: which output, where the result is a tuple: its leaves are counted in order.
+        target: an instruction, whose operands are the inputs, or a computation, whose parameters
+            are the inputs.  The body of a fusion or call is inlined.
+        output_id: the number of the output: of a tuple, the number of the leaf in order.
     Returns:
-        The nest; or `Unknown` with the reason if an instruction has no loop-nest form.
+        The nest, or `Unknown` with the reason if an instruction has no loop-nest form.
     Raises:
-        HloError: an instruction breaks a rule of its op.
-        IndexError: there is no such output.
+        HloError: an instruction violates a constraint of its op.
+        IndexError: `output_id` is out of range.
 
     >>> import hlo
     >>> module = hlo.parse('''
@@ -46,10 +46,11 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
     """
     inputs, results = arrays_of(target)
     if not 0 <= output_id < max(len(results), 1):
-        raise IndexError(f"`{target.name}` has {len(results)} outputs, no number {output_id}")
+        count = f"{len(results)} output{'' if len(results) == 1 else 's'}"
+        raise IndexError(f"output {output_id} of `{target.name}` is out of range: it has {count}")
     if not results:
         instruction = target if isinstance(target, Instruction) else target.root
-        return Unknown(f"`{target.name}` gives no array", instruction)
+        return Unknown(f"the result of `{target.name}` has no array", instruction)
     try:
         return _nest(identifier(target.name), inputs, results[output_id])
     except NoLoopNest as error:
@@ -65,10 +66,10 @@ def _nest(name: str, inputs: Sequence[ProgramArray], result: ProgramArray) -> Lo
 
 
 def function_from(applied: Computation) -> ScalarFunction:
-    """A computation of scalars as a function.
+    """Return a computation of scalars as a function.
 
     Raises:
-        NoLoopNest: it has an array that is no scalar, or needs a stage.
+        NoLoopNest: a parameter, a result or an intermediate value is not a scalar.
     """
     key = function_from, applied
     return applied.module.remembered(key, lambda: _function_from(applied))
@@ -77,14 +78,15 @@ def function_from(applied: Computation) -> ScalarFunction:
 def _function_from(applied: Computation) -> ScalarFunction:
     inputs, results = arrays_of(applied)
     if any(array.dims for array in (*inputs, *results)):
-        raise NoLoopNest(Unknown(f"`{applied.name}` is no computation of scalars", applied.root))
+        reason = f"computation `{applied.name}` is not a scalar function"
+        raise NoLoopNest(Unknown(reason, applied.root))
     function = _single_function(inputs, results)
     if function is not None:
         return function
     staging = Staging(inputs, function_from)
     nodes = staging.scalars(results)
     if staging.bodies:
-        reason = f"`{applied.name}` is no computation of scalars alone"
+        reason = f"computation `{applied.name}` has array intermediates"
         raise NoLoopNest(Unknown(reason, applied.root))
     body, name = Body(tuple(staging.inputs.values()), nodes), identifier(applied.name)
     return Composed(name, "call", function_on_arrays(name, body), body=body)
@@ -93,7 +95,7 @@ def _function_from(applied: Computation) -> ScalarFunction:
 def _single_function(
     inputs: Sequence[ProgramArray], results: Sequence[ProgramArray]
 ) -> ScalarFunction | None:
-    """The function that a computation applies to its parameters, if that is all it does."""
+    """Return the one function that a computation applies to its parameters, or None."""
     if len(results) != 1 or results[0] in inputs:
         return None
     rule = element_of(results[0].instruction, results[0].leaf)

@@ -1,10 +1,10 @@
 """The element graph: the computation of one element of an array, and the stages that fill arrays.
 
-A nest is a row of *stages*.  A stage loops over the dimensions of the buffers that it fills; its
-body is the element at an index: a node over reads of other buffers, or a fold of nodes over range
-variables.  Nodes are shared: an element that is needed twice is the same object.  Lowering makes
-the graph, staging decides which arrays are buffers, and two printers write it: `loops` as Python
-loops, `numpy.program` as a NumPy program.
+A nest is a sequence of *stages*.  A stage loops over the dimensions of the buffers that it fills.
+Its body is the element at an index: a node over reads of other buffers, or a fold of nodes over
+range variables.  Nodes form a DAG: equal elements are one object.  Lowering builds the graph,
+staging decides which arrays are buffers, and two printers write it: `loops` as Python loops,
+`numpy.program` as a NumPy program.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Buffer:
     """An array that a nest reads or fills.
 
     Attributes:
-        name: its name in sources.
+        name: its name in generated code.
         dims: its sizes.
         dtype: the type of its elements.
         origin: an "input", a "constant" (with its `value`), or filled by a "stage".
@@ -61,7 +61,7 @@ class Runtime:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BufferRead:
-    """``buffer[index]``; `runtime` holds the runtime variables of the index."""
+    """``buffer[index]``; `runtime` is the runtime variables of the index."""
 
     buffer: Buffer
     index: Index
@@ -70,14 +70,14 @@ class BufferRead:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scalar:
-    """A constant number."""
+    """A scalar constant."""
 
     value: Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexValue:
-    """An index as a value of type `dtype`: the element of an iota."""
+    """An index converted to a value of type `dtype`: the element of an iota."""
 
     expr: Expr
     dtype: np.dtype[Any]
@@ -86,7 +86,7 @@ class IndexValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Apply:
-    """``function(arguments)``, of type `dtype`; `name` is that of the instruction."""
+    """``function(arguments)``, of type `dtype`; `name` is the name of the instruction."""
 
     function: ScalarFunction
     arguments: tuple[Node, ...]
@@ -108,8 +108,8 @@ class Choose:
     """The value of the first case whose guards hold, or `otherwise`.
 
     Attributes:
-        name: that of the instruction.
-        rest: guards that hold exactly where no case does; () if there are no such guards.
+        name: the name of the instruction.
+        rest: guards that hold exactly if no case applies; () if guards cannot express this.
     """
 
     cases: tuple[Case, ...]
@@ -123,13 +123,13 @@ Node: TypeAlias = BufferRead | Scalar | IndexValue | Apply | Choose | Runtime
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScatterFold:
-    """The same fold by its values: each value selects the element that it is folded into.
+    """A fold in scatter form: a loop over the values, each of which updates one element.
 
     Attributes:
-        dims: loops over all values; those that the runtime variables depend on come first.
+        dims: loops over all values; those that the runtime variables depend on are outermost.
         values: values to fold, one for each total.
-        index: the element of the result that a value is folded into.
-        guards: conditions for a value to be folded at all.
+        index: the index of the element that a value updates.
+        guards: conditions under which a value is folded.
     """
 
     dims: tuple[Variable, ...]
@@ -144,12 +144,12 @@ class Fold:
     """``totals = function(totals, values)`` over the range variables, where the guards hold.
 
     Attributes:
-        function: takes the totals, then the values; gives the totals.
+        function: maps the totals followed by the values to the new totals.
         inits: initial values of the totals.
-        ranges: outermost first.
-        finish: applied to each total in the end (rounding to the type of the result).
-        scatter: the same fold by its values, if most elements of the result get none.
-        is_product: the value is a product of two factors: the fold is a product of matrices.
+        ranges: range variables, outermost first.
+        finish: applied to each final total: rounds to the type of the result.
+        scatter: the fold in scatter form, for results of which few elements are updated.
+        is_product: the value is a product of two factors, so that the fold is a contraction.
     """
 
     function: ScalarFunction
@@ -165,7 +165,7 @@ class Fold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Body:
-    """A computation of scalars: its parameters, and its results (several for a tuple)."""
+    """A computation of scalars: its parameters and results (several for a tuple)."""
 
     parameters: tuple[Buffer, ...]
     results: tuple[Node, ...]
@@ -182,7 +182,7 @@ class Composed(ScalarFunction):
 
 
 def dtype_of(node: Node) -> np.dtype[Any]:
-    """The type of a node's value."""
+    """Return the type of a node's value."""
     match node:
         case BufferRead():
             return node.buffer.dtype
@@ -197,7 +197,7 @@ def dtype_of(node: Node) -> np.dtype[Any]:
 
 
 def children(node: Node) -> tuple[Node, ...]:
-    """The nodes that are computed wherever a node is: all but the values of cases."""
+    """Return the nodes that a node evaluates unconditionally: all but the values of cases."""
     match node:
         case BufferRead() | IndexValue():
             return node.runtime
@@ -212,7 +212,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def with_cases(node: Node) -> tuple[Node, ...]:
-    """`children`, and the values of cases."""
+    """Return all children of a node, including the values of cases."""
     if isinstance(node, Choose):
         return (*children(node), *[case.value for case in node.cases], node.otherwise)
     return children(node)
@@ -221,7 +221,7 @@ def with_cases(node: Node) -> tuple[Node, ...]:
 def in_order(
     roots: Iterable[Node], below: Callable[[Node], tuple[Node, ...]] = children
 ) -> Iterator[Node]:
-    """`roots` and the nodes that they need, each once, after those that it needs itself."""
+    """Yield `roots` and the nodes that they depend on in topological order, each once."""
     seen: set[Node] = set()
     for root in roots:
         waiting: list[tuple[Node, bool]] = [(root, False)]
@@ -236,7 +236,7 @@ def in_order(
 
 
 def roots_of(body: Node | Fold) -> tuple[Node, ...]:
-    """The nodes from which all others of a stage are reached."""
+    """Return the nodes of a stage from which all its other nodes are reachable."""
     if not isinstance(body, Fold):
         return (body,)
     roots = (*body.inits, *body.runtime, *body.values)
@@ -245,7 +245,7 @@ def roots_of(body: Node | Fold) -> tuple[Node, ...]:
 
 
 def exprs_of(nodes: Iterable[Node]) -> Iterator[Expr]:
-    """The indices that nodes read at, or are."""
+    """Yield the index expressions of reads and index values."""
     for node in nodes:
         if isinstance(node, BufferRead):
             yield from node.index
@@ -254,7 +254,7 @@ def exprs_of(nodes: Iterable[Node]) -> Iterator[Expr]:
 
 
 def rebuilt(node: Any, at: Callable[[Any], Any]) -> Any:
-    """The same node, case, fold or scatter with every node `n` that it consists of as ``at(n)``."""
+    """Return a node, case, fold or scatter with each child `n` replaced by ``at(n)``."""
     match node:
         case BufferRead() | IndexValue():
             return replace(node, runtime=_each(node.runtime, at)) if node.runtime else node
@@ -287,11 +287,12 @@ def _each(nodes: tuple[Node, ...], at: Callable[[Any], Any]) -> tuple[Any, ...]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """Fills `buffers`, all of the same sizes: each element is `body`.
+    """A loop nest that fills buffers of equal sizes.
 
     Attributes:
+        buffers: the buffers; several for a fold with several totals.
         dims: the loop over each dimension, outermost first.
-        body: an element, or a fold with a total for each buffer.
+        body: the element at an index, or a fold with a total for each buffer.
     """
 
     buffers: tuple[Buffer, ...]
@@ -304,7 +305,7 @@ class Stage:
         return self.buffers[0].name
 
     def nodes(self) -> Iterator[Node]:
-        """Every node of the stage, each once, after those that it needs."""
+        """Yield the nodes of the stage in topological order, each once."""
         return in_order(roots_of(self.body), with_cases)
 
     @property
@@ -316,14 +317,14 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """Loops that compute an array.
+    """The stages that compute an array.
 
     Attributes:
-        name: of the instruction or computation.
+        name: the name of the instruction or computation.
         inputs: the arrays that `run` takes: the leaves of the operands, in order.
-        constants: arrays of the program's text.
-        stages: in the order in which they run; the last one fills the result.
-        output: the buffer that is the result.
+        constants: the array constants of the program.
+        stages: in execution order; the last one fills the result.
+        output: the buffer of the result.
     """
 
     name: str
@@ -334,12 +335,12 @@ class Nest:
 
     @property
     def given(self) -> tuple[Buffer, ...]:
-        """The parameters of a source: inputs, then constants."""
+        """The parameters of the generated function: inputs, then constants."""
         return (*self.inputs, *self.constants)
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """Inputs, constants and the buffers of all stages."""
+        """All buffers: inputs, constants, and the buffers that stages fill."""
         return (*self.given, *[buffer for stage in self.stages for buffer in stage.buffers])
 
     @property
@@ -348,25 +349,26 @@ class Nest:
         return sum(stage.iterations for stage in self.stages)
 
     def with_constants(self, arrays: tuple[Array, ...]) -> tuple[Any, ...]:
-        """`arrays`, which must be those that the nest takes, and the constants.
+        """Check the input arrays and append the constants.
 
         Raises:
             ValueError: the number of arrays, a shape or a type differs from `inputs`.
         """
         if len(arrays) != len(self.inputs):
             names = ", ".join(buffer.name for buffer in self.inputs)
+            noun = "array" if len(self.inputs) == 1 else "arrays"
             raise ValueError(
-                f"`{self.name}` takes {len(self.inputs)} arrays ({names}); {len(arrays)} are given"
+                f"`{self.name}`: expected {len(self.inputs)} {noun} ({names}), got {len(arrays)}"
             )
-        given = tuple([np.asarray(array) for array in arrays])
-        for buffer, array in zip(self.inputs, given, strict=True):
+        inputs = tuple([np.asarray(array) for array in arrays])
+        for buffer, array in zip(self.inputs, inputs, strict=True):
             if array.shape != buffer.dims or array.dtype != buffer.dtype:
                 expected = _type_text(buffer.dtype, buffer.dims)
                 actual = _type_text(array.dtype, array.shape)
                 raise ValueError(
-                    f"input `{buffer.name}` of `{self.name}` is {expected}, not {actual}"
+                    f"`{self.name}`: input `{buffer.name}`: expected {expected}, got {actual}"
                 )
-        return (*given, *[constant.value for constant in self.constants])
+        return (*inputs, *[constant.value for constant in self.constants])
 
 
 def _type_text(dtype: np.dtype[Any], dims: tuple[int, ...]) -> str:

@@ -1,4 +1,4 @@
-"""Loop nests as Python with explicit loops: for reading, and for running small cases."""
+"""Printer of loop nests as explicit Python loops, for reading and for small arrays."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_tex
 from simplifier.constraints import Constraint
 
 NodeNames: TypeAlias = dict[Node, str]
-"""The names of elements that are computed already."""
+"""The names of nodes that are already computed."""
 
 
 class LoopProgram:
@@ -51,13 +51,13 @@ class LoopProgram:
         self.source, self._function = source.executed(nest.name, "loops of")
 
     def run(self, *arrays: Array) -> Array:
-        """The result for these inputs."""
+        """Execute the loops on these inputs."""
         with np.errstate(all="ignore"):
             return np.asarray(self._function(*self.nest.with_constants(arrays)))
 
 
 def on_scalars(function: Any) -> Any:
-    """A function of arrays as one of NumPy's scalars."""
+    """Adapt a function of arrays to NumPy scalars; other objects are returned as they are."""
     if not callable(function):
         return function
 
@@ -69,19 +69,19 @@ def on_scalars(function: Any) -> Any:
 
 
 def clamped(value: Any, low: int, high: int) -> int:
-    """`value` as an index from `low` to `high`."""
+    """Return `value` as an index, clamped to ``[low, high]``."""
     return min(max(int(value), low), high)
 
 
 class _Loops:
-    """Writes one stage or function."""
+    """Writes one stage or one scalar function."""
 
     def __init__(self, source: SourceBuilder) -> None:
         self.source, self.text, self.names = source, source.text, source.names
         self.uses: Counter[Node] = Counter()
 
     def define(self, function: Composed) -> None:
-        """A function of scalars."""
+        """Write a scalar function."""
         body = function.body
         parameters = ", ".join([parameter.name for parameter in body.parameters])
         with self.text.under(f"def {self.source.name(function)}({parameters}):"):
@@ -96,7 +96,7 @@ class _Loops:
     # ------------------------------------------------------------ stages
 
     def stage(self, stage: Stage) -> None:
-        """The loops that fill the buffers of a stage."""
+        """Write the loops that fill the buffers of a stage."""
         for buffer in stage.buffers:
             self.text.add(
                 f"{buffer.name} = np.empty({tuple_text(buffer.dims)}, {dtype_text(buffer.dtype)})"
@@ -111,7 +111,7 @@ class _Loops:
                 self._assign(f"{stage.name}[{at}]", stage.body, {})
 
     def _assign(self, target: str, element: Node, scope: NodeNames) -> None:
-        """``target = element``."""
+        """Write ``target = element``."""
         if isinstance(element, Choose):
             self.let([rt for case in element.cases for rt in case.runtime], scope)
             self._choose(target, element, scope)
@@ -162,7 +162,7 @@ class _Loops:
     # ------------------------------------------------------------ elements
 
     def let(self, roots: Iterable[Node], scope: NodeNames, but: Node | None = None) -> None:
-        """Compute the nodes that these need, and those that are worth a name, except `but`."""
+        """Write assignments for nodes below `roots` that need a name, except `but`."""
         for node in in_order(roots):
             if node in scope or node is but:
                 continue
@@ -184,7 +184,7 @@ class _Loops:
             scope[node] = name
 
     def written(self, element: Node, scope: NodeNames) -> str:
-        """An element as an expression."""
+        """Return the expression of an element."""
         if element in scope:
             return scope[element]
         match element:
@@ -206,7 +206,7 @@ class _Loops:
 
 
 def _index_value_text(element: IndexValue) -> str:
-    """An index as a value of its type; one that the type may not hold wraps around."""
+    """Return an index converted to its type; narrow types wrap around."""
     name = dtype_text(element.dtype)
     index = index_text(element.expr)
     if element.dtype.kind in "iu" and element.dtype.itemsize >= 4:
@@ -215,7 +215,7 @@ def _index_value_text(element: IndexValue) -> str:
 
 
 def guards_text(guards: Iterable[Constraint]) -> str:
-    """When all guards hold, as a condition.
+    """Return the conjunction of guards as a Python condition.
 
     >>> from simplifier.linear import variable
     >>> print(guards_text([Constraint(variable("d0", 0, 9) - 1, 0, 4)]))

@@ -1,9 +1,8 @@
-"""Lowers an element of an array at an index to a node over reads of the operands' elements.
+"""Lowering of an array element at an index to a node over reads of operand elements.
 
-The indices, and the guards under which they apply, come from the op's maps
-(`indexing.output_to_input`); the scalar part comes from the op's element
-(`indexing.ops.element`).  The result is over reads of other arrays of the program, hash-consed in
-their `Scope`; staging decides which of these stay reads.
+Indices and guards come from the op's maps (`indexing.output_to_input`), the scalar function from
+the op's per-element rule (`indexing.ops.element`).  Reads are hash-consed in the `Scope` of the
+stage; staging later inlines some of them.
 """
 
 from __future__ import annotations
@@ -68,11 +67,11 @@ TYPE_NAMES: Final = {dtype(name): name for name in ELEMENT_TYPES if name not in 
 
 
 def rule_of(array: ProgramArray) -> ElementRule:
-    """The per-element rule of an array.
+    """Return the per-element rule of an array.
 
     Raises:
-        NoLoopNest: it is opaque.
-        HloError: the instruction breaks a rule of its op.
+        NoLoopNest: the rule is opaque.
+        HloError: the instruction violates a constraint of its op.
     """
     instruction = array.instruction
     rule = element_of(instruction, array.leaf)
@@ -86,10 +85,10 @@ def rule_of(array: ProgramArray) -> ElementRule:
 
 
 def literal(array: ProgramArray) -> Array:
-    """The value of a constant.
+    """Return the value of a constant.
 
     Raises:
-        NoLoopNest: its values are elided from the text.
+        NoLoopNest: the constant is elided (``{...}``).
     """
     instruction = array.instruction
     assert instruction.literal is not None
@@ -98,7 +97,7 @@ def literal(array: ProgramArray) -> Array:
     except HloError as error:
         if error.code != "elided":
             raise
-        reason = f"the values of constant `{instruction.name}` are not in the text"
+        reason = f"the values of constant `{instruction.name}` are elided"
         raise NoLoopNest(Unknown(reason, instruction)) from error
     for step in array.ref.path:
         value = value[step]
@@ -106,17 +105,18 @@ def literal(array: ProgramArray) -> Array:
 
 
 class Lowering:
-    """Lowers elements of one stage.
+    """Lowers the elements of one stage.
 
     Args:
-        function: gives a computation of scalars as a function.
+        scope: the loops and reads of the stage.
+        function: converts a computation of scalars to a function.
     """
 
     def __init__(self, scope: Scope, function: Callable[[Computation], ScalarFunction]) -> None:
         self.scope, self.function = scope, function
 
     def element(self, array: ProgramArray, rule: ElementRule, index: Index) -> Node:
-        """The element of `array` at an index."""
+        """Return the element of `array` at an index as a node."""
         match rule:
             case ConstantRule():
                 return Scalar(literal(array))
@@ -129,7 +129,7 @@ class Lowering:
             case CopyRule():
                 return self._copied(array, rule, index)
             case _:
-                raise AssertionError("a fold has a stage of its own")
+                raise AssertionError("a reduction is lowered by `fold`")
 
     def _index_value(self, expr: Expr, kind: np.dtype[np.generic]) -> IndexValue:
         return IndexValue(expr, kind, self.scope.mentioned([expr]))
@@ -143,9 +143,9 @@ class Lowering:
         return Apply(function, arguments, array.name, array.dtype)
 
     def _only(self, array: ProgramArray, answer: Answer, number: int, index: Index) -> BufferRead:
-        """The one element of an operand that an element reads."""
-        (found,) = answer.maps[number]
-        at, _, _ = self._access(array, found, index)
+        """Return the only element of an operand that the element at an index reads."""
+        (indexing_map,) = answer.maps[number]
+        at, _, _ = self._access(array, indexing_map, index)
         return self.scope.read(array.operand(number), at)
 
     # ------------------------------------------------------------ copies
@@ -154,13 +154,17 @@ class Lowering:
         answer = _maps_of(array)
         if rule.joins:
             return self._joined(array, rule, answer, index)
-        maps = [(number, found) for number in rule.operands for found in answer.maps[number]]
+        maps = [
+            (number, indexing_map)
+            for number in rule.operands
+            for indexing_map in answer.maps[number]
+        ]
         cases, otherwise = self._cases(array, maps, index)
         rest: Guards = ()
         if otherwise is None and rule.has_padding:
             otherwise = Scalar(np.zeros((), array.dtype))
         elif otherwise is None:
-            check_partition(array, [found for _, found in maps])
+            check_partition(array, [indexing_map for _, indexing_map in maps])
             last = cases.pop()
             otherwise, rest = last.value, last.guards
         node: Node = otherwise
@@ -174,18 +178,18 @@ class Lowering:
     def _cases(
         self, array: ProgramArray, maps: list[tuple[int, IndexingMap]], index: Index
     ) -> tuple[list[Case], Node | None]:
-        """The elements that maps of operands lead to, and the element where no case holds."""
+        """Return a case for each map, and the element if no case applies."""
         cases: list[Case] = []
         otherwise: Node | None = None
-        for number, found in maps:
-            if found.ranges:
-                reason = f"an element of `{array.instruction.name}` is several elements"
+        for number, indexing_map in maps:
+            if indexing_map.ranges:
+                reason = f"an element of `{array.instruction.name}` copies several elements"
                 raise NoLoopNest(Unknown(reason, array.instruction))
-            at, guards, runtime = self._access(array, found, index)
+            at, guards, runtime = self._access(array, indexing_map, index)
             if any(guard.is_false for guard in guards):
                 continue
             read = self.scope.read(array.operand(number), at)
-            if found.grade == "may":
+            if indexing_map.grade == "may":
                 otherwise = read
             else:
                 cases.append(Case(guards, read, runtime))
@@ -193,11 +197,11 @@ class Lowering:
         return (cases, otherwise) if certain is None else (cases[:certain], cases[certain].value)
 
     def _joined(self, array: ProgramArray, rule: CopyRule, answer: Answer, index: Index) -> Node:
-        """An element of the bits of all elements along the range."""
+        """Return an element that joins the bits of all elements along the range variable."""
         (operand,) = rule.operands
-        (found,) = answer.maps[operand]
-        (s,) = found.ranges
-        at, guards, _ = self._access(array, found, index)
+        (indexing_map,) = answer.maps[operand]
+        (s,) = indexing_map.ranges
+        at, guards, _ = self._access(array, indexing_map, index)
         assert not guards
         assert rule.function is not None
         swaps = [Substitution({s: as_expr(number)}) for number in range(s.upper + 1)]
@@ -205,7 +209,7 @@ class Lowering:
         return Apply(rule.function, parts, array.name, array.dtype)
 
     def _part_number(self, array: ProgramArray, rule: CopyRule, index: Index) -> Node:
-        """Which part of a wide element an element is: by its position in memory."""
+        """Return the number of an element's part in a wider element, by its memory position."""
         position = as_expr(0)
         for k in array.shape.layout_or_default.minor_to_major[::-1]:
             position = position * array.dims[k] + index[k]
@@ -216,43 +220,47 @@ class Lowering:
     def _access(
         self,
         array: ProgramArray,
-        found: IndexingMap,
+        indexing_map: IndexingMap,
         index: Index,
         *,
         sizes: tuple[int, ...] | None = None,
         is_folded: bool = False,
     ) -> tuple[Index, Guards, tuple[Runtime, ...]]:
-        """Apply a map from the elements of `array` (or of an array of these sizes) to an index.
+        """Apply a map to an index of `array`, or of an array of these sizes.
 
         Returns:
-            The results, the guards under which the map applies, and their runtime variables.
+            The results, the guards under which the map applies, and the guards' runtime variables.
         """
         sizes = array.dims if sizes is None else sizes
         bounds = [(0, size - 1) for size in sizes]
-        if found.is_identity and not is_folded and [v.bounds for v in found.dims] == bounds:
+        if (
+            indexing_map.is_identity
+            and not is_folded
+            and [v.bounds for v in indexing_map.dims] == bounds
+        ):
             return index, (), ()
-        values = dict(zip(found.dims, index, strict=True))
-        conditions = self._bind_runtime(array, found, values)
+        values = dict(zip(indexing_map.dims, index, strict=True))
+        conditions = self._bind_runtime(array, indexing_map, values)
         swap = Substitution(values)
-        for v, at, whole in zip(found.dims, index, bounds, strict=True):
-            if v.bounds != whole:
+        for v, at, full in zip(indexing_map.dims, index, bounds, strict=True):
+            if v.bounds != full:
                 conditions.append(Constraint(at, *v.bounds))
-        for c in found.constraints:
+        for c in indexing_map.constraints:
             if not c.is_true:
                 conditions.append(Constraint(swap(c.expr), c.lower, c.upper))
         guards = tuple([c for c in conditions if not c.is_true])
         return (
-            tuple(map(swap, found.results)),
+            tuple(map(swap, indexing_map.results)),
             guards,
             self.scope.mentioned([c.expr for c in guards]),
         )
 
     def _bind_runtime(
-        self, array: ProgramArray, found: IndexingMap, values: dict[Variable, Expr]
+        self, array: ProgramArray, indexing_map: IndexingMap, values: dict[Variable, Expr]
     ) -> list[Constraint]:
-        """Add the runtime variables of a map to `values`; the bounds that they must meet."""
+        """Add the runtime variables of a map to `values`; return constraints on their bounds."""
         conditions = []
-        for rt in found.runtime:
+        for rt in indexing_map.runtime:
             if rt.is_fixed:
                 continue
             variable = self._runtime(array, rt, values)
@@ -273,7 +281,7 @@ class Lowering:
     # ------------------------------------------------------------ folds
 
     def fold(self, array: ProgramArray, rule: ReductionRule, index: Index) -> Fold:
-        """The fold that computes the element of `array` at an index."""
+        """Return the fold that computes the element of `array` at an index."""
         answer = _maps_of(array, exact=True)
         inits: tuple[Node, ...] = tuple([self._only(array, answer, k, index) for k in rule.inits])
         values: list[Node] = []
@@ -283,10 +291,10 @@ class Lowering:
         for number in rule.values:
             if not answer.maps[number]:  # no element is folded
                 return self._typed(array, rule, Fold(ADD, inits, ()))
-            (found,) = answer.maps[number]
-            assert not ranges or ranges == found.ranges, "operands are folded in step"
-            ranges = found.ranges
-            at, conditions, used = self._access(array, found, index, is_folded=True)
+            (indexing_map,) = answer.maps[number]
+            assert not ranges or ranges == indexing_map.ranges, "operands are folded in step"
+            ranges = indexing_map.ranges
+            at, conditions, used = self._access(array, indexing_map, index, is_folded=True)
             values.append(self.scope.read(array.operand(number), at))
             guards.update(dict.fromkeys(conditions))
             runtime.update(dict.fromkeys(used))
@@ -295,7 +303,7 @@ class Lowering:
         return self._typed(array, rule, replace(fold, scatter=scatter))
 
     def _typed(self, array: ProgramArray, rule: ReductionRule, fold: Fold) -> Fold:
-        """A fold with its function, and with totals of the type in which they are kept."""
+        """Add the function to a fold, and convert it to the type of its totals."""
         if rule.applied:
             function = self.function(array.instruction.called_computations[0])
             fold = replace(fold, function=function)
@@ -316,27 +324,27 @@ class Lowering:
         return replace(fold, is_product=rule.is_product and bool(values))
 
     def _scatter(self, array: ProgramArray, rule: ReductionRule) -> ScatterFold:
-        """The fold by its values: the element each goes to, from `input_to_output`."""
+        """Return the scatter form of a fold: `input_to_output` maps values to elements."""
         answer = input_to_output(array.instruction, rule.values[0], simplify=False)
-        (found,) = answer.maps[array.leaf]
-        fresh = {v: v.renamed(v.name.replace("d", "u")) for v in found.dims}
-        index = tuple([fresh[v].as_expr() for v in found.dims])
+        (indexing_map,) = answer.maps[array.leaf]
+        fresh = {v: v.renamed(v.name.replace("d", "u")) for v in indexing_map.dims}
+        index = tuple([fresh[v].as_expr() for v in indexing_map.dims])
         values = [self.scope.read(array.operand(number), index) for number in rule.values]
         sizes = array.operand(rule.values[0]).dims
-        at, guards, _ = self._access(array, found, index, sizes=sizes)
+        at, guards, _ = self._access(array, indexing_map, index, sizes=sizes)
         runtime = self.scope.mentioned([*at, *[guard.expr for guard in guards]])
-        deciding = {v for rt in found.runtime for e in rt.index for v in e.variables()}
-        order = sorted(found.dims, key=lambda v: v not in deciding)
+        deciding = {v for rt in indexing_map.runtime for e in rt.index for v in e.variables()}
+        order = sorted(indexing_map.dims, key=lambda v: v not in deciding)
         return ScatterFold(tuple([fresh[v] for v in order]), tuple(values), at, guards, runtime)
 
 
 def _maps_of(array: ProgramArray, exact: bool = False) -> Answer:
-    """The maps to the operands, not simplified: their range variables are matched by name."""
+    """Return the maps to the operands, unsimplified: range variables are matched by name."""
     return output_to_input(array.instruction, array.leaf, exact=exact, simplify=False)
 
 
 def _wide_total(array: ProgramArray, fold: Fold) -> np.dtype[np.generic] | None:
-    """The type of totals, if it is not the result's: floats below 32 bits are summed in f32."""
+    """Return the type of totals if wider than the result: sums of narrow floats use f32."""
     kind = array.dtype
     if kind.kind in "biucO" or kind.itemsize >= 4 or is_integer(np.empty(0, kind)):
         return None
@@ -344,23 +352,23 @@ def _wide_total(array: ProgramArray, fold: Fold) -> np.dtype[np.generic] | None:
 
 
 def check_partition(array: ProgramArray, maps: list[IndexingMap]) -> None:
-    """Check that each element is read from one place: the domains are a partition into boxes.
+    """Check that the domains partition the array into boxes: each element has one source.
 
     Raises:
-        NoLoopNest: no map applies to any element.
-        ValueError: the maps overlap, or leave elements out.
+        NoLoopNest: there are no maps.
+        ValueError: the domains are not disjoint boxes that cover the array.
     """
     name = array.instruction.name
     if not maps:
-        reason = f"`{name}` has elements that nothing is read for"
+        reason = f"no map gives the source of the elements of `{name}`"
         raise NoLoopNest(Unknown(reason, array.instruction))
-    boxes = [[v.bounds for v in found.dims] for found in maps]
+    boxes = [[v.bounds for v in indexing_map.dims] for indexing_map in maps]
     sizes = [prod(upper - lower + 1 for lower, upper in box) for box in boxes]
-    is_guarded = any(not c.is_true for found in maps for c in found.constraints)
+    is_guarded = any(not c.is_true for indexing_map in maps for c in indexing_map.constraints)
     overlaps = any(_overlap(a, b) for k, a in enumerate(boxes) for b in boxes[:k])
     if is_guarded or overlaps or sum(sizes) != array.shape.size:
-        raise ValueError(f"the maps of `{name}` do not say for each element what it is")
+        raise ValueError(f"the domains of the maps of `{name}` do not partition its elements")
 
 
-def _overlap(one: list[tuple[int, int]], other: list[tuple[int, int]]) -> bool:
-    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(one, other, strict=True))
+def _overlap(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> bool:
+    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(left, right, strict=True))

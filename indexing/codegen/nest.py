@@ -1,4 +1,4 @@
-"""`LoopNest`: a nest with its two printers."""
+"""`LoopNest`: a nest and its two printed forms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from indexing.codegen.numpy.program import Vectorized
 
 
 class LoopNest(Nest):
-    """Loops that compute an array, made from indexing maps; see `Nest` for its parts.
+    """Loops that compute an array, generated from indexing maps; see `Nest` for the attributes.
 
     >>> import hlo, indexing, numpy as np
     >>> module = hlo.parse('''
@@ -32,24 +32,28 @@ class LoopNest(Nest):
 
     @property
     def source(self) -> str:
-        """The nest as Python loops; `run` executes this text."""
+        """The nest as Python loops: the text that `run` executes."""
         return self._loops.source
 
     def run(self, *arrays: Array, tile: tuple[int, ...] | None = None) -> Array:
-        """The result for these inputs, by the loops of `source`; meant for small arrays.
+        """Execute the Python loops of `source` on these inputs; suits small arrays.
 
         Args:
             arrays: one for each of `inputs`.
-            tile: sizes of a box; the vectorised form is run for each such box of the result.
+            tile: tile sizes, one for each dimension of the result; executes the vectorised form
+                tile by tile instead.
+        Returns:
+            The result, with the sizes and type of `output`.
         Raises:
-            ValueError: the number of arrays, a shape or a type differs from `inputs`.
+            ValueError: the number of arrays, a shape or a type differs from `inputs`, or the tile
+                does not match the result.
         """
         if tile is not None:
             return self.vectorized().run(*arrays, tile=tile)
         return self._loops.run(*arrays)
 
     def vectorized(self) -> Vectorized:
-        """The same computation as a NumPy program, for larger arrays."""
+        """Return the nest as a NumPy program, for larger arrays."""
         return self._vectorized
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The arrays of a program, with tuples taken apart, calls inlined and equal computations unified.
+"""The arrays of a program: tuples flattened, calls inlined, common subexpressions merged.
 
 >>> import hlo, indexing.ops
 >>> module = hlo.parse('''
@@ -31,14 +31,15 @@ Calls: TypeAlias = tuple[Instruction, ...]
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ProgramArray(Buffer):
-    """An array of the program, as the buffer that it is if it gets one.
+    """An array of the program.
 
     Attributes:
-        ref: the array; the first one of several equal computations.
+        ref: the array in the module; of several equal ones, the first.
         leaf: its number among the leaves of the instruction's result.
-        operands: those of the instruction, with tuples as tuples; None for a token.
-        number: larger than those of the operands.
-        group: the same object for all leaves of one execution of the instruction.
+        shape: its shape.
+        operands: the operands of the instruction, with tuples as tuples and tokens as None.
+        number: a topological number, larger than those of the operands.
+        group: an object shared by all leaves of one instruction.
     """
 
     ref: ArrayRef
@@ -50,11 +51,11 @@ class ProgramArray(Buffer):
 
     @property
     def instruction(self) -> Instruction:
-        """The instruction that computes it."""
+        """The instruction that computes the array."""
         return self.ref.instruction
 
     def operand(self, number: int) -> ProgramArray:
-        """The array that operand `number` is."""
+        """Return operand `number`, which is an array."""
         array = self.operands[number]
         assert isinstance(array, ProgramArray)
         return array
@@ -66,9 +67,9 @@ Tree: TypeAlias = "ProgramArray | tuple[Tree, ...] | None"
 def arrays_of(
     target: Instruction | Computation,
 ) -> tuple[tuple[ProgramArray, ...], tuple[ProgramArray, ...]]:
-    """The inputs of an instruction or a computation, and its results.
+    """Return the input arrays and the result arrays of an instruction or a computation.
 
-    A fusion or a call is the computation that it calls, with the operands as inputs.
+    The body of a fusion or call is inlined, with the operands as inputs.
     """
     flat = _Flattening()
     if isinstance(target, Computation):
@@ -92,14 +93,14 @@ def _arrays(tree: Tree) -> Iterator[ProgramArray]:
 
 
 class _Flattening:
-    """Makes one `ProgramArray` for all equal computations."""
+    """Flattens a program; equal computations share one `ProgramArray`."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.known: dict[object, Tree] = {}
+        self.computed: dict[object, Tree] = {}
 
     def inlined(self, computation: Computation, inputs: list[Tree], calls: Calls) -> Tree:
-        """The result of a computation for these arguments."""
+        """Return the result of a computation applied to these arguments."""
         trees = dict(zip(computation.parameters, inputs, strict=True))
         for instruction in needed_by([computation.root]):
             if instruction not in trees:
@@ -108,7 +109,7 @@ class _Flattening:
         return trees[computation.root]
 
     def result(self, instruction: Instruction, operands: tuple[Tree, ...], calls: Calls) -> Tree:
-        """The value of an instruction for these operands."""
+        """Return the value of an instruction applied to these operands."""
         op = instruction.op
         if isinstance(op, InlineOp):
             called = instruction.called_computations[0]
@@ -120,12 +121,12 @@ class _Flattening:
                 routed[path] = _at(operands[operand], operand_path)
             return _assembled(instruction.shape, (), routed)
         key = op, instruction.opcode, instruction.shape, operands, instruction.called_computations
-        if op is None or key not in self.known:
-            self.known[key] = self.leaves(ArrayRef(instruction, (), calls), operands, "stage")
-        return self.known[key]
+        if op is None or key not in self.computed:
+            self.computed[key] = self.leaves(ArrayRef(instruction, (), calls), operands, "stage")
+        return self.computed[key]
 
     def leaves(self, ref: ArrayRef, operands: tuple[Tree, ...], origin: Origin = "input") -> Tree:
-        """The leaves of a value as new arrays."""
+        """Return new arrays for the leaves of a value, in the structure of its shape."""
         arrays: dict[Path, Tree] = {}
         instruction, group = ref.instruction, object()
         for leaf, (path, shape) in enumerate(leaves(instruction.shape)):

@@ -1,4 +1,4 @@
-"""Sources of nests: their functions have names, bodies are defined first, and all is executed."""
+"""Generated source code: names of called functions, definitions in order, execution."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from indexing.ops.functions import ScalarFunction
 
 
 class SourceBuilder:
-    """The lines of a program, its names, and what they are when it runs.
+    """Collects the lines of a program, allocates names, and executes the result.
 
-    Functions of NumPy and of `numerics` keep the names by which they are documented; of two others
-    with the same name, one gets a number.
+    Functions of NumPy and of `numerics` keep their qualified names.  Other functions with equal
+    names are numbered.
 
     Args:
-        functions: those that the program calls.
-        taken: names that it may not give to anything else.
-        helpers: further functions that its lines call, by name.
-        wrap: makes a function of arrays what the program calls.
+        functions: the functions that the program calls.
+        taken: reserved names.
+        helpers: further functions that the lines call, by name.
+        wrap: adapts a function of arrays to the arguments that the program passes.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class SourceBuilder:
         libraries = {"np": np, "ml_dtypes": ml_dtypes, "numerics": _Wrapped(numerics, wrap)}
         self.text, self.names = Lines(), Names([*libraries, *helpers, *taken])
         self.functions = list(functions)
-        self._known: dict[str, Any] = libraries | helpers
+        self._globals: dict[str, Any] = libraries | helpers
         self._called: dict[ScalarFunction, str] = {}
         calls: dict[tuple[str, object], str] = {}
         for function in self.functions:
@@ -48,11 +48,11 @@ class SourceBuilder:
             key = identifier(function.name), _identity(function.call)
             if key not in calls:
                 calls[key] = self.names.new(key[0])
-                self._known[calls[key]] = wrap(function.call)
+                self._globals[calls[key]] = wrap(function.call)
             self._called[function] = calls[key]
 
     def call(self, function: ScalarFunction, *arguments: str) -> str:
-        """A function of arguments; each argument is a name, a subscript or a call."""
+        """Return the application of a function; each argument is a name, a subscript or a call."""
         name = self._called[function]
         match function.style:
             case "infix":
@@ -63,24 +63,27 @@ class SourceBuilder:
                 return f"{name}({', '.join(arguments)})"
 
     def name(self, function: ScalarFunction) -> str:
-        """The name of a function."""
+        """Return the name of a function in the program."""
         return self._called[function]
 
     def composed(self) -> Iterator[Composed]:
-        """The functions that the source has to define, each after those that it calls."""
+        """Yield the functions that the program must define, callees first."""
         return (function for function in self.functions if isinstance(function, Composed))
 
     def executed(self, name: str, title: str) -> tuple[str, Any]:
-        """The source, and the function `name` that it defines; tracebacks show the source."""
+        """Execute the source; return it with the function `name` that it defines.
+
+        Tracebacks show the generated lines.
+        """
         source, filename = str(self.text), f"<{title} {name}>"
         lines = source.splitlines(keepends=True)
         linecache.cache[filename] = (len(source), None, lines, filename)
-        exec(compile(source, filename, "exec"), self._known)
-        return source, self._known[name]
+        exec(compile(source, filename, "exec"), self._globals)
+        return source, self._globals[name]
 
 
 def functions_of(nest: Nest) -> list[ScalarFunction]:
-    """Every function that a nest applies, each once, after those of its body."""
+    """Return the functions that a nest applies, each once, callees first."""
     seen: dict[ScalarFunction, None] = {}
     for stage in nest.stages:
         if isinstance(stage.body, Fold):
@@ -100,18 +103,18 @@ def _note(function: ScalarFunction, seen: dict[ScalarFunction, None]) -> None:
 
 
 def functions_in(nodes: Iterable[Node]) -> Iterator[ScalarFunction]:
-    """The functions that nodes apply."""
+    """Yield the functions that nodes apply."""
     return (node.function for node in nodes if isinstance(node, Apply))
 
 
 def _identity(call: Any) -> object:
-    """The same for two bound methods of equal ops."""
+    """Return a key that is equal for bound methods of equal ops."""
     owner = getattr(call, "__self__", None)
     return (type(owner), owner) if owner is not None else id(call)
 
 
 class _Wrapped:
-    """A module whose functions are wrapped."""
+    """A proxy of a module with wrapped functions."""
 
     def __init__(self, module: Any, wrap: Callable[[Any], Any]) -> None:
         self._module, self._wrap = module, wrap

@@ -1,14 +1,13 @@
-"""Staging: the one pass that decides which arrays get a buffer, and inlines all others.
+"""Staging: the pass that decides which arrays get a buffer, and inlines all others.
 
-These get a stage of their own, with a buffer:
+An array gets a stage with a buffer if it is
 
 * a fold (reduction, product, window, scatter);
-* an array that is read at more than `MAX_COPIES` different indices;
+* read at more than `MAX_COPIES` different indices;
 * arithmetic that several stages need, or that a fold reads repeatedly (an operand of a product or
   of a window).
 
-All other arrays, above all arithmetic that is read once and copies, are computed where they are
-read.
+All other arrays are inlined into their readers: data movement, and arithmetic that is read once.
 """
 
 from __future__ import annotations
@@ -39,19 +38,19 @@ from indexing.ops.element import ConstantRule, CopyRule, ElementRule, IotaRule, 
 from indexing.ops.functions import ScalarFunction
 
 MAX_COPIES: Final = 4
-"""Limit on the indices at which an array is computed anew; beyond it, it gets a buffer."""
+"""Limit on the indices at which an array is recomputed; beyond it, the array gets a buffer."""
 
 
 class Staging:
-    """Decides, lowers and inlines demanded arrays, from the last of a program to the first.
+    """Stages, lowers and inlines the arrays of a program, in reverse order.
 
     Args:
-        inputs: arrays that are given.
-        function: gives a computation of scalars as a function.
+        inputs: the arrays that the nest takes.
+        function: converts a computation of scalars to a function.
 
     Attributes:
         inputs, constants: the buffers of arrays that no stage fills.
-        bodies: for each stage, what an element is; a node over reads of arrays.
+        bodies: for each stage, its element as a node over reads of arrays, or a fold.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class Staging:
         self._final: dict[Node, Node] = {}
 
     def stages(self, result: ProgramArray, output: Buffer) -> tuple[Stage, ...]:
-        """The stages that compute an array; the last one fills `output`."""
+        """Return the stages that compute an array; the last one fills `output`."""
         rule = None if result in self.inputs else rule_of(result)
         if isinstance(rule, ReductionRule):
             self._stage(result, rule, output)
@@ -84,7 +83,7 @@ class Staging:
         return tuple([self._finished(scope) for scope in order])
 
     def scalars(self, results: Sequence[ProgramArray]) -> tuple[Node, ...]:
-        """Scalars of one computation, by its inputs; `bodies` stays empty if they need no stage."""
+        """Return scalar results as nodes; `bodies` stays empty if no stage is needed."""
         scope = Scope(self._pending, results[0])
         roots = [scope.read(array, ()) for array in results]
         self._decide_all()
@@ -107,7 +106,7 @@ class Staging:
                     self._definitions[read] = lowering.element(array, rule, read.index)
 
     def _existing(self, array: ProgramArray) -> Buffer | None:
-        """The buffer of an input, or of a further leaf of a result that has a stage."""
+        """Return the buffer of an input, or of another leaf of a staged result, if any."""
         if array.group not in self._staged:
             return self.inputs.get(array)
         buffers = self._buffers[self._staged[array.group]]
@@ -118,7 +117,7 @@ class Staging:
     def _new(
         self, array: ProgramArray, rule: ElementRule, reads: Mapping[BufferRead, Scope]
     ) -> Buffer | None:
-        """A new buffer for an array, if it gets one."""
+        """Return a new buffer for an array, or None if the array is inlined."""
         if isinstance(rule, ConstantRule) and array.dims:
             value = literal(array)
             name = self.names.new(array.name)
@@ -132,7 +131,7 @@ class Staging:
         return buffer
 
     def _stage(self, array: ProgramArray, rule: ElementRule, buffer: Buffer) -> None:
-        """A stage that fills a buffer."""
+        """Add a stage that fills a buffer."""
         scope = Scope(self._pending, array)
         self._staged[array.group] = scope
         self._buffers[scope] = {array.leaf: buffer}
@@ -149,7 +148,7 @@ class Staging:
     # ------------------------------------------------------------ inlining
 
     def _finished(self, scope: Scope) -> Stage:
-        """A stage whose reads of arrays are resolved."""
+        """Return a stage with all reads resolved."""
         body, buffers = self.bodies[scope], self._buffers[scope]
         self._resolved(roots_of(body))
         if not isinstance(body, Fold):
@@ -159,7 +158,7 @@ class Staging:
         return Stage(tuple(totals), scope.dims, body)
 
     def _resolved(self, roots: Iterable[Node]) -> tuple[Node, ...]:
-        """Nodes with every read of an array replaced: by a read of its buffer, or inlined."""
+        """Replace each read of an array by a read of its buffer, or by its inlined definition."""
         roots = tuple(roots)
 
         def below(node: Node) -> tuple[Node, ...]:
@@ -174,7 +173,7 @@ class Staging:
         return tuple([self._final[root] for root in roots])
 
     def _unread(self, array: ProgramArray, leaf: int) -> Buffer:
-        """The buffer of a total that no stage reads."""
+        """Return a buffer for a total that no stage reads."""
         _, shape = leaves(array.instruction.shape)[leaf]
         assert isinstance(shape, Shape)
         return Buffer(self.names.new(array.name), array.dims, dtype(shape.element_type), "stage")

@@ -1,4 +1,4 @@
-"""Lines of generated Python, names, and how indices, numbers and types are written."""
+"""Generated Python text: lines, names, indices, numbers and types."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from simplifier.atoms import Variable
 from simplifier.linear import Expr
 
 _LOOP_VARIABLE: Final = re.compile(r"(d|s|u|rt|i_[dsu])\d+[a-h]?_*|total\d*")
-# What sources use under its own name.
+# Names that generated code uses.
 _LIBRARIES: Final = frozenset({"np", "ml_dtypes", "numerics", "range", "min", "max", "int"})
 _HELPERS: Final = frozenset({"clamp", "clamped", "contract", "put", "window"})
 _RESERVED: Final = _LIBRARIES | _HELPERS | {"out"}
 
 
 def identifier(name: str) -> str:
-    """`name` as a name of Python that is no loop variable.
+    """Convert `name` to a Python identifier that is neither reserved nor a loop variable.
 
     >>> identifier("fusion.3"), identifier("lambda"), identifier("0x"), identifier("d0")
     ('fusion_3', 'lambda_', '_0x', '_d0')
@@ -38,14 +38,14 @@ def identifier(name: str) -> str:
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
-    """How sources name a type: ``np.float32``, ``ml_dtypes.bfloat16``."""
+    """Return the qualified name of a type: ``np.float32``, ``ml_dtypes.bfloat16``."""
     if dtype.kind == "b":
         return "np.bool_"
     return f"{'ml_dtypes' if hasattr(ml_dtypes, dtype.name) else 'np'}.{dtype.name}"
 
 
 def scalar_text(value: NDArray[Any]) -> str:
-    """How sources write a number.
+    """Return a scalar as a Python expression.
 
     >>> scalar_text(np.asarray(0.5, np.float32)), scalar_text(np.asarray(-np.inf, np.float16))
     ('np.float32(0.5)', 'np.float16(-np.inf)')
@@ -71,19 +71,19 @@ def _float_text(number: float) -> str:
 
 
 class Lines:
-    """Lines of Python, with indentation."""
+    """A builder of indented lines."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self._depth = 0
 
     def add(self, line: str) -> None:
-        """One more line."""
+        """Append a line."""
         self.lines.append("    " * self._depth + line)
 
     @contextmanager
     def under(self, line: str) -> Iterator[None]:
-        """What is added meanwhile belongs to `line`, which ends with a colon."""
+        """Append `line`, which ends with a colon, and indent the lines added in the context."""
         self.add(line)
         self._depth += 1
         yield
@@ -91,7 +91,7 @@ class Lines:
 
     @contextmanager
     def loops(self, variables: Iterable[Variable]) -> Iterator[None]:
-        """Loops over variables, outermost first; a variable with one value needs none."""
+        """Open loops over variables, outermost first; skip variables with a single value."""
         with ExitStack() as stack:
             for v in variables:
                 if v.lower < v.upper:
@@ -99,28 +99,28 @@ class Lines:
             yield
 
     def delete(self, names: set[str]) -> None:
-        """Delete each of `names` after the last line that uses it, unless that is the last of all.
+        """Insert ``del`` after the last use of each of `names`, except after the last line.
 
-        Lines in a loop belong to the line with the loop.
+        A use inside a loop extends to the end of the loop.
         """
         last: dict[str, int] = {}
         for k in range(len(self.lines) - 1, -1, -1):
             for name in _NAME.findall(self.lines[k]):
                 if name in names and name not in last:
                     last[name] = _end_of_block(self.lines, k, "    " * self._depth)
-        over: dict[int, list[str]] = {}
+        dead: dict[int, list[str]] = {}
         for name, k in last.items():
-            over.setdefault(k, []).append(name)
-        for k in sorted(over, reverse=True):
+            dead.setdefault(k, []).append(name)
+        for k in sorted(dead, reverse=True):
             if k < len(self.lines) - 1:
-                self.lines.insert(k + 1, f"{'    ' * self._depth}del {', '.join(sorted(over[k]))}")
+                self.lines.insert(k + 1, f"{'    ' * self._depth}del {', '.join(sorted(dead[k]))}")
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
 
 
 def _end_of_block(lines: list[str], k: int, margin: str) -> int:
-    """The last line of the block that line `k` is in, if it is deeper than `margin`; else `k`."""
+    """Return the last line of the block around line `k`; `k` if it is no deeper than `margin`."""
     while (
         k + 1 < len(lines)
         and lines[k].startswith(margin + " ")
@@ -134,7 +134,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 class Names:
-    """Names that differ from each other: ``x``, ``x_2``, …
+    """A generator of unique names: ``x``, ``x_2``, …
 
     >>> names = Names(["x"])
     >>> names.new("x"), names.new("x"), names.new("y")
@@ -145,7 +145,7 @@ class Names:
         self._taken = dict.fromkeys(taken, 1)
 
     def new(self, stem: str) -> str:
-        """`stem`, with a number where it is taken."""
+        """Return `stem`, with a number if it is taken."""
         name = stem
         while name in self._taken:
             self._taken[stem] += 1
@@ -155,7 +155,7 @@ class Names:
 
 
 def index_text(expr: Expr) -> str:
-    """An index as Python writes it.
+    """Return an index as a Python expression.
 
     >>> from simplifier.atoms import Variable
     >>> print(index_text(Variable("d0", 0, 31) // 8 + Variable("d1", 0, 31) % 4))
@@ -165,7 +165,7 @@ def index_text(expr: Expr) -> str:
 
 
 def tuple_text(items: Sequence[object]) -> str:
-    """A tuple as Python writes it.
+    """Return a Python tuple of expressions.
 
     >>> tuple_text([1]), tuple_text([])
     ('(1,)', '()')

@@ -1,4 +1,4 @@
-"""When two results count as the same."""
+"""Comparison of results with a tolerance for rounding."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ from indexing.ops.base import MappedOp
 from indexing.ops.numerics import is_integer
 from tests.ops.samples import FUNCTIONS, Array, Sample
 
-# Sums in another order: so many roundings, relative to the largest number.
+# Tolerance in epsilons of the largest number: sums may be in another order.
 ROUNDINGS = 64
 
 
-def agree(found: Array, wanted: Array, source: str) -> None:
-    """Integers are equal; other numbers differ by roundings."""
-    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype), source
-    if found.dtype.kind == "b" or is_integer(found):
-        assert np.array_equal(found, wanted), source
+def agree(actual: Array, expected: Array, source: str) -> None:
+    """Check that integers are equal and that other numbers differ by rounding only."""
+    assert (actual.shape, actual.dtype) == (expected.shape, expected.dtype), source
+    if actual.dtype.kind == "b" or is_integer(actual):
+        assert np.array_equal(actual, expected), source
         return
-    one, other = _wide(found), _wide(wanted)
-    finite = np.abs(other[np.isfinite(other)])
-    largest = finite.max(initial=1.0)
-    bound = ROUNDINGS * _epsilon(found.dtype) * largest
-    assert np.allclose(one, other, rtol=0, atol=bound, equal_nan=True), source
+    a, b = _wide(actual), _wide(expected)
+    largest = np.abs(b[np.isfinite(b)]).max(initial=1.0)
+    bound = ROUNDINGS * _epsilon(actual.dtype) * largest
+    assert np.allclose(a, b, rtol=0, atol=bound, equal_nan=True), source
 
 
 def _wide(array: Array) -> Array:
@@ -40,7 +39,7 @@ def _epsilon(dtype: np.dtype[Any]) -> float:
 
 
 def kernel_results(sample: Sample, inputs: Sequence[Array]) -> tuple[Array, ...]:
-    """What the op's kernel gives."""
+    """Return the outputs of the op's kernel."""
     op = sample.op
     if not isinstance(op, MappedOp):
         return (op.kernel(*inputs),)
@@ -49,5 +48,5 @@ def kernel_results(sample: Sample, inputs: Sequence[Array]) -> tuple[Array, ...]
         for name, field in op.fields.items()
         if field.kind is computation
     }
-    found = op.compute(inputs, sample.shapes, **called)
-    return found if isinstance(found, tuple) else (found,)
+    result = op.compute(inputs, sample.shapes, **called)
+    return result if isinstance(result, tuple) else (result,)

@@ -1,4 +1,4 @@
-"""Fused nests: an element of the root straight from the parameters, against the interpreter."""
+"""Nests of fusions, from the parameters to the root, against the interpreter."""
 
 from __future__ import annotations
 
@@ -40,39 +40,39 @@ SOFTMAX = (
 ENTRY softmax {
   p = f32[5,7] parameter(0)
   low = f32[] constant(-inf)
-  most = f32[5] reduce(p, low), dimensions={1}, to_apply=larger
-  spread = f32[5,7] broadcast(most), dimensions={0}
-  less = f32[5,7] subtract(p, spread)
-  e = f32[5,7] exponential(less)
+  top = f32[5] reduce(p, low), dimensions={1}, to_apply=larger
+  spread = f32[5,7] broadcast(top), dimensions={0}
+  shifted = f32[5,7] subtract(p, spread)
+  e = f32[5,7] exponential(shifted)
   zero = f32[] constant(0)
   sum = f32[5] reduce(e, zero), dimensions={1}, to_apply=add
-  again = f32[5,7] broadcast(sum), dimensions={0}
-  ROOT q = f32[5,7] divide(e, again)
+  sums = f32[5,7] broadcast(sum), dimensions={0}
+  ROOT q = f32[5,7] divide(e, sums)
 }
 """
 )
 
 
 def nest_of(target: Instruction | Computation, output: int = 0) -> LoopNest:
-    found = indexing.loop_nest(target, output)
-    assert isinstance(found, LoopNest), found
-    return found
+    nest = indexing.loop_nest(target, output)
+    assert isinstance(nest, LoopNest), nest
+    return nest
 
 
 def check(computation: Computation, target: Instruction | Computation, tile: int) -> None:
-    """Every output of a fusion, in all ways, is what the interpreter gives."""
+    """Check that all forms of the nest of each output agree with the interpreter."""
     inputs = random_inputs(computation, 3)
     results = flattened(evaluate(computation, *inputs)[computation.root])
     sizes = [array.size for array in (*inputs, *results)]
-    for number, wanted in enumerate(results):
+    for number, expected in enumerate(results):
         nest = nest_of(target, number)
         program = nest.vectorized()
-        agree(program.run(*inputs), wanted, program.source)
-        box = tuple([max(1, min(tile, n)) for n in wanted.shape])
-        if np.prod([-(-n // size) for n, size in zip(wanted.shape, box, strict=True)]) < 500:
-            agree(program.run(*inputs, tile=box), wanted, program.tile_source)
+        agree(program.run(*inputs), expected, program.source)
+        box = tuple([max(1, min(tile, n)) for n in expected.shape])
+        if np.prod([-(-n // size) for n, size in zip(expected.shape, box, strict=True)]) < 500:
+            agree(program.run(*inputs, tile=box), expected, program.tile_source)
         if max(sizes) < SMALL:
-            agree(nest.run(*inputs), wanted, nest.source)
+            agree(nest.run(*inputs), expected, nest.source)
 
 
 def fusions() -> Iterator[tuple[str, Instruction]]:
@@ -86,7 +86,7 @@ FUSIONS = dict(fusions())
 
 
 @pytest.mark.parametrize("name", FUSIONS)
-def test_fusions_of_examples_are_what_the_interpreter_gives(name: str) -> None:
+def test_fusions_of_examples_agree_with_the_interpreter(name: str) -> None:
     fusion = FUSIONS[name]
     sizes = [s.size for i in fusion.called_computations[0] for _, s in leaves(i.shape)
              if isinstance(s, Shape)]  # fmt: skip
@@ -97,15 +97,15 @@ def test_fusions_of_examples_are_what_the_interpreter_gives(name: str) -> None:
 
 @fuzz(120)
 @given(programs(), st.integers(1, 3))
-def test_random_fusions_are_what_the_interpreter_gives(program: Program, tile: int) -> None:
+def test_random_fusions_agree_with_the_interpreter(program: Program, tile: int) -> None:
     module = program.module()
     check(module.computations["fused"], module.entry.root, tile)
 
 
-def test_softmax_has_a_stage_for_each_reduction_and_for_what_both_need() -> None:
+def test_softmax_has_a_stage_for_each_reduction_and_for_shared_arithmetic() -> None:
     module = hlo.parse(SOFTMAX)
     nest = nest_of(module.entry)
-    assert [stage.name for stage in nest.stages] == ["most", "e", "sum", "out"]
+    assert [stage.name for stage in nest.stages] == ["top", "e", "sum", "out"]
     assert [isinstance(stage.body, Fold) for stage in nest.stages] == [True, False, True, False]
     check(module.entry, module.entry, 2)
 
@@ -121,8 +121,8 @@ def test_the_same_element_is_computed_once() -> None:
     check(module.entry, module.entry, 2)
 
 
-def test_what_is_read_in_many_ways_gets_a_buffer() -> None:
-    """Each step reads the one before at two places: without buffers there are 2^12 of them."""
+def test_an_array_that_is_read_at_many_indices_gets_a_buffer() -> None:
+    """Each step reads its predecessor at two indices: inlining all would give 2^12 reads."""
     lines, size = ["x0 = f32[64] parameter(0)"], 64
     for k in range(12):
         size -= 1
@@ -162,15 +162,15 @@ ENTRY e {
         "g = f32[128,256] tanh(f) ROOT h = f32[128,256] negate(g)",
     ],
 )
-def test_what_is_needed_again_is_not_overwritten(rest: str) -> None:
-    """Large arrays are computed in the place of others, but not of those that are needed still."""
+def test_live_arrays_are_not_overwritten(rest: str) -> None:
+    """Memory of large arrays is reused, but not while they are live."""
     module = hlo.parse(f"{BOTH} {rest} }}")
     given = random_inputs(module.entry, 1)
     kept = [array.copy() for array in given]
     program = nest_of(module.entry).vectorized()
-    (wanted,) = flattened(evaluate(module.entry, *given)[module.entry.root])
+    (expected,) = flattened(evaluate(module.entry, *given)[module.entry.root])
     for _ in range(2):
-        agree(program.run(*given), wanted, program.source)
+        agree(program.run(*given), expected, program.source)
     assert all(np.array_equal(a, b) for a, b in zip(given, kept, strict=True))
 
 
@@ -179,7 +179,7 @@ def test_what_is_needed_again_is_not_overwritten(rest: str) -> None:
     ["d0 s0 rt0 out total", "window contract put clamped clamp", "np numerics range min lambda",
      "i_d0 d0_ to_f32 reduced x-y", "e add total0 total_2 lambda_"],
 )  # fmt: skip
-def test_names_of_instructions_do_not_matter(names: str) -> None:
+def test_names_of_instructions_do_not_clash_with_generated_names(names: str) -> None:
     a, b, c, d, e = names.split()
     text = f"""{REGIONS}
     ENTRY {e} {{
@@ -197,7 +197,7 @@ def test_names_of_instructions_do_not_matter(names: str) -> None:
 
 @pytest.mark.parametrize("output", [0, 1])
 def test_each_total_of_a_large_fold_is_a_result(output: int) -> None:
-    """The totals that nobody wants are not kept, and the wanted one is not given back."""
+    """Totals that are not read are not stored."""
     text = """
     first {
       a = f32[] parameter(0) i = s32[] parameter(1) b = f32[] parameter(2) j = s32[] parameter(3)
@@ -212,9 +212,9 @@ def test_each_total_of_a_large_fold_is_a_result(output: int) -> None:
     }"""
     module = hlo.parse(text)
     given = random_inputs(module.entry, 1)
-    wanted = flattened(evaluate(module.entry, *given)[module.entry.root])[output]
+    expected = flattened(evaluate(module.entry, *given)[module.entry.root])[output]
     program = nest_of(module.entry, output).vectorized()
-    agree(program.run(*given), wanted, program.source)
+    agree(program.run(*given), expected, program.source)
     assert program.source.count(" = total") == 1
 
 
@@ -225,7 +225,7 @@ def test_large_arrays_are_deleted_after_their_last_use() -> None:
     module = hlo.parse(f"ENTRY e {{ {' '.join(lines)} }}")
     program = nest_of(module.entry).vectorized()
     (given,) = random_inputs(module.entry, 1)
-    program.run(given)  # writes the program
+    program.run(given)  # generates the program
     tracemalloc.start()
     program.run(given)
     _, peak = tracemalloc.get_traced_memory()
@@ -234,18 +234,18 @@ def test_large_arrays_are_deleted_after_their_last_use() -> None:
     assert peak < 3.1 * given.nbytes
 
 
-def test_values_that_the_text_leaves_out_are_unknown() -> None:
+def test_a_nest_with_an_elided_constant_is_unknown() -> None:
     text = (
         "ENTRY e { p = f32[9] parameter(0) c = f32[9] constant({...}) ROOT r = f32[9] add(p, c) }"
     )
     module = hlo.parse(text)
-    found = indexing.loop_nest(module.entry)
-    assert isinstance(found, Unknown)
-    assert found.reason == "the values of constant `c` are not in the text"
-    assert found.instruction is module.entry["c"]
+    nest = indexing.loop_nest(module.entry)
+    assert isinstance(nest, Unknown)
+    assert nest.reason == "the values of constant `c` are elided"
+    assert nest.instruction is module.entry["c"]
 
 
-def test_a_window_that_always_fits_has_no_guards_left() -> None:
+def test_an_update_that_is_always_in_bounds_agrees_with_the_interpreter() -> None:
     text = (
         "ENTRY e { p = f32[2] parameter(0) u = f32[2] parameter(1) i = s32[] parameter(2)"
         " d = f32[2] dynamic-update-slice(p, u, i) z = f32[] constant(0)"
@@ -270,8 +270,8 @@ def test_a_wrong_map_computes_a_wrong_number(monkeypatch: pytest.MonkeyPatch) ->
     assert not np.array_equal(nest.vectorized().run(given), given.T)
 
 
-def test_tiles_need_little_memory() -> None:
-    """A result of 16 MB from 4 kB, 4 kB at a time: nothing as large as the result is held."""
+def test_tiles_bound_the_memory() -> None:
+    """A result of 8 MiB in tiles of 16 KiB: no array of the result's size is allocated."""
     text = (
         "ENTRY e { p = f32[1024] parameter(0) q = f32[2048] parameter(1)"
         " a = f32[1024,2048] broadcast(p), dimensions={0}"
@@ -281,7 +281,7 @@ def test_tiles_need_little_memory() -> None:
     program = nest_of(hlo.parse(text).entry).vectorized()
     p, q = np.ones(1024, np.float32), np.ones(2048, np.float32)
     total = 0.0
-    next(program.tiles((64, 64), p, q))  # writes the program
+    next(program.tiles((64, 64), p, q))  # generates the program
     tracemalloc.start()
     for box, block in program.tiles((64, 64), p, q):
         assert block.shape == tuple([s.stop - s.start for s in box])
@@ -295,18 +295,18 @@ def test_tiles_need_little_memory() -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ([], r"`e` takes 2 arrays \(p, q\); 0 are given"),
+        ([], r"`e`: expected 2 arrays \(p, q\), got 0"),
         (
             [np.zeros((3, 2), np.float32), np.zeros(3, np.float32)],
-            r"input `p` of `e` is float32\[2,3\], not float32\[3,2\]",
+            r"`e`: input `p`: expected float32\[2,3\], got float32\[3,2\]",
         ),
         (
             [np.zeros((2, 3), np.float32), np.zeros(3)],
-            r"input `q` of `e` is float32\[3\], not float64\[3\]",
+            r"`e`: input `q`: expected float32\[3\], got float64\[3\]",
         ),
     ],
 )
-def test_wrong_inputs_are_refused(arrays: list[Array], message: str) -> None:
+def test_wrong_inputs_are_errors(arrays: list[Array], message: str) -> None:
     text = (
         "ENTRY e { p = f32[2,3] parameter(0) q = f32[3] parameter(1)"
         " b = f32[2,3] broadcast(q), dimensions={1} ROOT r = f32[2,3] add(p, b) }"
@@ -317,15 +317,16 @@ def test_wrong_inputs_are_refused(arrays: list[Array], message: str) -> None:
             run(*arrays)
 
 
-def test_tiles_have_a_size_for_each_dimension() -> None:
+def test_a_tile_of_another_rank_is_an_error() -> None:
     nest = nest_of(
         hlo.parse("ENTRY e { p = f32[2,3] parameter(0) ROOT r = f32[2,3] tanh(p) }").entry
     )
-    with pytest.raises(ValueError, match=r"has 2 sizes of at least 1, .*; given is \(2,\)"):
+    message = r"a tile of `e` needs 2 positive sizes, one per dimension of \[2, 3\]; got \(2,\)"
+    with pytest.raises(ValueError, match=message):
         nest.run(np.zeros((2, 3), np.float32), tile=(2,))
 
 
-def test_there_is_no_such_output() -> None:
+def test_an_output_out_of_range_is_an_error() -> None:
     module = hlo.parse("ENTRY e { p = f32[2] parameter(0) ROOT t = (f32[2], f32[2]) tuple(p, p) }")
-    with pytest.raises(IndexError, match="`e` has 2 outputs, no number 2"):
+    with pytest.raises(IndexError, match="output 2 of `e` is out of range: it has 2 outputs"):
         indexing.loop_nest(module.entry, 2)

@@ -1,4 +1,4 @@
-"""Loops, NumPy programs and kernels compute the same: on samples and on random instructions."""
+"""Loops, NumPy programs and kernels agree, on samples and on random instructions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tests.ops.samples import MAPPED, Array, Faces, Sample, parse_sample
 from tests.ops.test_random_ops import STRATEGIES
 from tests.oracles import fuzz
 
-# Opcodes of which no element is said as a formula, and why not: in the words of the answer.
-NOT_SAID = {
+# Opcodes without a loop nest, with a part of the reason.
+WITHOUT_NEST = {
     "batch-norm-grad": "no per-element rule",
     "batch-norm-training": "no per-element rule",
     "cholesky": "not a fold",
@@ -45,20 +45,20 @@ ROUTED = ["f32[2,3]{0,1} copy(f32[2,3] p)", "pred[] copy(pred[] p)", "s8[0] copy
 
 
 def nests(sample: Sample) -> list[LoopNest | Unknown]:
-    """The nest of each output."""
+    """Return the nest of each output."""
     return [indexing.loop_nest(sample.instruction, k) for k in range(len(sample.outputs))]
 
 
 def check(sample: Sample, inputs: list[Array], tile: int) -> None:
-    """All ways of computing one instruction agree, for each of its outputs."""
-    for nest, wanted in zip(nests(sample), kernel_results(sample, inputs), strict=True):
+    """Check that loops, program and tiles agree with the kernel, for each output."""
+    for nest, expected in zip(nests(sample), kernel_results(sample, inputs), strict=True):
         if isinstance(nest, Unknown):
             continue
         program = nest.vectorized()
-        agree(nest.run(*inputs), wanted, nest.source)
-        agree(program.run(*inputs), wanted, program.source)
-        tiled = program.run(*inputs, tile=(tile,) * wanted.ndim)
-        agree(tiled, wanted, program.tile_source)
+        agree(nest.run(*inputs), expected, nest.source)
+        agree(program.run(*inputs), expected, program.source)
+        tiled = program.run(*inputs, tile=(tile,) * expected.ndim)
+        agree(tiled, expected, program.tile_source)
 
 
 @FACES.of([*MAPPED, *VALUES])
@@ -82,33 +82,34 @@ def test_loops_numpy_and_kernels_agree_on_random_instructions(name: str) -> None
 
 
 @pytest.mark.parametrize("text", ROUTED)
-def test_copies_are_loops_and_numpy(text: str) -> None:
+def test_loops_numpy_and_kernels_agree_on_copies(text: str) -> None:
     loops_numpy_and_kernels_agree(parse_sample(text))
 
 
 @FACES.of(MAPPED)
-def an_op_is_a_nest_or_says_why_not(sample: Sample) -> None:
+def an_op_has_a_nest_or_a_reason(sample: Sample) -> None:
     for nest in nests(sample):
         opcode = sample.instruction.opcode
         if isinstance(nest, Unknown):
             assert nest.instruction is sample.instruction
             assert f"{opcode} `out`" in nest.reason
-            assert NOT_SAID.get(opcode, "it repacks") in nest.reason
-        elif nest.stages:  # else there is nothing to be said
-            assert opcode not in NOT_SAID
+            assert WITHOUT_NEST.get(opcode, "it repacks") in nest.reason
+        elif nest.stages:  # an empty result has no stage
+            assert opcode not in WITHOUT_NEST
 
 
 @pytest.mark.parametrize("opcode", FACES.opcodes)
-def test_nests_of_an_op_compute_what_its_kernel_does(opcode: str) -> None:
+def test_nests_of_an_op_agree_with_its_kernel(opcode: str) -> None:
     FACES.check(opcode)
 
 
-def test_what_has_no_nest_is_a_registered_op() -> None:
-    assert all(issubclass(OPS[opcode], MappedOp) or opcode == "copy-start" for opcode in NOT_SAID)
+def test_the_ops_without_a_nest_are_registered() -> None:
+    for opcode in WITHOUT_NEST:
+        assert issubclass(OPS[opcode], MappedOp) or opcode == "copy-start"
 
 
-def test_a_call_of_an_unknown_opcode_is_unknown() -> None:
+def test_a_nest_with_an_unregistered_opcode_is_unknown() -> None:
     module = hlo.parse("ENTRY e { p = f32[3] parameter(0)  ROOT q = f32[3] frobnicate(p) }")
-    found = indexing.loop_nest(module.entry)
-    assert isinstance(found, Unknown)
-    assert found.reason == "no loop nest for frobnicate `q`: the opcode is not registered"
+    nest = indexing.loop_nest(module.entry)
+    assert isinstance(nest, Unknown)
+    assert nest.reason == "no loop nest for frobnicate `q`: the opcode is not registered"

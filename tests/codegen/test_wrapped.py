@@ -1,7 +1,7 @@
-"""Any op in the middle of a fusion: its operands come out of other ops, its result goes into some.
+"""Each op inside a fusion, between random producers and consumers.
 
-So index operands are computed values, reads go through shapes that come from elsewhere, guards
-stand around guards, and reductions are read at odd places.
+Index operands are computed values, reads are composed with reshapes and slices, guards are nested,
+and reductions are read at composed indices.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from indexing.codegen.nest import LoopNest
 from indexing.execution import evaluate, flattened
 from indexing.ops.samples import COMPUTATIONS, operands
 from tests.codegen.comparison import agree
-from tests.codegen.test_three_ways import NOT_SAID
+from tests.codegen.test_three_ways import WITHOUT_NEST
 from tests.ops.samples import Array, Sample, parse_sample
 from tests.ops.test_random_ops import STRATEGIES
 from tests.oracles import fuzz
 
 Draw = Any
-MOST = 400  # elements of all arrays: the loops of Python run each time
+MAX_ELEMENTS = 400  # of all arrays: each example also runs Python loops
 BEFORE = ["itself", "flat", "turned", "cut", "reversed", "chosen", "joined"]
 AFTER = ["itself", "flat", "padded", "spread", "reversed", "doubled", "joined"]
-# What a random value of these may not be made of anew: it is not a number, or has few values.
+# Element types that are excluded from arithmetic.
 PLAIN = ("pred", "token")
 
 
@@ -109,7 +109,7 @@ def used(draw: Draw, shape: Shape) -> str:
 
 
 def wrapped(draw: Draw, sample: Sample) -> tuple[Computation, list[Shape]] | None:
-    """The instruction between other ones; None for what cannot stand there."""
+    """Return the sample between producers and a consumer; None if its shapes do not allow them."""
     shape = sample.instruction.shape
     shapes = sample.shapes
     if not isinstance(shape, Shape) or not all(isinstance(s, Shape) for s in shapes):
@@ -129,30 +129,30 @@ def wrapped(draw: Draw, sample: Sample) -> tuple[Computation, list[Shape]] | Non
 
 
 def check(computation: Computation, inputs: list[Array], tile: int) -> None:
-    """The nest of a computation is what the interpreter gives, in all forms."""
+    """Check that all forms of the nest of a computation agree with the interpreter."""
     nest = indexing.loop_nest(computation)
     if not isinstance(nest, LoopNest):
         return
-    (wanted,) = flattened(evaluate(computation, *inputs)[computation.root])
+    (expected,) = flattened(evaluate(computation, *inputs)[computation.root])
     program = nest.vectorized()
-    agree(program.run(*inputs), wanted, program.source)
-    agree(nest.run(*inputs), wanted, nest.source)
-    tiled = program.run(*inputs, tile=(tile,) * wanted.ndim)
-    agree(tiled, wanted, program.tile_source)
+    agree(program.run(*inputs), expected, program.source)
+    agree(nest.run(*inputs), expected, nest.source)
+    tiled = program.run(*inputs, tile=(tile,) * expected.ndim)
+    agree(tiled, expected, program.tile_source)
 
 
-@pytest.mark.parametrize("name", [name for name in STRATEGIES if name not in NOT_SAID])
-def test_an_op_in_the_middle_of_a_fusion(name: str) -> None:
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if name not in WITHOUT_NEST])
+def test_an_op_inside_a_fusion_agrees_with_the_interpreter(name: str) -> None:
     @fuzz(15)
     @given(STRATEGIES[name], st.integers(0, 1 << 30), st.integers(1, 4), st.data())
     def check_one(text: str, seed: int, tile: int, data: Any) -> None:
         sample = parse_sample(text)
-        found = wrapped(data.draw, sample)
-        if found is None:
+        case = wrapped(data.draw, sample)
+        if case is None:
             return
-        computation, shapes = found
+        computation, shapes = case
         arrays = [i.shape for i in computation if isinstance(i.shape, Shape)]
-        if sum(prod(shape.dims) for shape in arrays) > MOST:
+        if sum(prod(shape.dims) for shape in arrays) > MAX_ELEMENTS:
             return
         random = np.random.default_rng(seed)
         inputs = []

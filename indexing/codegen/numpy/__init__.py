@@ -1,1 +1,1 @@
-"""Loop nests as NumPy programs: strided views, index arrays, reductions, products of matrices."""
+"""Loop nests as NumPy programs: strided views, index arrays, reductions, matrix products."""

@@ -1,10 +1,10 @@
-"""Reads of arrays over a box of indices: views for affine indices, else index arrays.
+"""Reads of arrays over a box of indices: views for affine indices, otherwise index arrays.
 
-Each dimension of the array has an index over the axes of the space.  First floors and mods are
-eliminated: neighbouring dimensions are read as one if the index into them is affine
-(``p.reshape(24)``), and one dimension is read as several if its index enumerates them
-(``p.reshape(4, 6)``).  Then an index is a slice, a window (several axes along one dimension) or an
-index array.
+Each dimension of the array has an index over the axes of the space.  A reshape first eliminates
+floors and mods: adjacent dimensions are merged if the index into them is affine
+(``p.reshape(24)``), and a dimension is split if its index enumerates several axes
+(``p.reshape(4, 6)``).  Each index then becomes a slice, a window (several axes along one
+dimension) or an index array.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Code for an array, and the axes that it has, in the order of the space."""
+    """Code of an array, and the axes of its dimensions, in the order of the space."""
 
     code: str
     axes: tuple[Variable, ...] = ()
@@ -34,13 +34,13 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An array and the index into it.
+    """An array and an index into it.
 
     Attributes:
-        name: the array.
-        sizes: of its dimensions.
-        index: into each, over the axes of the space and scalars.
-        origin: the first index in each dimension, if only a box of the array is computed.
+        name: the name of the array.
+        sizes: the sizes of its dimensions.
+        index: the index into each dimension, over the axes of the space and scalar variables.
+        origin: the first index of each dimension, if only a box of the array is computed.
     """
 
     name: str
@@ -50,17 +50,17 @@ class Access:
 
 
 class Vectors(Protocol):
-    """The code for variables in index arrays."""
+    """The code of variables in index arrays."""
 
     def is_array(self, name: str) -> bool:
-        """A runtime variable with a value for each index."""
+        """Return True for a runtime variable that varies along an axis."""
 
     def get(self, name: str) -> Text | None:
-        """Code for a variable that is an array: an axis, or such a runtime variable."""
+        """Return the code of an axis or a runtime variable, or None for other variables."""
 
 
 def read_text(space: Space, access: Access, vectors: Vectors) -> Text:
-    """Code for all elements at once."""
+    """Return the code that reads all elements of an access."""
     access = _regrouped(space, access)
     taken = [set(_axes_of(space, e)) for e in access.index]
     arrays = _index_arrays(space, access, taken, vectors)
@@ -75,7 +75,10 @@ def read_text(space: Space, access: Access, vectors: Vectors) -> Text:
 def _index_arrays(
     space: Space, access: Access, taken: Sequence[set[Variable]], vectors: Vectors
 ) -> list[int]:
-    """The dimensions that need an index array: no axis is that of an index array and of a slice."""
+    """Return the dimensions that need an index array.
+
+    No axis may belong to both an index array and a slice.
+    """
     pairs = enumerate(zip(access.index, access.sizes, strict=True))
     arrays = [k for k, (e, size) in pairs if _needs_array(space, e, size, vectors)]
     more = arrays
@@ -88,12 +91,12 @@ def _index_arrays(
 
 
 def _is_shared(taken: Sequence[set[Variable]], k: int) -> bool:
-    """A dimension has several axes, or one that another dimension has as well."""
+    """Return True if dimension `k` has several axes, or shares an axis with another dimension."""
     return len(taken[k]) > 1 or any(taken[k] & axes for n, axes in enumerate(taken) if n != k)
 
 
 def _shifted(access: Access) -> tuple[Expr, ...]:
-    """The index into the computed box of the array."""
+    """Return the index relative to the computed box of the array."""
     if access.origin is None:
         return access.index
     return tuple([e - o for e, o in zip(access.index, access.origin, strict=True)])
@@ -104,11 +107,11 @@ def _axes_of(space: Space, expr: Expr) -> tuple[Variable, ...]:
 
 
 def _all_axes(space: Space, expr: Expr, vectors: Vectors) -> set[Variable]:
-    found = set(_axes_of(space, expr))
+    axes = set(_axes_of(space, expr))
     for v in expr.variables():
         if vectors.is_array(v.name) and (text := vectors.get(v.name)):
-            found.update(text.axes)
-    return found
+            axes.update(text.axes)
+    return axes
 
 
 def _needs_array(space: Space, expr: Expr, size: int, vectors: Vectors) -> bool:
@@ -117,19 +120,19 @@ def _needs_array(space: Space, expr: Expr, size: int, vectors: Vectors) -> bool:
         return True
     if not axes:
         return False
-    variable = [a for a, _ in expr.terms if isinstance(a, Floor) and _axes_of_atom(space, a)]
-    return bool(variable) or not contains((0, size - 1), expr.bounds)
+    floors = [a for a, _ in expr.terms if isinstance(a, Floor) and _has_axes(space, a)]
+    return bool(floors) or not contains((0, size - 1), expr.bounds)
 
 
-def _axes_of_atom(space: Space, atom: Floor) -> bool:
+def _has_axes(space: Space, atom: Floor) -> bool:
     return bool(space.ordered(atom.numerator.variables()))
 
 
-# ---------------------------------------------------------------- other shapes of the same array
+# ---------------------------------------------------------------- reshapes
 
 
 def _regrouped(space: Space, access: Access) -> Access:
-    """The same elements with as few floors and windows as possible."""
+    """Reshape the array so that the index has fewer floors and windows."""
     if access.origin is not None:
         return access
     sizes, index = list(access.sizes), list(access.index)
@@ -143,7 +146,7 @@ def _regrouped(space: Space, access: Access) -> Access:
 
 
 def _merged(sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:
-    """Neighbouring dimensions as one where that eliminates floors, as few as possible."""
+    """Merge adjacent dimensions if that eliminates floors; merge as few as possible."""
     rank = len(sizes)
     best: list[tuple[int, int, list[tuple[int, int]]]] = [(0, 0, [])]  # floors, −groups, groups
     best += [(rank + 1, 0, [])] * rank
@@ -164,7 +167,7 @@ def _merged(sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]
 
 
 def _linear(sizes: Sequence[int], index: Sequence[Expr]) -> Expr:
-    """The position in row-major order."""
+    """Return the row-major position of an index."""
     total = as_expr(0)
     for size, e in zip(sizes, index, strict=True):
         total = total * size + e
@@ -172,7 +175,7 @@ def _linear(sizes: Sequence[int], index: Sequence[Expr]) -> Expr:
 
 
 def _divided(space: Space, sizes: list[int], index: list[Expr]) -> tuple[list[int], list[Expr]]:
-    """A dimension as several where its index enumerates them."""
+    """Split each dimension whose index enumerates several axes."""
     new_sizes: list[int] = []
     new_index: list[Expr] = []
     for size, e in zip(sizes, index, strict=True):
@@ -183,7 +186,7 @@ def _divided(space: Space, sizes: list[int], index: list[Expr]) -> tuple[list[in
 
 
 def _digits(space: Space, expr: Expr, size: int) -> list[Variable]:
-    """The variables of which an index is the position in row-major order; [] if it is not."""
+    """Return the axes of which an index is the row-major position, or []."""
     if len(expr.terms) < 2 or expr.constant:
         return []
     step, digits = 1, []
@@ -201,7 +204,7 @@ def _digits(space: Space, expr: Expr, size: int) -> list[Variable]:
 
 
 def _slice_text(space: Space, expr: Expr, size: int) -> tuple[str, bool]:
-    """The slice for an index with one axis, and whether to reverse it afterwards."""
+    """Return the slice of an index with one axis, and True if it is to be reversed afterwards."""
     (variable,) = _axes_of(space, expr)
     axis = space.axis(variable)
     step = dict(expr.terms)[variable]
@@ -222,13 +225,13 @@ def _slice_text(space: Space, expr: Expr, size: int) -> tuple[str, bool]:
 
 
 def _number_text(shifted: Expr, expr: Expr, size: int) -> str:
-    """An index without axes, clamped: elements outside are not used."""
+    """Return an index without axes, clamped: elements out of bounds are not used."""
     text = index_text(shifted)
     return text if contains((0, size - 1), expr.bounds) else f"min(max({text}, 0), {size - 1})"
 
 
 def _sliced(space: Space, access: Access, arrays: Sequence[int] = ()) -> tuple[str, list[int]]:
-    """The array cut by slices and numbers, and the dimensions left; `arrays` stay whole."""
+    """Slice the array, except along `arrays`; return the code and the remaining dimensions."""
     pieces, back, kept = [], [], []
     for k, (e, size) in enumerate(zip(_shifted(access), access.sizes, strict=True)):
         if k not in arrays and not _axes_of(space, e):
@@ -249,7 +252,7 @@ def _subscripted(name: str, pieces: Sequence[str]) -> str:
 
 
 def _transposed(space: Space, code: str, axes: Sequence[Variable]) -> Text:
-    """With the axes in the order of the space."""
+    """Transpose the axes to the order of the space."""
     ordered = space.ordered(axes)
     if tuple(axes) == ordered:
         return Text(code, ordered)
@@ -280,17 +283,17 @@ def _by_window(space: Space, access: Access) -> Text:
 
 
 def vector_text(space: Space, expr: Expr, axes: Sequence[Variable], vectors: Vectors) -> str:
-    """An expression of indices as an array with these axes (those that are missing are 1)."""
+    """Return an index expression as an array with these axes; missing ones have size 1."""
 
     def swapped(match: re.Match[str]) -> str:
-        found = vectors.get(match[0])
-        return match[0] if found is None else expanded(found, axes)
+        text = vectors.get(match[0])
+        return match[0] if text is None else expanded(text, axes)
 
     return _NAME.sub(swapped, index_text(expr))
 
 
 def expanded(text: Text, axes: Sequence[Variable]) -> str:
-    """`text` where arrays have `axes`, of which it may lack some."""
+    """Return the code of `text` with dimensions of size 1 inserted for missing `axes`."""
     if not text.axes:
         return text.code
     pieces = [":" if v in text.axes else "None" for v in axes]
@@ -302,7 +305,7 @@ def expanded(text: Text, axes: Sequence[Variable]) -> str:
 
 
 def as_operand(code: str) -> str:
-    """Code that can be subscripted, and of which a method can be called.
+    """Parenthesise code if a subscript or a method call requires it.
 
     >>> as_operand("a + b"), as_operand("f(a, b)"), as_operand("-a")
     ('(a + b)', 'f(a, b)', '(-a)')
@@ -318,26 +321,26 @@ def as_operand(code: str) -> str:
 def _by_arrays(space: Space, access: Access, arrays: Sequence[int], vectors: Vectors) -> Text:
     code, kept = _sliced(space, access, arrays)
     used = space.ordered(v for k in arrays for v in _all_axes(space, access.index[k], vectors))
-    places = [_place(space, access, k, used, vectors) for k in arrays]
-    cut = {k: _axes_of(space, access.index[k]) for k in kept if k not in arrays}
+    indices = [_index_array(space, access, k, used, vectors) for k in arrays]
+    sliced = {k: _axes_of(space, access.index[k]) for k in kept if k not in arrays}
     if len(arrays) == 1:
-        code = f"{code}.take({places[0]}, {kept.index(arrays[0])})"
-        return _transposed(space, code, [v for k in kept for v in cut.get(k, used)])
-    order = [kept.index(k) for k in (*arrays, *cut)]
+        code = f"{code}.take({indices[0]}, {kept.index(arrays[0])})"
+        return _transposed(space, code, [v for k in kept for v in sliced.get(k, used)])
+    order = [kept.index(k) for k in (*arrays, *sliced)]
     if order != sorted(order):
         code = f"{code}.transpose({', '.join(map(str, order))})"
-    axes = [*used, *[v for axes in cut.values() for v in axes]]
-    return _transposed(space, f"{code}[{', '.join(places)}]", axes)
+    axes = [*used, *[v for axes in sliced.values() for v in axes]]
+    return _transposed(space, f"{code}[{', '.join(indices)}]", axes)
 
 
-def _place(
+def _index_array(
     space: Space,
     access: Access,
     k: int,
     used: Sequence[Variable],
     vectors: Vectors,
 ) -> str:
-    """The index array of one dimension, clamped: elements outside are not used."""
+    """Return the index array of one dimension, clamped: elements out of bounds are not used."""
     expr, size = access.index[k], access.sizes[k]
     text = vector_text(space, expr, used, vectors)
     if not contains((0, size - 1), expr.bounds):

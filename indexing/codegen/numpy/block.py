@@ -1,4 +1,4 @@
-"""Lines of NumPy that compute elements over one space, each element once."""
+"""Writer of NumPy lines that compute nodes over one space, each node once."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ Origins: TypeAlias = dict[Buffer, tuple[Expr, ...]]
 
 @dataclass(slots=True)
 class WriterState:
-    """State that all lines of a program share.
+    """State shared by all writers of a program.
 
     Attributes:
         source: the lines and their names.
-        unread: arrays of stages that no stage reads: totals beside one that is needed.
-        origins: of arrays of which only a box is computed.
-        uses: how often each node is needed.
-        padded: for reads of a padded copy its name, its sizes, and the offset of the elements.
+        unread: buffers that no stage reads: unused totals of a fold.
+        origins: the origins of arrays of which only a box is computed.
+        uses: the number of uses of each node.
+        padded: for each read of a padded copy, its name, its sizes, and the low padding.
         large: names of arrays to delete after their last use.
     """
 
@@ -71,7 +71,7 @@ class WriterState:
             self.large.add(name)
 
     def count(self, stage: Stage) -> None:
-        """Count how often each element of a stage is needed."""
+        """Count the uses of each node of a stage."""
         for node in stage.nodes():
             self.uses.update(with_cases(node))
         if isinstance(stage.body, Fold):
@@ -79,10 +79,12 @@ class WriterState:
 
 
 class BlockWriter:
-    """Lines that compute elements over one space; each element once.
+    """Writes lines that compute nodes over one space, each node once.
 
     Args:
-        around: an enclosing block, whose elements are computed already.
+        state: the state of the program.
+        space: the axes of the arrays.
+        around: an enclosing block, whose nodes are already computed.
     """
 
     def __init__(self, state: WriterState, space: Space, around: BlockWriter | None = None) -> None:
@@ -113,7 +115,7 @@ class BlockWriter:
         return None
 
     def text_of(self, root: Node) -> Text:
-        """Write what computes a node; the code for it."""
+        """Write the lines that compute a node; return its code."""
         for node in in_order([root], with_cases):
             if node not in self.scope:
                 self.scope[node] = self._written(node, node is root)
@@ -165,11 +167,11 @@ class BlockWriter:
         if all(size.is_constant for size in sizes):
             self.state.track(name, prod(size.constant for size in sizes))
 
-    def _named(self, stem: str, found: Text) -> Text:
+    def _named(self, stem: str, text: Text) -> Text:
         name = self.source.names.new(stem)
-        self.source.text.add(f"{name} = {found.code}")
-        self.track(name, found.axes)
-        return Text(name, found.axes)
+        self.source.text.add(f"{name} = {text.code}")
+        self.track(name, text.axes)
+        return Text(name, text.axes)
 
     def _read(self, node: BufferRead) -> Text:
         index = tuple(map(self.space.swap, node.index))
@@ -198,16 +200,16 @@ class BlockWriter:
         return Text(f"{code}.astype({kind})", axes)
 
     def _axes(self, expr: Expr) -> tuple[Variable, ...]:
-        found: list[Variable] = []
+        axes: list[Variable] = []
         for v in expr.variables():
             if v in self.space.variables:
-                found.append(v)
+                axes.append(v)
             elif self.is_array(v.name):
-                found += self.runtime[v.name].axes
-        return self.space.ordered(found)
+                axes += self.runtime[v.name].axes
+        return self.space.ordered(axes)
 
     def mask(self, guards: Iterable[Constraint]) -> Text:
-        """Where all guards hold."""
+        """Return the conjunction of guards as a Boolean array."""
         parts: list[Text] = []
         for guard in guards:
             expr = self.space.swap(guard.expr)
@@ -228,7 +230,7 @@ class BlockWriter:
 
 
 def define(source: SourceBuilder, name: str, body: Body) -> None:
-    """A computation of scalars as a function of arrays."""
+    """Write a computation of scalars as a function of arrays."""
     parameters = ", ".join([parameter.name for parameter in body.parameters])
     with source.text.under(f"def {name}({parameters}):"):
         block = BlockWriter(WriterState(source), Space(()))

@@ -1,4 +1,4 @@
-"""Writes folds as NumPy code: products of matrices, reductions, or loops over the ranges."""
+"""Writer of folds as NumPy code: matrix products, reductions, scatters, or Python loops."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from indexing.codegen.graph import (
 from indexing.codegen.numpy.access import Text, expanded, vector_text
 from indexing.codegen.numpy.block import BlockWriter, WriterState
 from indexing.codegen.numpy.spaces import Axis, Space, depends_on_axes, split_space
-from indexing.codegen.numpy.storing import store, whole
+from indexing.codegen.numpy.storing import full_text, store
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
 from indexing.ops.functions import neutral
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
-# Windows of at most this size are folded element by element: their views are slow to reduce.
+# Windows up to this size are folded by a loop: NumPy reduces their views slowly.
 _SMALL_WINDOW = 128
 
-# Windows side by side of at least this size are reduced quickly all the same.
+# Disjoint windows from this size on are reduced by NumPy.
 _WIDE_WINDOW = 16
 
 
 class FoldWriter:
-    """Writes the fold of one stage: for all of its elements, or for a box of them.
+    """Writes the fold of one stage, for all elements or for a box of them.
 
-    Args:
-        ranges: those range variables that take more than one value.
+    Attributes:
+        ranges: the range variables with more than one value.
     """
 
     def __init__(self, state: WriterState, stage: Stage, fold: Fold, box: Space | None) -> None:
@@ -49,17 +49,17 @@ class FoldWriter:
         self.ranges = [s for s in fold.ranges if s.lower < s.upper]
 
     def write(self) -> None:
-        """The quickest form that the fold has."""
+        """Write the fold in the fastest form that applies."""
         fold, box = self.fold, self.box
         if box is None:
             space = split_space(self.stage, (*self.stage.dims, *self.ranges))
             of_dims = tuple([a for a in space.axes if a.variable.name[0] == "d"])
             dims = Space(of_dims, space.swap)
         else:
-            space = Space((*box.axes, *[Axis.whole(s) for s in self.ranges]))
+            space = Space((*box.axes, *[Axis.full(s) for s in self.ranges]))
             dims = box
         if not fold.values:
-            self._nothing(dims)
+            self._empty(dims)
         elif fold.scatter is not None and box is None:
             self._scattered(fold.scatter)
         elif fold.is_product:
@@ -67,27 +67,27 @@ class FoldWriter:
         elif self._is_reduction(space, dims):
             self._reduced(space, dims)
         else:
-            self._looped(Space.whole(self.stage.dims) if box is None else box)
+            self._looped(Space.full(self.stage.dims) if box is None else box)
 
     def _store(self, number: int, code: str, axes: tuple[Variable, ...], space: Space) -> None:
-        """Total `number` is the array that the stage fills."""
+        """Store total `number` in its buffer."""
         finish = self.fold.finish
         if finish is not None:
             code = self.source.call(finish, code)
-        found = Text(code, axes)
-        store(self.state, self.stage, self.stage.buffers[number], found, space, self.box)
+        text = Text(code, axes)
+        store(self.state, self.stage, self.stage.buffers[number], text, space, self.box)
 
-    def _nothing(self, dims: Space) -> None:
-        """No value is folded."""
+    def _empty(self, dims: Space) -> None:
+        """Write a fold of no values: the initial values."""
         block = BlockWriter(self.state, dims)
         for number, init in enumerate(self.fold.inits):
-            found = block.text_of(init)
-            self._store(number, found.code, found.axes, dims)
+            text = block.text_of(init)
+            self._store(number, text.code, text.axes, dims)
 
     # ------------------------------------------------------------ products
 
     def _contracted(self, space: Space, dims: Space) -> None:
-        """A sum of products as a product of matrices."""
+        """Write a sum of products as a matrix product."""
         (product,) = self.fold.values
         assert isinstance(product, Apply)
         block = BlockWriter(self.state, space)
@@ -113,7 +113,7 @@ class FoldWriter:
     # ------------------------------------------------------------ reductions
 
     def _is_reduction(self, space: Space, dims: Space) -> bool:
-        """NumPy has a function for it, and no small window would make that slow."""
+        """Return True if a NumPy reduction applies and is not slowed down by small windows."""
         fold = self.fold
         folded = set(space.variables) - set(dims.variables)
         if fold.function.ufunc is None or fold.runtime or not folded:
@@ -126,7 +126,7 @@ class FoldWriter:
         return count >= _WIDE_WINDOW and not _overlaps(fold, space)
 
     def _reduced(self, space: Space, dims: Space) -> None:
-        """A fold by a reduction of NumPy, over all ranges at once."""
+        """Write a NumPy reduction over all ranges."""
         fold, ufunc = self.fold, self.fold.function.ufunc
         folded = [v for v in space.variables if v not in dims.variables]
         neutral = self._neutral(ufunc)
@@ -141,8 +141,8 @@ class FoldWriter:
             value = Text(f"np.broadcast_to({expanded(value, axes)}, {sizes})", axes)
         along = tuple([k for k, v in enumerate(value.axes) if v in folded])
         axis = str(along[0]) if len(along) == 1 else str(along)
-        is_own = self._dtype.kind in "fc"  # other types are summed in a wider one by default
-        options = "" if is_own else f", dtype={dtype_text(self._dtype)}"
+        keeps_type = self._dtype.kind in "fc"  # NumPy sums other types in a wider type by default
+        options = "" if keeps_type else f", dtype={dtype_text(self._dtype)}"
         if init.code != neutral:
             options += f", initial={init.code}"
         code = f"np.{ufunc.__name__}.reduce({value.code}, {axis}{options})"
@@ -151,22 +151,22 @@ class FoldWriter:
     # ------------------------------------------------------------ scatters
 
     def _scattered(self, scatter: ScatterFold) -> None:
-        """Values folded into the elements where they go."""
+        """Write a scatter: each value is folded into the element at its index."""
         stage, fold = self.stage, self.fold
-        dims = Space.whole(stage.dims)
+        dims = Space.full(stage.dims)
         before = BlockWriter(self.state, dims)
         bases = []
         for buffer, init in zip(stage.buffers, fold.inits, strict=True):
-            found = before.text_of(init)
-            bases.append(whole(stage, buffer, found, dims, None))
-        space = Space.whole(scatter.dims)
+            text = before.text_of(init)
+            bases.append(full_text(stage, buffer, text, dims, None))
+        space = Space.full(scatter.dims)
         block = BlockWriter(self.state, space)
         for rt in scatter.runtime:
             block.text_of(rt)
         flat = as_expr(0)
         for size, e in zip(stage.buffers[0].dims, scatter.index, strict=True):
             flat = flat * size + e
-        places = vector_text(space, flat, space.variables, block)
+        positions = vector_text(space, flat, space.variables, block)
         where = expanded(block.mask(scatter.guards), space.variables)
         values = [expanded(block.text_of(value), space.variables) for value in scatter.values]
         ufunc = fold.function.ufunc
@@ -175,7 +175,7 @@ class FoldWriter:
         arguments = [
             function,
             tuple_text(bases),
-            places,
+            positions,
             where,
             tuple_text(values),
             tuple_text(space.size_text(space.variables)),
@@ -186,13 +186,13 @@ class FoldWriter:
     # ------------------------------------------------------------ loops over ranges
 
     def _looped(self, dims: Space) -> None:
-        """A loop over the ranges, for all dimensions at once."""
+        """Write a Python loop over the ranges, vectorised over the dimensions."""
         fold, ufunc = self.fold, self.fold.function.ufunc
         guards: Sequence[Constraint] = fold.guards
         if ufunc is not None and not fold.runtime:
             neutral = self._neutral(ufunc)
             guards = self._padded(fold.values, dims, neutral)
-        is_plain = ufunc is not None and not guards  # then totals are overwritten
+        is_plain = ufunc is not None and not guards  # totals are updated in place
         block = BlockWriter(self.state, dims)
         sizes = tuple_text(dims.size_text(dims.variables))
         totals = [self.source.names.new("total") for _ in fold.inits]
@@ -232,7 +232,7 @@ class FoldWriter:
         if mask is None:
             self.source.text.add(f"{', '.join(totals)} = {code}")
             return
-        results = [self.source.names.new("found") for _ in totals]
+        results = [self.source.names.new("updated") for _ in totals]
         self.source.text.add(f"{', '.join(results)} = {code}")
         where = self.source.names.new("where")
         self.source.text.add(f"{where} = {expanded(mask, axes)}")
@@ -242,44 +242,44 @@ class FoldWriter:
     # ------------------------------------------------------------ padding
 
     def _padded(self, values: Sequence[Node], space: Space, fill: str) -> list[Constraint]:
-        """Pad the arrays that are read outside; the guards that this does not make true.
+        """Pad arrays that are read out of bounds; return the guards that remain.
 
-        An element outside is `fill`, which changes no total.
+        The padding value is `fill`, a neutral element of the fold.
         """
         guards = [Constraint(space.swap(g.expr), g.lower, g.upper) for g in self.fold.guards]
-        left = [g for g in guards if not g.is_true]
+        remaining = [g for g in guards if not g.is_true]
         for node in in_order(values):
-            if not left or not isinstance(node, BufferRead) or not _is_plain(values, node):
+            if not remaining or not isinstance(node, BufferRead) or not _is_plain(values, node):
                 continue
             if node.runtime or node.buffer in self.state.origins:
                 continue
-            padding = _padding(node, space, left)
+            padding = _padding(node, space, remaining)
             if padding is None:
                 continue
-            widths, done = padding
+            widths, satisfied = padding
             name = self.source.names.new(f"{node.buffer.name}_padded")
             code = f"np.pad({node.buffer.name}, {tuple_text(widths)}, constant_values={fill})"
             self.source.text.add(f"{name} = {code}")
             wide = [n + a + b for n, (a, b) in zip(node.buffer.dims, widths, strict=True)]
             self.state.track(name, prod(wide))
             self.state.padded[node] = name, tuple(wide), tuple([low for low, _ in widths])
-            left = [g for g in left if g not in done]
-        return left
+            remaining = [g for g in remaining if g not in satisfied]
+        return remaining
 
     # ------------------------------------------------------------ types
 
     @property
     def _dtype(self) -> np.dtype[Any]:
-        """The type of the (first) total."""
+        """Type of the (first) total."""
         return dtype_of(self.fold.inits[0])
 
     def _neutral(self, ufunc: Any) -> str:
-        """The number that changes no total."""
+        """Return the neutral element of a ufunc."""
         return scalar_text(np.asarray(neutral(ufunc, self._dtype)))
 
 
 def _where(space: Space, mask: Text, value: Text, fill: str) -> Text:
-    """The value where the mask holds, else `fill`."""
+    """Return the value where the mask is true, and `fill` elsewhere."""
     axes = space.ordered([*mask.axes, *value.axes])
     condition, code = expanded(mask, axes), expanded(value, axes)
     return Text(f"np.where({condition}, {code}, {fill})", axes)
@@ -288,12 +288,12 @@ def _where(space: Space, mask: Text, value: Text, fill: str) -> Text:
 def _padding(
     node: BufferRead, space: Space, guards: Sequence[Constraint]
 ) -> tuple[list[tuple[int, int]], set[Constraint]] | None:
-    """The padding that keeps a read inside, and the guards that it makes true.
+    """Return the padding that keeps a read in bounds, and the guards that it satisfies.
 
-    None if no guard keeps the read inside in a dimension in which it leaves the array.
+    None if the read is out of bounds along a dimension without a guard on its index.
     """
     widths: list[tuple[int, int]] = []
-    done: set[Constraint] = set()
+    satisfied: set[Constraint] = set()
     for e, size in zip(map(space.swap, node.index), node.buffer.dims, strict=True):
         low, high = e.bounds
         widths.append((max(0, -low), max(0, high - size + 1)))
@@ -301,12 +301,12 @@ def _padding(
             own = {g for g in guards if _keeps_inside(g, e, size)}
             if not own:
                 return None
-            done |= own
-    return (widths, done) if done else None
+            satisfied |= own
+    return (widths, satisfied) if satisfied else None
 
 
 def _is_windowed(fold: Fold, space: Space) -> bool:
-    """Windows overlap or have gaps: an index depends on several axes, or there are guards."""
+    """Return True if an index depends on several axes, or if there are guards."""
     if fold.guards:
         return True
     return any(
@@ -318,7 +318,7 @@ def _is_windowed(fold: Fold, space: Space) -> bool:
 
 
 def _overlaps(fold: Fold, space: Space) -> bool:
-    """Windows have elements in common, or there are guards."""
+    """Return True if windows overlap, or if there are guards."""
     for node in in_order(fold.values):
         for e in map(space.swap, node.index if isinstance(node, BufferRead) else ()):
             steps = sorted(
@@ -326,16 +326,16 @@ def _overlaps(fold: Fold, space: Space) -> bool:
                 for atom, step in e.terms
                 if isinstance(atom, Variable) and atom in space.variables
             )
-            reach = 1
+            extent = 1
             for step, _, v in steps:
-                if step < reach:
+                if step < extent:
                     return True
-                reach += step * (v.upper - v.lower)
+                extent += step * (v.upper - v.lower)
     return bool(fold.guards)
 
 
 def _is_plain(values: Sequence[Node], node: BufferRead) -> bool:
-    """What is read is folded as it is, or after a change of its type."""
+    """Return True if the read is itself a folded value, possibly after a type conversion."""
     return any(
         value is node
         or (
@@ -348,7 +348,7 @@ def _is_plain(values: Sequence[Node], node: BufferRead) -> bool:
 
 
 def _keeps_inside(guard: Constraint, index: Expr, size: int) -> bool:
-    """A guard bounds an index to a dimension."""
+    """Return True if a guard bounds an index exactly to a dimension of this size."""
     offset = guard.expr - index
     if offset.is_constant:
         return guard.lower - offset.constant <= 0 and guard.upper - offset.constant >= size - 1

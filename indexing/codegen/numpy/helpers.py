@@ -1,4 +1,4 @@
-"""Functions that generated NumPy programs call besides NumPy itself."""
+"""Run-time support of generated NumPy programs."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def window(
     steps: Sequence[Sequence[int]],
     sizes: Sequence[int],
 ) -> Array:
-    """The view with ``view[i, ..] = array[start + i·steps[0] + ..]``.
+    """Return the view with ``view[i, ..] = array[start + i·steps[0] + ..]``.
 
     Raises:
-        IndexError: an element would lie outside of `array`.
+        IndexError: the view exceeds the bounds of `array`.
 
     >>> window(np.arange(5), (0,), ((1,), (2,)), (3, 2))
     array([[0, 2],
@@ -36,11 +36,12 @@ def window(
             for step, count in zip(steps, sizes, strict=True):
                 ends[step[k] > 0] += step[k] * (count - 1)
             if ends[0] < 0 or ends[1] >= size:
-                raise IndexError(f"[{ends[0]}, {ends[1]}] is not in dimension {k} of size {size}")
+                interval = f"[{ends[0]}, {ends[1]}]"
+                raise IndexError(f"{interval} exceeds dimension {k} of size {size}")
     else:
         return np.empty(sizes, array.dtype)
     strides = [sum(s * b for s, b in zip(step, array.strides, strict=True)) for step in steps]
-    if array.flags.c_contiguous and array.dtype.isbuiltin == 1:  # quicker than the other way
+    if array.flags.c_contiguous and array.dtype.isbuiltin == 1:  # faster than `as_strided`
         offset = sum(s * b for s, b in zip(start, array.strides, strict=True))
         return np.ndarray(tuple(sizes), array.dtype, array, offset, strides)
     corner = array[tuple([slice(s, None) for s in start])]
@@ -48,39 +49,39 @@ def window(
 
 
 def contract(formula: str, left: Array, right: Array) -> Array:
-    """``np.einsum(formula, left, right)`` as one product of matrices.
+    """Return ``np.einsum(formula, left, right)``, computed as one matrix product.
 
     >>> contract("ab,bc->ac", np.ones((2, 3)), np.ones((3, 1))).tolist()
     [[3.0], [3.0]]
     """
     plan = _contraction(formula)
-    if plan.alone[0]:
-        left = np.add.reduce(left, plan.alone[0], dtype=left.dtype)
-    if plan.alone[1]:
-        right = np.add.reduce(right, plan.alone[1], dtype=right.dtype)
+    if plan.summed[0]:
+        left = np.add.reduce(left, plan.summed[0], dtype=left.dtype)
+    if plan.summed[1]:
+        right = np.add.reduce(right, plan.summed[1], dtype=right.dtype)
     left, right = left.transpose(plan.orders[0]), right.transpose(plan.orders[1])
-    many, batch = left.shape, plan.batch
-    rows, columns = many[batch : batch + plan.rows], right.shape[batch + plan.inner :]
-    inner = math.prod(many[batch + plan.rows :])
+    sizes, batch = left.shape, plan.batch
+    rows, columns = sizes[batch : batch + plan.rows], right.shape[batch + plan.inner :]
+    inner = math.prod(sizes[batch + plan.rows :])
     product: Array = np.matmul(
-        left.reshape((*many[:batch], math.prod(rows), inner)),
-        right.reshape((*many[:batch], inner, math.prod(columns))),
+        left.reshape((*sizes[:batch], math.prod(rows), inner)),
+        right.reshape((*sizes[:batch], inner, math.prod(columns))),
     )
-    return product.reshape((*many[:batch], *rows, *columns)).transpose(plan.out)
+    return product.reshape((*sizes[:batch], *rows, *columns)).transpose(plan.out)
 
 
 @dataclass(frozen=True, slots=True)
 class _Contraction:
-    """A formula as one matrix product, with axes for batch, rows, inner products and columns.
+    """An einsum formula as one matrix product with batch, row, inner and column axes.
 
     Attributes:
-        alone: axes of each side that occur nowhere else; they are summed first.
+        summed: axes of each side that occur nowhere else; they are summed first.
         orders: the permutation of the other axes of each side.
         batch, rows, inner: numbers of axes.
         out: the permutation of the axes of the product.
     """
 
-    alone: tuple[tuple[int, ...], tuple[int, ...]]
+    summed: tuple[tuple[int, ...], tuple[int, ...]]
     orders: tuple[list[int], list[int]]
     batch: int
     rows: int
@@ -92,13 +93,13 @@ class _Contraction:
 def _contraction(formula: str) -> _Contraction:
     inputs, out = formula.split("->")
     left, right = inputs.split(",")
-    (alone_left, a), (alone_right, b) = _parted(left, right + out), _parted(right, left + out)
+    (summed_left, a), (summed_right, b) = _split(left, right + out), _split(right, left + out)
     batch = [x for x in a if x in b and x in out]
     inner = [x for x in a if x in b and x not in out]
     rows, columns = [x for x in a if x not in b], [x for x in b if x not in a]
     product = [*batch, *rows, *columns]
     return _Contraction(
-        (alone_left, alone_right),
+        (summed_left, summed_right),
         (
             list(map(a.index, [*batch, *rows, *inner])),
             list(map(b.index, [*batch, *inner, *columns])),
@@ -110,14 +111,14 @@ def _contraction(formula: str) -> _Contraction:
     )
 
 
-def _parted(axes: str, others: str) -> tuple[tuple[int, ...], str]:
-    """The numbers of the axes that are not among `others`, and the axes that are."""
-    alone = tuple([k for k, x in enumerate(axes) if x not in others])
-    return alone, "".join([x for x in axes if x in others])
+def _split(axes: str, others: str) -> tuple[tuple[int, ...], str]:
+    """Return the positions of the axes that are not in `others`, and the axes that are."""
+    missing = tuple([k for k, x in enumerate(axes) if x not in others])
+    return missing, "".join([x for x in axes if x in others])
 
 
 def clamped(value: Any, low: int, high: int) -> Any:
-    """`value` as indices from `low` to `high`; a number for a number.
+    """Convert a scalar or an array to indices, clamped to ``[low, high]``.
 
     >>> clamped(np.uint8(200), 0, 300), clamped(np.array([-3, 7]), 0, 5)
     (200, array([0, 5]))
@@ -133,22 +134,28 @@ def clamped(value: Any, low: int, high: int) -> Any:
 def put(
     function: Any,
     bases: Sequence[Array],
-    places: Any,
+    positions: Any,
     where: Any,
     values: Sequence[Any],
     sizes: Sequence[int],
 ) -> tuple[Array, ...]:
-    """Copies of `bases` with `values` folded into the elements at `places`, if `where` holds.
+    """Return copies of `bases` with `values` folded into the elements at `positions`.
 
-    Places, conditions and values are arrays that broadcast to `sizes`.
+    Args:
+        function: combines the elements with the values.
+        bases: the initial arrays.
+        positions: row-major positions in `bases`; broadcast to `sizes`, as the following.
+        where: the mask of the values to fold.
+        values: one array for each base.
+        sizes: the sizes of the loops over the values.
 
     >>> put(np.add, (np.zeros((2, 2)),), np.array([3, 9, 0, 3]), np.array([1, 0, 1, 1]) == 1,
     ...     (np.array([1.0, 2, 3, 4]),), (4,))[0].tolist()
     [[3.0, 0.0], [0.0, 5.0]]
     """
-    taken = np.broadcast_to(where, sizes).ravel()
-    flat = np.broadcast_to(places, sizes).ravel()[taken]
-    folded = [np.broadcast_to(value, sizes).ravel()[taken] for value in values]
+    mask = np.broadcast_to(where, sizes).ravel()
+    flat = np.broadcast_to(positions, sizes).ravel()[mask]
+    folded = [np.broadcast_to(value, sizes).ravel()[mask] for value in values]
     out = [np.array(base).reshape(-1) for base in bases]
     folding.fold_at(function, out, flat, folded)
     return tuple([array.reshape(np.shape(base)) for array, base in zip(out, bases, strict=True)])

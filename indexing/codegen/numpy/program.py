@@ -1,4 +1,4 @@
-"""Loop nests as NumPy programs that run: all at once, or box by box."""
+"""Loop nests as executable NumPy programs: of the whole result, or tile by tile."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from simplifier.atoms import Variable
 from simplifier.substitute import Substitution
 
 Box: TypeAlias = tuple[tuple[int, int], ...]
-"""For each dimension the first index, and the one after the last."""
+"""For each dimension, the half-open interval of its indices."""
 
 _HELPERS = {
     "clamped": helpers.clamped,
@@ -43,7 +43,7 @@ _HELPERS = {
 
 
 def function_on_arrays(name: str, body: Body) -> Callable[..., Any]:
-    """A computation of scalars as a function of arrays, applied element by element."""
+    """Return a computation of scalars as a function of arrays, applied elementwise."""
     functions = functions_in(in_order(body.results, with_cases))
     source = SourceBuilder(functions, [name], {})
     define(source, name, body)
@@ -79,38 +79,49 @@ class Vectorized:
 
     @cached_property
     def source(self) -> str:
-        """The program as Python that a person can read; `run` executes just this."""
-        return self._whole[0]
+        """The program as readable Python: the text that `run` executes."""
+        return self._full[0]
 
     @cached_property
     def tile_source(self) -> str:
-        """The program for one box of the result, which `tiles` and ``run(tile=…)`` execute."""
+        """The program for one tile of the result, which `tiles` and ``run(tile=…)`` execute."""
         return self._tile[0]
 
     def run(
         self, *arrays: Array, tile: Sequence[int] | None = None, out: Array | None = None
     ) -> Array:
-        """The result for these inputs; it may be a view of one of them.
+        """Execute the program on these inputs; the result may be a view of one of them.
 
         Args:
             arrays: one for each of the nest's inputs.
-            tile: sizes of a box: the result is computed box by box, so that memory is bounded by
-                the box and by the boxes of the stages that it needs.
-            out: where the boxes are stored, for instance a ``np.memmap``.
+            tile: tile sizes, one for each dimension of the result.  The result is computed tile by
+                tile; memory is bounded by the tile and the boxes of the stages that it needs.
+            out: an array that receives the tiles, for example a ``np.memmap``.
+        Returns:
+            The result, or `out`.
         Raises:
-            ValueError: arrays or sizes do not fit.
+            ValueError: the number of arrays, a shape or a type differs from the inputs; the tile
+                has another rank than the result; or `out` has another shape or type.
+
+        >>> import hlo, indexing
+        >>> module = hlo.parse("ENTRY e { p = s32[4] parameter(0)  ROOT n = s32[4] negate(p) }")
+        >>> program = indexing.loop_nest(module.entry).vectorized()
+        >>> program.run(np.int32([1, 2, 3, 4]), tile=(2,)).tolist()
+        [-1, -2, -3, -4]
         """
         if tile is None and out is None:
-            given = self.nest.with_constants(arrays)
+            parameters = self.nest.with_constants(arrays)
             with np.errstate(all="ignore"):
-                found = np.asarray(self._whole[1](*given))
-            assert found.shape == self.nest.output.dims, (found.shape, self.source)
-            assert found.dtype == self.nest.output.dtype, (found.dtype, self.source)
-            return found
+                full = np.asarray(self._full[1](*parameters))
+            assert full.shape == self.nest.output.dims, (full.shape, self.source)
+            assert full.dtype == self.nest.output.dtype, (full.dtype, self.source)
+            return full
         dims = self.nest.output.dims
         result = np.empty(dims, self.nest.output.dtype) if out is None else out
         if result.shape != dims or result.dtype != self.nest.output.dtype:
-            raise ValueError(f"`out` is {result.dtype.name}{list(result.shape)}, not {list(dims)}")
+            actual = f"{result.dtype.name}{list(result.shape)}"
+            expected = f"{self.nest.output.dtype.name}{list(dims)}"
+            raise ValueError(f"`out`: expected {expected}, got {actual}")
         for box, block in self.tiles(tile or dims, *arrays):
             result[box] = block
         return result
@@ -118,33 +129,47 @@ class Vectorized:
     def tiles(
         self, sizes: Sequence[int], *arrays: Array
     ) -> Iterator[tuple[tuple[slice, ...], Array]]:
-        """Every box of the result of these sizes, as slices, with its elements.
+        """Yield the tiles of the result, in row-major order, as slices with their elements.
 
-        Boxes at the end are smaller where the sizes do not divide those of the result.
+        Tiles at the end of a dimension are smaller if the tile size does not divide its size.
 
+        Args:
+            sizes: tile sizes, one for each dimension of the result.
+            arrays: one for each of the nest's inputs.
         Raises:
-            ValueError: `sizes` does not hold one positive size for each dimension.
+            ValueError: `sizes` is not one positive size for each dimension, or an array does not
+                match the inputs.
+
+        >>> import hlo, indexing
+        >>> module = hlo.parse("ENTRY e { p = s32[3] parameter(0)  ROOT n = s32[3] negate(p) }")
+        >>> program = indexing.loop_nest(module.entry).vectorized()
+        >>> tiles = program.tiles((2,), np.int32([1, 2, 3]))
+        >>> [(box[0].start, block.tolist()) for box, block in tiles]
+        [(0, [-1, -2]), (2, [-3])]
         """
         dims = self.nest.output.dims
         if len(sizes) != len(dims) or any(size < 1 for size in sizes):
             raise ValueError(
-                f"a tile of `{self.nest.name}` has {len(dims)} sizes of at least 1, one for each "
-                f"dimension of {list(dims)}; given is {tuple(sizes)}"
+                f"a tile of `{self.nest.name}` needs {len(dims)} positive sizes, one per "
+                f"dimension of {list(dims)}; got {tuple(sizes)}"
             )
-        given = self.nest.with_constants(arrays)
+        parameters = self.nest.with_constants(arrays)
         if 0 in dims:
             return
         corners = product(*[range(0, n, size) for n, size in zip(dims, sizes, strict=True)])
         for corner in corners:
             box = tuple([(c, min(c + s, n)) for c, s, n in zip(corner, sizes, dims, strict=True)])
             with np.errstate(all="ignore"):
-                block = self._tile[1](*given, *self._boxes(box))
+                block = self._tile[1](*parameters, *self._boxes(box))
             yield tuple([slice(*ends) for ends in box]), np.asarray(block)
 
     def tile_bytes(self, sizes: Sequence[int]) -> int:
         """Estimate the memory in bytes of one tile of these sizes, without the inputs.
 
         Each stage allocates its box; a reduction also allocates twice the values that it folds.
+
+        Args:
+            sizes: tile sizes, one for each dimension of the result.
         """
         dims = self.nest.output.dims
         box = tuple([(0, min(size, n)) for size, n in zip(sizes, dims, strict=True)])
@@ -167,7 +192,7 @@ class Vectorized:
     # ------------------------------------------------------------ the programs
 
     @cached_property
-    def _whole(self) -> tuple[str, Callable[..., Any]]:
+    def _full(self) -> tuple[str, Callable[..., Any]]:
         return self._program([])
 
     @cached_property
@@ -175,7 +200,7 @@ class Vectorized:
         return self._program([f"{stage.name}_box" for stage in self.nest.stages])
 
     def _program(self, boxes: Sequence[str]) -> tuple[str, Callable[..., Any]]:
-        """The source and its function; with `boxes`, which name the box of each stage, a tile."""
+        """Return the source and its function; `boxes` names a box parameter for each stage."""
         nest = self.nest
         taken = ["out", nest.name, *[buffer.name for buffer in nest.buffers]]
         source = SourceBuilder(functions_of(nest), taken, _HELPERS)
@@ -196,26 +221,26 @@ class Vectorized:
     # ------------------------------------------------------------ boxes of stages
 
     def _boxes(self, box: Box) -> list[Box]:
-        """For a box of the result, the box of each stage that it needs."""
-        wanted: dict[Buffer, Box] = {self.nest.output: box}
-        found: list[Box] = []
+        """Return the box of each stage that a box of the result depends on."""
+        needed: dict[Buffer, Box] = {self.nest.output: box}
+        boxes: list[Box] = []
         for stage in reversed(self.nest.stages):
-            own = _hull([wanted[b] for b in stage.buffers if b in wanted])
-            found.append(own)
-            for buffer, needed in _needs(stage, own):
-                wanted[buffer] = _hull([needed, wanted[buffer]] if buffer in wanted else [needed])
-        return found[::-1]
+            own = _hull([needed[b] for b in stage.buffers if b in needed])
+            boxes.append(own)
+            for buffer, read in _reads(stage, own):
+                needed[buffer] = _hull([read, needed[buffer]] if buffer in needed else [read])
+        return boxes[::-1]
 
 
 def _unread(nest: Nest) -> frozenset[Buffer]:
-    """The buffers of stages that no stage reads."""
+    """Return the buffers of stages that no stage reads."""
     nodes = [node for stage in nest.stages for node in stage.nodes()]
     read = {node.buffer for node in nodes if isinstance(node, BufferRead)}
     return frozenset(nest.buffers) - read - {nest.output}
 
 
 def _box_of(state: WriterState, stage: Stage, name: str) -> Space:
-    """The space of the box `name` of a stage; its arrays begin where the box does."""
+    """Return the space of a stage's box, which the parameter `name` passes; set array origins."""
     source, ends = state.source, []
     for k, n in enumerate(stage.buffers[0].dims):
         low = Variable(source.names.new(f"{stage.name}_lo{k}"), 0, n - 1)
@@ -236,8 +261,8 @@ def _hull(boxes: Sequence[Box]) -> Box:
     )
 
 
-def _needs(stage: Stage, box: Box) -> Iterator[tuple[Buffer, Box]]:
-    """What a box of a stage reads of other stages: the bounds of each index."""
+def _reads(stage: Stage, box: Box) -> Iterator[tuple[Buffer, Box]]:
+    """Yield the boxes that a box of a stage reads of other stages: the bounds of each index."""
     narrow = {
         d: Variable(d.name, low, high - 1).as_expr()
         for d, (low, high) in zip(stage.dims, box, strict=True)
@@ -247,7 +272,7 @@ def _needs(stage: Stage, box: Box) -> Iterator[tuple[Buffer, Box]]:
         if isinstance(node, BufferRead) and node.buffer.origin == "stage":
             ends = []
             for e, size in zip(node.index, node.buffer.dims, strict=True):
-                least, most = swap(e).bounds
-                low = min(max(least, 0), size - 1)
-                ends.append((low, max(min(most, size - 1), low) + 1))
+                lower, upper = swap(e).bounds
+                low = min(max(lower, 0), size - 1)
+                ends.append((low, max(min(upper, size - 1), low) + 1))
             yield node.buffer, tuple(ends)

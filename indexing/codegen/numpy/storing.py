@@ -1,4 +1,4 @@
-"""Stores computed elements in the array that a stage fills, with an axis for each dimension."""
+"""Stores of computed elements in the buffer of a stage."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from indexing.codegen.text import tuple_text
 
 
 def store(
-    state: WriterState, stage: Stage, buffer: Buffer, found: Text, space: Space, box: Space | None
+    state: WriterState, stage: Stage, buffer: Buffer, text: Text, space: Space, box: Space | None
 ) -> None:
-    """``buffer = found``, as an array with all dimensions."""
+    """Write ``buffer = text``, with all dimensions of the buffer."""
     if buffer in state.unread:
         return
-    code = whole(stage, buffer, found, space, box)
+    code = full_text(stage, buffer, text, space, box)
     if code != buffer.name:
         state.source.text.add(f"{buffer.name} = {code}")
     state.track(buffer.name, prod(buffer.dims))
 
 
-def whole(stage: Stage, buffer: Buffer, found: Text, space: Space, box: Space | None) -> str:
-    """Code with an axis for each dimension, of the full size."""
+def full_text(stage: Stage, buffer: Buffer, text: Text, space: Space, box: Space | None) -> str:
+    """Return code of an array with the full size of each dimension."""
     axes = space.variables
-    code, sizes = expanded(found, axes), space.size_text(axes)
-    if not found.axes or set(found.axes) != set(axes):
+    code, sizes = expanded(text, axes), space.size_text(axes)
+    if not text.axes or set(text.axes) != set(axes):
         if box is None and set(axes) == {d for d in stage.dims if d.lower < d.upper}:
-            return f"np.broadcast_to({laid(stage, found)}, {tuple_text(buffer.dims)})"
+            return f"np.broadcast_to({aligned(stage, text)}, {tuple_text(buffer.dims)})"
         code = f"np.broadcast_to({code}, {tuple_text(sizes)})"
     if box is None:
         is_complete = sizes == [str(n) for n in buffer.dims]
@@ -41,12 +41,12 @@ def whole(stage: Stage, buffer: Buffer, found: Text, space: Space, box: Space | 
     return code if is_complete else f"{as_operand(code)}.reshape({shape})"
 
 
-def laid(stage: Stage, found: Text) -> str:
-    """Code with an axis for each dimension from the first one that it has."""
-    if not found.axes:
-        return found.code
-    at = [":" if d in found.axes else "None" for d in stage.dims]
+def aligned(stage: Stage, text: Text) -> str:
+    """Return code with an axis for each dimension of the stage, from the first that it has."""
+    if not text.axes:
+        return text.code
+    at = [":" if d in text.axes else "None" for d in stage.dims]
     while at[0] == "None":
         at.pop(0)
-    plain = all(piece == ":" for piece in at)
-    return found.code if plain else f"{as_operand(found.code)}[{', '.join(at)}]"
+    is_plain = all(piece == ":" for piece in at)
+    return text.code if is_plain else f"{as_operand(text.code)}[{', '.join(at)}]"

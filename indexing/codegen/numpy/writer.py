@@ -1,4 +1,4 @@
-"""Writes the stages of a loop nest as NumPy code: each line computes all elements at once."""
+"""Writer of stages as NumPy code: each line computes all elements."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from indexing.codegen.numpy.spaces import (
     region_of,
     split_space,
 )
-from indexing.codegen.numpy.storing import laid, store
+from indexing.codegen.numpy.storing import aligned, store
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
 
 
 def write_stage(state: WriterState, stage: Stage, box: Space | None = None) -> None:
-    """Code that fills the buffers of a stage; of a box of it, if one is given."""
+    """Write the code that fills the buffers of a stage, or a box of them."""
     state.count(stage)
     if isinstance(stage.body, Fold):
         FoldWriter(state, stage, stage.body, box).write()
         return
     if box is None:
-        plain = Space.whole(stage.dims)
+        plain = Space.full(stage.dims)
         if isinstance(stage.body, Choose) and _fills(state, stage, stage.body, plain):
             return
     space = split_space(stage, stage.dims) if box is None else box
@@ -39,7 +39,7 @@ def write_stage(state: WriterState, stage: Stage, box: Space | None = None) -> N
 
 
 def _fills(state: WriterState, stage: Stage, body: Choose, space: Space) -> bool:
-    """Fill the buffer box by box, where each case holds in a box; else do nothing."""
+    """Fill the buffer case by case if the region of each case is a box; return False if not."""
     regions = []
     for case in body.cases:
         region = region_of(space, case.guards)
@@ -59,9 +59,8 @@ def _fills(state: WriterState, stage: Stage, body: Choose, space: Space) -> bool
     else:
         state.source.text.add(f"{buffer.name} = np.empty({sizes}, {kind})")
         if rest is None:
-            whole = BlockWriter(state, space, block)
-            found = whole.text_of(body.otherwise)
-            state.source.text.add(f"{buffer.name}[...] = {laid(stage, found)}")
+            text = BlockWriter(state, space, block).text_of(body.otherwise)
+            state.source.text.add(f"{buffer.name}[...] = {aligned(stage, text)}")
         else:
             _fill(state, stage, body.otherwise, space, rest, block)
     for case, region in reversed(list(zip(body.cases, regions, strict=True))):
@@ -72,10 +71,10 @@ def _fills(state: WriterState, stage: Stage, body: Choose, space: Space) -> bool
 def _fill(
     state: WriterState, stage: Stage, value: Node, space: Space, region: Region, around: BlockWriter
 ) -> None:
-    """``buffer[region] = value``."""
+    """Write ``buffer[region] = value``."""
     inner = BlockWriter(state, region.space, around)
-    found = inner.text_of(value)
-    wanted = dict(zip(space.variables, region.slices, strict=True))
-    pieces = [wanted.get(d, "0") for d in stage.dims]
-    code = expanded(found, region.space.variables)
+    text = inner.text_of(value)
+    slices = dict(zip(space.variables, region.slices, strict=True))
+    pieces = [slices.get(d, "0") for d in stage.dims]
+    code = expanded(text, region.space.variables)
     state.source.text.add(f"{stage.buffers[0].name}[{', '.join(pieces) or '...'}] = {code}")
