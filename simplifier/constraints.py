@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from math import gcd
 from typing import Final
 
-from simplifier import interval, trace
+from simplifier import interval, laws, trace
 from simplifier.atoms import Floor
 from simplifier.bounds import NOTHING_KNOWN
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Term, added, alone, constant
 from simplifier.mods import split
-from simplifier.residues import Residues, both, residues_of
+from simplifier.residues import Residues, both, canonical_law, law_of_both, residues_of
 from simplifier.text import terms_and_constant
+from simplifier.trace import Law
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,10 @@ class Constraint:
 
 FALSE: Final = Constraint(constant(0), 1, 1)
 
+_VERDICTS: Final[dict[Constraint | None, str]] = {FALSE: "false", None: "true"}
 
+
+@trace.memoised(1 << 14)
 def normalised(constraint: Constraint) -> Constraint | None:
     """The simplest constraint with the same points; `None` if it always holds.
 
@@ -70,51 +73,87 @@ def normalised(constraint: Constraint) -> Constraint | None:
     >>> print(normalised(Constraint((d0 * 3 + d1 * 6 + 2) // 4, 1, 2)))
     d0 + d1 * 2 in [1, 3]
     """
-    return _normalised(constraint) if trace.records else _normalised_once(constraint)
-
-
-def _normalised(constraint: Constraint) -> Constraint | None:
     canonical: Residues | None = None
     while True:
+        if not constraint.expr.parts:
+            return _decided(constraint)
+        constraint = _primitive(constraint)
         expr, lower, upper = constraint.expr, constraint.lower, constraint.upper
-        if not expr.parts:
-            return None if lower <= expr.constant <= upper else FALSE
-        if expr.constant:
-            lower, upper = lower - expr.constant, upper - expr.constant
-            expr = Expr(expr.parts, 0)
-        factor = gcd(*expr.parts.values())
-        sign = -1 if expr.terms[0][1] < 0 else 1
-        if factor * sign != 1:
-            if sign < 0:
-                lower, upper = -upper, -lower
-            lower, upper = -(-lower // factor), upper // factor
-            factor *= sign
-            expr = Expr({atom: c // factor for atom, c in expr.parts.items()}, 0)
-        floor = _undoable(expr)
+        floor = _removable(expr)
         if floor is not None:
-            sign = expr.parts[floor]
-            lower, upper = (lower, upper) if sign == 1 else (-upper, -lower)
+            before = constraint
+            lower, upper = (lower, upper) if expr.parts[floor] == 1 else (-upper, -lower)
             divisor = floor.divisor
             constraint = Constraint(
-                _undone(expr, floor), lower * divisor, upper * divisor + divisor - 1
+                _without_floor(expr, floor), lower * divisor, upper * divisor + divisor - 1
             )
+            if trace.records:
+                trace.note(laws.REMOVE_FLOOR, before, constraint)
             continue
         lower, upper = intersected((lower, upper), expr.bounds)
         if lower > upper:
-            return FALSE
+            return _noted(laws.CLIP_BOUNDS, constraint, FALSE)
+        clipped = Constraint(expr, lower, upper)
         residues = residues_of(expr, (lower, upper))
         if residues is not None and residues != canonical:
             canonical = residues
             constraint = Constraint(*residues.written)
+            if trace.records:
+                trace.note(canonical_law(expr, residues), clipped, constraint)
             continue
-        found = _plain(Constraint(expr, lower, upper))
-        return None if found.is_true else _undecided(found)
+        simple = _plain(clipped)
+        if simple.is_true:
+            return _noted(laws.DECIDE_CONSTRAINT, constraint, None)
+        if trace.records:
+            trace.note(laws.CLIP_BOUNDS, constraint, clipped)
+        return _undecided(simple)
 
 
-_normalised_once = lru_cache(maxsize=1 << 14)(_normalised)
+def _noted(law: Law, before: Constraint, after: Constraint | None) -> Constraint | None:
+    """Return `after`, which `law` makes of `before`; `None` is a constraint that always holds."""
+    if trace.records:
+        trace.note(law, before, _VERDICTS.get(after, after))
+    return after
 
 
-def _undone(expr: Expr, floor: Floor) -> Expr:
+def _decided(constraint: Constraint) -> Constraint | None:
+    """`FALSE` or `None` for a constraint on a constant."""
+    is_true = constraint.lower <= constraint.expr.constant <= constraint.upper
+    return _noted(laws.DECIDE_CONSTRAINT, constraint, None if is_true else FALSE)
+
+
+def _primitive(constraint: Constraint) -> Constraint:
+    """An equal constraint without a constant term, whose coefficients have no common factor.
+
+    The first coefficient is positive.
+    """
+    expr, lower, upper = constraint.expr, constraint.lower, constraint.upper
+    factor = gcd(*expr.parts.values())
+    sign = -1 if expr.terms[0][1] < 0 else 1
+    if not expr.constant and factor * sign == 1:
+        return constraint
+    moved = constraint
+    if expr.constant:
+        lower, upper = lower - expr.constant, upper - expr.constant
+        expr = Expr(expr.parts, 0)
+        moved = Constraint(expr, lower, upper)
+        if trace.records:
+            trace.note(laws.MOVE_CONSTANT, constraint, moved)
+        if factor * sign == 1:
+            return moved
+    if sign < 0:
+        lower, upper = -upper, -lower
+    lower, upper = -(-lower // factor), upper // factor
+    factor *= sign
+    divided = Constraint(
+        Expr({atom: c // factor for atom, c in expr.parts.items()}, 0), lower, upper
+    )
+    if trace.records:
+        trace.note(laws.DIVIDE_CONSTRAINT, moved, divided)
+    return divided
+
+
+def _without_floor(expr: Expr, floor: Floor) -> Expr:
     """``d·q + n`` of ``q + floor(n / d)``, or of ``-q - floor(n / d)``."""
     sign = expr.parts[floor]
     rest = added(expr, alone(floor), -sign)
@@ -125,9 +164,9 @@ def _undecided(constraint: Constraint) -> Constraint | None:
     """It, unless intervals show in another way that it always holds, or never does."""
     for low, high in _reaches(constraint.expr):
         if contains(constraint.bounds, (low, high)):
-            return None
+            return _noted(laws.DECIDE_CONSTRAINT, constraint, None)
         if high < constraint.lower or constraint.upper < low:
-            return FALSE
+            return _noted(laws.DECIDE_CONSTRAINT, constraint, FALSE)
     return constraint
 
 
@@ -136,7 +175,7 @@ def _reaches(expr: Expr) -> Iterator[Interval]:
     yield NOTHING_KNOWN.finest_bounds(expr)
     units = _units(expr)
     for floor in units if len(units) > 1 else ():
-        low, high = NOTHING_KNOWN.finest_bounds(_undone(expr, floor))
+        low, high = NOTHING_KNOWN.finest_bounds(_without_floor(expr, floor))
         low, high = low // floor.divisor, high // floor.divisor
         yield (low, high) if expr.parts[floor] == 1 else (-high, -low)
 
@@ -150,7 +189,7 @@ def _plain(constraint: Constraint) -> Constraint:
     return Constraint(constraint.expr - constant, lower, upper)
 
 
-def _undoable(expr: Expr) -> Floor | None:
+def _removable(expr: Expr) -> Floor | None:
     """The one floor with coefficient ±1: ``q + floor(n / d)`` is ``floor((d·q + n) / d)``."""
     units = _units(expr)
     return units[0] if len(units) == 1 else None
@@ -199,6 +238,10 @@ class _Conjunction:
         new = intersected(old, constraint.bounds) if old else constraint.bounds
         if new == old:
             return True
+        if trace.records and old:
+            pair = Constraint(expr, *old), constraint
+            after = "false" if new[0] > new[1] else Constraint(expr, *new)
+            trace.note_all(laws.INTERSECT_BOUNDS, pair, after)
         if new[0] > new[1]:
             return False
         self.bounds[expr] = new
@@ -211,6 +254,10 @@ class _Conjunction:
         for other in others:
             one = both(found, other)
             if one is not None:
+                if trace.records:
+                    pair = Constraint(*found.written), Constraint(*other.written)
+                    after = "false" if one.is_never else Constraint(*one.written)
+                    trace.note_all(law_of_both(found, other), pair, after)
                 others.remove(other)
                 del self.bounds[expr]
                 self.bounds.pop(other.written[0], None)
@@ -227,7 +274,9 @@ class _Conjunction:
         if bounds is None:
             return True
         for residues in self.residues.get(dividend, ()):
-            bounds = residues.rounded(bounds)
+            before, bounds = bounds, residues.rounded(bounds)
+            if trace.records:
+                note_rounding(dividend, residues, before, bounds)
         self.bounds[dividend] = bounds
         return bounds[0] <= bounds[1]
 
@@ -240,8 +289,27 @@ class _Conjunction:
         found = residues_of(expr, bounds)
         of_dividend = self.bounds.get(found.dividend) if found else None
         if found and of_dividend and found.holds(of_dividend):
+            if trace.records:
+                known = Constraint(found.dividend, *of_dividend)
+                trace.note_all(
+                    laws.DROP_IMPLIED_RESIDUES, (known, Constraint(expr, *bounds)), known
+                )
             return True
-        return any(_follows(expr, bounds, *other) for other in self.bounds.items())
+        for other in self.bounds.items():
+            if _follows(expr, bounds, *other):
+                if trace.records:
+                    known = Constraint(other[0], *other[1])
+                    trace.note_all(laws.DROP_IMPLIED, (known, Constraint(expr, *bounds)), known)
+                return True
+        return False
+
+
+def note_rounding(dividend: Expr, residues: Residues, before: Interval, after: Interval) -> None:
+    """Record that the bounds of `dividend` were rounded to `residues`."""
+    congruent = Constraint(*residues.written)
+    old, new = Constraint(dividend, *before), Constraint(dividend, *after)
+    if old != new:
+        trace.note_all(laws.ROUND_TO_RESIDUES, (congruent, old), f"{congruent} and {new}")
 
 
 def _follows(expr: Expr, bounds: Interval, part: Expr, known: Interval) -> bool:

@@ -16,11 +16,11 @@ bounds than ``x − m·floor(x / m)`` term by term, and then with the mods relea
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import gcd
 from typing import Final, TypeAlias
 
-from simplifier import trace
+from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.interval import Interval
@@ -44,33 +44,30 @@ def floor_div(expr: Expr, divisor: int, facts: Facts = NOTHING_KNOWN) -> Expr:
         if divisor < 1:
             raise ValueError(f"a divisor is a positive constant, not {divisor}")
         return expr
-    if trace.records:
-        return _recorded(expr, divisor, facts)
     parts = expr.parts
     key = tuple(parts), tuple(parts.values()), expr.constant, divisor
-    found = facts.floors.get(key)
-    if found is None:
-        _, found = _divided(expr, divisor, facts)
+    floor = facts.floors.get(key)
+    if floor is None:
+        law, floor = _divided(expr, divisor, facts)
+        if trace.records and law is not None:
+            trace.note(law, f"{trace.operand_text(expr)} floordiv {divisor}", floor)
         if len(facts.floors) >= _MOST_FLOORS:
             facts.floors.clear()
-        facts.floors[key] = found
-    return found
+        facts.floors[key] = floor
+    return floor
 
 
 _MOST_FLOORS: Final = 1 << 16
 
-
-def _recorded(expr: Expr, divisor: int, facts: Facts) -> Expr:
-    """Worked out again, for somebody who wants to see how."""
-    law, found = _divided(expr, divisor, facts)
-    if law is not None:
-        trace.note_division(law, expr, divisor, found)
-    return found
+trace.forget_when_recording(NOTHING_KNOWN.floors.clear)
 
 
 def floor_mod(expr: Expr, modulus: int, facts: Facts = NOTHING_KNOWN) -> Expr:
     """``expr − modulus·floor(expr / modulus)``, which lies in ``[0, modulus)``."""
-    return added(expr, floor_div(expr, modulus, facts), -modulus)
+    remainder = added(expr, floor_div(expr, modulus, facts), -modulus)
+    if trace.records:
+        trace.note(laws.EXPAND_MOD, f"{trace.operand_text(expr)} mod {modulus}", remainder)
+    return remainder
 
 
 class Whole:
@@ -103,12 +100,16 @@ def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
         return division.law, decided
     law, remainder = None, expr
     if division.quotient or division.whole:
-        law, remainder = Law.MULTIPLES, division.sum(division.remainder, division.offset)
+        law, remainder = (
+            laws.FACTOR_OUT_MULTIPLES,
+            division.sum(division.remainder, division.offset),
+        )
         if holds_mods:  # without the multiples, others may show
             return law, division.quotient_and(floor_div(remainder, divisor, facts))
-    merged = _merged(remainder, divisor, facts) if floors else None
-    if merged is not None:
-        return Law.MERGED, division.quotient_and(merged)
+    floor = _mergeable(remainder) if floors else None
+    if floor is not None:
+        law = laws.MERGE_FLOORS if remainder.parts[floor] > 0 else laws.MERGE_NEGATED_FLOOR
+        return law, division.quotient_and(_merged(remainder, floor, divisor, facts))
     return law, division.with_new_floor(remainder)
 
 
@@ -119,8 +120,21 @@ def _with_whole_mods(expr: Expr, divisor: int, facts: Facts) -> tuple[Law, Expr]
         division = Division(pieces, rest.constant, divisor, facts, False)
         decided = division.by_intervals()
         if decided is not None:
+            if trace.records:
+                _note_mods(mods, facts)
             return division.law, decided
     return None
+
+
+def _note_mods(mods: Iterable[Mod], facts: Facts) -> None:
+    """Record that `mods` were recombined from their terms, and bounded as a whole."""
+    for coefficient, dividend, modulus, floor in mods:
+        text = trace.operand_text(dividend)
+        whole = f"{text} mod {modulus}"
+        terms = f"{text} * {coefficient} - ({alone(floor)}) * {coefficient * modulus}"
+        trace.note(laws.RECOMBINE_MOD, terms, f"({whole}) * {coefficient}")
+        lower, upper = facts.bounds_of_mod(dividend, modulus)
+        trace.note(laws.BOUND_MOD, whole, f"[{lower}, {upper}]")
 
 
 def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
@@ -170,7 +184,12 @@ class Division:
         facts: Facts,
         is_plain: bool,
     ) -> None:
-        self.divisor, self.facts, self.is_plain, self.law = divisor, facts, is_plain, Law.INSIDE
+        self.divisor, self.facts, self.is_plain, self.law = (
+            divisor,
+            facts,
+            is_plain,
+            laws.FOLD_CONSTANT_FLOOR,
+        )
         self.whole, self.offset = divmod(offset, divisor) if offset else (0, 0)
         quotient: dict[Piece, int] = {}
         remainder: dict[Piece, int] = {}
@@ -234,7 +253,7 @@ class Division:
             if multiple is not None:
                 having = {p: c // factor for p, c in self.remainder.items() if p not in lacking}
                 rest = self.sum(having, multiple)
-                self.law = Law.FACTOR
+                self.law = laws.CANCEL_COMMON_FACTOR
                 return self.quotient_and(floor_div(rest, self.divisor // factor, self.facts))
         return None
 
@@ -308,16 +327,19 @@ class Division:
         return gather(total, constant)
 
 
-def _merged(remainder: Expr, divisor: int, facts: Facts) -> Expr | None:
-    """Law 4, for exactly one floor with coefficient 1 or -1.
+def _mergeable(remainder: Expr) -> Floor | None:
+    """The floor with coefficient 1 or -1, or `None` unless there is exactly one."""
+    inner = [a for a, c in remainder.parts.items() if isinstance(a, Floor) and c in (1, -1)]
+    return inner[0] if len(inner) == 1 else None
+
+
+def _merged(remainder: Expr, floor: Floor, divisor: int, facts: Facts) -> Expr:
+    """``floor(remainder / divisor)`` by law 4, where `floor` has the coefficient 1 or -1.
 
     ``floor((r − floor(n/e)) / d) = floor((e·r − n + e − 1) / (d·e))``, as ``−floor(x)`` is the
     ceiling of ``−x``.
     """
-    inner = [(a, c) for a, c in remainder.parts.items() if isinstance(a, Floor) and c in (1, -1)]
-    if len(inner) != 1:
-        return None
-    ((floor, sign),) = inner
+    sign = remainder.parts[floor]
     rest = added(remainder, alone(floor), -sign)
     inside = floor.numerator
     if sign < 0:

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
-from simplifier import trace
+from simplifier import laws, trace
 from simplifier.atoms import Floor, Variable
 from simplifier.bounds import Facts
-from simplifier.constraints import FALSE, Constraint, known_terms, merged
+from simplifier.constraints import FALSE, Constraint, known_terms, merged, note_rounding
 from simplifier.interval import Interval, contains, intersected, scaled
-from simplifier.linear import Expr
+from simplifier.linear import Expr, alone
 from simplifier.residues import Residues, residues_of
 from simplifier.rewrite import Congruences, Rewriting
 from simplifier.substitute import Substitution
@@ -57,10 +56,10 @@ class Domain:
 
 def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> Domain:
     """The same points with tighter variable bounds, and with simpler and fewer constraints."""
-    tighten = _tightened if trace.records else _tightened_once
-    return tighten(tuple(variables), tuple(constraints))
+    return _tightened(tuple(variables), tuple(constraints))
 
 
+@trace.memoised(1 << 12)  # the maps of a chain share domains
 def _tightened(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> Domain:
     now = list(variables)
     left = merged(constraints)
@@ -83,15 +82,15 @@ def _tightened(variables: tuple[Variable, ...], constraints: tuple[Constraint, .
     return Domain(tuple(now), _needed(left))
 
 
-_tightened_once = lru_cache(maxsize=1 << 12)(_tightened)  # the maps of a chain share domains
-
-
 def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     """Without those that follow from the others by intervals, the heaviest first."""
     if len(constraints) > 1:
         for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
             others = tuple([c for c in constraints if c is not constraint])
             if contains(constraint.bounds, _reach(constraint.expr, others)):
+                if trace.records:
+                    after = " and ".join(map(str, others))
+                    trace.note(laws.DROP_IMPLIED, f"{after} and {constraint}", after)
                 constraints = others
     return constraints
 
@@ -123,6 +122,8 @@ def _propagated(constraints: Iterable[Constraint]) -> dict[Variable, Interval]:
             bounds = intersected(found.get(variable, variable.bounds), variable.bounds)
             if bounds[0] <= bounds[1]:
                 found[variable] = intersected(bounds, residues.rounded(bounds))
+                if trace.records:
+                    note_rounding(residues.dividend, residues, bounds, found[variable])
     return found
 
 
@@ -136,6 +137,12 @@ def _propagate(expr: Expr, bounds: Interval, found: dict[Variable, Interval]) ->
             least, most = -most, -least
         step = abs(coefficient)
         least, most = -(-least // step), most // step
+        if trace.records and (least > atom.bounds[0] or most < atom.bounds[1]):
+            trace.note(
+                laws.PROPAGATE_BOUNDS,
+                Constraint(expr, *bounds),
+                Constraint(alone(atom), *intersected((least, most), atom.bounds)),
+            )
         if isinstance(atom, Variable):
             old = found.get(atom)
             found[atom] = intersected(old, (least, most)) if old else (least, most)

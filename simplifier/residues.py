@@ -18,10 +18,12 @@ from functools import lru_cache
 from math import gcd
 from typing import NamedTuple
 
+from simplifier import laws
 from simplifier.divmod import floor_mod
 from simplifier.interval import Interval, intersected, scaled
 from simplifier.linear import Expr, gather
 from simplifier.mods import split
+from simplifier.trace import Law
 
 
 class Residues(NamedTuple):
@@ -101,6 +103,27 @@ def residues_of(expr: Expr, bounds: Interval) -> Residues | None:
 def _least_absolute(value: int, modulus: int) -> int:
     left = value % modulus
     return left - modulus if left * 2 > modulus else left
+
+
+def canonical_law(expr: Expr, residues: Residues) -> Law:
+    """The law by which a constraint on `expr` became `residues`, for `simplifier.trace`."""
+    ((_, dividend, _, _),) = split(expr).mods
+    canonical = residues.dividend.parts
+    if dividend.parts == canonical:
+        return laws.SHIFT_RESIDUES
+    is_negated = all(canonical.get(atom) == -c for atom, c in dividend.parts.items())
+    return laws.NEGATE_RESIDUES if is_negated else laws.INVERT_COEFFICIENT
+
+
+def law_of_both(a: Residues, b: Residues) -> Law:
+    """The law that `both` applies to `a` and `b`, for `simplifier.trace`."""
+    if a.modulus == b.modulus:
+        return laws.INTERSECT_RESIDUES
+    if a.is_congruence and b.is_congruence:
+        return laws.COMBINE_CONGRUENCES
+    congruence, other = (a, b) if a.is_congruence else (b, a)
+    is_finer = congruence.modulus % other.modulus == 0
+    return laws.DECIDE_RESIDUE if is_finer else laws.SELECT_RESIDUE
 
 
 def both(a: Residues, b: Residues) -> Residues | None:

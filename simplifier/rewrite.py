@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import gcd
 
-from simplifier import trace
+from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.bounds import Facts
 from simplifier.constraints import Constraint, known_terms
@@ -24,7 +24,6 @@ from simplifier.divmod import floor_div
 from simplifier.linear import Expr, added, alone, constant, make
 from simplifier.residues import Residues, residues_of
 from simplifier.substitute import Substitution
-from simplifier.trace import Law
 
 
 class Congruences:
@@ -96,12 +95,12 @@ class Rewriting(Substitution):
         rebuilt = super().__call__(expr)
         reduced = rebuilt
         if self._zeros or self._congruences:
-            reduced = _reduced(rebuilt, [*self._zeros, *self._without_remainder(rebuilt)])
+            exact = [*self._without_remainder(rebuilt)]
+            reduced = _reduced(rebuilt, [*self._zeros, *exact], exact)
         lower, upper = self._facts.bounds(reduced)
         found = constant(lower) if lower == upper else reduced
         if trace.records:
-            trace.note(Law.ZERO, str(rebuilt), reduced)
-            trace.note(Law.POINT, str(reduced), found)
+            trace.note(laws.FOLD_SINGLE_VALUE, reduced, found)
         return found
 
     def _atom(self, atom: Atom) -> Expr:
@@ -129,13 +128,15 @@ class Rewriting(Substitution):
         step = gcd(modulus, divisor)
         moved = make(numerator.terms, step * ((remainder % step + numerator.constant) // step))
         if trace.records:
-            before, after = (f"({each}) floordiv {divisor}" for each in (numerator, moved))
-            trace.note(Law.RESIDUE, before, after)
+            before, after = (
+                f"{trace.operand_text(each)} floordiv {divisor}" for each in (numerator, moved)
+            )
+            trace.note(laws.ROUND_CONSTANT, before, after)
         return moved
 
 
-def _reduced(expr: Expr, zeros: Sequence[Expr]) -> Expr:
-    """Law *zero*, as long as one of `zeros` leaves less."""
+def _reduced(expr: Expr, zeros: Sequence[Expr], exact: Sequence[Expr]) -> Expr:
+    """Law *zero*, as long as one of `zeros` leaves less; those in `exact` are exact divisions."""
     left = _cost(expr) if zeros else (0, 0)
     for zero in zeros:
         have = dict(expr.terms)
@@ -144,7 +145,11 @@ def _reduced(expr: Expr, zeros: Sequence[Expr]) -> Expr:
                 other = added(expr, zero, -have[atom] // coefficient)
                 cost = _cost(other)
                 if cost < left:
-                    return _reduced(other, zeros)
+                    if trace.records:
+                        is_exact = any(zero is each for each in exact)
+                        law = laws.DIVIDE_EXACTLY if is_exact else laws.ADD_ZERO
+                        trace.note(law, expr, other)
+                    return _reduced(other, zeros, exact)
     return expr
 
 

@@ -22,6 +22,7 @@ from itertools import product as pairs
 from math import prod
 from typing import Any, Final, Literal, TypeAlias
 
+from simplifier import laws, trace
 from simplifier.divmod import floor_div
 from simplifier.interval import Interval
 from simplifier.linear import (
@@ -138,7 +139,18 @@ def product(a: Expr, b: Expr) -> Expr:
             continue
         one = factors[0] if len(factors) == 1 else SemiAffine("*", tuple(map(alone, factors)))
         total[one] = total.get(one, 0) + many * times
-    return gather(total, a.constant * b.constant)
+    expanded = gather(total, a.constant * b.constant)
+    if trace.records:
+        _note_product(a, b, expanded)
+    return expanded
+
+
+def _note_product(a: Expr, b: Expr, expanded: Expr) -> None:
+    """Record that a product with a sum was multiplied out."""
+    if len(_monomials(a)) > 1 or len(_monomials(b)) > 1:
+        trace.note(
+            laws.DISTRIBUTE_PRODUCT, f"{trace.operand_text(a)} * {trace.operand_text(b)}", expanded
+        )
 
 
 def _atom_key(atom: Atom) -> SortKey:
@@ -173,13 +185,28 @@ def quotient(dividend: Expr, divisor: Expr) -> Expr:
         if divisor.constant == 0:
             raise ValueError("a divisor is not 0")
         if divisor.constant < 0:
+            if trace.records:
+                before, after = (
+                    f"{trace.operand_text(x)} floordiv " for x in (dividend, -dividend)
+                )
+                trace.note(laws.NEGATE_DIVISION, f"{before}({divisor})", f"{after}{-divisor}")
             dividend, divisor = -dividend, -divisor
         return floor_div(dividend, divisor.constant)
     whole, left = _multiples(dividend, divisor)
     below = left.bounds[0] >= 0 and added(divisor, left, -1).bounds[0] > 0  # 0 <= left < divisor
     if below or left == constant(0):
-        return whole
-    return added(whole, alone(SemiAffine("floordiv", (left, divisor))))
+        floor = whole
+    else:
+        floor = added(whole, alone(SemiAffine("floordiv", (left, divisor))))
+    if trace.records:
+        by = f" floordiv {trace.operand_text(divisor)}"
+        rest = trace.operand_text(left) + by
+        if whole != constant(0):
+            after = f"{whole} + {rest}" if left != constant(0) else str(whole)
+            trace.note(laws.FACTOR_OUT_DIVISOR, trace.operand_text(dividend) + by, after)
+        if below and left != constant(0):
+            trace.note(laws.DROP_REMAINDER, rest, 0)
+    return floor
 
 
 def remainder(dividend: Expr, divisor: Expr) -> Expr:
@@ -227,8 +254,9 @@ def maximum(*values: Affine) -> Expr:
 
 
 def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
+    operands = tuple(map(as_expr, values))
     flat: dict[Expr, None] = {}
-    for value in map(as_expr, values):
+    for value in operands:
         atom = next(iter(value.parts), None)
         if isinstance(atom, SemiAffine) and atom.operator == operator and value == alone(atom):
             flat.update(dict.fromkeys(atom.operands))
@@ -242,7 +270,15 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
         kept.append(value)
     if not kept:
         raise ValueError(f"{operator} of nothing")
-    return kept[0] if len(kept) == 1 else alone(SemiAffine(operator, tuple(kept)))
+    extremum = kept[0] if len(kept) == 1 else alone(SemiAffine(operator, tuple(kept)))
+    if trace.records:
+        before, flattened = (
+            f"{operator}({', '.join(map(str, each))})" for each in (operands, flat)
+        )
+        trace.note(laws.FLATTEN_EXTREMUM, before, flattened)
+        if len(kept) < len(flat):
+            trace.note(laws.DROP_DOMINATED, flattened, extremum)
+    return extremum
 
 
 def _beats(a: Expr, b: Expr, sign: int) -> bool:

@@ -21,6 +21,7 @@ from itertools import starmap
 from math import gcd
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
+from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import FALSE, Constraint, known_terms
 from simplifier.divmod import floor_mod
@@ -88,7 +89,11 @@ def sharpened(
     for group in groups:
         learned = _learned(group)
         if learned is None:
+            if trace.records:
+                trace.note_all(laws.DETECT_EMPTY, group.constraints, "false")
             return Domain(tuple(variables), (FALSE,))
+        if trace.records:
+            _note_learned(group, learned)
         narrow.update(zip(group.variables, learned.variables, strict=True))
         needless.update(set(group.constraints).difference(learned.constraints))
         facts += [fact for fact in learned.facts if not fact.is_true]
@@ -107,6 +112,20 @@ def _renamed(
     pairs = zip(variables, now, strict=True)
     rename = Substitution({old: new.as_expr() for old, new in pairs if old is not new})
     return tuple([replace(fact, expr=rename(fact.expr)) for fact in facts])
+
+
+def _note_learned(group: Group, learned: Learned) -> None:
+    """Record exact bounds, and the constraints that the others imply."""
+    known = " and ".join(map(str, group.constraints))
+    exact = [c for c in learned.facts if not c.is_true]
+    for old, new in zip(group.variables, learned.variables, strict=True):
+        if old is not new:
+            exact.append(Constraint(old.expr, *new.bounds))
+    for bound in exact:
+        trace.note(laws.REFINE_BOUNDS, known, bound)
+    if len(learned.constraints) < len(group.constraints):
+        after = " and ".join(map(str, learned.constraints)) or "true"
+        trace.note(laws.DROP_IMPLIED, known, after)
 
 
 class Learned(NamedTuple):

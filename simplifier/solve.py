@@ -19,6 +19,7 @@ from itertools import permutations
 from math import gcd
 from typing import NamedTuple
 
+from simplifier import laws, trace
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.divmod import floor_div
@@ -78,12 +79,22 @@ def projected(constraint: Constraint, variable: Variable) -> Constraint | None:
         return None
     if residues:
         enough = variable.upper - variable.lower + 1 >= residues.modulus
-        any_residue = enough and gcd(coefficient, residues.modulus) == 1
-        return Constraint(constant(0), 0, 0) if any_residue else None
+        if not enough or gcd(coefficient, residues.modulus) != 1:
+            return None
+        if trace.records:
+            trace.note(laws.PROJECT_RESIDUES, _exists(variable, constraint), "true")
+        return Constraint(constant(0), 0, 0)
     if abs(coefficient) > constraint.upper - constraint.lower + 1:
         return None
     low, high = scaled(variable.bounds, coefficient)
-    return Constraint(rest, constraint.lower - high, constraint.upper - low)
+    projection = Constraint(rest, constraint.lower - high, constraint.upper - low)
+    if trace.records:
+        trace.note(laws.PROJECT_BOUNDS, _exists(variable, constraint), projection)
+    return projection
+
+
+def _exists(variable: Variable, constraint: Constraint) -> str:
+    return f"exists {variable.name} in [{variable.lower}, {variable.upper}]: {constraint}"
 
 
 def _determined(constraint: Constraint, candidates: set[Variable]) -> Change | None:
@@ -104,6 +115,8 @@ def _determined(constraint: Constraint, candidates: set[Variable]) -> Change | N
         reach = constraint.upper - rest if coefficient > 0 else rest - constraint.lower
         value = floor_div(reach, abs(coefficient))
         inside = Constraint(value, *variable.bounds)
+        if trace.records:
+            trace.note(laws.SOLVE_FOR_VARIABLE, f"{constraint}: {variable.name}", value)
         return Change({variable: value}, {variable: None}, (inside,))
     return None
 
@@ -123,6 +136,9 @@ def _strided(constraint: Constraint, candidates: set[Variable]) -> Change | None
         return None
     step, first = found.modulus, found.lower
     new = Variable(old.name, -((first - old.lower) // step), (old.upper - first) // step)
+    if trace.records:
+        after = f"{new * step + first} with {new.name} in [{new.lower}, {new.upper}]"
+        trace.note(laws.RESCALE_VARIABLE, f"{constraint}: {old.name}", after)
     return Change({old: new * step + first}, {old: new})
 
 
@@ -147,5 +163,9 @@ def _mixed_radix(candidates: Sequence[Variable], exprs: Iterable[Expr]) -> Chang
             swap = Substitution({low: both + low.lower - (high - end) * (sign * count)})
             if not any(high in swap(expr).variables() for expr in where[high]):
                 values = {high: constant(end), low: both + low.lower}
+                if trace.records:
+                    digits = low - low.lower + (high - end) * (sign * count)
+                    after = f"{both.name} in [{both.lower}, {both.upper}]"
+                    trace.note(laws.MERGE_MIXED_RADIX, digits, after)
                 return Change(values, {high: None, low: both})
     return None

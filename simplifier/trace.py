@@ -1,72 +1,120 @@
-"""Which law changed what, for those who want to see why an expression looks as it does.
+"""Records the laws that are applied while expressions and constraints are simplified.
 
-Nothing is recorded, and nothing costs, until somebody asks; then what was remembered is worked out
-again, so that it shows.
+Recording costs nothing until `recorded` is entered.  Results of `memoised` functions are forgotten
+then, so that their laws are applied, and recorded, again.
 
 >>> from simplifier.linear import variable
 >>> d0, d1 = variable("d0", 0, 9), variable("d1", 0, 7)
 >>> with recorded() as applied:
 ...     rows = (d0 * 8 + d1) // 4
->>> for each in applied:
-...     print(each)
-law 1 (multiples leave): (d0 * 8 + d1) floordiv 4 = d0 * 2 + d1 floordiv 4
+>>> print(*applied, sep="\\n")
+factor out multiples: (d0 * 8 + d1) floordiv 4 = d0 * 2 + d1 floordiv 4
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal, NamedTuple, ParamSpec, TypeAlias, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Sign: TypeAlias = Literal["=", "<=>", "=>", ":=", "in"]
 
 
-class Law(StrEnum):
-    """The laws by name; `simplifier.divmod`, `simplifier.rewrite` and `simplifier.sharpen` say
-    what they are."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Law:
+    """A law of simplification.
 
-    MULTIPLES = "law 1 (multiples leave)"
-    INSIDE = "law 2 (the rest stays inside one multiple)"
-    FACTOR = "law 3 (a common factor is divided out)"
-    MERGED = "law 4 (a floor of a floor is one floor)"
-    ZERO = "law zero (a multiple of what is 0 is added)"
-    RESIDUE = "law residue (an idle constant moves)"
-    POINT = "law point (what has only one value is that number)"
+    Attributes:
+        name: imperative phrase that `simplifier.trace` and ``--explain`` print.
+        formula: the law.
+        condition: side condition under which the formula holds.
+        reason: proof idea, valid for negative numbers too.
+        applied_in: dotted names of the functions that apply the law.
+        sign: how the two sides of an application relate: equal values, equivalent or implied
+            constraints, a variable replaced, or bounds of a value.
+        observed: for a law that trace does not report, how its effect is observed.
+    """
+
+    name: str
+    formula: str
+    condition: str
+    reason: str
+    applied_in: tuple[str, ...]
+    sign: Sign = "="
+    observed: str = ""
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class Applied(NamedTuple):
-    """One application of a law: two texts that mean the same."""
+    """One application of a law: its two sides as texts, related by ``law.sign``."""
 
     law: Law
     before: str
     after: str
 
     def __str__(self) -> str:
-        return f"{self.law}: {self.before} = {self.after}"
+        return f"{self.law}: {self.before} {self.law.sign} {self.after}"
 
 
-records: list[list[Applied]] = []
-"""What is recorded now; while there are any, what is remembered is worked out again."""
+records: Final[list[list[Applied]]] = []
+"""Active records; empty unless a `recorded` block is active."""
+
+_FORGET: Final[list[Callable[[], None]]] = []
+
+
+def forget_when_recording(clear: Callable[[], None]) -> None:
+    """Call `clear`, which empties a memo, whenever a record starts."""
+    _FORGET.append(clear)
+
+
+def memoised(size: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Memoise a function that applies laws, for its `size` last arguments.
+
+    The memo is emptied whenever a record starts, so a call needs no check for records.
+    """
+
+    def decorated(function: Callable[P, R]) -> Callable[P, R]:
+        memo = lru_cache(size)(function)
+        forget_when_recording(memo.cache_clear)
+        return memo  # type: ignore[return-value]  # its stub takes any hashable arguments
+
+    return decorated
 
 
 @contextmanager
 def recorded() -> Iterator[list[Applied]]:
-    """The laws that are applied inside, in order, each application once."""
+    """The laws that are applied in the block, in order, each application once."""
+    for clear in _FORGET:
+        clear()
     applied: list[Applied] = []
     records.append(applied)
     try:
         yield applied
     finally:
-        records.remove(applied)
+        records[:] = [record for record in records if record is not applied]
 
 
-def note(law: Law, before: str, after: object) -> None:
-    """`law` turned `before` into `after`."""
-    applied = Applied(law, before, str(after))
+def note(law: Law, before: object, after: object) -> None:
+    """Record that `law` turned `before` into `after`, unless both read the same."""
+    applied = Applied(law, str(before), str(after))
     for record in records:
         if applied.before != applied.after and applied not in record:
             record.append(applied)
 
 
-def note_division(law: Law, dividend: object, divisor: int, after: object) -> None:
-    """`law` turned ``dividend floordiv divisor`` into `after`."""
-    note(law, f"({dividend}) floordiv {divisor}", after)
+def operand_text(expr: object) -> str:
+    """The text of `expr` as the operand of floordiv, mod or ``*``."""
+    text = str(expr)
+    return f"({text})" if " " in text or text.startswith("-") else text
+
+
+def note_all(law: Law, before: Iterable[object], after: object) -> None:
+    """Record that `law` turned the conjunction of `before` into `after`."""
+    note(law, " and ".join(map(str, before)), after)

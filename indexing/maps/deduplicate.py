@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from indexing.maps.equality import difference
 from indexing.maps.indexing_map import IndexingMap
+from simplifier import laws, trace
 from simplifier.atoms import Floor
 from simplifier.interval import Interval
 
@@ -40,6 +41,8 @@ def deduplicate(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
         for k, other in enumerate(kept):
             if (_same if candidate.runtime else _same_once)(candidate, other):
                 kept[k] = min(other, candidate, key=_cost)
+                if trace.records:
+                    trace.note(laws.DROP_EQUAL_MAP, f"{other} or {candidate}", kept[k])
                 break
         else:
             kept.append(candidate)

@@ -9,7 +9,7 @@ built once per process.
 >>> with explained():
 ...     composite = composition(double, IndexingMap.over((8,), lambda d: [d[0] // 2]))
 ...     print(*steps_of(composite), sep="\\n")
-law 2 (the rest stays inside one multiple): (d0 * 2) floordiv 2 = d0
+fold a constant floor: (d0 * 2) floordiv 2 = d0
 """
 
 from __future__ import annotations
@@ -68,6 +68,5 @@ def _kept(m: IndexingMap, before: Iterable[str]) -> IndexingMap:
 
 
 def step_text(step: Rewrite | Applied) -> str:
-    """One line with the law and its result; for an expression also the expression before."""
-    before = f"{step.before} = " if isinstance(step, Applied) else ""
-    return f"{step.law}: {before}{step.after}"
+    """One line with the law and its result; for a law also the two sides it relates."""
+    return str(step) if isinstance(step, Applied) else f"{step.law}: {step.after}"

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from simplifier import laws, trace
 from simplifier.atoms import Variable, mentioned
-from simplifier.constraints import merged
+from simplifier.constraints import Constraint, merged
 from simplifier.sharpen import has_points
 from simplifier.solve import projected
 
@@ -60,8 +61,18 @@ def _without_all_but(current: IndexingMap, needed: Iterable[Variable]) -> Indexi
     if some is None:  # they may say that the domain is empty
         used |= mentioned([c.expr for c in loose])
         loose = []
+    if trace.records:
+        _note_dropped([v for v in current.variables if v not in used], loose)
     constraints = tuple([c for c in current.constraints if c not in loose])
     return _restricted(replace(current, constraints=constraints), used)
+
+
+def _note_dropped(variables: Iterable[Variable], loose: Collection[Constraint]) -> None:
+    """Record that `variables` were dropped, with the constraints on them alone."""
+    bounds = [f"{v.name} in [{v.lower}, {v.upper}]" for v in variables]
+    conditions = f": {' and '.join(map(str, loose))}" if loose else ""
+    if bounds:
+        trace.note(laws.DROP_UNUSED, f"exists {', '.join(bounds)}{conditions}", "true")
 
 
 def _restricted(current: IndexingMap, kept: Collection[Variable]) -> IndexingMap:

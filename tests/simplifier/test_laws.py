@@ -1,208 +1,147 @@
-"""The laws of floor division: what each does, what it leaves alone, and that it is right."""
+"""Each law of `simplifier.laws`: it fires, it leaves a near miss alone, and ISL proves it."""
 
-from math import gcd
+import re
+from collections.abc import Callable, Iterator
+from functools import reduce
+from importlib import import_module
+from itertools import product
+from typing import Any
 
 import pytest
 
-from simplifier import Expr, exact, variable
-from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
-from tests.oracles import divisions
+from indexing import IndexingMap, parse_map
+from indexing.maps.certificate import proved_as_written
+from indexing.maps.deduplicate import deduplicate
+from indexing.maps.simplify import Rewrite
+from simplifier import laws
+from simplifier.trace import Applied, Law, recorded
+from tests.oracles import Pair, union
+from tests.simplifier.law_cases import CASES, SEMI_AFFINE, Case
 
-i, j = variable("i", 0, 9), variable("j", 0, 3)
-n, m = variable("n", -9, 9), variable("m", -5, 30)
-x, y, z = variable("x", 0, 999), variable("y", -999, 999), variable("z", 0, 7)
-p = variable("p", 6, 6)
-b, t = variable("b", 0, 1), variable("t", 0, 39)
+EVERY_CASE = [*CASES, *SEMI_AFFINE]
 
-# fmt: off
-HITS = [
-    # law  before                            divisor  after
-    # 1: multiples of the divisor leave, also negative ones
-    (1, i * 8 + j,                           4,       i * 2),
-    (1, i * 8 + z,                           4,       i * 2 + z // 4),
-    (1, y * 12 + x * 5,                      4,       y * 3 + x + x // 4),
-    (1, y * -8 + x,                          4,       y * -2 + x // 4),
-    (1, x - 8,                               4,       x // 4 - 2),
-    (1, x + 1001,                            1000,    (x + 1) // 1000 + 1),
-    (1, x * 7,                               4,       x * 2 + (-x) // 4),     # least residue
-    # 2: the rest stays inside one multiple
-    (2, j,                                   4,       j * 0),
-    (2, j + 8,                               4,       j * 0 + 2),
-    (2, j - 4,                               4,       j * 0 - 1),
-    (2, j * -1 - 1,                          4,       j * 0 - 1),
-    (2, i * 4 + j,                           40,      j * 0),
-    (2, x % 10 + (y % 10) * 10,              100,     j * 0),
-    (2, x * 3 - (x // 4) * 12 + z,           24,      j * 0),               # 3·(x mod 4) + z <= 16
-    (2, x - (x // 4) * 4 + y * 4,            4,       y),                     # a mod kept whole
-    (2, p + j,                               4,       (j + 2) // 4 + 1),      # p is the number 6
-    (2, -b + 1,                              2,       j * 0),                 # a half turned round
-    (2, i * 8 - b * 4 + 4,                   8,       i),
-    (2, t // 8 * 16 + t,                     120,     j * 0),               # 24·(t//8) + t mod 8
-    # 3: a common factor that the rest cannot reach
-    (3, t // 4 * 508 + t,                    1024,    t // 8),              # 512·(t//4) + t mod 4
-    (3, x * 6,                               4,       x + x // 2),
-    (3, i * 8 + j * 2 + 1,                   12,      (i * 4 + j) // 6),
-    (3, x * 6 + 5,                           30,      x // 5),
-    (3, y * 10 + z,                          100,     y // 10),
-    (3, y * 10 - z - 1,                      100,     (y - 1) // 10),
-    # 4: a floor in a floor
-    (4, x // 3,                              5,       x // 15),
-    (4, y // 3 + x,                          5,       (y + x * 3) // 15),
-    (4, y // 3 - 2,                          5,       (y - 6) // 15),
-    (4, -(x // 3),                           5,       (-x + 2) // 15),        # a ceiling
-    (4, y - x // 4 + 1,                      6,       (y * 4 - x + 7) // 24),
-    (4, (x // 3) // 5 + 1,                   7,       (x + 15) // 105),
-]
-
-NEAR_MISSES = [
-    # law  before                            divisor  looks like                differs at
-    (1, x * 3,                               4,       x * 0,                    {"x": 2}),
-    (1, y + 4,                               8,       y // 8,                   {"y": 4}),
-    (2, n,                                   16,      n * 0,                    {"n": -1}),
-    (2, j + 1,                               4,       j * 0,                    {"j": 3}),
-    (2, j - 1,                               8,       j * 0,                    {"j": 0}),
-    (2, i * 4 + j,                           39,      j * 0,                    {"i": 9, "j": 3}),
-    (2, -b + 2,                              2,       j * 0,                    {"b": 0}),
-    (2, t // 8 * 16 + t,                     103,     j * 0,                    {"t": 39}),
-    (3, t // 4 * 507 + t,                    1024,    t // 8,                   {"t": 8}),
-    (3, i * 8 + z * 2 + 4,                   12,      i * 8 // 12,              {"i": 1, "z": 0}),
-    (3, y * 10 + x % 11,                     100,     y // 10,                  {"y": 9, "x": 10}),
-    (3, y * 10 - z,                          100,     y // 10,                  {"y": 0, "z": 1}),
-    (4, (x // 3) * 2,                        5,       x * 2 // 15,              {"x": 8}),
-    (4, -(x // 3),                           5,       -x // 15,                 {"x": 1}),
-    (4, x // 3 + y // 2,                     5,       (x * 2 + y * 3) // 30,    {"x": 14, "y": 1}),
-]
-
-MODS = [
-    # before                                        after
-    (x % 8 % 4,                                     x % 4),
-    (x % 4 % 8,                                     x % 4),
-    ((x * 4 + j) % 4,                               j),
-    ((x // 8) * 8 + x % 8,                          x),
-    ((x // 12) * 12 + x % 12 // 4 * 4 + x % 4,      x),
-    ((x // 12) * 12 + (x // 4 % 3) * 4 + x % 4,     x),
-    (x // 4 % 3 * 4 + x % 4,                        x % 12),
-    ((i * 4 + j) // 4 % 10,                         i),
-    ((n + 9) % 19,                                  n + 9),
-    ((x * 6 + 3) % 9,                               (x * 2 + 1) % 3 * 3),
-    (3 - (3 - y),                                   y),
-]
-# fmt: on
+each_case = pytest.mark.parametrize("case", EVERY_CASE, ids=lambda case: case.law.name)
 
 
-def names(point: dict[str, int], expr: Expr) -> dict[Variable, int]:
-    return {v: point[v.name] for v in expr.variables()}
+# ---------------------------------------------------------------- maps as texts
+
+MAP = re.compile(
+    r"\((?P<dims>[^)]*)\)(?:\[(?P<ranges>[^]]*)\])? -> \((?P<results>.*)\), domain: (?P<domain>.*)"
+)
+BOUNDED = re.compile(r"(?P<expr>.+?) in \[(?P<lower>-?\d+), (?P<upper>-?\d+)\](?:, )?")
 
 
-def proved_equal(a: Expr, b: Expr) -> bool:
-    """ISL finds no point at which the two differ."""
-    variables = tuple({v.name: v for v in (*a.variables(), *b.variables())}.values())
-    first = exact.Relation(variables, (), (a,), ())
-    return exact.difference(first, exact.Relation(variables, (), (b,), ())) is None
+def computed(text: str, names: list[str]) -> Callable[..., Any]:
+    """Python's function of an expression: its floor division and mod are those of maps."""
+    body = text.replace("floordiv", "//").replace("mod", "%")
+    function: Callable[..., Any] = eval(
+        f"lambda {', '.join(names)}: {body}", {"__builtins__": {}, "min": min, "max": max}
+    )
+    return function
 
 
-@pytest.mark.parametrize("law, before, divisor, after", HITS)
-def test_a_law_divides(law: int, before: Expr, divisor: int, after: Expr) -> None:
-    assert before // divisor == after
+def written(text: str) -> set[Pair]:
+    """The pairs of a union of maps, computed by Python from the text, without the simplifier."""
+    return {pair for each in text.split(" | ") for pair in written_pairs(each)}
 
 
-@pytest.mark.parametrize("law, before, divisor, wrong, point", NEAR_MISSES)
-def test_a_law_leaves_a_near_miss_alone(
-    law: int, before: Expr, divisor: int, wrong: Expr, point: dict[str, int]
-) -> None:
-    found = before // divisor
-    truth = before.value(names(point, before)) // divisor
-    assert found.value(names(point, found)) == truth
-    assert wrong.value(names(point, wrong)) != truth
+def written_pairs(text: str) -> Iterator[Pair]:
+    match = MAP.fullmatch(text)
+    assert match, text
+    dims = [name for name in match["dims"].split(", ") if name]
+    names = [*dims, *[name for name in (match["ranges"] or "").split(", ") if name]]
+    bounds = [
+        (m["expr"], int(m["lower"]), int(m["upper"])) for m in BOUNDED.finditer(match["domain"])
+    ]
+    box: dict[str, range] = {}
+    for expr, lower, upper in bounds:
+        if expr in names:
+            box.setdefault(expr, range(lower, upper + 1))
+    conditions = [(computed(expr, names), lower, upper) for expr, lower, upper in bounds]
+    results = computed(f"({match['results']},)", names)
+    for point in product(*[box[name] for name in names]):
+        if all(lower <= value(*point) <= upper for value, lower, upper in conditions):
+            yield point[: len(dims)], results(*point)
 
 
-@pytest.mark.parametrize("before, after", MODS)
-def test_mods_are_sums_whose_terms_cancel(before: Expr, after: Expr) -> None:
-    assert before == after
+def image(relation: set[Pair], at: tuple[int, ...]) -> set[tuple[int, ...]]:
+    return {y for x, y in relation if x == at}
 
 
-@pytest.mark.parametrize("law, dividend, divisor, after", HITS)
-def test_isl_proves_each_division(law: int, dividend: Expr, divisor: int, after: Expr) -> None:
-    """``d·q <= e < d·(q + 1)`` has no exception on the whole box, however large."""
-    remainder = dividend - after * divisor
-    variables = tuple(dict.fromkeys((*dividend.variables(), *after.variables())))
-    for wrong in ((-(10**6), -1), (divisor, 10**6)):
-        assert exact.is_empty(variables, [Constraint(remainder, *wrong)]) is True
+def simplified(text: str) -> tuple[set[Law], tuple[IndexingMap, ...]]:
+    """The laws that were applied to read and simplify a union of maps, and the simplified maps."""
+    steps: list[Rewrite | Applied] = []
+    with recorded() as applied:
+        read = [parse_map(each) for each in text.split(" | ")]
+        simple = deduplicate([each.simplify(trace=steps) for each in read])
+    return {step.law for step in [*applied, *steps] if isinstance(step, Applied)}, simple
 
 
-DIVIDENDS = [
-    x,
-    y,
-    y * 3,
-    x * 4 + z,
-    y * 6 - z + 5,
-    x // 4 + y,
-    x % 12 * 5 + z,
-    y * 8 + (x // 3) * 2,
-]
+# ---------------------------------------------------------------- the table
 
 
-@pytest.mark.parametrize("divisor", [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 60, 128, 997, 1000])
-@pytest.mark.parametrize("dividend", DIVIDENDS, ids=str)
-def test_isl_proves_quotients_for_a_table_of_divisors(dividend: Expr, divisor: int) -> None:
-    remainder = dividend % divisor
-    variables = tuple(dict.fromkeys(dividend.variables()))
-    for wrong in ((-(10**6), -1), (divisor, 10**6)):
-        assert exact.is_empty(variables, [Constraint(remainder, *wrong)]) is True
-    assert (dividend // divisor) * divisor + remainder == dividend
+def test_every_law_of_the_table_has_a_case() -> None:
+    assert {str(case.law) for case in EVERY_CASE} == {str(law) for law in laws.TABLE}
+    assert len(EVERY_CASE) == len(laws.TABLE)
 
 
-@pytest.mark.parametrize("inner", [2, 3, 4, 6, 10])
-@pytest.mark.parametrize("outer", [2, 3, 5, 8])
-@pytest.mark.parametrize("shift", [-7, 0, 4])
-def test_a_floor_of_a_floor_is_one_floor(inner: int, outer: int, shift: int) -> None:
-    nested = (y // inner + shift) // outer
-    assert nested == (y + inner * shift) // (inner * outer)
-    assert divisions(str(nested)) == 1
+def test_records_are_complete_and_names_are_distinct() -> None:
+    assert len({law.name for law in laws.TABLE}) == len(laws.TABLE)
+    assert laws.SECTIONS.keys() <= set(laws.TABLE)
+    for law in laws.TABLE:
+        assert law.formula
+        assert law.condition
+        assert law.reason
+        assert law.applied_in
 
 
-@pytest.mark.parametrize("sizes", [(2, 3), (3, 4, 5), (7, 2, 3, 2), (1, 5, 1, 4), (2, 2, 2, 2, 2)])
-def test_taking_a_linear_index_apart_and_putting_it_together_is_the_identity(
-    sizes: tuple[int, ...],
-) -> None:
-    count = 1
-    for size in sizes:
-        count *= size
-    linear = variable("linear", 0, count - 1)
-    digits, rest = [], linear
-    for size in reversed(sizes):
-        digits.append(rest % size)
-        rest = rest // size
-    together = digits[-1] * 0
-    for size, digit in zip(sizes, reversed(digits), strict=True):
-        together = together * size + digit
-    assert together == linear
-    parts = [variable(f"p{k}", 0, size - 1) for k, size in enumerate(sizes)]
-    index = parts[0] * 0
-    for size, part in zip(sizes, parts, strict=True):
-        index = index * size + part
-    for size, part in reversed(list(zip(sizes, parts, strict=True))):
-        assert index % size == part
-        index = index // size
+@pytest.mark.parametrize("law", laws.TABLE, ids=str)
+def test_the_code_that_applies_a_law_exists(law: Law) -> None:
+    for path in law.applied_in:
+        parts = path.split(".")
+        depth = 3 if parts[0] == "indexing" else 2
+        module = import_module(".".join(parts[:depth]))
+        assert callable(reduce(getattr, parts[depth:], module))
 
 
-def test_division_is_by_a_positive_constant() -> None:
-    for divisor in (0, -4):
-        with pytest.raises(ValueError, match="positive"):
-            x // divisor
-        with pytest.raises(ValueError, match="positive"):
-            x % divisor
+@each_case
+def test_a_law_fires(case: Case) -> None:
+    fired, simple = simplified(case.hit)
+    assert (str(case.law) in map(str, fired)) is not bool(case.law.observed)
+    assert " | ".join(map(str, simple)) == case.after
+    assert union(simple) == written(case.hit)
 
 
-def test_numbers_beyond_64_bits_neither_saturate_nor_overflow() -> None:
-    huge = 3 * 10**30
-    far = variable("far", -huge, huge)
-    assert (far * huge + 5) // huge == far
-    assert (far * huge).bounds == (-huge * huge, huge * huge)
-    assert gcd(*[c for _, c in (far * huge).terms]) == huge
+@each_case
+def test_a_near_miss_is_left_alone(case: Case) -> None:
+    truth, wrong = written(case.near_miss), written(case.wrong)
+    assert image(wrong, case.at) != image(truth, case.at)
+    assert union(simplified(case.near_miss)[1]) == truth
 
 
-def test_equal_expressions_that_are_printed_alike_prove_equal() -> None:
-    assert proved_equal(x % 12 // 4, x // 4 % 3)
-    assert not proved_equal(x % 12 // 4, x // 4 % 2)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.law.name)
+def test_isl_proves_a_law_for_a_table_of_divisors(case: Case) -> None:
+    """The text goes to ISL as it is written."""
+    for divisor in case.table:
+        text = case.proof(divisor)
+        fired, (simple,) = simplified(text)
+        assert case.law in fired or case.law.observed, text
+        for each in text.split(" | "):
+            proved_as_written(each, simple)
+
+
+@pytest.mark.parametrize("case", SEMI_AFFINE, ids=lambda case: case.law.name)
+def test_isl_proves_a_law_on_products_with_numbers_in_place_of_d1(case: Case) -> None:
+    for divisor in case.table:
+        text = case.proof(divisor)
+        fired, (simple,) = simplified(text)
+        assert case.law in fired, text
+        for number in range(simple.dims[1].lower, simple.dims[1].upper + 1):
+            simple_text = with_number(str(simple), number)
+            proved_as_written(with_number(text, number), parse_map(simple_text))
+
+
+def with_number(text: str, number: int) -> str:
+    """The map with a number in place of d1 in its results."""
+    space, results, domain = re.split(" -> |, domain: ", text)
+    return f"{space} -> {results.replace('d1', str(number))}, domain: {domain}"
