@@ -56,6 +56,7 @@ format: $(VENV)/.develops
 
 docs: $(VENV)/.runs
 	$(BIN)/hlo-indexing ops --format markdown > docs/coverage.md
+	$(BIN)/python -c 'from simplifier.laws_page import page; print(page(), end="")' > docs/laws.md
 
 bench: $(VENV)/.develops
 	$(BIN)/python -m benchmarks.parse $(BENCH_FILES)

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from simplifier import laws_page
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
 FENCED = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -153,6 +155,11 @@ def test_limits_of_the_architecture_page_are_those_of_the_code() -> None:
         for (module, constant), (base, power) in zip(constants, numbers, strict=False):
             limit = getattr(import_module(modules[module]), constant)
             assert limit == int(base.replace(",", "")) ** int(power or 1), constant
+
+
+def test_the_page_of_laws_is_up_to_date() -> None:
+    """If not: `make docs`."""
+    assert (ROOT / "docs" / "laws.md").read_text() == laws_page.page()
 
 
 def make_commands(page: Path) -> Iterator[str]:
