@@ -24,7 +24,7 @@ from simplifier.residues import Residues, residues_of
 from simplifier.rewrite import Congruences, Rewriting
 from simplifier.substitute import Substitution
 
-# Bounds can chase each other in small steps (x < y, y < z, z < x), which `simplifier.sharpen` ends.
+# Bounds can chase each other in small steps (x < y, y < z, z < x), which `simplifier.refine` ends.
 _ROUNDS = 8
 
 

@@ -176,7 +176,7 @@ DROP_IMPLIED: Final = Law(
     (
         "simplifier.constraints.merged",
         "simplifier.domain.tightened",
-        "simplifier.sharpen.sharpened",
+        "simplifier.refine.refined",
     ),
     "<=>",
 )
@@ -194,7 +194,7 @@ REFINE_BOUNDS: Final = Law(
     "A => e in [min e, max e]",
     "minimum and maximum are over the points that satisfy A",
     "Enumeration of a small box with arrays, or ISL, finds the minimum and the maximum.",
-    ("simplifier.sharpen.sharpened",),
+    ("simplifier.refine.refined",),
     "=>",
 )
 DETECT_EMPTY: Final = Law(
@@ -202,7 +202,7 @@ DETECT_EMPTY: Final = Law(
     "A <=> false",
     "no point satisfies A",
     "Enumeration of a small box with arrays, or ISL, finds no point.",
-    ("simplifier.sharpen.sharpened",),
+    ("simplifier.refine.refined",),
     "<=>",
 )
 

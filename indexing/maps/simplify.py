@@ -2,7 +2,7 @@
 
 `TIGHTENED` and then `STEPS` are taken in order, and again as long as one of `STEPS` changes
 something.  Intervals do nearly everything (`simplifier.domain`); what they cannot tell is asked
-exactly (`simplifier.sharpen`).
+exactly (`simplifier.refine`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from indexing.maps.result_bounds import copy_note
 from indexing.maps.unused import without_idle, without_unused
 from simplifier import trace
 from simplifier.domain import Domain, tightened
-from simplifier.sharpen import sharpened
+from simplifier.refine import refined
 from simplifier.solve import Change, change
 from simplifier.substitute import Substitution
 
@@ -119,18 +119,18 @@ def _tightened(original: IndexingMap) -> IndexingMap:
         return IndexingMap.empty(original.dims, len(original.results))
     domain = tightened(original.variables, original.constraints)
     if domain.constraints and not domain.is_known_empty:
-        domain = sharpened(domain.variables, domain.constraints, ()) or domain
+        domain = refined(domain.variables, domain.constraints, ()) or domain
     if domain.is_known_empty:
         return IndexingMap.empty(original.dims, len(original.results))
     return _on_domain(original, domain)
 
 
-def _sharpened(current: IndexingMap) -> IndexingMap:
+def _refined(current: IndexingMap) -> IndexingMap:
     """What exact answers add, where constraints are left of which intervals do not know all."""
     if not current.constraints:
         return current
     exprs = [*current.results, *[expr for rt in current.runtime for expr in rt.index]]
-    domain = sharpened(current.variables, current.constraints, exprs)
+    domain = refined(current.variables, current.constraints, exprs)
     if domain is None:
         return current
     if domain.is_known_empty:
@@ -195,7 +195,7 @@ TIGHTENED: Final = (
 STEPS: Final = (
     ("ranges solved for, rescaled, or two made one", solved),
     ("variables dropped on which nothing depends", without_unused),
-    ("what ISL knows of the domain", _sharpened),
+    ("what ISL knows of the domain", _refined),
     ("variables numbered", numbered),
 )
 """What `simplified` does then, in order."""

@@ -10,7 +10,7 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import laws, trace
 from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import Constraint, merged
-from simplifier.sharpen import has_points
+from simplifier.refine import has_points
 from simplifier.solve import projected
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import hlo
 import indexing
 import indexing.maps.simplify
-import simplifier.sharpen
+import simplifier.refine
 from hlo.shapes.shape import leaves
 from indexing import IndexingMap, parse_map
 from simplifier import exact
@@ -47,8 +47,8 @@ SHARPER = [
 
 def forget() -> None:
     """No map is remembered, and no answer."""
-    simplifier.sharpen._survey.cache_clear()
-    simplifier.sharpen._is_empty.cache_clear()
+    simplifier.refine._survey.cache_clear()
+    simplifier.refine._is_empty.cache_clear()
     indexing.maps.simplify._simplified_once.cache_clear()
 
 
@@ -162,7 +162,7 @@ def test_beyond_the_budget_a_map_is_valid(written: IndexingMap) -> None:
     forget()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
-        patch.setattr("simplifier.sharpen.BUDGET", 10)
+        patch.setattr("simplifier.refine.BUDGET", 10)
         simple = written.simplify()
     assert (simple.is_empty()) == (not relation(written))
     forget()
@@ -174,7 +174,7 @@ def test_beyond_the_budget_an_empty_domain_does_not_become_full(
 ) -> None:
     """Nothing depends on s0 and s1, but that they have no values: 2·s0 is not 4·s1 + 3."""
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
-    monkeypatch.setattr("simplifier.sharpen.BUDGET", 10)
+    monkeypatch.setattr("simplifier.refine.BUDGET", 10)
     text = (
         "(d0)[s0, s1] -> (d0), domain: d0 in [0, 4], s0 in [0, 9], s1 in [0, 9], "
         "s0 * 2 - s1 * 4 + s0 mod 5 in [7, 7], s0 mod 5 - s1 in [2, 2]"

@@ -15,8 +15,8 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged
 from simplifier.domain import tightened
 from simplifier.linear import Expr
+from simplifier.refine import ATOMS, GROUPS, _survey, has_points, is_settled, refined
 from simplifier.rewrite import Rewriting
-from simplifier.sharpen import ATOMS, GROUPS, _survey, has_points, is_settled, sharpened
 from simplifier.solve import change, projected
 from simplifier.substitute import Substitution
 from tests.oracles import boxes, fuzz, holds, points, sums, tree_expr, trees
@@ -265,7 +265,7 @@ def test_isl_sharpens_what_intervals_leave(
 ) -> None:
     first = tightened([a, b], constraints)
     found = first.rebuild([a, b])(value)
-    second = sharpened(first.variables, first.constraints, [found])
+    second = refined(first.variables, first.constraints, [found])
     if second is not None:
         found = second.rebuild(first.variables)(found)
     assert str(found) == text
@@ -280,7 +280,7 @@ def test_sharpening_keeps_the_points_and_bounds_are_exact(
     expr = tree_expr(data.draw(trees(len(box), leaves=6)), first.variables)
     found = None
     if not first.is_known_empty:
-        found = sharpened(first.variables, first.constraints, [expr])
+        found = refined(first.variables, first.constraints, [expr])
     if found is None:
         return
     inside = [p for p in points(first.variables) if holds(first.constraints, p)]
@@ -312,7 +312,7 @@ def test_a_settled_domain_asks_nothing() -> None:
     before = exact.query_count()
     window = Constraint(a * 2 + Variable("w", 0, 2), 1, 40)
     stride = Constraint(b % 4, 1, 1)
-    assert sharpened([a, b], [window, stride], [a // 3, (b + 7) // 2]) is None
+    assert refined([a, b], [window, stride], [a // 3, (b + 7) // 2]) is None
     assert has_points([window, stride])
     assert exact.query_count() == before
 
@@ -320,9 +320,9 @@ def test_a_settled_domain_asks_nothing() -> None:
 def test_questions_are_remembered_and_counted() -> None:
     near = [Constraint(a + b, 0, 11), Constraint(a - b, 0, 11)]
     before = exact.query_count("tight_bounds")
-    one = sharpened([a, b], near, [(a + b * 2) // 5])
+    one = refined([a, b], near, [(a + b * 2) // 5])
     assert exact.query_count("tight_bounds") == before + 1
-    assert sharpened([a, b], near, [(a + b * 2) // 5]) == one
+    assert refined([a, b], near, [(a + b * 2) // 5]) == one
     assert exact.query_count("tight_bounds") == before + 1
 
 
@@ -330,7 +330,7 @@ def test_one_pass_asks_about_few_groups() -> None:
     pairs = [(Variable(f"a{k}", 0, 20), Variable(f"b{k}", 0, 20)) for k in range(GROUPS + 3)]
     near = [Constraint(p + q * sign, 0, 11) for p, q in pairs for sign in (1, -1)]
     before = exact.query_count("tight_bounds")
-    sharpened([v for pair in pairs for v in pair], near, [])
+    refined([v for pair in pairs for v in pair], near, [])
     assert exact.query_count("tight_bounds") == before + GROUPS
 
 
@@ -341,22 +341,22 @@ def test_isl_is_not_asked_where_the_budget_would_not_suffice(
     a, b = Variable("a", 0, 99), Variable("b", 0, 99)
     sums = [(a + b * k) % 6 + (a * k + b) % 5 for k in range(1, 3)]
     near = [Constraint(each, 1, 8) for each in sums] + [Constraint(a + b, 0, 20)]
-    found = sharpened([a, b], near, [])
+    found = refined([a, b], near, [])
     assert found is not None
     assert [v.bounds for v in found.variables] == [(0, 20), (0, 20)]
     _survey.cache_clear()
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     assert sum(c.expr.weight for c in near if c.expr.divides) > ATOMS
     before = exact.query_count("tight_bounds")
-    assert sharpened([a, b], near, []) is None
+    assert refined([a, b], near, []) is None
     assert exact.query_count("tight_bounds") == before
 
 
 def test_beyond_the_budget_a_domain_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
-    monkeypatch.setattr("simplifier.sharpen.BUDGET", 10)
+    monkeypatch.setattr("simplifier.refine.BUDGET", 10)
     near = [Constraint(a + b, 0, 13), Constraint(a - b, 0, 13)]
-    assert sharpened([a, b], near, [(a + b * 2) // 29]) is None
+    assert refined([a, b], near, [(a + b * 2) // 29]) is None
     assert has_points(near), "a few points show that"
     p, q = Variable("p", 0, 10**6), Variable("q", 0, 10**6)
     assert has_points([Constraint(p - q, 77, 77), Constraint(p + q, 1001, 1003)]) is None

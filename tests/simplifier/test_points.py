@@ -9,7 +9,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import points
 from simplifier.linear import Expr
-from simplifier.sharpen import has_points, sharpened
+from simplifier.refine import has_points, refined
 from simplifier.unknown import Unknown
 from tests.oracles import boxes, constraint_lists, fuzz, tree_expr, trees
 
@@ -146,7 +146,7 @@ def test_a_large_box_is_isl_s(
     assert exact.should_enumerate((a, b), near) is few
     refused = Unknown("isl is not asked here")
     monkeypatch.setattr(exact, "tight_bounds", lambda *_, budget: refused)
-    found = sharpened((a, b), near, [])
+    found = refined((a, b), near, [])
     assert (found is not None) is few
     assert found is None or [v.bounds for v in found.variables] == [(0, 40), (0, 20)]
 

@@ -69,7 +69,7 @@ class Group(NamedTuple):
     asked: tuple[Asked, ...]
 
 
-def sharpened(
+def refined(
     variables: Sequence[Variable], constraints: Sequence[Constraint], exprs: Sequence[Expr]
 ) -> Domain | None:
     """The same points with exact bounds and without implied constraints; facts about `exprs`.
@@ -79,7 +79,7 @@ def sharpened(
     >>> d0, s0 = Variable("d0", 0, 20), Variable("s0", 0, 20)
     >>> value = (d0 + s0 * 2) // 22
     >>> near = Constraint(d0 + s0, 0, 9), Constraint(d0 - s0, 0, 9)
-    >>> sharpened((d0, s0), near, [value]).rebuild((d0, s0))(value)
+    >>> refined((d0, s0), near, [value]).rebuild((d0, s0))(value)
     Expr('0')
     """
     groups = _open_groups(constraints, exprs)[:GROUPS]
