@@ -18,7 +18,7 @@ from typing import Final
 
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.interval import Interval, intersected
-from simplifier.linear import Expr, Term, alone
+from simplifier.linear import Expr, Term, from_atom
 from simplifier.mods import Mod, split, split_finest
 
 
@@ -63,7 +63,7 @@ class Facts:
         """An interval that holds every value of `atom` on the domain."""
         if not self.known or (atom.__class__ is Variable and atom not in self._atoms):
             return atom.bounds
-        return self.bounds(alone(atom))
+        return self.bounds(from_atom(atom))
 
     def bounds_of_mod(self, dividend: Expr, modulus: int) -> Interval:
         """An interval that holds every value of ``dividend mod modulus`` on the domain."""

@@ -11,7 +11,7 @@ from simplifier import interval, laws, trace
 from simplifier.atoms import Floor
 from simplifier.bounds import NOTHING_KNOWN
 from simplifier.interval import Interval, contains, intersected
-from simplifier.linear import Expr, Term, added, alone, constant
+from simplifier.linear import Expr, Term, added, constant, from_atom
 from simplifier.mods import split
 from simplifier.residues import Residues, both, canonical_law, law_of_both, residues_of
 from simplifier.text import terms_and_constant
@@ -156,7 +156,7 @@ def _primitive(constraint: Constraint) -> Constraint:
 def _without_floor(expr: Expr, floor: Floor) -> Expr:
     """``d·q + n`` of ``q + floor(n / d)``, or of ``-q - floor(n / d)``."""
     sign = expr.parts[floor]
-    rest = added(expr, alone(floor), -sign)
+    rest = added(expr, from_atom(floor), -sign)
     return added(floor.numerator, rest, floor.divisor * sign)
 
 

@@ -24,7 +24,7 @@ from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.interval import Interval
-from simplifier.linear import Expr, added, alone, constant, gather
+from simplifier.linear import Expr, added, constant, from_atom, gather
 from simplifier.mods import Mod, Split, may_hold_mods, split, split_finest
 from simplifier.trace import Law
 
@@ -131,7 +131,7 @@ def _note_mods(mods: Iterable[Mod], facts: Facts) -> None:
     for coefficient, dividend, modulus, floor in mods:
         text = trace.operand_text(dividend)
         whole = f"{text} mod {modulus}"
-        terms = f"{text} * {coefficient} - ({alone(floor)}) * {coefficient * modulus}"
+        terms = f"{text} * {coefficient} - ({from_atom(floor)}) * {coefficient * modulus}"
         trace.note(laws.RECOMBINE_MOD, terms, f"({whole}) * {coefficient}")
         lower, upper = facts.bounds_of_mod(dividend, modulus)
         trace.note(laws.BOUND_MOD, whole, f"[{lower}, {upper}]")
@@ -154,13 +154,13 @@ def _atoms(parts: dict[Atom, int], facts: Facts) -> dict[Piece, int]:
     pieces: dict[Piece, int] = {}
     for atom, coefficient in parts.items():
         bounds = facts.bounds_of_atom(atom)
-        pieces[atom if bounds == atom.bounds else Whole(alone(atom), bounds)] = coefficient
+        pieces[atom if bounds == atom.bounds else Whole(from_atom(atom), bounds)] = coefficient
     return pieces
 
 
 def _mod(mod: Mod, facts: Facts) -> Whole:
     bounds = facts.bounds_of_mod(mod.dividend, mod.modulus)
-    return Whole(added(mod.dividend, alone(mod.floor), -mod.modulus), bounds)
+    return Whole(added(mod.dividend, from_atom(mod.floor), -mod.modulus), bounds)
 
 
 class Division:
@@ -265,7 +265,7 @@ class Division:
         if self.is_plain and floor not in quotient:
             quotient[floor] = 1
             return Expr(quotient, self.whole)  # type: ignore[arg-type]  # all of them are atoms
-        return self.quotient_and(alone(floor))
+        return self.quotient_and(from_atom(floor))
 
     def quotient_and(self, rest: Expr) -> Expr:
         """``whole + Σ quotient + rest``."""
@@ -340,7 +340,7 @@ def _merged(remainder: Expr, floor: Floor, divisor: int, facts: Facts) -> Expr:
     ceiling of ``−x``.
     """
     sign = remainder.parts[floor]
-    rest = added(remainder, alone(floor), -sign)
+    rest = added(remainder, from_atom(floor), -sign)
     inside = floor.numerator
     if sign < 0:
         inside = added(constant(floor.divisor - 1), inside, -1)

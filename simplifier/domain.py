@@ -19,7 +19,7 @@ from simplifier.atoms import Floor, Variable
 from simplifier.bounds import Facts
 from simplifier.constraints import FALSE, Constraint, known_terms, merged, note_rounding
 from simplifier.interval import Interval, contains, intersected, scaled
-from simplifier.linear import Expr, alone
+from simplifier.linear import Expr, from_atom
 from simplifier.residues import Residues, residues_of
 from simplifier.rewrite import Congruences, Rewriting
 from simplifier.substitute import Substitution
@@ -141,7 +141,7 @@ def _propagate(expr: Expr, bounds: Interval, found: dict[Variable, Interval]) ->
             trace.note(
                 laws.PROPAGATE_BOUNDS,
                 Constraint(expr, *bounds),
-                Constraint(alone(atom), *intersected((least, most), atom.bounds)),
+                Constraint(from_atom(atom), *intersected((least, most), atom.bounds)),
             )
         if isinstance(atom, Variable):
             old = found.get(atom)

@@ -343,7 +343,7 @@ def make(terms: Iterable[Term], constant: int) -> Expr:
     return Expr(dict(terms), constant)
 
 
-def alone(atom: Atom) -> Expr:
+def from_atom(atom: Atom) -> Expr:
     """The expression that is one atom."""
     return Expr({atom: 1}, 0)
 

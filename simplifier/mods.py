@@ -11,7 +11,7 @@ from math import gcd
 from typing import NamedTuple
 
 from simplifier.atoms import Atom, Floor
-from simplifier.linear import Expr, alone
+from simplifier.linear import Expr, from_atom
 
 
 class Mod(NamedTuple):
@@ -186,7 +186,7 @@ def _same_numerator(
         if finer is not floor and finer in terms and finer.numerator == floor.numerator:
             ratio, left = divmod(floor.divisor, finer.divisor)
             if not left:
-                found.append((alone(finer), ratio))
+                found.append((from_atom(finer), ratio))
     return found
 
 

@@ -21,7 +21,7 @@ from simplifier.atoms import Atom, Floor, Variable
 from simplifier.bounds import Facts
 from simplifier.constraints import Constraint, known_terms
 from simplifier.divmod import floor_div
-from simplifier.linear import Expr, added, alone, constant, make
+from simplifier.linear import Expr, added, constant, from_atom, make
 from simplifier.residues import Residues, residues_of
 from simplifier.substitute import Substitution
 
@@ -119,7 +119,7 @@ class Rewriting(Substitution):
                 modulus, remainder = self._congruences.modulo(floor.numerator)
                 if modulus % floor.divisor == 0:
                     numerator = floor.numerator - remainder % floor.divisor
-                    yield added(numerator, alone(floor), -floor.divisor)
+                    yield added(numerator, from_atom(floor), -floor.divisor)
 
     def _without_idle_constant(self, numerator: Expr, divisor: int) -> Expr:
         """Law *residue*: the numerator with a multiple of g for its constant."""

@@ -30,9 +30,9 @@ from simplifier.linear import (
     Expr,
     Variable,
     added,
-    alone,
     as_expr,
     constant,
+    from_atom,
     gather,
 )
 from simplifier.unique import Atom, SortKey, UniqueTable
@@ -137,7 +137,7 @@ def product(a: Expr, b: Expr) -> Expr:
         factors = sorted([*x, *y], key=_atom_key)
         if not factors:
             continue
-        one = factors[0] if len(factors) == 1 else SemiAffine("*", tuple(map(alone, factors)))
+        one = factors[0] if len(factors) == 1 else SemiAffine("*", tuple(map(from_atom, factors)))
         total[one] = total.get(one, 0) + many * times
     expanded = gather(total, a.constant * b.constant)
     if trace.records:
@@ -197,7 +197,7 @@ def quotient(dividend: Expr, divisor: Expr) -> Expr:
     if below or left == constant(0):
         floor = whole
     else:
-        floor = added(whole, alone(SemiAffine("floordiv", (left, divisor))))
+        floor = added(whole, from_atom(SemiAffine("floordiv", (left, divisor))))
     if trace.records:
         by = f" floordiv {trace.operand_text(divisor)}"
         rest = trace.operand_text(left) + by
@@ -223,7 +223,7 @@ def _multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
         others = _without(factors_of(atom), factors_of(lead[0]))
         if left or others is None:
             continue
-        candidate = reduce(product, map(alone, others), constant(1)) * times
+        candidate = reduce(product, map(from_atom, others), constant(1)) * times
         rest = added(dividend, product(candidate, divisor), -1)
         if len(rest.parts) + len(divisor.parts) <= len(dividend.parts):  # all of it was there
             dividend, whole = rest, added(whole, candidate)
@@ -258,7 +258,7 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
     flat: dict[Expr, None] = {}
     for value in operands:
         atom = next(iter(value.parts), None)
-        if isinstance(atom, SemiAffine) and atom.operator == operator and value == alone(atom):
+        if isinstance(atom, SemiAffine) and atom.operator == operator and value == from_atom(atom):
             flat.update(dict.fromkeys(atom.operands))
         else:
             flat[value] = None
@@ -270,7 +270,7 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
         kept.append(value)
     if not kept:
         raise ValueError(f"{operator} of nothing")
-    extremum = kept[0] if len(kept) == 1 else alone(SemiAffine(operator, tuple(kept)))
+    extremum = kept[0] if len(kept) == 1 else from_atom(SemiAffine(operator, tuple(kept)))
     if trace.records:
         before, flattened = (
             f"{operator}({', '.join(map(str, each))})" for each in (operands, flat)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.bounds import NOTHING_KNOWN, Facts
 from simplifier.divmod import floor_div
-from simplifier.linear import Expr, alone, gather
+from simplifier.linear import Expr, from_atom, gather
 from simplifier.semiaffine import SemiAffine
 
 
@@ -53,7 +53,7 @@ class Substitution:
         if found is None:
             operands = tuple([self(operand) for operand in atom.operands])
             if operands == atom.operands and not self._facts.known:
-                found = alone(atom)
+                found = from_atom(atom)
             elif isinstance(atom, Floor):
                 found = floor_div(operands[0], atom.divisor, self._facts)
             else:

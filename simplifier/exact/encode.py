@@ -13,7 +13,7 @@ from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import NotAffineError
 from simplifier.exact.written import Written
-from simplifier.linear import Expr, alone
+from simplifier.linear import Expr, from_atom
 from simplifier.semiaffine import SemiAffine
 
 
@@ -177,4 +177,4 @@ def _text(expr: Expr, names: dict[Variable, str]) -> str:
 
 
 def _hidden(atom: Atom) -> NotAffineError:
-    return NotAffineError(f"isl cannot see inside {alone(atom)}, which is not affine")
+    return NotAffineError(f"isl cannot see inside {from_atom(atom)}, which is not affine")

@@ -22,7 +22,7 @@ from simplifier.exact.context import note_query
 from simplifier.exact.encode import Relation
 from simplifier.exact.tightening import TightBounds
 from simplifier.interval import Interval
-from simplifier.linear import Expr, alone
+from simplifier.linear import Expr, from_atom
 
 MAX_POINTS: Final = 100_000
 """Points of the box of a relation that are looked at one by one, at most."""
@@ -255,7 +255,7 @@ class Points:
     def _of_atom(self, atom: Atom) -> Array:
         found = self._arrays.get(atom)
         if found is None:
-            assert isinstance(atom, Floor), f"{alone(atom)} is not affine"
+            assert isinstance(atom, Floor), f"{from_atom(atom)} is not affine"
             found = self._arrays[atom] = self.values(atom.numerator) // atom.divisor
         return found
 
@@ -315,7 +315,7 @@ class Samples:
         return totals
 
     def _of_floor(self, atom: Atom) -> list[int]:
-        assert isinstance(atom, Floor), f"{alone(atom)} is not affine"
+        assert isinstance(atom, Floor), f"{from_atom(atom)} is not affine"
         found = [value // atom.divisor for value in self.values(atom.numerator)]
         if len(self._numbers) >= MAX_KEPT_EXPRS:
             self._numbers = dict(self._variables.items())

@@ -30,7 +30,7 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.text import parse_map
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.linear import Expr, alone
+from simplifier.linear import Expr, from_atom
 from simplifier.reading import TextError, Tokens
 from simplifier.semiaffine import SemiAffine
 from simplifier.text import expr_text
@@ -121,7 +121,7 @@ def _require_semi_affine(expr: Expr, indexing_map: IndexingMap) -> None:
             ]
             allowed = {"*": len(with_dims) < 2, "floordiv": 1 not in with_dims}
             if not allowed.get(atom.operator, False):
-                raise ValueError(f"not representable in an affine map or set: {alone(atom)}")
+                raise ValueError(f"not representable in an affine map or set: {from_atom(atom)}")
         for operand in atom.operands:
             _require_semi_affine(operand, indexing_map)
 
