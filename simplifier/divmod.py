@@ -70,7 +70,7 @@ def floor_mod(expr: Expr, modulus: int, facts: Facts = NOTHING_KNOWN) -> Expr:
     return remainder
 
 
-class Whole:
+class Bounded:
     """An expression that is divided as if it were an atom, with its bounds."""
 
     __slots__ = ("bounds", "expr")
@@ -79,7 +79,7 @@ class Whole:
         self.expr, self.bounds = expr, bounds
 
 
-Piece: TypeAlias = Atom | Whole
+Piece: TypeAlias = Atom | Bounded
 
 
 def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
@@ -154,13 +154,13 @@ def _atoms(parts: dict[Atom, int], facts: Facts) -> dict[Piece, int]:
     pieces: dict[Piece, int] = {}
     for atom, coefficient in parts.items():
         bounds = facts.bounds_of_atom(atom)
-        pieces[atom if bounds == atom.bounds else Whole(from_atom(atom), bounds)] = coefficient
+        pieces[atom if bounds == atom.bounds else Bounded(from_atom(atom), bounds)] = coefficient
     return pieces
 
 
-def _mod(mod: Mod, facts: Facts) -> Whole:
+def _mod(mod: Mod, facts: Facts) -> Bounded:
     bounds = facts.bounds_of_mod(mod.dividend, mod.modulus)
-    return Whole(added(mod.dividend, from_atom(mod.floor), -mod.modulus), bounds)
+    return Bounded(added(mod.dividend, from_atom(mod.floor), -mod.modulus), bounds)
 
 
 class Division:
@@ -318,7 +318,7 @@ class Division:
             return Expr(pieces, constant)  # type: ignore[arg-type]  # all of them are atoms
         total: dict[Atom, int] = {}
         for piece, factor in pieces.items():
-            if isinstance(piece, Whole):
+            if isinstance(piece, Bounded):
                 constant += factor * piece.expr.constant
                 for atom, coefficient in piece.expr.parts.items():
                     total[atom] = total.get(atom, 0) + factor * coefficient
