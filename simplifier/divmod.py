@@ -51,13 +51,13 @@ def floor_div(expr: Expr, divisor: int, facts: Facts = NOTHING_KNOWN) -> Expr:
         law, floor = _divided(expr, divisor, facts)
         if trace.records and law is not None:
             trace.note(law, f"{trace.operand_text(expr)} floordiv {divisor}", floor)
-        if len(facts.floors) >= _MOST_FLOORS:
+        if len(facts.floors) >= _MAX_FLOORS:
             facts.floors.clear()
         facts.floors[key] = floor
     return floor
 
 
-_MOST_FLOORS: Final = 1 << 16
+_MAX_FLOORS: Final = 1 << 16
 
 trace.forget_when_recording(NOTHING_KNOWN.floors.clear)
 

@@ -88,9 +88,9 @@ def test_divisions_are_remembered_up_to_a_limit() -> None:
         return [(x * 3 + y) // 7 - x // 2, x % 12 // 5, (x // 4 + y * 2) // 3]
 
     before = build()
-    for k in range(laws._MOST_FLOORS + 1):
+    for k in range(laws._MAX_FLOORS + 1):
         assert (x + k * 100) // 100 == constant(k)
-    assert len(NOTHING_KNOWN.floors) <= laws._MOST_FLOORS
+    assert len(NOTHING_KNOWN.floors) <= laws._MAX_FLOORS
     for old, new in zip(before, build(), strict=True):
         assert old == new
         assert hash(old) == hash(new)
