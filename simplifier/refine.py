@@ -1,10 +1,10 @@
 """The second tier: exact answers about a domain, where intervals could not tell.
 
-Constraints fall into groups that share no variable.  A question about a group is asked only if
+Constraints fall into groups that share no variable.  A question about a group is queries only if
 intervals leave something open there: whether it has points, how far its variables reach, which of
 its constraints the others imply, and what divisions do that depend on two of its variables at
-least.  All points of a small box are looked at; ISL is asked about a large one; and nothing is
-asked where some points that were picked show that no answer would help.
+least.  All points of a small box are looked at; ISL is queries about a large one; and nothing is
+queries where some points that were picked show that no answer would help.
 
 ISL has a budget for a question (`BUDGET`), and one pass asks about `GROUPS` groups at most.  Beyond
 that the domain stays as it was: valid, only less simple.  Answers are remembered, also that the
@@ -44,11 +44,11 @@ ATOMS: Final = 12
 GROUPS: Final = 4
 """Questions in one pass."""
 
-Tied: TypeAlias = tuple[set[Variable], list[Constraint]]
+Component: TypeAlias = tuple[set[Variable], list[Constraint]]
 
 
-class Asked(NamedTuple):
-    """The bounds of `expr` are asked; they matter if ``expr floordiv unit`` has only one value."""
+class BoundsQuery(NamedTuple):
+    """Query for the bounds of `expr`, used if ``expr floordiv unit`` has only one value."""
 
     expr: Expr
     unit: int
@@ -61,12 +61,12 @@ class Asked(NamedTuple):
         return low // self.unit == high // self.unit
 
 
-class Group(NamedTuple):
-    """Constraints that share variables, directly or through others, and what is asked there."""
+class ConstraintGroup(NamedTuple):
+    """Constraints that share variables, directly or through others, and what is queries there."""
 
     variables: tuple[Variable, ...]
     constraints: tuple[Constraint, ...]
-    asked: tuple[Asked, ...]
+    queries: tuple[BoundsQuery, ...]
 
 
 def refined(
@@ -87,16 +87,16 @@ def refined(
     needless: set[Constraint] = set()
     facts: list[Constraint] = []
     for group in groups:
-        learned = _learned(group)
-        if learned is None:
+        refinement = _refinement(group)
+        if refinement is None:
             if trace.records:
                 trace.note_all(laws.DETECT_EMPTY, group.constraints, "false")
             return Domain(tuple(variables), (FALSE,))
         if trace.records:
-            _note_learned(group, learned)
-        narrow.update(zip(group.variables, learned.variables, strict=True))
-        needless.update(set(group.constraints).difference(learned.constraints))
-        facts += [fact for fact in learned.facts if not fact.is_true]
+            _note_refinement(group, refinement)
+        narrow.update(zip(group.variables, refinement.variables, strict=True))
+        needless.update(set(group.constraints).difference(refinement.constraints))
+        facts += [fact for fact in refinement.facts if not fact.is_true]
     if not facts and not needless and all(old is new for old, new in narrow.items()):
         return None
     swap = Substitution({old: new.as_expr() for old, new in narrow.items()})
@@ -114,21 +114,21 @@ def _renamed(
     return tuple([replace(fact, expr=rename(fact.expr)) for fact in facts])
 
 
-def _note_learned(group: Group, learned: Learned) -> None:
+def _note_refinement(group: ConstraintGroup, refinement: Refinement) -> None:
     """Record exact bounds, and the constraints that the others imply."""
     known = " and ".join(map(str, group.constraints))
-    exact = [c for c in learned.facts if not c.is_true]
-    for old, new in zip(group.variables, learned.variables, strict=True):
+    exact = [c for c in refinement.facts if not c.is_true]
+    for old, new in zip(group.variables, refinement.variables, strict=True):
         if old is not new:
             exact.append(Constraint(old.expr, *new.bounds))
     for bound in exact:
         trace.note(laws.REFINE_BOUNDS, known, bound)
-    if len(learned.constraints) < len(group.constraints):
-        after = " and ".join(map(str, learned.constraints)) or "true"
+    if len(refinement.constraints) < len(group.constraints):
+        after = " and ".join(map(str, refinement.constraints)) or "true"
         trace.note(laws.DROP_IMPLIED, known, after)
 
 
-class Learned(NamedTuple):
+class Refinement(NamedTuple):
     """What is known of a group: its variables in the bounds they reach, those of its constraints
     that do not follow from others, and what decides floors."""
 
@@ -137,33 +137,33 @@ class Learned(NamedTuple):
     facts: tuple[Constraint, ...]
 
 
-def _learned(group: Group) -> Learned | None:
+def _refinement(group: ConstraintGroup) -> Refinement | None:
     """What the budget suffices to learn of a group; `None` where it has no points."""
 
-    found = _survey(group._replace(asked=()), BUDGET)
-    if group.asked and not isinstance(found, Unknown):  # else more is undecided, too
+    found = _survey(group._replace(queries=()), BUDGET)
+    if group.queries and not isinstance(found, Unknown):  # else more is undecided, too
         found = _survey(group, BUDGET)
     if not isinstance(found, Unknown):
         return found
     variables, constraints, _ = group
     if _is_empty(variables, constraints, BUDGET) is True:
         return None
-    return Learned(variables, constraints, ())
+    return Refinement(variables, constraints, ())
 
 
 @lru_cache(maxsize=1 << 12)
-def _survey(group: Group, budget: int) -> Learned | Unknown | None:
+def _survey(group: ConstraintGroup, budget: int) -> Refinement | Unknown | None:
     """`None` where the group has no points."""
     from simplifier import exact
 
-    variables, constraints, asked = group
+    variables, constraints, queries = group
     probe = exact.probe(variables, constraints)
     said = known_terms(constraints)
-    left = [each for each in asked if not each.has_one_value(said.get(each.expr.identity[0]))]
+    left = [each for each in queries if not each.has_one_value(said.get(each.expr.identity[0]))]
     if probe:
         left = [each for each in left if not probe.varies(*each)]
         if probe.is_tight and not left:
-            return Learned(variables, constraints, ())
+            return Refinement(variables, constraints, ())
     found = _exact_survey(variables, constraints, tuple([expr for expr, _ in left]), budget)
     if found is None or isinstance(found, Unknown):
         return found
@@ -173,7 +173,7 @@ def _survey(group: Group, budget: int) -> Learned | Unknown | None:
         if low // unit == high // unit
     ]
     narrow = [Variable(v.name, *b) for v, b in zip(variables, found.variables, strict=True)]
-    return Learned(tuple(narrow), found.constraints, tuple(facts))
+    return Refinement(tuple(narrow), found.constraints, tuple(facts))
 
 
 def _exact_survey(
@@ -205,11 +205,11 @@ def _is_empty(
     return exact.is_empty(variables, constraints, budget=budget)
 
 
-def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> list[Group]:
+def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> list[ConstraintGroup]:
     """The groups about which intervals leave something open."""
     floors = [(floor, set(floor.numerator.variables())) for floor in _floors(exprs)]
-    found: list[Group] = []
-    for group, own in _tied(constraints, [inside for _, inside in floors]):
+    found: list[ConstraintGroup] = []
+    for group, own in _components(constraints, [inside for _, inside in floors]):
         ours = [floor for floor, inside in floors if inside <= group]
         settled = is_settled(own)
         if settled and all(_is_followed(floor, own[0]) for floor in ours):
@@ -218,43 +218,48 @@ def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> li
         if not settled:
             sums = [e for e in exprs if len(e.parts) > 1 and group.issuperset(e.variables())]
         domain = _sorted(group), tuple(own)
-        found.append(Group(*domain, _asked(*domain, ours, sums)))
+        found.append(ConstraintGroup(*domain, _queries(*domain, ours, sums)))
     return found
 
 
-def _asked(
+def _queries(
     variables: tuple[Variable, ...],
     constraints: tuple[Constraint, ...],
     floors: Iterable[Floor],
     sums: Iterable[Expr],
-) -> tuple[Asked, ...]:
+) -> tuple[BoundsQuery, ...]:
     """What may decide `floors`, and whether `sums` have one value; not what a few points refute."""
     from simplifier import exact  # loads ISL
 
     probe = exact.probe(variables, constraints)
     samples = probe and probe.samples
-    asked = [
-        each for floor in floors if floor.numerator.is_affine for each in _about(floor, samples)
+    queries = [
+        each
+        for floor in floors
+        if floor.numerator.is_affine
+        for each in _queries_of(floor, samples)
     ]
     for expr in sums:
         if expr.is_affine and not (samples and len(set(samples.values(expr))) > 1):
-            asked.append(Asked(expr, 1))
+            queries.append(BoundsQuery(expr, 1))
     units: dict[Expr, int] = {}
-    for expr, unit in asked:
+    for expr, unit in queries:
         units[expr] = max(unit, units.get(expr, 1))
-    return tuple(starmap(Asked, units.items()))
+    return tuple(starmap(BoundsQuery, units.items()))
 
 
 def _sorted(variables: Iterable[Variable]) -> tuple[Variable, ...]:
     return tuple(sorted(variables, key=lambda variable: variable.key))
 
 
-def _tied(constraints: Iterable[Constraint], together: Iterable[set[Variable]] = ()) -> list[Tied]:
+def _components(
+    constraints: Iterable[Constraint], together: Iterable[set[Variable]] = ()
+) -> list[Component]:
     """The constraints in groups that share no variable.
 
     Groups of which a set in `together` has variables are one.
     """
-    groups: list[Tied] = []
+    groups: list[Component] = []
     for constraint in constraints:
         _join(groups, set(constraint.expr.variables()), [constraint])
     tied = {v for inside, _ in groups for v in inside}
@@ -264,7 +269,7 @@ def _tied(constraints: Iterable[Constraint], together: Iterable[set[Variable]] =
     return groups
 
 
-def _join(groups: list[Tied], inside: set[Variable], own: list[Constraint]) -> None:
+def _join(groups: list[Component], inside: set[Variable], own: list[Constraint]) -> None:
     """Adds a group, made one with those that share a variable with it."""
     for group in [group for group in groups if not inside.isdisjoint(group[0])]:
         groups.remove(group)
@@ -286,21 +291,21 @@ def _floors(exprs: Iterable[Expr]) -> Iterator[Floor]:
         pending += [inner for operand in atom.operands for inner, _ in operand.terms]
 
 
-def _about(floor: Floor, samples: Samples | None) -> Iterator[Asked]:
+def _queries_of(floor: Floor, samples: Samples | None) -> Iterator[BoundsQuery]:
     """What decides a floor, by the laws of `simplifier.divmod` and `simplifier.rewrite`."""
     numerator, divisor = floor.numerator, floor.divisor
     values = samples.values(numerator) if samples else [0]
     if len({value % divisor for value in values}) == 1:
-        yield Asked(floor_mod(numerator, divisor), 1)
+        yield BoundsQuery(floor_mod(numerator, divisor), 1)
     if len(numerator.parts) > 1 and len({value // divisor for value in values}) == 1:
-        yield Asked(numerator, divisor)
+        yield BoundsQuery(numerator, divisor)
     for factor in {gcd(c, divisor) for c in numerator.parts.values()} - {1}:
         lacking = {atom: c for atom, c in numerator.parts.items() if c % factor}
         if len(lacking) > 1:
             rest = Expr(lacking, 0)
             values = samples.values(rest) if samples else [0]
             if len({value // factor for value in values}) == 1:
-                yield Asked(rest, factor)
+                yield BoundsQuery(rest, factor)
 
 
 def _is_followed(floor: Floor, constraint: Constraint) -> bool:
@@ -321,7 +326,7 @@ def _is_followed(floor: Floor, constraint: Constraint) -> bool:
 
 def has_points(constraints: Iterable[Constraint]) -> bool | None:
     """Some point satisfies them; `None` where that is beyond the budget to decide."""
-    left = [(_sorted(inside), tuple(own)) for inside, own in _tied(constraints)]
+    left = [(_sorted(inside), tuple(own)) for inside, own in _components(constraints)]
     left = [group for group in left if not is_settled(group[1])]
     answers = [_is_empty(*group, BUDGET) for group in left[:GROUPS]]
     if any(answer is True for answer in answers):
