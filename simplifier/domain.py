@@ -29,7 +29,7 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class ConstrainedBox:
     """Points of the box `variables` that satisfy `constraints`.
 
     `implied` are further constraints that hold on all points.
@@ -54,13 +54,15 @@ class Domain:
         return Rewriting((*self.constraints, *self.implied), replaced)
 
 
-def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> Domain:
+def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> ConstrainedBox:
     """The same points with tighter variable bounds, and with simpler and fewer constraints."""
     return _tightened(tuple(variables), tuple(constraints))
 
 
 @trace.memoised(1 << 12)  # the maps of a chain share domains
-def _tightened(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> Domain:
+def _tightened(
+    variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
+) -> ConstrainedBox:
     now = list(variables)
     left = merged(constraints)
     for _ in range(_ROUNDS):
@@ -78,8 +80,8 @@ def _tightened(variables: tuple[Variable, ...], constraints: tuple[Constraint, .
         narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
         left = merged(c.mapped(narrower) for c in left)
     if left == (FALSE,) or any(v.is_empty for v in now):
-        return Domain(tuple(variables), (FALSE,))
-    return Domain(tuple(now), _needed(left))
+        return ConstrainedBox(tuple(variables), (FALSE,))
+    return ConstrainedBox(tuple(now), _needed(left))
 
 
 def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:

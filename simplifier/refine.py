@@ -25,7 +25,7 @@ from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import FALSE, Constraint, known_terms
 from simplifier.divmod import floor_mod
-from simplifier.domain import Domain, tightened
+from simplifier.domain import ConstrainedBox, tightened
 from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.residues import residues_of
@@ -71,7 +71,7 @@ class ConstraintGroup(NamedTuple):
 
 def refined(
     variables: Sequence[Variable], constraints: Sequence[Constraint], exprs: Sequence[Expr]
-) -> Domain | None:
+) -> ConstrainedBox | None:
     """The same points with exact bounds and without implied constraints; facts about `exprs`.
 
     `None` where intervals know all of it already, or the budget does not suffice to know more.
@@ -91,7 +91,7 @@ def refined(
         if refinement is None:
             if trace.records:
                 trace.note_all(laws.DETECT_EMPTY, group.constraints, "false")
-            return Domain(tuple(variables), (FALSE,))
+            return ConstrainedBox(tuple(variables), (FALSE,))
         if trace.records:
             _note_refinement(group, refinement)
         narrow.update(zip(group.variables, refinement.variables, strict=True))

@@ -18,7 +18,7 @@ from indexing.maps.numbering import numbered
 from indexing.maps.result_bounds import copy_note
 from indexing.maps.unused import without_idle, without_unused
 from simplifier import trace
-from simplifier.domain import Domain, tightened
+from simplifier.domain import ConstrainedBox, tightened
 from simplifier.refine import refined
 from simplifier.solve import Change, change
 from simplifier.substitute import Substitution
@@ -138,7 +138,7 @@ def _refined(current: IndexingMap) -> IndexingMap:
     return _on_domain(current, domain)
 
 
-def _on_domain(original: IndexingMap, domain: Domain) -> IndexingMap:
+def _on_domain(original: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
     """`original` with the variables and constraints of `domain`, and results simplified there.
 
     Constraints are never simplified by facts that they state themselves: those of `domain` know
