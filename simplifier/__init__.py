@@ -7,7 +7,7 @@
 """
 
 from simplifier.atoms import Floor, Variable
-from simplifier.bounds import NOTHING_KNOWN
+from simplifier.bounds import UNCONSTRAINED
 from simplifier.divmod import floor_div, floor_mod
 from simplifier.interval import Interval
 from simplifier.linear import LAWS, Affine, Expr, as_expr, constant, variable
@@ -15,7 +15,7 @@ from simplifier.reading import TextError
 from simplifier.semiaffine import SemiAffine, maximum, minimum, product, quotient, remainder
 from simplifier.text import expr_text
 
-LAWS.bounds = NOTHING_KNOWN.bounds
+LAWS.bounds = UNCONSTRAINED.bounds
 LAWS.floor_div, LAWS.floor_mod = floor_div, floor_mod
 LAWS.product, LAWS.quotient, LAWS.remainder = product, quotient, remainder
 LAWS.text = expr_text

@@ -1,13 +1,13 @@
 """Interval bounds of expressions, and facts that sharpen them.
 
-`NOTHING_KNOWN` bounds an expression by its variables' own intervals; the results are kept on the
-expression.  `Facts` made from a domain's constraints know more and keep their own results.
+`UNCONSTRAINED` bounds an expression by its variables' own intervals; the results are kept on the
+expression.  `KnownBounds` made from a domain's constraints know more and keep their own results.
 
 >>> from simplifier.linear import variable
 >>> d0, d1 = variable("d0", 0, 99), variable("d1", 0, 99)
 >>> (d0 % 10 + d1).bounds
 (0, 108)
->>> Facts({(d0 + d1).identity[0]: (3, 7)}).bounds(d0 + d1 + 1)
+>>> KnownBounds({(d0 + d1).identity[0]: (3, 7)}).bounds(d0 + d1 + 1)
 (4, 8)
 """
 
@@ -22,7 +22,7 @@ from simplifier.linear import Expr, Term, from_atom
 from simplifier.mods import Mod, split, split_finest
 
 
-class Facts:
+class KnownBounds:
     """What is known beyond the intervals of the variables: bounds on sums of terms.
 
     The keys are the terms of an expression, in no order (`Expr.identity`), without its constant.
@@ -108,4 +108,4 @@ class Facts:
         return atom.bounds
 
 
-NOTHING_KNOWN: Final = Facts({})
+UNCONSTRAINED: Final = KnownBounds({})

@@ -9,7 +9,7 @@ from typing import Final
 
 from simplifier import interval, laws, trace
 from simplifier.atoms import Floor
-from simplifier.bounds import NOTHING_KNOWN
+from simplifier.bounds import UNCONSTRAINED
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Term, added, constant, from_atom
 from simplifier.mods import split
@@ -172,10 +172,10 @@ def _undecided(constraint: Constraint) -> Constraint | None:
 
 def _reaches(expr: Expr) -> Iterator[Interval]:
     """Intervals of `expr`: with finer mods in it, and with one of several floors undone."""
-    yield NOTHING_KNOWN.finest_bounds(expr)
+    yield UNCONSTRAINED.finest_bounds(expr)
     units = _units(expr)
     for floor in units if len(units) > 1 else ():
-        low, high = NOTHING_KNOWN.finest_bounds(_without_floor(expr, floor))
+        low, high = UNCONSTRAINED.finest_bounds(_without_floor(expr, floor))
         low, high = low // floor.divisor, high // floor.divisor
         yield (low, high) if expr.parts[floor] == 1 else (-high, -low)
 
@@ -327,8 +327,8 @@ def _follows(expr: Expr, bounds: Interval, part: Expr, known: Interval) -> bool:
     return contains(bounds, interval.added(rest.bounds, interval.scaled(known, factor)))
 
 
-def known_terms(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Interval]:
-    """What normalised `constraints` say of sums of terms, for `simplifier.bounds.Facts`."""
+def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Interval]:
+    """What normalised `constraints` say of sums of terms, for `simplifier.bounds.KnownBounds`."""
     known: dict[frozenset[Term], Interval] = {}
     for constraint in constraints:
         offset = constraint.expr.constant

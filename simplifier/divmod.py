@@ -22,14 +22,14 @@ from typing import Final, TypeAlias
 
 from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor
-from simplifier.bounds import NOTHING_KNOWN, Facts
+from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.interval import Interval
 from simplifier.linear import Expr, added, constant, from_atom, gather
 from simplifier.mods import Mod, Split, may_hold_mods, split, split_finest
 from simplifier.trace import Law
 
 
-def floor_div(expr: Expr, divisor: int, facts: Facts = NOTHING_KNOWN) -> Expr:
+def floor_div(expr: Expr, divisor: int, facts: KnownBounds = UNCONSTRAINED) -> Expr:
     """``floor(expr / divisor)``, rounded towards minus infinity, with the laws applied.
 
     Raises:
@@ -59,10 +59,10 @@ def floor_div(expr: Expr, divisor: int, facts: Facts = NOTHING_KNOWN) -> Expr:
 
 _MAX_FLOORS: Final = 1 << 16
 
-trace.forget_when_recording(NOTHING_KNOWN.floors.clear)
+trace.forget_when_recording(UNCONSTRAINED.floors.clear)
 
 
-def floor_mod(expr: Expr, modulus: int, facts: Facts = NOTHING_KNOWN) -> Expr:
+def floor_mod(expr: Expr, modulus: int, facts: KnownBounds = UNCONSTRAINED) -> Expr:
     """``expr − modulus·floor(expr / modulus)``, which lies in ``[0, modulus)``."""
     remainder = added(expr, floor_div(expr, modulus, facts), -modulus)
     if trace.records:
@@ -82,7 +82,7 @@ class Bounded:
 Piece: TypeAlias = Atom | Bounded
 
 
-def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
+def _divided(expr: Expr, divisor: int, facts: KnownBounds) -> tuple[Law | None, Expr]:
     """``floor(expr / divisor)``, and the law that said the last word."""
     parts = expr.parts
     if not parts:
@@ -113,7 +113,7 @@ def _divided(expr: Expr, divisor: int, facts: Facts) -> tuple[Law | None, Expr]:
     return law, division.with_new_floor(remainder)
 
 
-def _with_whole_mods(expr: Expr, divisor: int, facts: Facts) -> tuple[Law, Expr] | None:
+def _with_whole_mods(expr: Expr, divisor: int, facts: KnownBounds) -> tuple[Law, Expr] | None:
     """Laws 1 to 3 with the mods in `expr` kept whole; `None` where intervals do not decide."""
     for mods, rest in _splits(expr, divisor):
         pieces = _atoms(rest.parts, facts) | {_mod(m, facts): m.coefficient for m in mods}
@@ -126,7 +126,7 @@ def _with_whole_mods(expr: Expr, divisor: int, facts: Facts) -> tuple[Law, Expr]
     return None
 
 
-def _note_mods(mods: Iterable[Mod], facts: Facts) -> None:
+def _note_mods(mods: Iterable[Mod], facts: KnownBounds) -> None:
     """Record that `mods` were recombined from their terms, and bounded as a whole."""
     for coefficient, dividend, modulus, floor in mods:
         text = trace.operand_text(dividend)
@@ -147,7 +147,7 @@ def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
         yield finest
 
 
-def _atoms(parts: dict[Atom, int], facts: Facts) -> dict[Piece, int]:
+def _atoms(parts: dict[Atom, int], facts: KnownBounds) -> dict[Piece, int]:
     """The atoms with the bounds that `facts` give them."""
     if not facts.known:
         return parts  # type: ignore[return-value]  # it is not changed
@@ -158,7 +158,7 @@ def _atoms(parts: dict[Atom, int], facts: Facts) -> dict[Piece, int]:
     return pieces
 
 
-def _mod(mod: Mod, facts: Facts) -> Bounded:
+def _mod(mod: Mod, facts: KnownBounds) -> Bounded:
     bounds = facts.bounds_of_mod(mod.dividend, mod.modulus)
     return Bounded(added(mod.dividend, from_atom(mod.floor), -mod.modulus), bounds)
 
@@ -181,7 +181,7 @@ class Division:
         pieces: Mapping[Piece, int],
         offset: int,
         divisor: int,
-        facts: Facts,
+        facts: KnownBounds,
         is_plain: bool,
     ) -> None:
         self.divisor, self.facts, self.is_plain, self.law = (
@@ -333,7 +333,7 @@ def _mergeable(remainder: Expr) -> Floor | None:
     return inner[0] if len(inner) == 1 else None
 
 
-def _merged(remainder: Expr, floor: Floor, divisor: int, facts: Facts) -> Expr:
+def _merged(remainder: Expr, floor: Floor, divisor: int, facts: KnownBounds) -> Expr:
     """``floor(remainder / divisor)`` by law 4, where `floor` has the coefficient 1 or -1.
 
     ``floor((r − floor(n/e)) / d) = floor((e·r − n + e − 1) / (d·e))``, as ``−floor(x)`` is the

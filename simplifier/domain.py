@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from simplifier import laws, trace
 from simplifier.atoms import Floor, Variable
-from simplifier.bounds import Facts
-from simplifier.constraints import FALSE, Constraint, known_terms, merged, note_rounding
+from simplifier.bounds import KnownBounds
+from simplifier.constraints import FALSE, Constraint, merged, note_rounding, sum_bounds
 from simplifier.interval import Interval, contains, intersected, scaled
 from simplifier.linear import Expr, from_atom
 from simplifier.residues import Residues, residues_of
@@ -99,7 +99,7 @@ def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
 
 def _reach(expr: Expr, known: tuple[Constraint, ...]) -> Interval:
     """The bounds of `expr` where the constraints `known` hold, moved inwards to residues."""
-    bounds = Facts(known_terms(known)).finest_bounds(expr)
+    bounds = KnownBounds(sum_bounds(known)).finest_bounds(expr)
     congruences: list[Residues] = []
     for constraint in known:
         residues = residues_of(constraint.expr, constraint.bounds)

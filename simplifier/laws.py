@@ -82,7 +82,7 @@ BOUND_MOD: Final = Law(
     "g mod m in [0, m - 1], or in [l mod m, u mod m]",
     "m > 0; the second if g in [l, u] and floor(l / m) = floor(u / m)",
     "0 <= g mod m < m for every sign of g. Within one multiple of m, mod subtracts a constant.",
-    ("simplifier.bounds.Facts.bounds_of_mod",),
+    ("simplifier.bounds.KnownBounds.bounds_of_mod",),
     "in",
 )
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor, Variable
-from simplifier.constraints import FALSE, Constraint, known_terms
+from simplifier.constraints import FALSE, Constraint, sum_bounds
 from simplifier.divmod import floor_mod
 from simplifier.domain import ConstrainedBox, tightened
 from simplifier.interval import Interval
@@ -158,7 +158,7 @@ def _survey(group: ConstraintGroup, budget: int) -> Refinement | Unknown | None:
 
     variables, constraints, queries = group
     probe = exact.probe(variables, constraints)
-    said = known_terms(constraints)
+    said = sum_bounds(constraints)
     left = [each for each in queries if not each.has_one_value(said.get(each.expr.identity[0]))]
     if probe:
         left = [each for each in left if not probe.varies(*each)]

@@ -18,8 +18,8 @@ from math import gcd
 
 from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor, Variable
-from simplifier.bounds import Facts
-from simplifier.constraints import Constraint, known_terms
+from simplifier.bounds import KnownBounds
+from simplifier.constraints import Constraint, sum_bounds
 from simplifier.divmod import floor_div
 from simplifier.linear import Expr, added, constant, from_atom, make
 from simplifier.residues import Residues, residues_of
@@ -85,7 +85,7 @@ class Rewriting(Substitution):
     def __init__(
         self, constraints: Sequence[Constraint], values: Mapping[Variable, Expr] | None = None
     ) -> None:
-        super().__init__(values or {}, Facts(known_terms(constraints)))
+        super().__init__(values or {}, KnownBounds(sum_bounds(constraints)))
         equal = [c for c in constraints if c.lower == c.upper and c.expr.parts]
         self._zeros = [c.expr - c.lower for c in equal]
         found = [residues_of(c.expr, c.bounds) for c in equal]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from simplifier.atoms import Atom, Floor, Variable
-from simplifier.bounds import NOTHING_KNOWN, Facts
+from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.divmod import floor_div
 from simplifier.linear import Expr, from_atom, gather
 from simplifier.semiaffine import SemiAffine
@@ -25,7 +25,7 @@ class Substitution:
 
     __slots__ = ("_facts", "_floors", "_values")
 
-    def __init__(self, values: Mapping[Variable, Expr], facts: Facts = NOTHING_KNOWN) -> None:
+    def __init__(self, values: Mapping[Variable, Expr], facts: KnownBounds = UNCONSTRAINED) -> None:
         self._values = values
         self._facts = facts
         self._floors: dict[Atom, Expr] = {}

@@ -15,8 +15,8 @@ from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.options import Options
 from simplifier.atoms import Variable
-from simplifier.bounds import Facts
-from simplifier.constraints import known_terms
+from simplifier.bounds import KnownBounds
+from simplifier.constraints import sum_bounds
 from simplifier.interval import contains, intersected
 from simplifier.linear import Expr
 from simplifier.unknown import first_unknown
@@ -271,7 +271,7 @@ def over_approximate(m: IndexingMap, sizes: tuple[int, ...] | None = None) -> In
     if m.is_known_empty:
         return m
     inside = [(0, size - 1) for size in sizes or ()] or [result.bounds for result in m.results]
-    known = Facts(known_terms(m.constraints))
+    known = KnownBounds(sum_bounds(m.constraints))
     free: list[Variable] = []
     results: list[Expr] = []
     for result, box in zip(m.results, inside, strict=True):

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from simplifier.atoms import Variable
-from simplifier.bounds import NOTHING_KNOWN, Facts
-from simplifier.constraints import known_terms, merged
+from simplifier.bounds import UNCONSTRAINED, KnownBounds
+from simplifier.constraints import merged, sum_bounds
 from simplifier.divmod import floor_div, floor_mod
 from simplifier.linear import combined, make
 from simplifier.mods import split
@@ -95,7 +95,7 @@ def test_expressions_simplified_by_facts_are_equal_where_the_facts_hold(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     constraints = merged(data.draw(constraint_lists(box)))
-    facts = Facts(known_terms(constraints))
+    facts = KnownBounds(sum_bounds(constraints))
     expr = tree_expr(data.draw(trees(len(box), leaves=10)), box)
     divisor = data.draw(st.sampled_from([2, 3, 4, 6]))
     floor, mod = floor_div(expr, divisor, facts), floor_mod(expr, divisor, facts)
@@ -146,7 +146,7 @@ def test_variables_without_a_value_are_no_obstacle(
 ) -> None:
     expr = tree_expr(data.draw(trees(len(box), leaves=12)), box)
     _ = parse_expr(str(expr), {v.name: v for v in box})
-    _ = expr.bounds, NOTHING_KNOWN.bounds(expr // 3)
+    _ = expr.bounds, UNCONSTRAINED.bounds(expr // 3)
 
 
 @given(st.data(), boxes())

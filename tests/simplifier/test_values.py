@@ -15,7 +15,7 @@ import pytest
 from indexing import IndexingMap, parse_map
 from simplifier import Expr, Variable, as_expr, constant, variable
 from simplifier import divmod as laws
-from simplifier.bounds import NOTHING_KNOWN
+from simplifier.bounds import UNCONSTRAINED
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -77,7 +77,7 @@ def test_atoms_that_nobody_has_are_forgotten() -> None:
     dropped = [(variable(f"dropped{k}", 0, 99) + 3) // 7 for k in range(50)]
     atoms = [weakref.ref(atom) for expr in (kept, *dropped) for atom in expr.parts]
     del dropped
-    NOTHING_KNOWN.floors.clear()  # remembers quotients
+    UNCONSTRAINED.floors.clear()  # remembers quotients
     gc.collect()
     assert [atom() is None for atom in atoms] == [False] + [True] * 50
     assert variable("kept", 0, 99) // 7 == kept
@@ -90,7 +90,7 @@ def test_divisions_are_remembered_up_to_a_limit() -> None:
     before = build()
     for k in range(laws._MAX_FLOORS + 1):
         assert (x + k * 100) // 100 == constant(k)
-    assert len(NOTHING_KNOWN.floors) <= laws._MAX_FLOORS
+    assert len(UNCONSTRAINED.floors) <= laws._MAX_FLOORS
     for old, new in zip(before, build(), strict=True):
         assert old == new
         assert hash(old) == hash(new)
