@@ -60,7 +60,7 @@ Maps: TypeAlias = tuple[IndexingMap, ...]
 Entry: TypeAlias = "IndexingMap | Maps | Unknown"
 Entries: TypeAlias = "tuple[Entry, ...]"
 
-_MAX_ENTRIES: Final = 1 << 16
+_MAX_MEMOISED: Final = 1 << 16
 _MAPS: Final[dict[object, tuple[Maps | Unknown, ...]]] = {}
 
 
@@ -171,7 +171,7 @@ class MappedOp(ElementOp):
         key = self.opcode, self, direction, out, operands, output_id, exact
         maps = _MAPS.get(key)
         if maps is None:
-            if len(_MAPS) >= _MAX_ENTRIES:
+            if len(_MAPS) >= _MAX_MEMOISED:
                 _MAPS.clear()
             maps = _MAPS[key] = self._computed(direction, out, operands, output_id, exact)
         return maps

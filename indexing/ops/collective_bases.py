@@ -110,7 +110,7 @@ class Collective(StructuredOp):
     def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        """The edges of `edges` if the sizes of all dimensions are known."""
+        """The edges, if the sizes of all dimensions are known."""
         number = output[0] if output else 0
         out = dict(leaves(instruction.shape))[output]
         operand = instruction.operands[number].shape

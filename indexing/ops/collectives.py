@@ -46,7 +46,7 @@ def _parts_fault(
         return Fault(f"expected one dimension, got {len(dimensions)}", "dimensions")
     results = [leaf for _, leaf in leaves(shape)]
     if len(results) != len(operands):
-        return Fault(f"{len(operands)} operands in, {len(results)} results out")
+        return Fault(f"number of results: expected {len(operands)}, got {len(results)}")
     along = dimensions[0]
     for number, (out, operand) in enumerate(zip(results, operands, strict=True)):
         if not isinstance(out, Shape) or not 0 <= along < operand.rank or out.rank != operand.rank:

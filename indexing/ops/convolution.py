@@ -135,7 +135,8 @@ class Convolution(BinaryOp):
         if UNBOUNDED in (features, per_group) or features == per_group * self.feature_group_count:
             return HOLDS
         groups = f"{self.feature_group_count} x {per_group}"
-        return Fault(f"the input has {features} features, not {groups}", "feature_group_count")
+        label = f"the input feature dimension has size {features}, expected {groups}"
+        return Fault(label, "feature_group_count")
 
     @constraint("C7", "group counts must divide the output features, batch groups also the batch")
     def divides(self, left: Shape, right: Shape) -> Fault:
@@ -146,7 +147,7 @@ class Convolution(BinaryOp):
             return Fault(label, "batch_group_count")
         for name in ("feature_group_count", "batch_group_count"):
             if not may_divide(getattr(self, name), features):
-                label = f"{getattr(self, name)} does not divide {features} output features"
+                label = f"{getattr(self, name)} does not divide the output feature size {features}"
                 return Fault(label, name)
         return HOLDS
 

@@ -108,7 +108,7 @@ class Dot(BinaryOp):
         sparse = len(self.sparsity.split("_")) if self.sparsity else 0
         if len(metadata) == sparse:
             return HOLDS
-        return Fault(f"expected {2 + sparse} operands, got {2 + len(metadata)}")
+        return Fault(f"number of operands: expected {2 + sparse}, got {2 + len(metadata)}")
 
     def _free(self, left: int, right: int) -> tuple[list[int], list[int]]:
         """For operands of these ranks, the dimensions that are neither batch nor contracting."""

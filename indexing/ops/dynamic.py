@@ -31,12 +31,13 @@ def _starts_fault(starts: Sequence[Shape], rank: int, first: int) -> Fault:
 
     Operand `first` is the first start index.
     """
+    count = f"number of start indices: expected {rank}"
     if _is_vector(starts):
         if same_dims(starts[0].dims, (rank,)):
             return HOLDS
-        return Fault(f"expected {rank} start indices, got {starts[0].dims[0]}", first)
+        return Fault(f"{count}, got {starts[0].dims[0]}", first)
     if len(starts) != rank:
-        return Fault(f"expected {rank} start indices, got {len(starts)}")
+        return Fault(f"{count}, got {len(starts)}")
     for number, start in enumerate(starts, first):
         if start.rank or ELEMENT_TYPES[start.element_type].kind not in ("integral", "unsigned"):
             return Fault(f"operand {number} must be an integer scalar, not {start}", number)

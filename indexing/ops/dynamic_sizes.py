@@ -130,7 +130,8 @@ class DynamicReshape(VariadicOp):
     @constraint("C1", "there must be one integer scalar for the size of each result dimension")
     def has_sizes(self, *operands: Shape) -> Fault:
         if len(operands) - 1 != self.shape.rank:
-            return Fault(f"expected {self.shape.rank} sizes, got {len(operands) - 1}")
+            label = f"number of sizes: expected {self.shape.rank}, got {len(operands) - 1}"
+            return Fault(label)
         faults = (_size_fault(size, number) for number, size in enumerate(operands[1:], 1))
         return next(filter(None, faults), HOLDS)
 

@@ -49,7 +49,9 @@ class Fft(UnaryOp):
         count = len(self.fft_length)
         if 1 <= count <= 3 and count <= operand.rank:
             return HOLDS
-        return Fault(f"{count} entries, the operand has rank {operand.rank}", "fft_length")
+        return Fault(
+            f"fft_length has length {count}, the operand has rank {operand.rank}", "fft_length"
+        )
 
     @constraint("C2", "the operand of RFFT must be f32 or f64, that of other types c64 or c128")
     def has_type(self, operand: Shape) -> Fault:

@@ -38,7 +38,7 @@ FAULTS = [
     ("f32[2] dot(f32[2,3] p, f32[3] q), lhs_contracting_dims={1}",    "C4", None, "0 instead of 1: one for each dimension of the left operand"),
     ("f32[3] dynamic-slice(f32[2] p, s32[] i), dynamic_slice_sizes={3}", "C2", "{3}", "size 3 does not fit into dimension 0 of size 2"),
     ("f32[1] dynamic-slice(f32[2] p, f32[] i), dynamic_slice_sizes={1}", "C3", None, "operand 1 must be an integer scalar, not f32[]"),
-    ("f32[1,1] dynamic-slice(f32[2,2] p, s32[] i), dynamic_slice_sizes={1,1}", "C3", None, "expected 2 start indices, got 1"),
+    ("f32[1,1] dynamic-slice(f32[2,2] p, s32[] i), dynamic_slice_sizes={1,1}", "C3", None, "number of start indices: expected 2, got 1"),
     ("f32[2] dynamic-update-slice(f32[2] p, f32[3] u, s32[] i)",      "C2", None, "size 3 does not fit into dimension 0 of size 2"),
     ("f32[2] gather(f32[4,2] p, f32[1] i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=0, slice_sizes={1,2}", "C1", None, "operand 1 is f32[1]"),
     ("f32[2] gather(f32[4,2] p, s32[1] i), offset_dims={0}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=2, slice_sizes={1,2}", "C2", "2", "the indices have rank 1"),

@@ -32,7 +32,7 @@ FAULTS = [
     ("s32[] get-dimension-size(f32[3] p), dimensions={1}",                         "C1", "{1}",     "1 is not below 1"),
     ("f32[<=3] set-dimension-size(f32[3] p, s32[] n), dimensions={0,1}",           "C1", "{0,1}",   "expected one dimension, got 2"),
     ("f32[<=3] set-dimension-size(f32[3] p, f32[] n), dimensions={0}",             "C2", None,      "operand 1 is f32[]"),
-    ("f32[<=3] dynamic-reshape(f32[3] p)",                                         "C1", None,      "expected 1 sizes, got 0"),
+    ("f32[<=3] dynamic-reshape(f32[3] p)",                                         "C1", None,      "number of sizes: expected 1, got 0"),
     ("f32[<=3] dynamic-reshape(f32[3] p, s32[1] n)",                               "C1", None,      "operand 1 is s32[1]"),
     ("f32[<=3] dynamic-reshape(f32[4] p, s32[] n)",                                "C2", None,      "4 elements in, 3 elements out"),
     ("(f32[3], token[]) infeed(f32[3] p)",                                         "C1", None,      "operand 0 is f32[3]"),
