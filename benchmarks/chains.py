@@ -1,8 +1,8 @@
-"""Chains of index maps: what a simplifier is given when tensor operations are composed.
+"""Chains of index maps, as composed tensor operations give them to a simplifier.
 
-A `Chain` is a list of `Step`, the consumer's first.  A step holds a formula, not an expression: the
-formula can be applied to the expressions of any system, and to NumPy arrays, which makes NumPy the
-oracle (`Chain.values`).  `Tensor` makes chains; `benchmarks.problems` are those that are measured.
+A `Chain` is a list of `Step`, consumers first.  A step has a formula, not an expression: the
+formula applies to the expressions of any system and to NumPy arrays, so NumPy is the oracle
+(`Chain.values`).  `Tensor` builds chains; `benchmarks.problems` has the measured chains.
 
 >>> reading = Tensor((4, 6)).transpose(1, 0).reshape(3, 8).chain("example")
 >>> rows, columns = reading.values([np.array([0, 2]), np.array([5, 7])])
@@ -28,7 +28,7 @@ Bounds: TypeAlias = tuple[tuple[int, int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """``lower <= formula(index, divide) <= upper`` where something is read."""
+    """The constraint ``lower <= formula(index, divide) <= upper`` of an access."""
 
     formula: Callable[[Index, Divide], Any]
     lower: int
@@ -37,7 +37,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One map: from an index within `bounds` to the index that it reads.
+    """One map, from an index within `bounds` to the index that it reads.
 
     The formula uses ``+ - *`` and ``%`` of the index's own type, and `divide` for floor division by
     a positive constant.
@@ -50,11 +50,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Maps to compose, the consumer's first; `wanted` is what they are together, where we know."""
+    """Maps to compose, consumers first; `expected` is their composition, if known."""
 
     name: str
     steps: tuple[Step, ...]
-    wanted: Callable[[Index], list[Any]] | None = None
+    expected: Callable[[Index], list[Any]] | None = None
 
     @property
     def bounds(self) -> Bounds:
@@ -62,13 +62,13 @@ class Chain:
         return self.steps[0].bounds
 
     def values(self, index: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """What the chain reads at points that satisfy its conditions, computed step by step."""
+        """Evaluate the chain step by step, at points that satisfy its conditions."""
         for step in self.steps:
             index = step.formula(index, operator.floordiv)
         return [np.broadcast_to(result, np.shape(index[0])) for result in index]
 
     def points(self, count: int, seed: int = 0) -> list[np.ndarray]:
-        """Points that satisfy all conditions: the whole box if it is small, else random ones."""
+        """Return points that satisfy all conditions: all of a small box, or random points."""
         sizes = [upper - lower + 1 for lower, upper in self.bounds]
         if prod(sizes) <= count:
             flat = np.indices(sizes).reshape(len(sizes), -1)
@@ -92,27 +92,27 @@ class Chain:
 
 
 def box(shape: Iterable[int]) -> Bounds:
-    """The bounds of an index of a tensor."""
+    """Return the bounds of an index of a tensor."""
     return tuple([(0, size - 1) for size in shape])
 
 
 def strides(shape: Iterable[int]) -> tuple[int, ...]:
-    """How far apart neighbours along each dimension are, in row-major order."""
+    """Return the row-major stride of each dimension."""
     return _strides(tuple(shape))
 
 
-@cache  # formulas ask for them while they are timed
+@cache  # called by formulas while they are timed
 def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple([prod(shape[k + 1 :]) for k in range(len(shape))])
 
 
 def position(index: Index, shape: Sequence[int]) -> Any:
-    """The row-major position of `index`."""
+    """Return the row-major position of `index`."""
     return reduce(operator.add, [i * s for i, s in zip(index, strides(shape), strict=True)])
 
 
 def index_at(at: Any, shape: Sequence[int], divide: Divide, mod_first: bool = False) -> list[Any]:
-    """The index with the row-major position `at`, in one of the two usual spellings."""
+    """Return the index at row-major position `at`, with mod after or before the division."""
     pairs = list(zip(shape, strides(shape), strict=True))
     major = divide(at, pairs[0][1])
     if mod_first:
@@ -125,18 +125,18 @@ def index_at(at: Any, shape: Sequence[int], divide: Divide, mod_first: bool = Fa
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor, with the maps that lead from its index back to that of the tensor it is made of."""
+    """A tensor, with the maps from its index back to the index of the original tensor."""
 
     shape: tuple[int, ...]
     steps: tuple[Step, ...] = ()
 
     def read_through(self, shape: Iterable[int], step: Step) -> Tensor:
-        """A tensor of `shape` that reads this one by `step`."""
+        """Return a tensor of `shape` that reads this tensor by `step`."""
         return Tensor(tuple(shape), (step, *self.steps))
 
-    def chain(self, name: str, wanted: Callable[[Index], list[Any]] | None = None) -> Chain:
-        """The maps so far; of an untouched tensor the identity."""
-        return Chain(name, self.steps or (Step(box(self.shape), lambda d, _: [*d]),), wanted)
+    def chain(self, name: str, expected: Callable[[Index], list[Any]] | None = None) -> Chain:
+        """Return the chain of maps so far; the identity for a new tensor."""
+        return Chain(name, self.steps or (Step(box(self.shape), lambda d, _: [*d]),), expected)
 
     def _reads(
         self,
@@ -147,19 +147,19 @@ class Tensor:
         return self.read_through(shape, Step(box(shape), formula, conditions))
 
     def reshape(self, *shape: int, mod_first: bool = False) -> Tensor:
-        """The same elements in row-major order."""
-        assert prod(shape) == prod(self.shape), f"{self.shape} has not the size of {shape}"
+        """Reshape in row-major order."""
+        assert prod(shape) == prod(self.shape), f"{self.shape} and {shape} have different sizes"
         old = self.shape
         return self._reads(shape, lambda d, div: index_at(position(d, shape), old, div, mod_first))
 
     def transpose(self, *permutation: int) -> Tensor:
-        """Dimension k of the result is dimension ``permutation[k]``."""
-        place = [permutation.index(k) for k in range(len(permutation))]
+        """Permute: dimension k of the result is dimension ``permutation[k]``."""
+        inverse = [permutation.index(k) for k in range(len(permutation))]
         shape = [self.shape[p] for p in permutation]
-        return self._reads(shape, lambda d, _: [d[k] for k in place])
+        return self._reads(shape, lambda d, _: [d[k] for k in inverse])
 
     def reverse(self, *dims: int) -> Tensor:
-        """The order along `dims` turned round."""
+        """Reverse the order along `dims`."""
         old = self.shape
         return self._reads(
             old,
@@ -169,7 +169,7 @@ class Tensor:
         )
 
     def slice(self, *cuts: tuple[int, int, int]) -> Tensor:
-        """``(start, stride, size)`` for each dimension."""
+        """Slice by ``(start, stride, size)`` for each dimension."""
         shape = [size for _, _, size in cuts]
         return self._reads(
             shape,
@@ -177,7 +177,7 @@ class Tensor:
         )
 
     def pad(self, *edges: tuple[int, int, int]) -> Tensor:
-        """``(low, high, interior)`` for each dimension; the padding reads nothing."""
+        """Pad by ``(low, high, interior)`` for each dimension; the padding reads nothing."""
         spread = [
             (n - 1) * (interior + 1) for n, (_, _, interior) in zip(self.shape, edges, strict=True)
         ]
@@ -198,7 +198,7 @@ class Tensor:
         )
 
     def joined(self, dim: int, before: int, after: int) -> Tensor:
-        """A concatenation, of which only this operand's part is read."""
+        """Concatenate along `dim`; only the part of this operand is read."""
         shape = [n + before + after if k == dim else n for k, n in enumerate(self.shape)]
         part = Condition(lambda d, _: d[dim], before, before + self.shape[dim] - 1)
         return self._reads(
@@ -206,13 +206,13 @@ class Tensor:
         )
 
     def broadcast(self, shape: Sequence[int], dims: Sequence[int]) -> Tensor:
-        """Dimension k becomes dimension ``dims[k]`` of `shape`."""
+        """Broadcast to `shape`: dimension k becomes dimension ``dims[k]``."""
         return self._reads(shape, lambda d, _: [d[k] for k in dims])
 
     def launched(
         self, threads: int, unroll: int, loops: int = 1, mod_first: bool = False
     ) -> Tensor:
-        """Read by a grid: (block, thread, element, iteration), as many blocks as are needed."""
+        """Read by a grid (block, thread, element, iteration) with as many blocks as needed."""
         shape, total = self.shape, prod(self.shape)
         blocks = -(-total // (threads * unroll * loops))
         grid = [blocks, threads, unroll, loops]
@@ -226,7 +226,7 @@ class Tensor:
         return self._reads(grid, lambda d, div: index_at(at(d), shape, div, mod_first), *inside)
 
     def in_memory(self, *tiles: tuple[int, ...]) -> Tensor:
-        """Read by position in memory: `tiles` divide this tensor, then its tiles, and so on."""
+        """Read by position in memory: each tiling in `tiles` divides the tiles of the previous."""
         shapes = tiled_shapes(self.shape, tiles)
         inside = [
             Condition(_coordinate(k, shapes, tiles), 0, size - 1)
@@ -238,9 +238,9 @@ class Tensor:
         )
 
     def from_memory(self, shape: Sequence[int], *tiles: tuple[int, ...]) -> Tensor:
-        """The tensor of `shape` whose elements lie in this one, in memory order, in tiles."""
+        """Return the tensor of `shape` stored in this one-dimensional tensor, in tiles."""
         shapes = tiled_shapes(shape, tiles)
-        assert self.shape == (prod(shapes[-1]),), f"{shape} takes {prod(shapes[-1])} positions"
+        assert self.shape == (prod(shapes[-1]),), f"{shape} needs {prod(shapes[-1])} positions"
         return self._reads(shape, lambda d, div: [position(_tiled(d, tiles, div), shapes[-1])])
 
 
@@ -253,7 +253,7 @@ def _remainder(k: int, low: int, step: int) -> Callable[[Index, Divide], Any]:
 
 
 def tiled_shapes(shape: Sequence[int], tiles: Sequence[tuple[int, ...]]) -> list[list[int]]:
-    """The shape, and what each tiling in turn makes of it."""
+    """Return the shape after zero, one, … tilings."""
     shapes = [list(shape)]
     for tile in tiles:
         kept = len(shapes[-1]) - len(tile)
@@ -264,24 +264,24 @@ def tiled_shapes(shape: Sequence[int], tiles: Sequence[tuple[int, ...]]) -> list
 
 
 def _tiled(index: Index, tiles: Sequence[tuple[int, ...]], divide: Divide) -> list[Any]:
-    found = list(index)
+    tiled = list(index)
     for tile in tiles:
-        kept = len(found) - len(tile)
-        last = list(zip(found[kept:], tile, strict=True))
-        found = [*found[:kept], *[divide(i, t) for i, t in last], *[i % t for i, t in last]]
-    return found
+        kept = len(tiled) - len(tile)
+        last = list(zip(tiled[kept:], tile, strict=True))
+        tiled = [*tiled[:kept], *[divide(i, t) for i, t in last], *[i % t for i, t in last]]
+    return tiled
 
 
 def _untiled(
     at: Any, shapes: Sequence[list[int]], tiles: Sequence[tuple[int, ...]], divide: Divide
 ) -> list[Any]:
-    found = index_at(at, shapes[-1], divide)
+    index = index_at(at, shapes[-1], divide)
     for tile in reversed(tiles):
         rank = len(tile)
-        kept = len(found) - 2 * rank
-        grid, inner = found[kept : kept + rank], found[kept + rank :]
-        found = [*found[:kept], *[g * t + i for g, t, i in zip(grid, tile, inner, strict=True)]]
-    return found
+        kept = len(index) - 2 * rank
+        grid, inner = index[kept : kept + rank], index[kept + rank :]
+        index = [*index[:kept], *[g * t + i for g, t, i in zip(grid, tile, inner, strict=True)]]
+    return index
 
 
 def _coordinate(

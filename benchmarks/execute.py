@@ -1,14 +1,14 @@
-"""Time and memory of maps that run: loop nests as NumPy programs.
+"""Time and memory of loop nests executed as NumPy programs.
 
     python -m benchmarks.execute [FILE...]
 
-Everything is measured in one process, on one thread, as a ratio to a yardstick of the same run:
+Everything is measured in one process, on one thread, relative to a baseline of the same run:
 
-* a single op on 2^20 elements against the NumPy call that one writes by hand for it;
-* the making of a nest for a fusion of 50 instructions (milliseconds);
-* a fused computation by tiles, whose result would take 16 GB: the most memory held meanwhile;
-* each FILE (by default the largest of ``examples/``), its entry computation as one nest and by the
-  interpreter, against XLA on one thread. Without jax the ratios are left out.
+* single ops on 2^20 elements, relative to hand-written NumPy calls;
+* the time to build the nest of a fusion of 50 instructions;
+* the peak memory of a fused computation in tiles, whose result would take 16 GB;
+* the entry computation of each FILE (by default the largest of ``examples/``) as one nest and in
+  the interpreter, relative to XLA on one thread. Without jax, ratios are omitted.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ Array: TypeAlias = NDArray[Any]
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SIDE = 1024
 ONE_THREAD = {
-    "OMP_NUM_THREADS": "1",  # these are read when NumPy is loaded
+    "OMP_NUM_THREADS": "1",  # read when NumPy is loaded
     "OPENBLAS_NUM_THREADS": "1",
     "MKL_NUM_THREADS": "1",
-    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",  # when JAX starts
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",  # read when JAX starts
 }
-SLOW = 0.05  # seconds: what takes longer is measured less often
+SLOW = 0.05  # seconds; slower actions are measured less often
 
 REGIONS = """
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
@@ -81,7 +81,7 @@ def _scattered(p: Array, i: Array, u: Array) -> Array:
 
 # fmt: off
 BY_HAND: list[tuple[str, Callable[..., Any]]] = [
-    # instruction                                                            what one writes for it
+    # instruction                                                            NumPy by hand
     (f"f32[{S}] select(pred[{S}] c, f32[{S}] p, f32[{S}] q)",                np.where),
     (f"f32[{S}] clamp(f32[] l, f32[{S}] p, f32[] h)",                        lambda l, p, h: np.minimum(np.maximum(p, l), h)),  # noqa: E501, E741
     (f"pred[{S}] compare(f32[{S}] p, f32[{S}] q), direction=LT",             np.less),
@@ -107,8 +107,8 @@ BY_HAND: list[tuple[str, Callable[..., Any]]] = [
 
 
 def elementwise() -> list[tuple[str, Callable[..., Any]]]:
-    """Every op of the table of elementwise ops that NumPy has as one function."""
-    found: list[tuple[str, Callable[..., Any]]] = []
+    """Return every elementwise op that is a single NumPy function, with that function."""
+    ops: list[tuple[str, Callable[..., Any]]] = []
     for opcode, cls in OPS.items():
         if not issubclass(cls, UnaryTableOp | BinaryTableOp) or not isinstance(
             cls.row.function, np.ufunc
@@ -118,12 +118,12 @@ def elementwise() -> list[tuple[str, Callable[..., Any]]]:
             operands = "xy" if issubclass(cls, BinaryTableOp) else "x"
             listed = ", ".join(f"f32[{S}] {name}" for name in operands)
             text = f"{cls.row.result_type('f32')}[{S}] {opcode}({listed})"
-            found.append((text, cls.row.function))
-    return found
+            ops.append((text, cls.row.function))
+    return ops
 
 
 def instruction_of(text: str) -> Instruction:
-    """An instruction whose operands, given with their shapes, are parameters."""
+    """Parse an instruction whose operands are parameters with the given shapes."""
     head, _, rest = text.partition("(")
     inside, _, attributes = rest.partition(")")
     lines = []
@@ -135,13 +135,13 @@ def instruction_of(text: str) -> Instruction:
 
 
 def nest_of(instruction: Instruction) -> LoopNest:
-    found = indexing.loop_nest(instruction)
-    assert isinstance(found, LoopNest), found
-    return found
+    nest = indexing.loop_nest(instruction)
+    assert isinstance(nest, LoopNest), nest
+    return nest
 
 
 def best(action: Callable[[], Any]) -> float:
-    """The best time of several."""
+    """Return the shortest of several times."""
     times: list[float] = []
     action()
     while len(times) < 3 or (len(times) < 9 and sum(times) < SLOW * 9):
@@ -152,47 +152,47 @@ def best(action: Callable[[], Any]) -> float:
 
 
 def operands(instruction: Instruction) -> list[Array]:
-    """Positive numbers, and indices that are inside."""
+    """Return random operands: positive numbers, and indices in bounds."""
     random = np.random.default_rng(0)
-    found = []
+    arrays = []
     for operand in instruction.operands:
         assert isinstance(operand.shape, Shape)
         kind, dims = dtype(operand.shape.element_type), operand.shape.dims
         if kind.kind in "iub":
             high = 2 if kind.kind == "b" else 64
-            found.append(np.asarray(random.integers(0, high, dims)).astype(kind))
+            arrays.append(np.asarray(random.integers(0, high, dims)).astype(kind))
         else:
-            found.append(np.asarray(random.uniform(0.1, 0.9, dims)).astype(kind))
-    return found
+            arrays.append(np.asarray(random.uniform(0.1, 0.9, dims)).astype(kind))
+    return arrays
 
 
 def owned(array: Array) -> Array:
-    """The array itself, or a copy where it is a view: both sides give an array of their own."""
+    """Return the array, or a copy of a view, so that both sides allocate their result."""
     return array if array.flags.owndata else array.copy()
 
 
 def single_ops() -> None:
-    """Each op against what one writes by hand."""
+    """Measure each op relative to hand-written NumPy."""
     ratios = []
     print(f"single ops on {SIDE * SIDE} elements: NumPy program / written by hand")
     for text, by_hand in [*elementwise(), *BY_HAND]:
         instruction = instruction_of(text)
-        given = operands(instruction)
+        inputs = operands(instruction)
         program = nest_of(instruction).vectorized()
         with np.errstate(all="ignore"):
-            ours, theirs = program.run(*given), by_hand(*given)
+            ours, theirs = program.run(*inputs), by_hand(*inputs)
             assert np.allclose(
                 ours.astype(np.float32), theirs.astype(np.float32), 1e-3, 1e-3, equal_nan=True
             ), text
-            mine = best(lambda p=program, g=given: owned(p.run(*g)))  # type: ignore[misc]
-            hand = best(lambda f=by_hand, g=given: owned(np.asarray(f(*g))))  # type: ignore[misc]
+            mine = best(lambda p=program, x=inputs: owned(p.run(*x)))  # type: ignore[misc]
+            hand = best(lambda f=by_hand, x=inputs: owned(np.asarray(f(*x))))  # type: ignore[misc]
         ratios.append(mine / hand)
         print(f"  {instruction.opcode:24} {mine * 1e3:9.3f} ms {mine / hand:8.2f}")
     print(f"  median {statistics.median(ratios):.2f}, worst {max(ratios):.2f} of {len(ratios)}")
 
 
 def fusion_text(count: int) -> str:
-    """A fusion of `count` instructions: rows are shifted, scaled, summed up and spread again."""
+    """Return a fusion of `count` instructions that sum, broadcast, subtract and transpose rows."""
     lines = ["x0 = f32[64,128] parameter(0)", "z = f32[] constant(0)"]
     k = 0
     while len(lines) < count - 5:
@@ -213,8 +213,8 @@ def fusion_text(count: int) -> str:
     )
 
 
-def making() -> None:
-    """The making of the nest of a fusion, from maps to both sources."""
+def building() -> None:
+    """Measure how fast the nest of a fusion is built, from maps to both sources."""
     count, times, all_times = 50, [], []
     for _ in range(7):
         root = hlo.parse(fusion_text(count)).entry.root
@@ -231,16 +231,16 @@ def making() -> None:
 
 
 def tiled(side: int = 1 << 16, tile: int = 1 << 10) -> None:
-    """A result of 16 GB, a tile at a time."""
+    """Measure a result of 16 GB, computed tile by tile."""
     text = (
         f"ENTRY e {{ p = f32[{side}] parameter(0) q = f32[{side}] parameter(1)"
         f" a = f32[{side},{side}] broadcast(p), dimensions={{0}}"
         f" b = f32[{side},{side}] broadcast(q), dimensions={{1}}"
         f" m = f32[{side},{side}] multiply(a, b) ROOT r = f32[{side},{side}] add(m, m) }}"
     )
-    found = indexing.loop_nest(hlo.parse(text).entry)
-    assert isinstance(found, LoopNest)
-    program = found.vectorized()
+    nest = indexing.loop_nest(hlo.parse(text).entry)
+    assert isinstance(nest, LoopNest)
+    program = nest.vectorized()
     p = np.ones(side, np.float32)
     total, count = 0.0, 0
     tracemalloc.start()
@@ -258,51 +258,53 @@ def tiled(side: int = 1 << 16, tile: int = 1 << 10) -> None:
           f"of which a tile is {tile * tile * 4 / 2**20:.1f} MB")  # fmt: skip
 
 
-def whole(path: Path) -> None:
-    """An entry computation as one nest, and by the interpreter, against XLA."""
+def whole_module(path: Path) -> None:
+    """Measure an entry computation as one nest and in the interpreter, relative to XLA."""
     module = hlo.load(path)
-    given = random_inputs(module.entry, 0)
+    inputs = random_inputs(module.entry, 0)
     print(path.name)
-    yardstick = best(_on_xla(module, given)) if xla.is_available() else None
+    baseline = best(_on_xla(module, inputs)) if xla.is_available() else None
 
     def report(name: str, seconds: float) -> None:
-        ratio = f"{seconds / yardstick:8.2f} x XLA" if yardstick else ""
+        ratio = f"{seconds / baseline:8.2f} x XLA" if baseline else ""
         print(f"  {name:12} {seconds * 1e3:9.2f} ms {ratio}")
 
-    if yardstick:
-        report("XLA", yardstick)
-    found = indexing.loop_nest(module.entry)
-    if isinstance(found, LoopNest):
-        program = found.vectorized()
-        report("loop nest", best(lambda: program.run(*given)))
+    if baseline:
+        report("XLA", baseline)
+    nest = indexing.loop_nest(module.entry)
+    if isinstance(nest, LoopNest):
+        program = nest.vectorized()
+        report("loop nest", best(lambda: program.run(*inputs)))
     else:
-        print(f"  loop nest    {found.reason}")
-    report("interpreter", best(lambda: run(module, given)))
+        print(f"  loop nest    {nest.reason}")
+    report("interpreter", best(lambda: run(module, inputs)))
 
 
-def _on_xla(module: Module, given: Sequence[Array]) -> Callable[[], Any]:
-    """The module compiled by XLA, on inputs that are where it wants them."""
+def _on_xla(module: Module, inputs: Sequence[Array]) -> Callable[[], Any]:
+    """Return a call of the module compiled by XLA, with inputs already on its device."""
     jax = import_module("jax")
     executable = xla._compiled(xla.plain_text(module), 1)
-    placed = [jax.device_put(array) for array in given]
+    placed = [jax.device_put(array) for array in inputs]
     return lambda: [np.asarray(out) for out in executable.execute(placed)]
 
 
 def main(arguments: list[str]) -> None:
-    """Measure it all; the modules named, or the largest example."""
+    """Run all measurements, with the given modules or the largest example."""
     if not os.environ.items() >= ONE_THREAD.items():
         command = [sys.executable, "-m", "benchmarks.execute", *arguments]
         subprocess.run(command, env=os.environ | ONE_THREAD, check=True)
         return
     import_module("indexing.ops")  # registers the ops
     if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # one processor for everyone
+        os.sched_setaffinity(
+            0, {min(os.sched_getaffinity(0))}
+        )  # one processor for all measurements
     single_ops()
-    making()
+    building()
     tiled()
     largest = max(EXAMPLES.glob("*.hlo"), key=lambda path: path.stat().st_size)
     for argument in arguments or [str(largest)]:
-        whole(Path(argument))
+        whole_module(Path(argument))
 
 
 if __name__ == "__main__":

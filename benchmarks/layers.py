@@ -1,10 +1,10 @@
-"""How the cost of maps grows with the number of layers of a model.
+"""Cost of maps by the number of layers of a model.
 
     python -m benchmarks.layers [LAYERS...]
 
-Each layer is the same: attention with its softmax as a fusion, and two products, with weights of
-its own. Times are those of a new module in a process that has answered a smaller one before, which
-is where equal sub-problems are remembered from.
+All layers are equal: attention with its softmax as a fusion, and two products, each with its own
+weights. Each time is that of a new module in a process that has already answered smaller modules,
+so equal sub-problems are memoised.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ TOKENS, WIDTH, HEADS = 32, 64, 4
 
 
 def model(layers: int) -> Module:
-    """A model of so many layers, each with four weights."""
+    """Build a model of `layers` layers, each with four weights."""
     main = Builder(f"layers_{layers}")
     add = main.computation("add")
     add.op("add", add.parameter("f32[]"), add.parameter("f32[]"))
-    most = main.computation("most")
-    most.op("maximum", most.parameter("f32[]"), most.parameter("f32[]"))
+    maximum = main.computation("maximum")
+    maximum.op("maximum", maximum.parameter("f32[]"), maximum.parameter("f32[]"))
     x = main.parameter(f"f32[{TOKENS},{WIDTH}]")
     for _ in range(layers):
-        x = layer(main, x, add, most)
+        x = layer(main, x, add, maximum)
     return main.build(x)
 
 
-def layer(main: Builder, x: BuilderValue, add: Builder, most: Builder) -> BuilderValue:
-    """Attention and two products, with a sum around both."""
+def layer(main: Builder, x: BuilderValue, add: Builder, maximum: Builder) -> BuilderValue:
+    """Build attention and two products, with residual sums."""
     square, size = f"f32[{WIDTH},{WIDTH}]", WIDTH // HEADS
     query, key, up, down = (main.parameter(square) for _ in range(4))
     once: dict[str, Any] = {"lhs_contracting_dims": (1,), "rhs_contracting_dims": (0,)}
@@ -48,23 +48,23 @@ def layer(main: Builder, x: BuilderValue, add: Builder, most: Builder) -> Builde
         split = main.op("reshape", flat, shape=f"f32[{TOKENS},{HEADS},{size}]")
         heads.append(main.op("transpose", split, dimensions=(1, 0, 2)))
     batched: dict[str, Any] = {"lhs_batch_dims": (0,), "rhs_batch_dims": (0,)}
-    ends: dict[str, Any] = {"lhs_contracting_dims": (2,), "rhs_contracting_dims": (2,)}
-    scores = main.op("dot", *heads, **batched, **ends)
-    weights = main.fusion(softmax(main, add, most), scores)
+    last: dict[str, Any] = {"lhs_contracting_dims": (2,), "rhs_contracting_dims": (2,)}
+    scores = main.op("dot", *heads, **batched, **last)
+    weights = main.fusion(softmax(main, add, maximum), scores)
     inner: dict[str, Any] = {"lhs_contracting_dims": (2,), "rhs_contracting_dims": (1,)}
     mixed = main.op("dot", weights, heads[1], **batched, **inner)
-    turned = main.op("transpose", mixed, dimensions=(1, 0, 2))
-    x = main.op("add", x, main.op("reshape", turned, shape=f"f32[{TOKENS},{WIDTH}]"))
+    transposed = main.op("transpose", mixed, dimensions=(1, 0, 2))
+    x = main.op("add", x, main.op("reshape", transposed, shape=f"f32[{TOKENS},{WIDTH}]"))
     hidden = main.op("tanh", main.op("dot", x, up, **once))
     return main.op("add", x, main.op("dot", hidden, down, **once))
 
 
-def softmax(main: Builder, add: Builder, most: Builder) -> Builder:
-    """A fused computation: the last dimension sums up to 1."""
+def softmax(main: Builder, add: Builder, maximum: Builder) -> Builder:
+    """Build the fused softmax along the last dimension."""
     fused = main.computation("softmax")
     shape = f"f32[{HEADS},{TOKENS},{TOKENS}]"
     x, zero = fused.parameter(shape), fused.constant("f32[]", 0)
-    top = fused.op("reduce", x, zero, dimensions=(2,), to_apply=most)
+    top = fused.op("reduce", x, zero, dimensions=(2,), to_apply=maximum)
     centred = fused.op("subtract", x, fused.op("broadcast", top, shape=shape, dimensions=(0, 1)))
     power = fused.op("exponential", centred)
     total = fused.op("reduce", power, zero, dimensions=(2,), to_apply=add)
@@ -73,7 +73,7 @@ def softmax(main: Builder, add: Builder, most: Builder) -> Builder:
 
 
 def to_parameters(module: Module) -> int:
-    """How many maps lead from all instructions of a module to the parameters."""
+    """Return the number of maps from all instructions of a module to the parameters."""
     return sum(
         len(maps)
         for computation in module.computations.values()

@@ -1,10 +1,10 @@
-"""Time and memory of parsing and printing, beside jaxlib's C++ parser on the same text.
+"""Time and memory of parsing and printing, relative to jaxlib's C++ parser on the same text.
 
     python -m benchmarks.parse [FILE...]
 
-Each figure is the best of a few runs in one process. Without FILE the largest module of
-``examples/`` is measured; without jaxlib there are no ratios. The last lines sum up several files:
-the ratio of the total times, and whether large files cost more per instruction than small ones.
+Each time is the best of a few runs in one process. Without FILE, the largest module of
+``examples/`` is measured. Without jaxlib, ratios are omitted. The last lines summarise several
+files: the ratio of the total times, for all files and for the smaller and larger half.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REPEAT = 5
 
 
 def best_seconds(action: Callable[[], object]) -> float:
-    """The shortest time that `action` took."""
+    """Return the shortest duration of `action`."""
     return min(seconds(action) for _ in range(REPEAT))
 
 
@@ -37,18 +37,18 @@ def seconds(action: Callable[[], object]) -> float:
 
 
 def held_bytes(text: str) -> int:
-    """Bytes that a parsed module holds, apart from its text."""
+    """Return the memory of a parsed module without its text, in bytes."""
     gc.collect()
     tracemalloc.start()
     module = hlo.parse(text)
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert module.source.text is text  # which was there before
+    assert module.source.text is text  # allocated before
     return held
 
 
 def jaxlib_seconds(text: str) -> float | str:
-    """What jaxlib's parser takes, or why that is not known."""
+    """Return the time of jaxlib's parser, or the reason why it is missing."""
     try:
         from jaxlib import _hlo
     except ImportError:
@@ -56,12 +56,12 @@ def jaxlib_seconds(text: str) -> float | str:
     try:
         return best_seconds(lambda: _hlo.hlo_module_from_text(text))
     except RuntimeError as error:
-        return f"jaxlib refuses the text: {str(error).splitlines()[0]}"
+        return f"jaxlib rejects the text: {str(error).splitlines()[0]}"
 
 
 @dataclass(frozen=True)
-class Figures:
-    """What one file takes: characters, instructions, seconds, and bytes beyond the text."""
+class Measurements:
+    """Measurements of one file: characters, instructions, seconds, and bytes besides the text."""
 
     size: int
     count: int
@@ -71,39 +71,43 @@ class Figures:
     theirs: float | str
 
 
-def measure(path: Path) -> Figures:
-    """The figures of one file."""
+def measure(path: Path) -> Measurements:
+    """Measure one file."""
     text = read_text(path)
     module = hlo.parse(text, str(path))
     count = sum(1 for _ in module.instructions)
     printing = best_seconds(module.__str__)
     del module
     parsing = best_seconds(lambda: hlo.parse(text))
-    return Figures(len(text), count, parsing, printing, held_bytes(text), jaxlib_seconds(text))
+    return Measurements(len(text), count, parsing, printing, held_bytes(text), jaxlib_seconds(text))
 
 
-def show(path: Path, found: Figures) -> None:
-    """Print the figures of one file."""
-    each = 1e6 * found.parsing / found.count
-    print(f"{path}: {found.size:,} characters, {found.count:,} instructions")
-    print(f"  parse   {found.parsing:8.3f} s, {each:.1f} us an instruction")
-    print(f"  print   {found.printing:8.3f} s")
-    print(f"  memory  {found.held / found.count:8.0f} bytes an instruction beyond the text")
-    if isinstance(found.theirs, str):
-        print(f"  ratio   unknown: {found.theirs}")
+def show(path: Path, result: Measurements) -> None:
+    """Print the measurements of one file."""
+    each = 1e6 * result.parsing / result.count
+    print(f"{path}: {result.size:,} characters, {result.count:,} instructions")
+    print(f"  parse   {result.parsing:8.3f} s, {each:.1f} us per instruction")
+    print(f"  print   {result.printing:8.3f} s")
+    print(f"  memory  {result.held / result.count:8.0f} bytes per instruction besides the text")
+    if isinstance(result.theirs, str):
+        print(f"  ratio   unknown: {result.theirs}")
     else:
-        ratio = found.parsing / found.theirs
-        print(f"  jaxlib  {found.theirs:8.3f} s; parsing takes {ratio:.2f} times that")
+        ratio = result.parsing / result.theirs
+        print(f"  jaxlib  {result.theirs:8.3f} s; parsing takes {ratio:.2f} times that")
 
 
-def show_totals(every: Sequence[Figures]) -> None:
-    """Print what all files take together, and the smaller and the larger half of them."""
+def show_totals(every: Sequence[Measurements]) -> None:
+    """Print totals of all files, and of the smaller and the larger half."""
     count = sum(f.count for f in every)
     print(f"{len(every)} files, {count:,} instructions")
-    print(f"  memory  {sum(f.held for f in every) / count:8.0f} bytes an instruction")
-    known = [(f, f.theirs) for f in every if isinstance(f.theirs, float)]
-    known.sort(key=lambda pair: pair[0].size)
-    halves = {"all": known, "small": known[: len(known) // 2], "large": known[len(known) // 2 :]}
+    print(f"  memory  {sum(f.held for f in every) / count:8.0f} bytes per instruction")
+    compared = [(f, f.theirs) for f in every if isinstance(f.theirs, float)]
+    compared.sort(key=lambda pair: pair[0].size)
+    halves = {
+        "all": compared,
+        "small": compared[: len(compared) // 2],
+        "large": compared[len(compared) // 2 :],
+    }
     for name, part in halves.items():
         theirs, ours = sum(t for _, t in part), sum(f.parsing for f, _ in part)
         if theirs:
@@ -112,7 +116,7 @@ def show_totals(every: Sequence[Figures]) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Measure the files named in `arguments`, or the largest example."""
+    """Measure the given files, or the largest example."""
     largest = max(EXAMPLES.glob("*.hlo"), key=lambda path: path.stat().st_size)
     every = []
     for path in map(Path, arguments or [str(largest)]):

@@ -1,8 +1,8 @@
-"""Systems that simplify index expressions, each behind the same three calls.
+"""Systems that simplify index expressions, with a common interface.
 
 A peer builds the maps of a `benchmarks.chains.Chain` with its own expressions, composes them, and
-simplifies after each composition.  `available` imports those that are installed; the others come
-with the reason why they are left out.
+simplifies after each composition.  `available` yields the installed peers, and for each other peer
+the reason why it is missing.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _DIVISIONS: Final = re.compile(r"\b(?:floordiv|ceildiv|mod)\b")
 
 
 class Peer:
-    """A system to compare with; `renew` makes it forget what it has computed."""
+    """A system to compare with."""
 
     name: str
 
     def renew(self) -> None:
-        """The next problem is solved cold."""
+        """Clear all caches: the next problem is solved cold."""
 
     def solve(self, chain: Chain) -> Any:
-        """The chain, constructed, composed and simplified."""
+        """Construct, compose and simplify a chain."""
         raise NotImplementedError
 
     def nodes(self, solved: Any) -> int:
-        """How many floor divisions and mods are left, those in a shared part counted each time."""
+        """Return the number of remaining floor divisions and mods, counting shared parts again."""
         raise NotImplementedError
 
 
@@ -45,7 +45,7 @@ class Peer:
 
 
 class Ours(Peer):
-    """`IndexingMap`: domains and constraints included, which the others mostly do not have."""
+    """`IndexingMap`, with domains and constraints, which most other systems lack."""
 
     name = "this project"
     _runs = count()
@@ -54,7 +54,7 @@ class Ours(Peer):
         self.renew()
 
     def renew(self) -> None:
-        """Names that were never used: nothing that is remembered can match."""
+        """Use new variable names, so that no cache entry matches."""
         self.prefix = f"d{next(self._runs)}_"
 
     def solve(self, chain: Chain) -> Any:
@@ -65,7 +65,7 @@ class Ours(Peer):
 
 
 class OurExpressions(Ours):
-    """The expressions alone, instantiated on each other without maps and domains."""
+    """Expressions substituted into each other, without maps and domains."""
 
     name = "this project, expressions"
 
@@ -74,7 +74,7 @@ class OurExpressions(Ours):
 
 
 def map_of(step: Step, prefix: str = "d") -> IndexingMap:
-    """One step as a map, not simplified."""
+    """Return one step as a map, not simplified."""
     dims = [Variable(f"{prefix}{k}", *bounds) for k, bounds in enumerate(step.bounds)]
     conditions = [
         Constraint(as_expr(c.formula(dims, operator.floordiv)), c.lower, c.upper)
@@ -84,31 +84,31 @@ def map_of(step: Step, prefix: str = "d") -> IndexingMap:
 
 
 def step_by_step(chain: Chain, prefix: str = "d") -> IndexingMap:
-    """Composed from the consumer on, and simplified after each step."""
-    found = map_of(chain.steps[0], prefix).simplify()
+    """Compose from the consumer, and simplify after each step."""
+    composed = map_of(chain.steps[0], prefix).simplify()
     for step in chain.steps[1:]:
-        found = found.then(map_of(step, prefix)).simplify()
-    return found
+        composed = composed.then(map_of(step, prefix)).simplify()
+    return composed
 
 
 def at_the_end(chain: Chain, prefix: str = "d") -> IndexingMap:
-    """Composed without simplifying, and simplified once."""
-    found = map_of(chain.steps[0], prefix)
+    """Compose without simplifying, and simplify once at the end."""
+    composed = map_of(chain.steps[0], prefix)
     for step in chain.steps[1:]:
-        found = found.then(map_of(step, prefix))
-    return found.simplify()
+        composed = composed.then(map_of(step, prefix))
+    return composed.simplify()
 
 
 def from_the_right(chain: Chain, prefix: str = "d") -> IndexingMap:
-    """Composed from the producer on, and simplified after each step."""
-    found = map_of(chain.steps[-1], prefix).simplify()
+    """Compose from the producer, and simplify after each step."""
+    composed = map_of(chain.steps[-1], prefix).simplify()
     for step in chain.steps[-2::-1]:
-        found = map_of(step, prefix).then(found).simplify()
-    return found
+        composed = map_of(step, prefix).then(composed).simplify()
+    return composed
 
 
-def in_one_go(chain: Chain, prefix: str = "d") -> IndexingMap:
-    """The formulas written out over the first variables, without maps in between."""
+def substituted_at_once(chain: Chain, prefix: str = "d") -> IndexingMap:
+    """Substitute all formulas into each other, without intermediate maps, and simplify once."""
     dims, results, conditions = written_out(chain, prefix)
     return IndexingMap.of(dims, results, constraints=conditions).simplify()
 
@@ -116,7 +116,7 @@ def in_one_go(chain: Chain, prefix: str = "d") -> IndexingMap:
 def written_out(
     chain: Chain, prefix: str = "d"
 ) -> tuple[list[Variable], Sequence[Any], list[Constraint]]:
-    """The variables of the chain, with results and conditions as expressions of them."""
+    """Return the variables of the chain, and its results and conditions as expressions of them."""
     dims = [Variable(f"{prefix}{k}", *bounds) for k, bounds in enumerate(chain.bounds)]
     index: Sequence[Any] = dims
     conditions = []
@@ -132,40 +132,41 @@ ORDERS: Final = {
     "step by step": step_by_step,
     "once at the end": at_the_end,
     "from the right": from_the_right,
-    "in one go": in_one_go,
+    "substituted at once": substituted_at_once,
 }
 
 
-def holds_at(found: IndexingMap, chain: Chain, points: Sequence[np.ndarray]) -> bool:
-    """At each of `points` of the chain's domain, `found` has the chain's values."""
-    at = dict(zip(found.dims, points, strict=True))
-    wanted = chain.values(points)
+def holds_at(indexing_map: IndexingMap, chain: Chain, points: Sequence[np.ndarray]) -> bool:
+    """Return True if a map has the chain's values at each of `points` of the chain's domain."""
+    at = dict(zip(indexing_map.dims, points, strict=True))
+    expected = chain.values(points)
     inside = [
-        (values(c.expr, at) >= c.lower) & (values(c.expr, at) <= c.upper) for c in found.constraints
+        (values(c.expr, at) >= c.lower) & (values(c.expr, at) <= c.upper)
+        for c in indexing_map.constraints
     ]
-    inside += [(at[d] >= d.lower) & (at[d] <= d.upper) for d in found.dims]
-    same = [values(r, at) == w for r, w in zip(found.results, wanted, strict=True)]
+    inside += [(at[d] >= d.lower) & (at[d] <= d.upper) for d in indexing_map.dims]
+    same = [values(r, at) == w for r, w in zip(indexing_map.results, expected, strict=True)]
     shape = np.shape(points[0])
-    return all(np.all(np.broadcast_to(claim, shape)) for claim in [*inside, *same])
+    return all(np.all(np.broadcast_to(check, shape)) for check in [*inside, *same])
 
 
 def values(expr: Any, at: dict[Variable, np.ndarray]) -> np.ndarray:
-    """What `expr` is at many points, by NumPy's own floor division."""
+    """Evaluate `expr` at many points, with NumPy's floor division."""
     total = np.asarray(expr.constant)
     for atom, coefficient in expr.terms:
         if isinstance(atom, Variable):
             total = total + coefficient * at[atom]
         else:
-            assert isinstance(atom, Floor), f"{atom} is no affine atom"
+            assert isinstance(atom, Floor), f"{atom} is not an affine atom"
             total = total + coefficient * (values(atom.numerator, at) // atom.divisor)
     return total
 
 
-# ---------------------------------------------------------------- the others
+# ---------------------------------------------------------------- other systems
 
 
 class Mlir(Peer):
-    """MLIR's affine maps through jaxlib's bindings: they have no bounds, and no domain."""
+    """MLIR's affine maps through jaxlib's bindings; they have no bounds and no domain."""
 
     name = "MLIR"
 
@@ -179,23 +180,23 @@ class Mlir(Peer):
     def solve(self, chain: Chain) -> Any:
         expr, affine_map = self.ir.AffineExpr, self.ir.AffineMap
         rank = len(chain.bounds)
-        found: Any = None
+        composed: Any = None
         with self.context:
             for step in chain.steps:
                 dims = [expr.get_dim(k) for k in range(len(step.bounds))]
                 results = step.formula(dims, expr.get_floor_div)
-                if found is not None:
-                    results = [result.compose(found) for result in results]
+                if composed is not None:
+                    results = [result.compose(composed) for result in results]
                 simple = [expr.simplify_affine_expr(result, rank, 0) for result in results]
-                found = affine_map.get(rank, 0, simple)
-        return found
+                composed = affine_map.get(rank, 0, simple)
+        return composed
 
     def nodes(self, solved: Any) -> int:
         return len(_DIVISIONS.findall(str(solved)))
 
 
 class Isl(Peer):
-    """isl's maps: exact sets, the results by their pieces, simplified on the domain."""
+    """isl's maps: exact relations with piecewise results, simplified on the domain."""
 
     name = "isl"
 
@@ -208,11 +209,11 @@ class Isl(Peer):
         self.context.set_max_operations(5_000_000)
 
     def solve(self, chain: Chain) -> Any:
-        found: Any = None
+        composed: Any = None
         for k, step in enumerate(chain.steps):
-            one = self._map(step, boxed=k == 0)
-            found = one if found is None else found.apply_range(one)
-        return found.coalesce().as_pw_multi_aff().coalesce().gist(found.domain())
+            step_map = self._map(step, boxed=k == 0)
+            composed = step_map if composed is None else composed.apply_range(step_map)
+        return composed.coalesce().as_pw_multi_aff().coalesce().gist(composed.domain())
 
     def _map(self, step: Step, boxed: bool) -> Any:
         isl = self.isl
@@ -226,13 +227,13 @@ class Isl(Peer):
         for value, lower, upper in limits:
             domain = domain & value.ge_set(zero + lower) & value.le_set(zero + upper)
         results = step.formula(dims, operator.floordiv)
-        whole = isl.MultiAff.zero(isl.Space.alloc(self.context, 0, rank, len(results)))
+        functions = isl.MultiAff.zero(isl.Space.alloc(self.context, 0, rank, len(results)))
         for k, result in enumerate(results):
-            whole = whole.set_aff(k, result)
-        return isl.Map.from_multi_aff(whole).intersect_domain(domain)
+            functions = functions.set_aff(k, result)
+        return isl.Map.from_multi_aff(functions).intersect_domain(domain)
 
     def nodes(self, solved: Any) -> int:
-        """All pieces together; an exact division is a division too."""
+        """Count all pieces; an exact division counts as a division."""
         affs: list[Any] = []
         solved.foreach_piece(
             lambda _, function: affs.extend(
@@ -244,7 +245,7 @@ class Isl(Peer):
 
 
 class Sympy(Peer):
-    """sympy's ``floor`` and ``Mod`` of integer symbols, as they simplify themselves."""
+    """sympy's ``floor`` and ``Mod`` of integer symbols, with their automatic simplification."""
 
     name = "sympy"
 
@@ -285,12 +286,12 @@ class Tvm(Peer):
         for d, (lower, upper) in zip(index, chain.bounds, strict=True):
             first, size = tir.IntImm("int64", lower), tir.IntImm("int64", upper - lower + 1)
             analyzer.bind(d, self.range.from_min_extent(first, size))
-        with ExitStack() as known:
+        with ExitStack() as scopes:
             for step in chain.steps:
                 for c in step.conditions:
                     value = c.formula(index, tir.floordiv)
                     inside = tir.all(value >= c.lower, value <= c.upper)
-                    known.enter_context(analyzer.constraint_scope(inside))
+                    scopes.enter_context(analyzer.constraint_scope(inside))
                 index = [
                     min(analyzer.simplify(e), analyzer.canonical_simplify(e), key=self._tree)
                     for e in step.formula(index, tir.floordiv)
@@ -336,9 +337,9 @@ PEERS: Final[tuple[Callable[[], Peer], ...]] = (Mlir, Isl, Sympy, Tvm, Tinygrad)
 
 
 def available() -> Iterator[Peer | str]:
-    """Each peer that is installed; for the others, why they are left out."""
+    """Yield each installed peer, and the reason for each missing peer."""
     for make in PEERS:
         try:
             yield make()
         except (ImportError, AttributeError) as error:
-            yield f"{make.name} is left out: {error}"  # type: ignore[attr-defined]  # a class
+            yield f"{make.name} is missing: {error}"  # type: ignore[attr-defined]  # a class

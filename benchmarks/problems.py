@@ -1,4 +1,4 @@
-"""Problems for a simplifier: those that occur in programs, by name, and random ones from a seed."""
+"""Problems for a simplifier: named problems that occur in programs, and random problems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _named() -> dict[str, tuple[Chain, ...]]:
 
 
 def _regroupings() -> tuple[Chain, ...]:
-    """One reshape: a position put together and taken apart again."""
+    """A single reshape: an index is linearised and delinearised."""
     aligned = [
         ((6, 35), (2, 3, 5, 7)),
         ((2, 3, 5, 7), (6, 35)),
@@ -51,7 +51,7 @@ def _same(d: Index) -> list[Any]:
 
 
 def _reshapes() -> tuple[Chain, ...]:
-    """Several reshapes, transposes and reverses; some of them come back to where they began."""
+    """Several reshapes, transposes and reverses; some chains are the identity."""
     attention = Tensor((4, 96, 768)).reshape(4, 96, 12, 64).transpose(0, 2, 1, 3)
     scores = Tensor((4, 12, 96, 96)).reshape(48, 96, 96)
     primes = Tensor((11, 13, 7)).reshape(143, 7).reshape(91, 11)
@@ -91,7 +91,7 @@ def _reshapes() -> tuple[Chain, ...]:
 
 
 def _windows() -> tuple[Chain, ...]:
-    """Strided, padded and joined tensors: offsets, and conditions on what is read."""
+    """Strided, padded and concatenated tensors: offsets, and conditions on the access."""
     wide = Tensor((64, 96))
     return (
         wide.slice((4, 3, 20), (8, 2, 40)).slice((1, 2, 9), (0, 5, 8)).chain("slice of a slice"),
@@ -122,7 +122,7 @@ _WINDOW: Final = Step(box((32, 16, 3, 3)), lambda d, _: [d[0] * 2 + d[2], d[1] *
 
 
 def _launches() -> tuple[Chain, ...]:
-    """Grids of threads, that fit the tensor or do not."""
+    """Grids of threads whose size divides the tensor or does not."""
     square = Tensor((1024, 512))
     return (
         square.launched(128, 4).chain("rows of 512"),
@@ -141,7 +141,7 @@ def _launches() -> tuple[Chain, ...]:
 
 
 def _layouts() -> tuple[Chain, ...]:
-    """Positions in memory, where tensors lie in tiles."""
+    """Positions in memory of tiled tensors."""
     return (
         _there_and_back((256, 512), (8, 128)),
         _there_and_back((40, 384), (8, 128), (2, 1)),
@@ -188,20 +188,20 @@ _FACTORS: Final = (
 _TILES: Final = (((8, 128),), ((8, 128), (2, 1)), ((8, 128), (4, 1)), ((8, 8), (2, 2)), ((3, 5),))
 
 
-def random_chain(seed: int, windows: bool = False, most: int = 6) -> Chain:
-    """Up to `most` reshapes, transposes, reverses and slices; with `windows` also other windows."""
+def random_chain(seed: int, windows: bool = False, max_steps: int = 6) -> Chain:
+    """Return a chain of up to `max_steps` random operations; `windows` adds pads and broadcasts."""
     random = Random(f"chain {seed} {windows}")
     tensor = Tensor(_regrouped(random, random.choice(_FACTORS)))
     kinds = ["reshape", "reshape", "transpose", "reverse", "slice"]
     if windows:
         kinds += ["pad", "joined", "broadcast"]
-    for _ in range(random.randint(1, most)):
+    for _ in range(random.randint(1, max_steps)):
         tensor = _changed(random, tensor, random.choice(kinds))
     return tensor.chain(f"random chain {seed}{' with windows' if windows else ''}")
 
 
 def random_launch(seed: int) -> Chain:
-    """A grid of threads over a tensor that was reshaped and transposed before."""
+    """Return a grid of threads over a randomly reshaped and transposed tensor."""
     random = Random(f"launch {seed}")
     shape = [random.choice([3, 4, 7, 8, 12, 16, 30, 64, 100]) for _ in range(random.randint(1, 3))]
     tensor = Tensor(tuple(shape))
@@ -212,7 +212,7 @@ def random_launch(seed: int) -> Chain:
 
 
 def random_layout(seed: int) -> Chain:
-    """A tensor in tiles, read by position, with a reshape or in other tiles, or back again."""
+    """Return a tiled tensor read by position, reshaped, in other tiles, or converted back."""
     random = Random(f"layout {seed}")
     tiles = random.choice(_TILES)
     rank = len(tiles[0]) + random.choice([0, 0, 1])
@@ -231,7 +231,7 @@ def random_layout(seed: int) -> Chain:
 
 
 def random_problems(count: int, seed: int = 0) -> list[Chain]:
-    """Half chains without windows, the rest of the other kinds."""
+    """Return random problems: half are chains without windows, and a sixth each other kind."""
     return [
         *[random_chain(seed + k) for k in range(count // 2)],
         *[random_chain(seed + k, windows=True) for k in range(count // 6)],
@@ -260,21 +260,21 @@ def _changed(random: Random, tensor: Tensor, kind: str) -> Tensor:
         case "joined":
             dim = random.randrange(len(shape))
             return tensor.joined(dim, random.choice([0, 3, shape[dim]]), random.choice([0, 5]))
-    place = random.randrange(len(shape) + 1)
-    wider = [*shape[:place], random.choice([2, 3, 4]), *shape[place:]]
-    return tensor.broadcast(wider, [k for k in range(len(wider)) if k != place])
+    at = random.randrange(len(shape) + 1)
+    wider = [*shape[:at], random.choice([2, 3, 4]), *shape[at:]]
+    return tensor.broadcast(wider, [k for k in range(len(wider)) if k != at])
 
 
 def _cut(random: Random, size: int) -> tuple[int, int, int]:
     if size == 1 or random.random() < 0.4:
         return 0, 1, size
     start, stride = random.randrange(size), random.choice([1, 1, 2, 3])
-    most = (size - 1 - start) // stride + 1
-    return start, stride, random.randint(-(-most // 2), most)
+    count = (size - 1 - start) // stride + 1
+    return start, stride, random.randint(-(-count // 2), count)
 
 
 def _regrouped(random: Random, factors: Iterable[int]) -> tuple[int, ...]:
-    """A shape of which the product is that of `factors`."""
+    """Return a random shape whose size is the product of `factors`."""
     shape = [1] * random.randint(1, 5)
     shuffled = [*factors]
     random.shuffle(shuffled)
@@ -285,14 +285,14 @@ def _regrouped(random: Random, factors: Iterable[int]) -> tuple[int, ...]:
 
 
 def _prime_factors(number: int) -> list[int]:
-    found, factor = [], 2
+    factors, factor = [], 2
     while number > 1:
         while number % factor == 0:
-            found.append(factor)
+            factors.append(factor)
             number //= factor
         factor += 1
-    return found
+    return factors
 
 
 NAMED: Final = _named()
-"""Problems that occur in programs, by family."""
+"""Named problems that occur in programs, by family."""

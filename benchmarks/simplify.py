@@ -1,15 +1,15 @@
-"""Speed and quality of simplification, beside MLIR, isl, sympy, TVM and tinygrad.
+"""Speed and quality of simplification, compared with MLIR, isl, sympy, TVM and tinygrad.
 
     python -m benchmarks.simplify [--random N] [--seed S] [--repeat R]
 
-What is timed is construct + compose + simplify, for each of the problems of `benchmarks.problems`:
-*cold*, where nothing of an earlier run can help (variables with fresh names; a fresh context for
-the others), and *warm*, the same problem once more. Everything runs in one process, taking turns,
-and figures are the best of a few runs. Ratios are to MLIR's affine maps through jaxlib's bindings.
+The time is that of construct + compose + simplify for each problem of `benchmarks.problems`:
+*cold*, without cached results (new variable names, or a new context for other systems), and *warm*,
+the same problem again. The systems alternate in one process; times are the best of a few runs.
+Ratios are relative to MLIR's affine maps through jaxlib's bindings.
 
-Quality is the number of floor divisions and mods that are left in the results. `best` takes for
-each problem whoever leaves the fewest. Several ways to compose a chain should give the same
-expressions; how often they do not is printed too. Systems that are not installed are left out.
+Quality is the number of floor divisions and mods that remain in the results. `best` is the lowest
+number of any system for each problem. Every order of composition should give the same expressions;
+the number of differences is printed. Systems that are not installed are omitted.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from benchmarks.peers import (
 from benchmarks.problems import NAMED, random_problems
 from simplifier import linear
 
-SLOW = (Isl, Sympy)  # for which one run is exact enough, and which cannot take every problem
-LIMIT = 2e-3  # seconds that no single chain may take
+SLOW = (Isl, Sympy)  # measured once, and not on every problem
+LIMIT = 2e-3  # seconds, the limit for a single chain
 
 
 def environment() -> str:
-    """When and with what the figures were measured."""
+    """Return the date, machine and versions of the measurement."""
     versions = []
     for package in ("jaxlib", "islpy", "sympy", "apache-tvm", "tinygrad"):
         try:
@@ -60,7 +60,7 @@ def environment() -> str:
 
 
 def mean(figures: Sequence[float]) -> float:
-    """The geometric mean."""
+    """Return the geometric mean."""
     return exp(fsum(map(log, figures)) / len(figures))
 
 
@@ -76,7 +76,7 @@ Times = dict[str, list[float]]
 
 
 def measure_speed(peers: Sequence[Peer], problems: Sequence[Chain], repeat: int) -> Times:
-    """The best time of each peer, cold and warm, for each problem in order."""
+    """Return the best times of each peer, cold and warm, for each problem in order."""
     times: Times = defaultdict(list)
     for problem in problems:
         best: dict[str, float] = {}
@@ -94,7 +94,7 @@ def measure_speed(peers: Sequence[Peer], problems: Sequence[Chain], repeat: int)
 
 
 def show_speed(times: Times, families: Mapping[str, Sequence[Chain]]) -> None:
-    """Print geometric means, and their ratios to those of MLIR."""
+    """Print geometric means, and their ratios to MLIR's."""
     count = len(next(iter(times.values())))
     print(f"construct + compose + simplify, geometric mean over {count} problems")
     base = {name: mean(times[name]) for name in ("MLIR, cold", "MLIR, warm") if name in times}
@@ -116,26 +116,26 @@ def show_speed(times: Times, families: Mapping[str, Sequence[Chain]]) -> None:
 
 
 def show_slowest(problems: Sequence[Chain], repeat: int) -> None:
-    """Print the random chains that take longest, cold."""
+    """Print the slowest random chains, cold."""
     ours = Ours()
-    found = []
+    measured = []
     for problem in problems:
         best = 1e9
         for _ in range(repeat):
             ours.renew()
             best = min(best, seconds(ours.solve, problem))
-        found.append((best, problem.name))
-    found.sort(reverse=True)
-    over = Counter(kind(name) for figure, name in found if figure > LIMIT)
-    print(f"random chains, cold: {1e6 * mean([f for f, _ in found]):.0f} us (geometric mean)")
+        measured.append((best, problem.name))
+    measured.sort(reverse=True)
+    over = Counter(kind(name) for figure, name in measured if figure > LIMIT)
+    print(f"random chains, cold: {1e6 * mean([f for f, _ in measured]):.0f} us (geometric mean)")
     kinds = ", ".join(f"{count} {name}" for name, count in over.most_common()) or "none"
-    print(f"  above {1e3 * LIMIT:.0f} ms of {len(found)}: {kinds}; the slowest:")
-    for figure, name in found[:3]:
+    print(f"  above {1e3 * LIMIT:.0f} ms of {len(measured)}: {kinds}; the slowest:")
+    for figure, name in measured[:3]:
         print(f"  {1e3 * figure:8.2f} ms  {name}")
 
 
 def kind(name: str) -> str:
-    """The family of a random problem."""
+    """Return the family of a random problem."""
     return " ".join(word for word in name.split() if not word.isdigit())
 
 
@@ -143,26 +143,26 @@ def kind(name: str) -> str:
 
 
 def show_quality(peers: Sequence[Peer], families: Mapping[str, Sequence[Chain]]) -> None:
-    """Print how many divisions each peer leaves, and who leaves fewer than this project."""
+    """Print the number of divisions that remain for each peer, compared with this project."""
     names = [peer.name for peer in peers]
-    print("floor divisions and mods that are left; '+2?' stands for two problems without an answer")
+    print("remaining floor divisions and mods; '+2?' means two problems without an answer")
     print(f"  {'':24}{'problems':>9}" + "".join(f"{n:>14}" for n in names) + f"{'best':>9}")
     every: Counter[str] = Counter()
     for family, problems in families.items():
         total = Counter({"problems": len(problems)})
         for problem in problems:
             left = {peer.name: nodes_left(peer, problem) for peer in peers}
-            known = {name: count for name, count in left.items() if count is not None}
-            total.update(known)
-            total["best"] += min(known.values())
-            total.update(f"{n} fewer" for n, count in known.items() if count < known[Ours.name])
-            total.update(f"{n} unknown" for n in names if n not in known)
+            solved = {name: count for name, count in left.items() if count is not None}
+            total.update(solved)
+            total["best"] += min(solved.values())
+            total.update(f"{n} fewer" for n, count in solved.items() if count < solved[Ours.name])
+            total.update(f"{n} unknown" for n in names if n not in solved)
         every.update(total)
         show_row(family, names, total)
     show_row("all", names, every)
     print(f"  this project / best: {every[Ours.name] / every['best']:.4f}")
     fewer = {n: every[f"{n} fewer"] for n in names if n != Ours.name}
-    print("  problems on which they leave fewer than this project:", fewer)
+    print("  problems with fewer divisions than this project:", fewer)
 
 
 def show_row(family: str, names: Sequence[str], total: Counter[str]) -> None:
@@ -178,7 +178,7 @@ def show_row(family: str, names: Sequence[str], total: Counter[str]) -> None:
 
 
 def nodes_left(peer: Peer, problem: Chain) -> int | None:
-    """What `peer` leaves of `problem`; None where isl gives up, and sympy would take minutes."""
+    """Return the divisions that remain for `peer`; None if isl fails or sympy takes minutes."""
     if isinstance(peer, Sympy) and (len(problem.steps) > 3 or "random" in problem.name):
         return None
     peer.renew()
@@ -191,41 +191,43 @@ def nodes_left(peer: Peer, problem: Chain) -> int | None:
 
 
 def show_confluence(problems: Sequence[Chain]) -> None:
-    """Print how often the order of composition shows, and whether all of them are right."""
+    """Print how often results depend on the order of composition, and incorrect results."""
     differ: Counter[str] = Counter()
     wrong = []
     for problem in problems:
         points = problem.points(500)
-        found = {name: order(problem) for name, order in ORDERS.items()}
+        maps = {name: order(problem) for name, order in ORDERS.items()}
         wrong += [
-            f"{problem.name} {n}" for n, m in found.items() if not holds_at(m, problem, points)
+            f"{problem.name} {n}" for n, m in maps.items() if not holds_at(m, problem, points)
         ]
-        first = found["step by step"]
-        differ.update(name for name, m in found.items() if m.results != first.results)
-        differ["any"] += any(m.results != first.results for m in found.values())
-        differ["with domains"] += any(m != first for m in found.values())
+        first = maps["step by step"]
+        differ.update(name for name, m in maps.items() if m.results != first.results)
+        differ["any"] += any(m.results != first.results for m in maps.values())
+        differ["with domains"] += any(m != first for m in maps.values())
     print(f"order of composition, {len(problems)} chains: results that differ from step by step")
     for name in [*list(ORDERS)[1:], "any", "with domains"]:
         print(f"  {name:20}{differ[name]:6}  {100 * differ[name] / len(problems):5.1f} %")
-    print(f"  wrong at some point: {wrong or 'none'}")
+    print(f"  incorrect: {wrong or 'none'}")
 
 
 def main() -> None:
     """Print all tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.simplify")
-    parser.add_argument("--random", type=int, default=600, help="how many random chains")
-    parser.add_argument("--seed", type=int, default=0, help="the first of their seeds")
-    parser.add_argument("--repeat", type=int, default=5, help="runs of which the best counts")
+    parser.add_argument("--random", type=int, default=600, help="number of random chains")
+    parser.add_argument("--seed", type=int, default=0, help="first seed of random chains")
+    parser.add_argument(
+        "--repeat", type=int, default=5, help="number of runs; the best time counts"
+    )
     options = parser.parse_args()
 
     print(environment())
-    found = list(available())
-    for reason in [peer for peer in found if isinstance(peer, str)]:
+    peers = list(available())
+    for reason in [peer for peer in peers if isinstance(peer, str)]:
         print(reason)
-    others = [peer for peer in found if isinstance(peer, Peer)]
+    others = [peer for peer in peers if isinstance(peer, Peer)]
     named = [problem for problems in NAMED.values() for problem in problems]
     chosen = random_problems(options.random, options.seed)
-    for problem in named[:5]:  # imports are no part of what is measured
+    for problem in named[:5]:  # imports are not measured
         step_by_step(problem)
     gc.collect()
     show_speed(measure_speed([Ours(), OurExpressions(), *others], named, options.repeat), NAMED)

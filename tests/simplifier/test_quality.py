@@ -79,11 +79,11 @@ def test_every_order_of_composition_has_the_values_that_numpy_computes(problem: 
 
 
 def is_known_to_be(found: IndexingMap, problem: Chain) -> bool:
-    assert problem.wanted
-    return list(found.results) == [d.as_expr() for d in problem.wanted(found.dims)]
+    assert problem.expected
+    return list(found.results) == [d.as_expr() for d in problem.expected(found.dims)]
 
 
-@by_family(only(lambda problem: problem.wanted, NAMED))
+@by_family(only(lambda problem: problem.expected, NAMED))
 def test_what_comes_back_to_the_beginning_is_the_identity(problem: Chain) -> None:
     for order, compose in ORDERS.items():
         assert is_known_to_be(compose(problem), problem), order
