@@ -1,0 +1,117 @@
+"""The glossary defines every term of the headings, is sorted, and is linked from the pages.
+
+A word of a heading is in one of three lists: ordinary English, the field's words, or the terms of
+`docs/glossary.md`. A new word in a heading fails the test until somebody decides where it belongs.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.test_docs import ROOT, prose
+
+GLOSSARY = ROOT / "docs" / "glossary.md"
+GENERATED = [ROOT / "docs" / "coverage.md", ROOT / "docs" / "laws.md"]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+ENTRY = re.compile(r'^\* <a id="(?P<anchor>[\w-]+)"></a>\*\*(?P<term>[\w -]+)\*\*: \S.*\.$')
+LINK = re.compile(r"\((?:[\w/.]*glossary\.md)?#(?P<anchor>[\w-]+)\)")
+
+
+def words(text: str) -> set[str]:
+    return {word.lower() for word in re.findall(r"\w[\w.-]*\w|\w", text)}
+
+
+ENGLISH = words("""
+    a accuracy add an and are as at beside between by change command contribute decision each
+    every exactly executing four from generated glossary go guarantee how in is known later
+    limit line method next number numbering of on once one other quality reason result run
+    several speed start that the to two use what where without
+""")
+FIELD = words("""
+    analysis architecture attribute call class command comparison composition compute constraint
+    consumer custom dimension domain evaluation expression floordiv formula fusion gather gpu
+    grid hlo-indexing host indices instruction interface isl json latex layout load maxima
+    memory minima mlir mod module non-affine notation numpy op opcode operand parameter pickle
+    print producer product program proof python queue residue runtime shape shell simplification
+    simplified simplifier store sum sympy test thread tile validation variable xla
+""")
+
+
+def entries() -> Iterator[re.Match[str]]:
+    for line in GLOSSARY.read_text().splitlines():
+        if line.startswith("*"):
+            match = ENTRY.match(line)
+            assert match is not None, f"not of the form of an entry: {line}"
+            yield match
+
+
+ENTRIES = list(entries())
+TERMS = [entry["term"] for entry in ENTRIES]
+ANCHORS = {entry["anchor"] for entry in ENTRIES}
+
+
+def headings(page: Path) -> list[str]:
+    """Headings without the code in them; of generated pages not the names of their entries."""
+    level = "##?" if page in GENERATED else "#+"
+    lines = re.findall(rf"^{level} (.*)$", prose(page), re.MULTILINE)
+    return [re.sub(r"`[^`]*`", "", line) for line in lines]
+
+
+def test_entries_are_sorted_and_linkable() -> None:
+    assert sorted(TERMS, key=str.casefold) == TERMS
+    assert [entry["anchor"] for entry in ENTRIES] == [term.replace(" ", "-") for term in TERMS]
+    assert len(ANCHORS) == len(ENTRIES)
+
+
+def stems(word: str) -> set[str]:
+    """The word, and the words that it may be a plural or a participle of."""
+    endings = [
+        ("s", ""),
+        ("es", ""),
+        ("ies", "y"),
+        ("ed", ""),
+        ("d", ""),
+        ("ing", ""),
+        ("ing", "e"),
+    ]
+    return {word} | {word.removesuffix(e) + new for e, new in endings if word.endswith(e)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_words_of_headings_are_ordinary_or_in_the_glossary(page: Path) -> None:
+    defined = {stem for term in TERMS for word in words(term) for stem in stems(word)}
+    known = ENGLISH | FIELD | defined
+    unknown = {word for text in headings(page) for word in words(text) if not stems(word) & known}
+    assert not unknown, "define them in docs/glossary.md, or add ordinary words to the lists here"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_entries(page: Path) -> None:
+    to_glossary = LINK if page == GLOSSARY else re.compile(r"glossary\.md#(?P<anchor>[\w-]+)\)")
+    anchors = {match["anchor"] for match in to_glossary.finditer(page.read_text())}
+    assert anchors <= ANCHORS
+
+
+def test_each_term_is_linked_from_a_page() -> None:
+    """A term that no page links is not used, or not linked where it is used."""
+    texts = [page.read_text() for page in PAGES if page != GLOSSARY]
+    linked = {a for text in texts for a in re.findall(r"glossary\.md#([\w-]+)\)", text)}
+    assert ANCHORS - linked == set()
+
+
+def test_ordinary_words_are_not_in_the_glossary() -> None:
+    assert not {term for term in TERMS if term in ENGLISH | FIELD}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_links_the_terms_of_its_headings(page: Path) -> None:
+    if page in (GLOSSARY, *GENERATED):
+        return
+    text = page.read_text()
+    used = {stem for heading in headings(page) for word in words(heading) for stem in stems(word)}
+    phrases = " ".join(headings(page)).lower()
+    terms = [t for t in TERMS if (t in phrases if " " in t else t in used)]
+    missing = [t for t in terms if f"glossary.md#{t.replace(' ', '-')})" not in text]
+    assert not missing, "link the terms where the page uses them first"
