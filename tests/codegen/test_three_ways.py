@@ -16,7 +16,7 @@ from indexing import Unknown
 from indexing.codegen.nest import LoopNest
 from indexing.ops.base import MappedOp
 from tests.codegen.comparison import agree, kernel_results
-from tests.ops.samples import MAPPED, Array, Faces, Sample, parse_sample
+from tests.ops.samples import MAPPED, Array, Sample, SampleChecks, parse_sample
 from tests.ops.test_random_ops import STRATEGIES
 from tests.oracles import fuzz
 
@@ -40,7 +40,7 @@ WITHOUT_NEST = {
     "triangular-solve": "not a fold",
 }
 VALUES = ["constant", "iota"]
-FACES = Faces()
+CHECKS = SampleChecks()
 ROUTED = ["f32[2,3]{0,1} copy(f32[2,3] p)", "pred[] copy(pred[] p)", "s8[0] copy(s8[0] p)"]
 
 
@@ -61,7 +61,7 @@ def check(sample: Sample, inputs: list[Array], tile: int) -> None:
         agree(tiled, expected, program.tile_source)
 
 
-@FACES.of([*MAPPED, *VALUES])
+@CHECKS.of([*MAPPED, *VALUES])
 def loops_numpy_and_kernels_agree(sample: Sample) -> None:
     random = np.random.default_rng(5)
     for tile in (1, 2, 5):
@@ -86,7 +86,7 @@ def test_loops_numpy_and_kernels_agree_on_copies(text: str) -> None:
     loops_numpy_and_kernels_agree(parse_sample(text))
 
 
-@FACES.of(MAPPED)
+@CHECKS.of(MAPPED)
 def an_op_has_a_nest_or_a_reason(sample: Sample) -> None:
     for nest in nests(sample):
         opcode = sample.instruction.opcode
@@ -98,9 +98,9 @@ def an_op_has_a_nest_or_a_reason(sample: Sample) -> None:
             assert opcode not in WITHOUT_NEST
 
 
-@pytest.mark.parametrize("opcode", FACES.opcodes)
+@pytest.mark.parametrize("opcode", CHECKS.opcodes)
 def test_nests_of_an_op_agree_with_its_kernel(opcode: str) -> None:
-    FACES.check(opcode)
+    CHECKS.check(opcode)
 
 
 def test_the_ops_without_a_nest_are_registered() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import hlo
 import indexing
 from indexing.tiling.collapsing import Collapse, CollapsedArray, collapse
-from tests.ops.samples import ALL, Faces, Sample, parse_sample
+from tests.ops.samples import ALL, Sample, SampleChecks, parse_sample
 from tests.oracles import fuzz, relation
 
 COMPUTATIONS = """
@@ -237,10 +237,10 @@ def test_fusions_collapse(
 # ---------------------------------------------------------------- all ops
 
 
-FACES = Faces()
+CHECKS = SampleChecks()
 
 
-@FACES.of(ALL)
+@CHECKS.of(ALL)
 def collapsed_maps_are_those_of_the_op(sample: Sample) -> None:
     instruction = sample.instruction
     result = collapse(instruction)
@@ -254,9 +254,9 @@ def collapsed_maps_are_those_of_the_op(sample: Sample) -> None:
     check(result)
 
 
-@pytest.mark.parametrize("opcode", FACES.opcodes)
+@pytest.mark.parametrize("opcode", CHECKS.opcodes)
 def test_every_op_collapses_consistently_with_its_maps(opcode: str) -> None:
-    FACES.check(opcode)
+    CHECKS.check(opcode)
 
 
 def ints(values: Iterable[int]) -> str:

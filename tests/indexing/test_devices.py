@@ -1,4 +1,4 @@
-"""Maps with devices: of single collectives, of programs with several, and what is not known."""
+"""Maps between devices: single collectives, programs with several, and unknown cases."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -11,7 +11,7 @@ import pytest
 import hlo
 import indexing
 from indexing import Devices, IndexingMap
-from tests.indexing import device_play as play
+from tests.indexing import device_simulation as simulation
 from tests.oracles import Pair, joined, swapped, union
 
 # ---------------------------------------------------------------- single instructions
@@ -32,7 +32,7 @@ def texts(maps: Iterable[IndexingMap]) -> list[str]:
 
 # fmt: off
 READS = [
-    # result and op, for p = f32[6] on 4 partitions                                                  what is read
+    # result and op, for p = f32[6] on 4 partitions                                                  map
     (f"f32[6] all-reduce(p), replica_groups=[2,2]<=[4], {GLOBAL}, to_apply=add",                     "(device, d0)[s0] -> (s0 + (device floordiv 2) * 2, d0)"),
     (f"f32[6] all-reduce(p), replica_groups=[2,2]<=[2,2]T(1,0), {GLOBAL}, to_apply=add",             "(device, d0)[s0] -> (s0 * 2 + device mod 2, d0)"),
     (f"f32[6] all-reduce(p), replica_groups={{{{3,0}},{{1,2}}}}, {GLOBAL}, to_apply=add",            "(device, d0)[s0] -> ((s0 + ((device + 1) floordiv 2) * 2 - 1) mod 4, d0)"),
@@ -49,10 +49,10 @@ READS = [
 @pytest.mark.parametrize("text, head", READS, ids=[row[0][5:45] for row in READS])
 def test_regular_groups_are_one_map(text: str, head: str) -> None:
     root = parsed(f"p = f32[6] parameter(0) ROOT r = {text}").entry.root
-    ((found,),) = indexing.device_maps(root, certify=True).maps
-    box = ", ".join(f"{v.name} in [{v.lower}, {v.upper}]" for v in found.variables)
-    assert found.is_equal(indexing.parse_map(f"{head}, domain: {box}"))
-    assert sum(map(str(found).count, ("floordiv", "mod"))) == sum(
+    ((reads,),) = indexing.device_maps(root, certify=True).maps
+    box = ", ".join(f"{v.name} in [{v.lower}, {v.upper}]" for v in reads.variables)
+    assert reads.is_equal(indexing.parse_map(f"{head}, domain: {box}"))
+    assert sum(map(str(reads).count, ("floordiv", "mod"))) == sum(
         map(head.count, ("floordiv", "mod"))
     )
 
@@ -68,8 +68,8 @@ def test_devices_that_receive_nothing_read_nothing() -> None:
 
 
 # fmt: off
-UNSAID = [
-    # header                                   op                                                                          says
+UNKNOWN = [
+    # header                                   op                                                                          reason
     ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,1}}}}, {GLOBAL}, to_apply=add",      "all-reduce `r`: device 2 is in no group, so its result is undefined"),
     ("num_partitions=4",                       f"all-reduce(p), replica_groups={{{{0,4}}}}, {GLOBAL}, to_apply=add",      "all-reduce `r`: device 4 does not exist in 1 replica of 4 partitions: set replica_count in the module header or pass num_replicas"),
     ("num_partitions=4",                       "all-reduce(p), replica_groups={{0,1}}, to_apply=add",                      "all-reduce `r`: replica 1 does not exist in 1 replica of 4 partitions: set replica_count in the module header or pass num_replicas"),
@@ -85,17 +85,17 @@ UNSAID = [
 # fmt: on
 
 
-@pytest.mark.parametrize("header, text, says", UNSAID, ids=[row[2][:60] for row in UNSAID])
-def test_what_cannot_be_said_is_unknown_with_a_reason(header: str, text: str, says: str) -> None:
+@pytest.mark.parametrize("header, text, reason", UNKNOWN, ids=[row[2][:60] for row in UNKNOWN])
+def test_invalid_groups_are_unknown_with_a_reason(header: str, text: str, reason: str) -> None:
     root = parsed(f"p = f32[6] parameter(0) ROOT r = f32[6] {text}", header).entry.root
     for answer in (indexing.device_maps(root), indexing.device_input_to_output(root)):
-        assert [str(why) for why in answer.unknown] == [says]
-        assert bool(answer.maps[0]) == ("undefined" in says)
+        assert [str(why) for why in answer.unknown] == [reason]
+        assert bool(answer.maps[0]) == ("undefined" in reason)
     (why,) = indexing.device_maps_to_parameters(root).unknown
-    assert str(why) == says
+    assert str(why) == reason
 
 
-def test_devices_may_be_counted_by_keyword_or_by_the_header() -> None:
+def test_keywords_or_the_header_give_the_number_of_devices() -> None:
     text = "p = f32[2] parameter(0) ROOT r = f32[2] all-reduce(p), to_apply=add"
     counted = parsed(text, "replica_count=3, num_partitions=2").entry.root
     given = parsed(text, "is_scheduled=true").entry.root
@@ -105,15 +105,14 @@ def test_devices_may_be_counted_by_keyword_or_by_the_header() -> None:
         ((2 * r + p, k), (2 * q + p, k))
         for r in range(3) for q in range(3) for p in range(2) for k in range(2)
     }  # fmt: skip
-    (alone,) = indexing.device_maps(given).maps[0]
-    assert alone.dims[0].bounds == (0, 0)
+    (single,) = indexing.device_maps(given).maps[0]
+    assert single.dims[0].bounds == (0, 0)
     with pytest.raises(ValueError, match="0 replicas of 1 partition"):
         indexing.device_maps(given, num_replicas=0)
 
 
 @pytest.mark.parametrize("mode, groups", [("cross_replica", "{{0,1}}"), ("cross_partition", "{{0,2,1}}"), ("cross_replica_and_partition", "{{1,0}}"), ("flattened_id", "{{0,1,2},{3,4,5}}")])  # fmt: skip
-def test_the_mode_may_be_said(mode: str, groups: str) -> None:
-    """As said, or as other attributes say: 2 replicas of 3 partitions."""
+def test_the_attribute_mode_is_equivalent_to_other_attributes(mode: str, groups: str) -> None:
     same = {
         "cross_replica": "",
         "cross_replica_and_partition": ", channel_id=1",
@@ -121,12 +120,13 @@ def test_the_mode_may_be_said(mode: str, groups: str) -> None:
     }
     text = f"p = f32[2] parameter(0) ROOT r = f32[2] all-reduce(p), replica_groups={groups}, to_apply=add"
     header = "replica_count=2, num_partitions=3"
-    said = indexing.device_maps(parsed(f"{text}, mode={mode}", header).entry.root)
+    answer = indexing.device_maps(parsed(f"{text}, mode={mode}", header).entry.root)
     if mode in same:
-        assert said.maps == indexing.device_maps(parsed(text + same[mode], header).entry.root).maps
-    assert said.unknown == (None,)
+        other = indexing.device_maps(parsed(text + same[mode], header).entry.root)
+        assert answer.maps == other.maps
+    assert answer.unknown == (None,)
     replica = {"cross_replica", "cross_replica_and_partition"}
-    assert related(said.maps[0]) == {
+    assert related(answer.maps[0]) == {
         ((v, i), (u, i))
         for v in range(6)
         for u in range(6)
@@ -135,7 +135,7 @@ def test_the_mode_may_be_said(mode: str, groups: str) -> None:
     }
 
 
-def test_there_is_no_output_or_operand_of_that_number() -> None:
+def test_an_output_or_operand_out_of_range_raises_index_error() -> None:
     root = parsed("p = f32[2] parameter(0) ROOT r = f32[2] negate(p)").entry.root
     with pytest.raises(IndexError, match="`r` has no output 1"):
         indexing.device_maps(root, 1)
@@ -158,7 +158,7 @@ def related(maps: Iterable[IndexingMap]) -> set[Pair]:
 
 
 @pytest.mark.parametrize("groups", ["[2,3]<=[6]", "[2,3]<=[3,2]T(1,0)", "{{2,0,4},{5,1,3}}"])
-def test_gathering_what_was_scattered_is_an_all_reduce(groups: str) -> None:
+def test_a_reduce_scatter_and_an_all_gather_are_an_all_reduce(groups: str) -> None:
     more = f"replica_groups={groups}, {GLOBAL}"
     module = parsed(
         f"""p = f32[6,2] parameter(0)
@@ -173,12 +173,12 @@ def test_gathering_what_was_scattered_is_an_all_reduce(groups: str) -> None:
     if groups.startswith("["):
         (gathered,), (reduced,) = to_p(entry["g"]), to_p(entry["r"])
         assert gathered.is_equal(reduced)
-        assert gathered == reduced  # and it is written in the same way
+        assert gathered == reduced  # and in the same normal form
     first, second = (indexing.device_maps(entry[name]).maps[0] for name in "gs")
     assert related(a.then(b) for a in first for b in second) == related(to_p(entry["g"]))
 
 
-def test_exchanging_twice_is_the_identity() -> None:
+def test_two_all_to_alls_are_the_identity() -> None:
     more = "replica_groups=[2,3]<=[3,2]T(1,0), channel_id=1, dimensions={1}"
     module = parsed(
         f"""p = f32[2,6] parameter(0)
@@ -186,17 +186,17 @@ def test_exchanging_twice_is_the_identity() -> None:
         ROOT b = f32[2,6] all-to-all(a), {more}""",
         "num_partitions=6",
     )
-    (found,) = to_p(module.entry.root)
-    assert found.is_identity
+    (composed,) = to_p(module.entry.root)
+    assert composed.is_identity
 
 
-def test_a_ring_comes_round() -> None:
+def test_a_full_ring_of_permutes_is_the_identity() -> None:
     pairs = "source_target_pairs={{0,1},{1,2},{2,3},{3,4},{4,0}}, channel_id=1"
     steps = [f"p{k + 1} = f32[3] collective-permute(p{k}), {pairs}" for k in range(5)]
     body = " ".join(["p0 = f32[3] parameter(0)", *steps])
     module = parsed(body, "num_partitions=5")
-    (found,) = to_p(module.entry.root)
-    assert found.is_equal(Devices(num_partitions=5).identity((3,)))
+    (composed,) = to_p(module.entry.root)
+    assert composed.is_equal(Devices(num_partitions=5).identity((3,)))
 
 
 def test_local_instructions_stay_on_their_device() -> None:
@@ -207,10 +207,10 @@ def test_local_instructions_stay_on_their_device() -> None:
         ROOT n = f32[8,3] transpose(g), dimensions={1,0}""",
         "replica_count=1, num_partitions=4",
     )
-    (found,) = to_p(module.entry.root)
-    # the groups count replicas, of which there is one: all its partitions take part
+    (composed,) = to_p(module.entry.root)
+    # the only group contains the only replica, and so all its partitions
     wanted = {((v, i, j), (i // 2, i % 2, j)) for v in range(4) for i in range(8) for j in range(3)}
-    assert related([found]) == wanted
+    assert related([composed]) == wanted
     (local,) = indexing.device_maps(module.entry["t"]).maps[0]
     plain = indexing.output_to_input(module.entry["t"]).maps[0][0]
     assert related([local]) == {((v, *a), (v, *b)) for v in range(4) for a, b in related([plain])}
@@ -245,7 +245,7 @@ CALLS = [
 
 
 @pytest.mark.parametrize("body, may, wanted", CALLS, ids=[row[0][9:40] for row in CALLS])
-def test_collectives_are_found_in_computations(body: str, may: bool, wanted: set[Pair]) -> None:
+def test_maps_pass_through_called_collectives(body: str, may: bool, wanted: set[Pair]) -> None:
     module = parsed(f"p = f32[4] parameter(0) {body}", "num_partitions=3", INSIDE)
     maps = to_p(module.entry.root)
     assert related(maps) == wanted
@@ -257,7 +257,7 @@ def test_collectives_are_found_in_computations(body: str, may: bool, wanted: set
         assert related(back) == swapped(wanted)
 
 
-def test_a_loop_with_a_collective_may_need_any_device_for_what_it_changes() -> None:
+def test_a_loop_with_a_collective_may_need_any_device_for_values_it_changes() -> None:
     before = """
     cond {
       s = (s32[], f32[2], f32[2]) parameter(0)
@@ -298,7 +298,7 @@ def test_a_loop_with_a_collective_may_need_any_device_for_what_it_changes() -> N
     assert related(uses.maps[2][-1:]) == swapped(every)
 
 
-def test_started_collectives_are_followed_to_their_end() -> None:
+def test_maps_pass_through_asynchronous_collectives() -> None:
     module = parsed(
         f"""p = f32[2] parameter(0)
         s = (f32[2], f32[8]) all-gather-start(p), replica_groups=[1,4]<=[4], {GLOBAL}, dimensions={{0}}
@@ -309,7 +309,7 @@ def test_started_collectives_are_followed_to_their_end() -> None:
         ROOT r = f32[8] all-reduce-done(a)"""
     )
     maps = to_p(module.entry.root)
-    # device 0 has what device 3 gathered, and device 1 adds it to zeros
+    # device 0 receives the array gathered by device 3, and device 1 adds it to zeros
     assert related(maps) == {((v, i), (i // 2, i % 2)) for v in (0, 1) for i in range(8)}
     alias = indexing.device_maps(module.entry["s"], 0).maps[0]
     assert related(alias) == {((v, i), (v, i)) for v in range(4) for i in range(2)}
@@ -325,14 +325,14 @@ def test_a_ragged_exchange_may_need_anything_of_its_group() -> None:
     )
     answer = indexing.device_maps(module.entry.root)
     assert {m.grade for maps in answer.maps for m in maps} == {"may"}
-    together = [(v, u) for v in range(4) for u in range(4) if v % 2 == u % 2]
+    in_group = [(v, u) for v in range(4) for u in range(4) if v % 2 == u % 2]
     for maps, size in zip(answer.maps, (2, 3, 2, 2, 2, 2), strict=True):
         assert related(maps) == {
-            ((v, i), (u, j)) for v, u in together for i in range(3) for j in range(size)
+            ((v, i), (u, j)) for v, u in in_group for i in range(3) for j in range(size)
         }
 
 
-def test_what_is_received_from_another_device_is_not_said() -> None:
+def test_a_received_value_is_unknown() -> None:
     module = parsed(
         """t = token[] after-all()
         r = (f32[2], u32[], token[]) recv(t), channel_id=2
@@ -351,15 +351,15 @@ def test_a_start_index_is_read_on_the_device_that_needs_it() -> None:
         ROOT c = f32[2] collective-permute(s), source_target_pairs={{0,1},{1,0}}, channel_id=1""",
         "num_partitions=2",
     )
-    (found,) = to_p(module.entry.root)
-    (start,) = found.runtime
+    (composed,) = to_p(module.entry.root)
+    (start,) = composed.runtime
     assert start.source is module.entry["i"]
-    device = found.dims[0]
+    device = composed.dims[0]
     assert [expr.value({device: v}) for v in (0, 1) for expr in start.index] == [1, 0]
-    assert found.evaluate(dims=(0, 1), runtime=(3,)) == (1, 4)
+    assert composed.evaluate(dims=(0, 1), runtime=(3,)) == (1, 4)
 
 
-def test_maps_of_a_row_of_collectives_are_what_they_do_played_through() -> None:
+def test_maps_of_a_chain_of_collectives_agree_with_the_simulation() -> None:
     groups, pairs = [[0, 3], [1, 4], [2, 5]], [(0, 5), (5, 2), (2, 1)]
     module = parsed(
         f"""p = f32[2,2] parameter(0)
@@ -370,10 +370,10 @@ def test_maps_of_a_row_of_collectives_are_what_they_do_played_through() -> None:
         "num_partitions=6",
     )
     steps = [
-        play.pairs_of(play.all_gather(play.fresh(6, (2, 2)), groups, 1)),
-        play.pairs_of(play.permute(play.fresh(6, (2, 4)), pairs)),
-        play.pairs_of(play.all_to_all(play.fresh(6, (2, 4)), groups, 0)),
-        play.pairs_of(play.reduce_scatter(play.fresh(6, (2, 4)), groups, 1)),
+        simulation.pairs_of(simulation.all_gather(simulation.fresh(6, (2, 2)), groups, 1)),
+        simulation.pairs_of(simulation.permute(simulation.fresh(6, (2, 4)), pairs)),
+        simulation.pairs_of(simulation.all_to_all(simulation.fresh(6, (2, 4)), groups, 0)),
+        simulation.pairs_of(simulation.reduce_scatter(simulation.fresh(6, (2, 4)), groups, 1)),
     ]
     wanted = steps[0]
     for later in steps[1:]:
@@ -382,14 +382,14 @@ def test_maps_of_a_row_of_collectives_are_what_they_do_played_through() -> None:
     assert related(to_p(module.entry.root)) == wanted
 
 
-def test_devices_are_counted_by_replica_and_partition() -> None:
+def test_devices_are_numbered_by_replica_then_by_partition() -> None:
     devices = Devices(num_replicas=2, num_partitions=3)
     numbers = np.arange(6)
     assert [devices.replica_id(int(n)) for n in numbers] == [0, 0, 0, 1, 1, 1]
     assert [devices.partition_id(int(n)) for n in numbers] == [0, 1, 2, 0, 1, 2]
 
 
-def test_each_operand_goes_into_the_result_of_its_number() -> None:
+def test_operand_k_of_a_variadic_collective_is_read_by_result_k() -> None:
     module = parsed(
         f"""p = f32[2] parameter(0)
         q = s32[3,2] parameter(1)
@@ -408,7 +408,7 @@ def test_each_operand_goes_into_the_result_of_its_number() -> None:
     assert related(uses[1]) == {((0, i, j), (3, i, j)) for i in range(3) for j in range(2)}
 
 
-def test_the_short_form_of_an_asynchronous_collective_is_followed() -> None:
+def test_maps_pass_through_the_short_form_of_an_asynchronous_collective() -> None:
     module = parsed(
         f"""p = f32[8] parameter(0)
         s = ((f32[8]), f32[2], u32[]) reduce-scatter-start(p), {GLOBAL}, replica_groups=[1,4]<=[4],
@@ -419,8 +419,8 @@ def test_the_short_form_of_an_asynchronous_collective_is_followed() -> None:
     assert related(to_p(module.entry.root)) == wanted
 
 
-def test_a_place_in_another_array_may_be_anywhere() -> None:
-    """In place, with slices: (input, output, starts of both)."""
+def test_a_permute_of_slices_may_need_any_element() -> None:
+    """An in-place collective-permute of slices: (input, output, starts of both)."""
     module = parsed(
         """p = f32[2] parameter(0)
         q = f32[3] parameter(1)
@@ -438,22 +438,22 @@ def test_a_place_in_another_array_may_be_anywhere() -> None:
     assert not any(answer.unknown)
 
 
-def test_too_many_maps_become_one_that_needs_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_maps_are_over_approximated_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     text = """p = f32[2] parameter(0)
         a = f32[2] collective-permute(p), source_target_pairs={{0,1},{1,3},{3,2}}, channel_id=1
         ROOT b = f32[2] negate(a)"""
     kept = to_p(parsed(text).entry.root)
     monkeypatch.setattr("indexing.maps.map_set.MAX_MAPS", 1)
-    (found,) = to_p(parsed(text).entry.root)
+    (merged,) = to_p(parsed(text).entry.root)
     assert len(kept) > 1
-    assert found.grade == "may"
+    assert merged.grade == "may"
     every = {
         ((v, i), (u, j)) for v in range(4) for u in range(4) for i in range(2) for j in range(2)
     }
-    assert related([found]) == every > related(kept)
+    assert related([merged]) == every > related(kept)
 
 
-def test_groups_of_another_size_than_the_operands_are_not_guessed() -> None:
+def test_a_group_size_that_differs_from_the_number_of_operands_is_unknown() -> None:
     module = parsed(
         """p = f32[2] parameter(0)
         ROOT a = (f32[2], f32[2]) all-to-all(p, p), replica_groups={{0,1,2,3}}, channel_id=1"""
@@ -465,7 +465,7 @@ def test_groups_of_another_size_than_the_operands_are_not_guessed() -> None:
     }
 
 
-def test_there_are_devices_but_not_too_many() -> None:
+def test_the_number_of_devices_is_limited() -> None:
     with pytest.raises(
         ValueError, match=r"expected at least one replica, .* and at most 1048576 devices"
     ):

@@ -1,4 +1,4 @@
-"""Random collectives on random groups of devices, compared with the same played through."""
+"""Maps of random collectives on random device groups, compared with a simulation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hlo
 import indexing
-from tests.indexing import device_play as play
+from tests.indexing import device_simulation as simulation
 from tests.oracles import Pair, fuzz, swapped, union
 
 Draw = Any
@@ -29,7 +29,7 @@ OTHERS = ("replicas", "partitions")
 
 @st.composite
 def settings(draw: Draw, modes: tuple[str, ...], equal: bool, partial: bool = False) -> Any:
-    """Replicas, partitions, mode, groups as the text has them, and groups of devices."""
+    """Number of replicas, number of partitions, mode, and replica groups as in HLO text."""
     replicas, partitions = draw(st.integers(1, 6)), draw(st.integers(1, 4))
     mode = draw(st.sampled_from(modes))
     limit = {"partitions": partitions, "devices": replicas * partitions}.get(mode, replicas)
@@ -68,15 +68,15 @@ def checked(
 
 
 def agrees(root: hlo.Instruction, wanted: set[Pair], output: int = 0, operand: int = 0) -> None:
-    """Both directions are the wanted relation, exactly, and no pair is said twice."""
+    """Assert that both directions are exactly the `wanted` relation, with disjoint maps."""
     reads = indexing.device_maps(root, output)
     writes = indexing.device_input_to_output(root, operand)
     assert not any(reads.unknown)
     assert not any(writes.unknown)
-    told = reads.maps[operand]
-    assert {m.grade for m in told} <= {"exact"}
-    assert union(told) == wanted
-    assert sum(len(set(m.points())) for m in told) == len(wanted)
+    maps = reads.maps[operand]
+    assert {m.grade for m in maps} <= {"exact"}
+    assert union(maps) == wanted
+    assert sum(len(set(m.points())) for m in maps) == len(wanted)
     back = writes.maps[output]
     assert union(back) == swapped(wanted)
     assert sum(len(set(m.points())) for m in back) == len(wanted)
@@ -88,37 +88,42 @@ def test_all_reduce(setting: Any) -> None:
     replicas, partitions, mode, groups = setting
     more = f", replica_groups={text_of(groups)}{ATTRIBUTES[mode]}, to_apply=add"
     root = checked(f"f32[2] all-reduce(p0){more}", [(2,)], replicas, partitions)
-    taking = play.on_devices(groups, mode, replicas, partitions)
-    agrees(root, play.pairs_of(play.all_reduce(play.fresh(replicas * partitions, (2,)), taking)))
+    participants = simulation.on_devices(groups, mode, replicas, partitions)
+    agrees(
+        root,
+        simulation.pairs_of(
+            simulation.all_reduce(simulation.fresh(replicas * partitions, (2,)), participants)
+        ),
+    )
 
 
-CUT: dict[str, tuple[Callable[..., dict[int, play.Held]], bool, bool]] = {
-    # op               played               result and operand are cut
-    "all-gather":     (play.all_gather,     True, False),
-    "reduce-scatter": (play.reduce_scatter, False, True),
-    "all-to-all":     (play.all_to_all,     True, True),
+SPLIT: dict[str, tuple[Callable[..., dict[int, simulation.Provenance]], bool, bool]] = {
+    # op               simulation           splits result, operand
+    "all-gather":     (simulation.all_gather,     True, False),
+    "reduce-scatter": (simulation.reduce_scatter, False, True),
+    "all-to-all":     (simulation.all_to_all,     True, True),
 }  # fmt: skip
 
 
 @fuzz(300)
 @given(st.data())
-def test_collectives_that_cut_a_dimension(data: st.DataObject) -> None:
-    opcode = data.draw(st.sampled_from(sorted(CUT)))
-    played, result_is_cut, operand_is_cut = CUT[opcode]
+def test_collectives_that_split_a_dimension(data: st.DataObject) -> None:
+    opcode = data.draw(st.sampled_from(sorted(SPLIT)))
+    simulate, splits_result, splits_operand = SPLIT[opcode]
     modes = OTHERS if opcode == "all-to-all" else REDUCING
     replicas, partitions, mode, groups = data.draw(settings(modes, equal=True))
-    taking = play.on_devices(groups, mode, replicas, partitions)
-    axis, width = data.draw(st.integers(0, 1)), len(taking[0])
+    participants = simulation.on_devices(groups, mode, replicas, partitions)
+    axis, width = data.draw(st.integers(0, 1)), len(participants[0])
     dims = [data.draw(st.integers(1, 2)), data.draw(st.integers(1, 3))]
     out, operand = list(dims), list(dims)
-    out[axis] *= width if result_is_cut else 1
-    operand[axis] *= width if operand_is_cut else 1
+    out[axis] *= width if splits_result else 1
+    operand[axis] *= width if splits_operand else 1
     more = f", dimensions={{{axis}}}, replica_groups={text_of(groups)}{ATTRIBUTES[mode]}"
     more += ", to_apply=add" if opcode == "reduce-scatter" else ""
     text = f"f32[{out[0]},{out[1]}] {opcode}(p0){more}"
     root = checked(text, [tuple(operand)], replicas, partitions)
-    held = play.fresh(replicas * partitions, operand)
-    agrees(root, play.pairs_of(played(held, taking, axis)))
+    arrays = simulation.fresh(replicas * partitions, operand)
+    agrees(root, simulation.pairs_of(simulate(arrays, participants, axis)))
 
 
 @fuzz(100)
@@ -132,11 +137,11 @@ def test_all_to_all_of_tuples(setting: Any, data: st.DataObject) -> None:
     names = ", ".join(f"p{k}" for k in range(width))
     more = f", replica_groups={text_of(groups)}{ATTRIBUTES[mode]}"
     root = checked(f"{shape} all-to-all({names}){more}", [(2,)] * width, replicas, partitions)
-    taking = play.on_devices(groups, mode, replicas, partitions)
-    held = play.fresh(replicas * partitions, (2,))
+    participants = simulation.on_devices(groups, mode, replicas, partitions)
+    arrays = simulation.fresh(replicas * partitions, (2,))
     agrees(
         root,
-        play.pairs_of(play.all_to_all_of_tuples(held, taking, result, operand)),
+        simulation.pairs_of(simulation.all_to_all_of_tuples(arrays, participants, result, operand)),
         result,
         operand,
     )
@@ -148,8 +153,13 @@ def test_collective_broadcast(setting: Any) -> None:
     replicas, partitions, mode, groups = setting
     more = f", replica_groups={text_of(groups)}{ATTRIBUTES[mode]}"
     root = checked(f"f32[2] collective-broadcast(p0){more}", [(2,)], replicas, partitions)
-    taking = play.on_devices(groups, mode, replicas, partitions)
-    agrees(root, play.pairs_of(play.broadcast(play.fresh(replicas * partitions, (2,)), taking)))
+    participants = simulation.on_devices(groups, mode, replicas, partitions)
+    agrees(
+        root,
+        simulation.pairs_of(
+            simulation.broadcast(simulation.fresh(replicas * partitions, (2,)), participants)
+        ),
+    )
 
 
 @fuzz(200)
@@ -164,29 +174,30 @@ def test_collective_permute(data: st.DataObject) -> None:
     given_pairs = list(zip(sources, targets, strict=True))
     more = f", source_target_pairs={text_of(list(map(list, given_pairs)))}{ATTRIBUTES[mode]}"
     root = checked(f"f32[2] collective-permute(p0){more}", [(2,)], replicas, partitions)
-    taking = play.on_devices(list(map(list, given_pairs)), mode, replicas, partitions)
-    pairs = [(source, target) for source, target in taking]
-    held = play.fresh(replicas * partitions, (2,))
-    agrees(root, play.pairs_of(play.permute(held, pairs)))
+    participants = simulation.on_devices(list(map(list, given_pairs)), mode, replicas, partitions)
+    pairs = [(source, target) for source, target in participants]
+    arrays = simulation.fresh(replicas * partitions, (2,))
+    agrees(root, simulation.pairs_of(simulation.permute(arrays, pairs)))
 
 
-def test_elements_are_moved_where_the_game_says() -> None:
-    """The game itself, on groups small enough to see: places count, not numbers."""
-    held = play.fresh(3, (3,))
-    assert [sorted(found) for found in play.all_reduce(held, [[2, 0]])[0]] == [
+def test_the_simulation_orders_parts_by_position_not_by_device_number() -> None:
+    arrays = simulation.fresh(3, (3,))
+    assert [sorted(origins) for origins in simulation.all_reduce(arrays, [[2, 0]])[0]] == [
         [(0, k), (2, k)] for k in range(3)
     ]
-    gathered = play.all_gather(held, [[2, 0, 1]], 0)[1]
-    assert [next(iter(found))[0] for found in gathered] == [2, 2, 2, 0, 0, 0, 1, 1, 1]
-    exchanged = play.all_to_all(held, [[2, 0, 1]], 0)[0]  # the device at place 1
-    assert [set(found) for found in exchanged] == [{(2, 1)}, {(0, 1)}, {(1, 1)}]
-    scattered = play.reduce_scatter(held, [[2, 0, 1]], 0)[2]
-    assert [set(found) for found in scattered] == [{(0, 0), (1, 0), (2, 0)}]
-    assert prod(play.permute(held, [(0, 1)])[1].shape) == 3
+    gathered = simulation.all_gather(arrays, [[2, 0, 1]], 0)[1]
+    assert [next(iter(origins))[0] for origins in gathered] == [2, 2, 2, 0, 0, 0, 1, 1, 1]
+    exchanged = simulation.all_to_all(arrays, [[2, 0, 1]], 0)[0]  # the device at position 1
+    assert [set(origins) for origins in exchanged] == [{(2, 1)}, {(0, 1)}, {(1, 1)}]
+    scattered = simulation.reduce_scatter(arrays, [[2, 0, 1]], 0)[2]
+    assert [set(origins) for origins in scattered] == [{(0, 0), (1, 0), (2, 0)}]
+    assert prod(simulation.permute(arrays, [(0, 1)])[1].shape) == 3
 
 
-def moved(data: st.DataObject, held: list[play.Held]) -> tuple[str, str, dict[int, play.Held]]:
-    """An opcode, its attributes, and what the devices hold after it."""
+def moved(
+    data: st.DataObject, arrays: list[simulation.Provenance]
+) -> tuple[str, str, dict[int, simulation.Provenance]]:
+    """A random opcode, its attributes, and the arrays of the devices after it."""
     opcode = data.draw(
         st.sampled_from(["reverse", "all-reduce", "all-to-all", "collective-permute"])
     )
@@ -196,26 +207,26 @@ def moved(data: st.DataObject, held: list[play.Held]) -> tuple[str, str, dict[in
     across = f"replica_groups={text_of(groups)}, channel_id=1, "
     match opcode:
         case "reverse":
-            return opcode, "dimensions={0}", {n: h[::-1] for n, h in enumerate(held)}
+            return opcode, "dimensions={0}", {n: h[::-1] for n, h in enumerate(arrays)}
         case "all-reduce":
             attributes = across + "use_global_device_ids=true, to_apply=add"
-            return opcode, attributes, play.all_reduce(held, groups)
+            return opcode, attributes, simulation.all_reduce(arrays, groups)
         case "all-to-all":
-            return opcode, across + "dimensions={0}", play.all_to_all(held, groups, 0)
+            return opcode, across + "dimensions={0}", simulation.all_to_all(arrays, groups, 0)
     pairs = [(source, target) for target, source in enumerate(ids) if target < 4]
     attributes = f"channel_id=1, source_target_pairs={text_of([list(p) for p in pairs])}"
-    return opcode, attributes, play.permute(held, pairs)
+    return opcode, attributes, simulation.permute(arrays, pairs)
 
 
 @fuzz(60)
 @given(st.data())
 def test_a_chain_of_collectives_and_local_instructions(data: st.DataObject) -> None:
-    """What comes out of up to four instructions in a row, on devices 0 to 5."""
-    held = play.fresh(6, (6,))
+    """Up to four instructions in sequence on devices 0 to 5."""
+    arrays = simulation.fresh(6, (6,))
     lines = ["p0 = f32[6] parameter(0)"]
     for k in range(data.draw(st.integers(1, 4))):
-        opcode, attributes, results = moved(data, held)
-        held = [results.get(n, play.nothing((6,))) for n in range(6)]
+        opcode, attributes, results = moved(data, arrays)
+        arrays = [results.get(n, simulation.nothing((6,))) for n in range(6)]
         lines.append(f"p{k + 1} = f32[6] {opcode}(p{k}), {attributes}")
     lines[-1] = f"ROOT {lines[-1]}"
     body = f"{{ {' '.join(lines)} }}"
@@ -230,8 +241,8 @@ def test_a_chain_of_collectives_and_local_instructions(data: st.DataObject) -> N
     assert hlo.verify(module) == []
     answer = indexing.device_maps_to_parameters(module.entry.root)
     assert answer.unknown == (None,)
-    told, wanted = union(answer.maps[0]), play.pairs_of(dict(enumerate(held)))
+    mapped, wanted = union(answer.maps[0]), simulation.pairs_of(dict(enumerate(arrays)))
     grades = {m.grade for m in answer.maps[0]}
-    assert told == wanted if grades <= {"exact"} else told >= wanted
+    assert mapped == wanted if grades <= {"exact"} else mapped >= wanted
     if module.entry.root.opcode == "call":
-        assert union(indexing.device_input_to_output(module.entry.root).maps[0]) == swapped(told)
+        assert union(indexing.device_input_to_output(module.entry.root).maps[0]) == swapped(mapped)

@@ -1,4 +1,4 @@
-"""Start indices that follow from the number of the device, compared with the program executed."""
+"""Start indices computed from replica-id and partition-id become functions of the device."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -38,24 +38,26 @@ def sliced(start: str) -> hlo.Instruction:
     return module.entry.root
 
 
-def told(maps: tuple[IndexingMap, ...]) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
+def related(maps: tuple[IndexingMap, ...]) -> set[tuple[tuple[int, ...], tuple[int, ...]]]:
     assert not any(m.runtime for m in maps)
     return {pair for m in maps for pair in m.points()}
 
 
 @pytest.mark.parametrize("start, value, pieces", STARTS, ids=[row[0][:50] for row in STARTS])
-def test_the_start_is_what_the_device_computes(start: str, value: object, pieces: int) -> None:
+def test_a_start_is_folded_to_its_value_on_each_device(
+    start: str, value: object, pieces: int
+) -> None:
     assert callable(value)
     maps = indexing.device_maps_to_parameters(sliced(start)).maps[0]
     wanted = set()
     for number in range(REPLICAS * PARTITIONS):
         at = min(max(value(number // PARTITIONS, number % PARTITIONS), 0), SIZE - WINDOW)
         wanted |= {((number, k), (number, at + k)) for k in range(WINDOW)}
-    assert told(maps) == wanted
+    assert related(maps) == wanted
     assert len(maps) <= pieces
 
 
-def test_a_start_inside_a_fusion_is_found_outside() -> None:
+def test_a_start_inside_a_fusion_is_folded_with_the_operand_of_the_caller() -> None:
     module = hlo.parse(
         """HloModule m, num_partitions=4
         inner {
@@ -73,9 +75,9 @@ def test_a_start_inside_a_fusion_is_found_outside() -> None:
             dimensions={0}, use_global_device_ids=true
         }"""
     )
-    (found,) = indexing.device_maps_to_parameters(module.entry.root).maps[0]
-    # device k cuts out what it has at 2k and 2k + 1, and all of them are put together
-    assert told((found,)) == {((v, i), (i // 2, i)) for v in range(4) for i in range(8)}
+    (gathered,) = indexing.device_maps_to_parameters(module.entry.root).maps[0]
+    # device k slices its elements 2k and 2k + 1, and the slices of all devices are gathered
+    assert related((gathered,)) == {((v, i), (i // 2, i)) for v in range(4) for i in range(8)}
 
 
 # fmt: off
@@ -89,7 +91,7 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize("start", UNKNOWN)
-def test_what_the_device_does_not_decide_stays_a_runtime_variable(start: str) -> None:
-    (found,) = indexing.device_maps_to_parameters(sliced(start)).maps[0]
-    (left,) = found.runtime
-    assert left.variable.bounds == (0, SIZE - WINDOW)
+def test_a_start_that_the_device_does_not_determine_is_a_runtime_variable(start: str) -> None:
+    (slice_map,) = indexing.device_maps_to_parameters(sliced(start)).maps[0]
+    (runtime,) = slice_map.runtime
+    assert runtime.variable.bounds == (0, SIZE - WINDOW)

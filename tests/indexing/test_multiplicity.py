@@ -22,7 +22,7 @@ from indexing.maps.multiplicity import Multiplicity, multiplicity
 from indexing.memory.counting import read_counts
 from simplifier.atoms import Variable
 from simplifier.unknown import Unknown, known
-from tests.ops.samples import MAPPED, Faces, Sample
+from tests.ops.samples import MAPPED, Sample, SampleChecks
 from tests.oracles import boxes, constraint_lists, fuzz, sums, tree_expr, trees
 
 Element = tuple[int, ...]
@@ -102,10 +102,10 @@ def test_counts_of_an_array_are_those_of_the_points(
 # ---------------------------------------------------------------- ops
 
 
-FACES = Faces()
+CHECKS = SampleChecks()
 
 
-@FACES.of(MAPPED)
+@CHECKS.of(MAPPED)
 def reads_are_counted_point_by_point(sample: Sample) -> None:
     """Against the op's own maps, which no simplification has touched."""
     instruction = sample.instruction
@@ -130,9 +130,9 @@ def reads_are_counted_point_by_point(sample: Sample) -> None:
             assert answer.histogram() == dict(sorted(Counter(wanted.values()).items()))
 
 
-@pytest.mark.parametrize("opcode", FACES.opcodes)
+@pytest.mark.parametrize("opcode", CHECKS.opcodes)
 def test_reads_of_an_op_are_counted(opcode: str) -> None:
-    FACES.check(opcode)
+    CHECKS.check(opcode)
 
 
 FUSION = """

@@ -1,7 +1,7 @@
-"""The samples of all ops as modules, with inputs, and what their kernels and maps relate.
+"""Samples of all ops as modules with inputs, and the dependencies of their kernels and maps.
 
-`poked` finds out what a kernel really reads: one input element is changed, and the output elements
-that move are those that need it. `related` is the same relation as a map tells it.
+`poked` is a perturbation test: it changes one input element, and the output elements that change
+depend on it. `related` gives the dependencies according to a map.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Pair: TypeAlias = tuple[Index, Index]  # output element, input element
 
 
 def add_both(a: Any, b: Any, c: Any, d: Any) -> tuple[Any, Any]:
-    """Every result needs every argument."""
+    """A function whose results both depend on all arguments."""
     return a + c + np.float32(b) + np.float32(d), b + d + np.int32(a) + np.int32(c)
 
 
@@ -49,7 +49,7 @@ ARITHMETIC = """
 batch-norm-grad batch-norm-inference batch-norm-training cholesky convolution dot fft ragged-dot
 reduce reduce-window rng scaled-dot scatter select-and-scatter triangular-solve
 """
-INDEX_VALUES = range(-2, 7)  # of start indices: too small ones and too large ones as well
+INDEX_VALUES = range(-2, 7)  # of start indices, in and out of bounds
 _SPECIAL = [0.0, 0.5, -0.3, 1.0, 1.1, -2.5, 3.14159, 7.75, -40.7, np.inf, -np.inf, np.nan]
 _PLAIN = [1.0, 2.0, -3.0, 5.0, 11.0, -17.0, 33.0, 64.0, 127.0]
 
@@ -84,7 +84,7 @@ class Sample:
 
     @property
     def index_operands(self) -> frozenset[int]:
-        """Operands that say where others are read; their own values do not go into the result."""
+        """Operands with indices, whose values are not copied into the result."""
         first = {"dynamic-slice": 1, "dynamic-update-slice": 2, "gather": 1}
         opcode = self.instruction.opcode
         if opcode == "scatter":
@@ -98,11 +98,11 @@ class Sample:
             for name, field in self.op.fields.items()
             if field.kind is computation
         }
-        found = self.op.compute(inputs, self.shapes, **called)
-        return found if isinstance(found, tuple) else (found,)
+        results = self.op.compute(inputs, self.shapes, **called)
+        return results if isinstance(results, tuple) else (results,)
 
     def inputs(self, random: np.random.Generator) -> list[Array]:
-        """Random values; those of integers are beyond what is a legal index too."""
+        """Random values of all operands; indices may be out of bounds."""
         return [self.values(random, number) for number in range(len(self.shapes))]
 
     def values(self, random: np.random.Generator, operand: int) -> Array:
@@ -117,7 +117,7 @@ class Sample:
 
     @property
     def is_arithmetic(self) -> bool:
-        """Sums of infinities would hide what is read."""
+        """True if the inputs must be finite: infinities in sums would hide dependencies."""
         return self.instruction.opcode in ARITHMETIC.split()
 
 
@@ -140,11 +140,11 @@ def _values(random: np.random.Generator, shape: Shape, plain: bool) -> Array:
 
 
 def parse_sample(text: str) -> Sample:
-    """The module of one sample: its operands become parameters."""
+    """Parse a sample to a module with the operands as parameters."""
     return Sample(text, instruction_of(text))
 
 
-# ---------------------------------------------------------------- one test case an op
+# ---------------------------------------------------------------- one test case per op
 
 
 @cache
@@ -157,40 +157,40 @@ ALL = [opcode for opcode, cls in OPS.items() if cls.samples]
 MAPPED = [opcode for opcode in ALL if issubclass(OPS[opcode], MappedOp)]
 MAPPED = [opcode for opcode in MAPPED if not issubclass(OPS[opcode], NullaryOp)]
 
-Face: TypeAlias = Callable[[Sample], None]
+SampleCheck: TypeAlias = Callable[[Sample], None]
 
 
-class Faces:
-    """Checks of single samples, run by one test case an op.
+class SampleChecks:
+    """Checks of single samples, run by one test case per op.
 
     A failure names the samples and the functions that failed.
     """
 
     def __init__(self) -> None:
-        self._faces: list[tuple[Collection[str], Face]] = []
+        self._checks: list[tuple[Collection[str], SampleCheck]] = []
 
-    def of(self, opcodes: Collection[str]) -> Callable[[Face], Face]:
-        """A decorator: the function checks each sample of these ops."""
+    def of(self, opcodes: Collection[str]) -> Callable[[SampleCheck], SampleCheck]:
+        """Return a decorator that registers a check for each sample of these ops."""
 
-        def add(face: Face) -> Face:
-            self._faces.append((opcodes, face))
-            return face
+        def add(check: SampleCheck) -> SampleCheck:
+            self._checks.append((opcodes, check))
+            return check
 
         return add
 
     @property
     def opcodes(self) -> list[str]:
-        """The ops that any face checks."""
-        return list(dict.fromkeys(opcode for opcodes, _ in self._faces for opcode in opcodes))
+        """The ops with at least one check."""
+        return list(dict.fromkeys(opcode for opcodes, _ in self._checks for opcode in opcodes))
 
     def check(self, opcode: str) -> None:
-        """Run every face on every sample of an op."""
+        """Run all checks on every sample of an op."""
         with checks() as check:
             for sample in samples_of(opcode):
-                for opcodes, face in self._faces:
+                for opcodes, sample_check in self._checks:
                     if opcode in opcodes:
-                        with check(f"{face.__name__}: {sample.text}"):
-                            face(sample)
+                        with check(f"{sample_check.__name__}: {sample.text}"):
+                            sample_check(sample)
 
 
 # ---------------------------------------------------------------- relations
@@ -199,45 +199,46 @@ class Faces:
 def poked(
     sample: Sample, inputs: list[Array], operand: int, random: np.random.Generator
 ) -> list[set[Pair]]:
-    """For each output, the pairs in which a change of the operand's element moved the output's."""
+    """For each output, pairs of a changed output element and the perturbed operand element."""
     before = sample.run(inputs)
     shape = sample.shapes[operand]
     assert isinstance(shape, Shape)
     others = [sample.values(random, operand)]
-    if operand in sample.index_operands:  # that an index is exactly this one would be rare
+    if operand in sample.index_operands:  # a random index would seldom be significant
         low = 0 if shape.element_type[0] == "u" else INDEX_VALUES[0]
         others = [np.full(shape.dims, n) for n in range(low, INDEX_VALUES[-1] + 1)]
-    found: list[set[Pair]] = [set() for _ in before]
-    for place, other in product(np.ndindex(*shape.dims), others):
-        changed = [array.copy() for array in inputs]
-        changed[operand][place] = other[place]
-        for pairs, old, new in zip(found, before, sample.run(changed), strict=True):
-            moved = ~((old == new) | ((old != old) & (new != new)))
-            pairs.update((tuple(map(int, i)), place) for i in np.argwhere(moved))
-    return found
+    dependencies: list[set[Pair]] = [set() for _ in before]
+    for index, other in product(np.ndindex(*shape.dims), others):
+        perturbed = [array.copy() for array in inputs]
+        perturbed[operand][index] = other[index]
+        for pairs, old, new in zip(dependencies, before, sample.run(perturbed), strict=True):
+            changed = ~((old == new) | ((old != old) & (new != new)))
+            pairs.update((tuple(map(int, i)), index) for i in np.argwhere(changed))
+    return dependencies
 
 
-def related(found: IndexingMap, inputs: Sequence[Array]) -> set[Pair]:
-    """All pairs ``(point, results)`` of a map, its runtime variables read from the inputs."""
+def related(index_map: IndexingMap, inputs: Sequence[Array]) -> set[Pair]:
+    """All pairs ``(point, results)`` of a map; runtime variables are read from the inputs."""
     pairs: set[Pair] = set()
-    count = len(found.dims)
-    for values in product(*[range(v.lower, v.upper + 1) for v in (*found.dims, *found.ranges)]):
-        point = dict(zip((*found.dims, *found.ranges), values, strict=True))
+    count = len(index_map.dims)
+    variables = (*index_map.dims, *index_map.ranges)
+    for values in product(*[range(v.lower, v.upper + 1) for v in variables]):
+        point = dict(zip(variables, values, strict=True))
         runtime = []
-        for variable in found.runtime:
+        for variable in index_map.runtime:
             assert isinstance(variable.source, int)
             assert variable.clamp is not None
-            place = tuple([expr.value(point) for expr in variable.index])
+            index = tuple([expr.value(point) for expr in variable.index])
             low, high = variable.clamp
-            runtime.append(min(max(int(inputs[variable.source][place]), low), high))
-        results = found.evaluate(values[:count], values[count:], runtime)
+            runtime.append(min(max(int(inputs[variable.source][index]), low), high))
+        results = index_map.evaluate(values[:count], values[count:], runtime)
         if results is not None:
             pairs.add((values[:count], results))
     return pairs
 
 
 def check_fault(text: str, rule: str, at: str | None, label: str) -> None:
-    """An instruction breaks just this rule; the error points at `at`, or at all of it."""
+    """Assert that an instruction violates only `rule`, at the text `at` (None: all of it)."""
     (error,) = hlo.verify(parse_sample(text).instruction.module)
     assert error.code == "op-constraint"
     assert f" {rule} does not hold: " in error.message

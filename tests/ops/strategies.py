@@ -1,6 +1,6 @@
-"""Random instructions of every op whose maps and kernel are known, as text: one strategy an op.
+"""Strategies for random instructions, as text, of every op with maps and a kernel.
 
-Shapes have rank 0 and sizes 0 and 1 among others; attributes are any that the op allows.
+Shapes include rank 0 and sizes 0 and 1; attributes are any valid ones.
 """
 
 from __future__ import annotations
@@ -77,14 +77,14 @@ def windows(draw: Draw) -> str:
 
 
 def factors(draw: Draw, size: int) -> list[int]:
-    """Sizes, some of them 1, whose product is `size`."""
-    found: list[int] = []
+    """Sizes with product `size`, some of them 1."""
+    sizes: list[int] = []
     while size > 1:
-        found.append(draw(st.sampled_from([d for d in range(2, size + 1) if size % d == 0])))
-        size //= found[-1]
+        sizes.append(draw(st.sampled_from([d for d in range(2, size + 1) if size % d == 0])))
+        size //= sizes[-1]
     for _ in range(draw(st.integers(0, 2))):
-        found.insert(draw(st.integers(0, len(found))), 1)
-    return found
+        sizes.insert(draw(st.integers(0, len(sizes))), 1)
+    return sizes
 
 
 @st.composite
@@ -129,7 +129,7 @@ def dynamic(draw: Draw, opcode: str) -> str:
     sizes = draw(st.lists(st.integers(0, 4), max_size=3))
     window = [draw(st.integers(0, n)) for n in sizes]
     starts = "".join(f", s32[] i{k}" for k in range(len(sizes)))
-    if sizes and draw(st.booleans()):  # the form of text before 2019
+    if sizes and draw(st.booleans()):  # the syntax before 2019
         starts = f", s32[{len(sizes)}] i"
     if opcode == "dynamic-slice":
         operands = f"{array(sizes)} p{starts}"
@@ -138,18 +138,18 @@ def dynamic(draw: Draw, opcode: str) -> str:
 
 
 class Lookup(NamedTuple):
-    """Dimension numbers that gather and scatter share, and the shapes that they go with.
+    """Dimension numbers common to gather and scatter, and shapes that fit them.
 
     Attributes:
-        sizes: of the array that is looked up, or scattered into.
+        sizes: sizes of the operand.
         taken: sizes of the window at each index.
-        indices: shape of the indices.
-        result: shape of what is gathered, or of the updates.
-        windowed: dimensions of `result` that run over a window.
-        dropped: dimensions of the array that `result` has not: collapsed, or inserted.
-        starts: for each component of an index vector the dimension of the array that it is for.
-        pairs: batching dimensions of the array and of the indices.
-        vector: which dimension of the indices the vector is; their rank, if it is none.
+        indices: sizes of the indices.
+        result: sizes of the result of gather, or of the updates of scatter.
+        windowed: window dimensions of `result`.
+        dropped: collapsed (gather) or inserted (scatter) dimensions of the operand.
+        starts: operand dimension of each component of an index vector.
+        pairs: batching dimensions of the operand and of the indices.
+        vector: ``index_vector_dim``; the rank of the indices for scalar indices.
     """
 
     sizes: list[int]
@@ -165,7 +165,7 @@ class Lookup(NamedTuple):
 
 @st.composite
 def lookups(draw: Draw) -> Lookup:
-    """Any form: windowed, dropped and batching dimensions; the index vector is anywhere."""
+    """Lookups with windowed, collapsed and batching dimensions, and any index_vector_dim."""
     kinds = draw(st.lists(st.sampled_from("wwdb"), max_size=3))
     sizes = [draw(SIZE if kind == "w" else st.integers(0, 4)) for kind in kinds]
     taken = [
@@ -188,7 +188,7 @@ def lookups(draw: Draw) -> Lookup:
 def index_arrays(
     draw: Draw, batch: list[int | None], sizes: list[int], length: int
 ) -> tuple[list[int], int, list[tuple[int, int]]]:
-    """Sizes of the indices, where their vector of `length` is, and pairs of batching dimensions."""
+    """Sizes of the indices, index_vector_dim for vectors of `length`, and batching dimensions."""
     vector = draw(st.integers(0, len(batch)))
     indices = list(sizes)
     if length != 1 or vector < len(batch) or draw(st.booleans()):
@@ -200,7 +200,7 @@ def index_arrays(
 
 @st.composite
 def lookup_results(draw: Draw, batch: list[int], window: list[int]) -> tuple[list[int], list[int]]:
-    """Sizes of the result, and which of its dimensions are those of the window."""
+    """Sizes of the result, and its window dimensions."""
     rank = len(batch) + len(window)
     windowed = sorted(draw(st.permutations(range(rank)))[: len(window)])
     free, held = iter(batch), iter(window)
@@ -234,7 +234,7 @@ def scatters(draw: Draw) -> str:
     )
 
 
-# ---------------------------------------------------------------- moves
+# ---------------------------------------------------------------- data movement
 
 
 @st.composite
@@ -300,7 +300,7 @@ def reduces(draw: Draw) -> str:
 
 @st.composite
 def selections(draw: Draw) -> str:
-    """Of select-and-scatter: windows with strides and padding."""
+    """Samples of select-and-scatter with strides and padding."""
     sizes = draw(st.lists(st.integers(0, 4), max_size=2))
     rows = []
     for n in sizes:
@@ -321,7 +321,7 @@ def selections(draw: Draw) -> str:
 
 @st.composite
 def scaled_dots(draw: Draw) -> str:
-    """Each scale is for a block of the contracting dimension, or for all of an operand."""
+    """Samples with scales of blocks of the contracting dimension, or of a whole operand."""
     m, n, blocks, width = draw(st.tuples(*[st.integers(1, 3)] * 4))
     k = blocks * width
     left = draw(st.sampled_from([array([m, blocks]), array([1, 1]), array([m, k])]))
@@ -334,7 +334,7 @@ def scaled_dots(draw: Draw) -> str:
 
 @st.composite
 def ragged_dots(draw: Draw) -> str:
-    """Groups of rows, of summed elements, or of batches."""
+    """Samples with a free, a contracting or a batch ragged dimension."""
     m, n, k, groups, b = draw(st.tuples(*[st.integers(1, 3)] * 5))
     left, right, out, attributes = {
         "rows": (
@@ -422,7 +422,7 @@ def batch_norms(draw: Draw, opcode: str) -> str:
     return f"{result} {opcode}({names}), epsilon=0.5, feature_index={at}"
 
 
-# ---------------------------------------------------------------- values that decide
+# ---------------------------------------------------------------- data-dependent selection
 
 
 @st.composite
@@ -448,7 +448,7 @@ def topks(draw: Draw) -> str:
 
 @st.composite
 def choices(draw: Draw, opcode: str) -> str:
-    """Of select and clamp: some operands may be scalars."""
+    """Samples of select and clamp; some operands may be scalars."""
     shape = array(draw(SIZES))
     if opcode == "select":
         chosen = draw(st.sampled_from([shape.replace("f32", "pred"), "pred[]"]))
@@ -461,7 +461,7 @@ def choices(draw: Draw, opcode: str) -> str:
 
 
 @st.composite
-def sizes_set(draw: Draw) -> str:
+def set_dimension_sizes(draw: Draw) -> str:
     sizes = draw(st.lists(st.integers(0, 4), min_size=1, max_size=3))
     at = draw(st.integers(0, len(sizes) - 1))
     out = f"f32[{','.join(f'<={n}' if k == at else str(n) for k, n in enumerate(sizes))}]"
@@ -469,7 +469,7 @@ def sizes_set(draw: Draw) -> str:
 
 
 @st.composite
-def sizes_asked(draw: Draw) -> str:
+def get_dimension_sizes(draw: Draw) -> str:
     sizes = draw(st.lists(st.integers(0, 4), min_size=1, max_size=3))
     at = draw(st.integers(0, len(sizes) - 1))
     return f"s32[] get-dimension-size({array(sizes)} p), dimensions={{{at}}}"
@@ -500,7 +500,7 @@ def random_numbers(draw: Draw, opcode: str) -> str:
 
 
 @st.composite
-def copies_started(draw: Draw) -> str:
+def copy_starts(draw: Draw) -> str:
     shape = array(draw(SIZES))
     return f"({shape}, {shape}, u32[]) copy-start({shape} p)"
 
@@ -510,15 +510,15 @@ def copies_started(draw: Draw) -> str:
 
 @st.composite
 def elementwise(draw: Draw, opcodes: tuple[str, ...]) -> str:
-    """A sample of one of the ops, with other sizes."""
+    """A sample of one of the ops with random sizes."""
     sample = draw(st.sampled_from([text for name in opcodes for text in OPS[name].samples]))
     sizes = draw(SIZES)
-    text = SHAPE.sub(lambda found: array(sizes, found[1]), sample)
+    text = SHAPE.sub(lambda match: array(sizes, match[1]), sample)
     return re.sub(r"dimensions=\{[\d,]*\}", f"dimensions={{{ints(range(len(sizes)))}}}", text)
 
 
 def is_elementwise(opcode: str) -> bool:
-    """All its shapes have the same sizes."""
+    """Return True if all shapes of a sample have the same sizes."""
     return all(len({m[2] for m in SHAPE.finditer(text)}) == 1 for text in OPS[opcode].samples)
 
 

@@ -1,4 +1,4 @@
-"""The faces of every op prove each other, over all samples of all ops."""
+"""Shapes, maps, kernels and routes of every op agree on all its samples."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from tests.ops.samples import (
     ALL,
     MAPPED,
     Array,
-    Faces,
     Pair,
     Sample,
+    SampleChecks,
     parse_sample,
     poked,
     related,
 )
 
-FACES = Faces()
+CHECKS = SampleChecks()
 SEED = 20240229
-PATIENCE = 2000  # changes to try until everything that is read has shown itself
+MAX_ROUNDS = 2000  # perturbation rounds until every dependency must have appeared
 CHOICES = 4  # of start indices
 ELEMENTWISE = """
 abs acos acosh asin asinh atan atanh bitcast-convert cbrt ceil convert copy cosine cosh
@@ -39,7 +39,11 @@ sine sinh sqrt tan tanh add and atan2 compare complex divide maximum minimum mul
 power remainder shift-left shift-right-arithmetic shift-right-logical stochastic-convert
 subtract xor select clamp
 """
-PARTITIONS = ("concatenate", "dynamic-update-slice", "pad")  # each output element is one input's
+PARTITIONS = (
+    "concatenate",
+    "dynamic-update-slice",
+    "pad",
+)  # each output element is an element of one input
 
 
 def seeded() -> np.random.Generator:
@@ -51,45 +55,45 @@ def is_array(shape: Any) -> bool:
 
 
 def maps(sample: Sample, operand: int, output: int, exact: bool) -> tuple[IndexingMap, ...]:
-    found = sample.op.reads(sample.instruction.shape, sample.shapes, output, exact)[operand]
-    assert isinstance(found, tuple), f"{sample.text}: {found}"
-    return found
+    reads = sample.op.reads(sample.instruction.shape, sample.shapes, output, exact)[operand]
+    assert isinstance(reads, tuple), f"{sample.text}: {reads}"
+    return reads
 
 
-def questions(sample: Sample) -> Iterator[tuple[int, int, bool]]:
-    """Every operand, output, and whether exact pieces are wanted."""
+def queries(sample: Sample) -> Iterator[tuple[int, int, bool]]:
+    """All combinations of operand, output and the option ``exact``."""
     for operand in range(len(sample.shapes)):
         for output in range(len(sample.outputs)):
             yield operand, output, False
             yield operand, output, True
 
 
-def union(found: tuple[IndexingMap, ...], inputs: list[Array]) -> set[Pair]:
-    return {pair for m in found for pair in related(m, inputs)}
+def union(index_maps: tuple[IndexingMap, ...], inputs: list[Array]) -> set[Pair]:
+    return {pair for m in index_maps for pair in related(m, inputs)}
 
 
 # ---------------------------------------------------------------- text and shapes
 
 
-@FACES.of(ALL)
-def a_sample_breaks_no_rule(sample: Sample) -> None:
+@CHECKS.of(ALL)
+def a_sample_is_valid(sample: Sample) -> None:
     assert hlo.verify(sample.instruction.module) == []
 
 
-@FACES.of(ALL)
-def attributes_print_as_they_are_read(sample: Sample) -> None:
+@CHECKS.of(ALL)
+def printed_attributes_parse_to_the_same_op(sample: Sample) -> None:
     attributes = sample.op.attribute_text()
     again = parse_sample(f"{sample.head}{', ' if attributes else ''}{attributes}")
     assert again.op == sample.op
 
 
-@FACES.of(ALL)
+@CHECKS.of(ALL)
 def the_inferred_shape_is_the_declared_one(sample: Sample) -> None:
     if not isinstance(sample.op, StructuredOp):
         assert sample.op.infer_shape(*sample.shapes).compatible(sample.instruction.shape)
 
 
-@FACES.of(MAPPED)
+@CHECKS.of(MAPPED)
 def the_kernel_has_the_inferred_shape(sample: Sample) -> None:
     results = sample.run(sample.inputs(seeded()))
     wanted = [(shape.dims, dtype(shape.element_type)) for shape in sample.outputs]
@@ -99,14 +103,14 @@ def the_kernel_has_the_inferred_shape(sample: Sample) -> None:
 # ---------------------------------------------------------------- maps
 
 
-@FACES.of(MAPPED)
-def maps_say_what_the_kernel_reads(sample: Sample) -> None:
-    """An exact map has just the elements that move the output when poked; others have them too."""
+@CHECKS.of(MAPPED)
+def maps_are_the_dependencies_of_the_kernel(sample: Sample) -> None:
+    """Exact maps equal the dependencies seen by perturbation; other maps contain them."""
     check_reads(sample, seeded(), CHOICES)
 
 
 def check_reads(sample: Sample, random: np.random.Generator, choices: int) -> None:
-    """`maps_say_what_the_kernel_reads`, for so many choices of start indices."""
+    """`maps_are_the_dependencies_of_the_kernel`, for `choices` choices of start indices."""
     for operand, shape in enumerate(sample.shapes):
         if is_array(shape):
             is_index = operand in sample.index_operands
@@ -117,72 +121,73 @@ def check_reads(sample: Sample, random: np.random.Generator, choices: int) -> No
 def _check_reads(
     sample: Sample, operand: int, inputs: list[Array], is_index: bool, random: np.random.Generator
 ) -> None:
-    """`poked` at random until all that is said to be read is seen, and nothing else ever is."""
+    """Perturb random inputs until all dependencies of exact maps are seen, and no others."""
     outputs = range(len(sample.outputs))
-    said = {
+    mapped = {
         (output, exact): union(maps(sample, operand, output, exact), inputs)
         for output in outputs
         for exact in (False, True)
     }
-    certain = {key: all(m.grade == "exact" for m in maps(sample, operand, *key)) for key in said}
+    is_exact = {key: all(m.grade == "exact" for m in maps(sample, operand, *key)) for key in mapped}
     seen: list[set[Pair]] = [set() for _ in outputs]
-    for _ in range(PATIENCE):
-        for found, moved in zip(seen, poked(sample, inputs, operand, random), strict=True):
-            found |= moved
-        for (output, _exact), pairs in said.items():
-            assert seen[output] <= pairs, "the kernel reads what no map says"
-        if all(
-            seen[output] == said[output, exact] for output, exact in said if certain[output, exact]
-        ):
+    for _ in range(MAX_ROUNDS):
+        for pairs, changed in zip(seen, poked(sample, inputs, operand, random), strict=True):
+            pairs |= changed
+        for (output, _exact), pairs in mapped.items():
+            assert seen[output] <= pairs, "the kernel has a dependency that no map contains"
+        if all(seen[key[0]] == pairs for key, pairs in mapped.items() if is_exact[key]):
             return
-        # other values; start indices stay as they are, unless it is these that are poked
+        # new values; start indices are kept, unless they are perturbed themselves
         fresh = sample.inputs(random)
         inputs = [
             fresh[k] if is_index or k not in sample.index_operands else inputs[k]
             for k in range(len(inputs))
         ]
-    for (output, exact), pairs in said.items():
-        assert not certain[output, exact] or seen[output] == pairs, "a map says more than is read"
+    for key, pairs in mapped.items():
+        assert not is_exact[key] or seen[key[0]] == pairs, "an exact map has too many dependencies"
 
 
-@FACES.of(MAPPED)
+@CHECKS.of(MAPPED)
 def input_to_output_is_the_inverse(sample: Sample) -> None:
     check_inverse(sample, seeded(), CHOICES)
 
 
 def check_inverse(sample: Sample, random: np.random.Generator, choices: int) -> None:
-    """`input_to_output_is_the_inverse`, for so many choices of start indices."""
+    """`input_to_output_is_the_inverse`, for `choices` choices of start indices."""
     for _ in range(choices):
         inputs = sample.inputs(random)
-        for operand, output, exact in questions(sample):
+        for operand, output, exact in queries(sample):
             forward = union(maps(sample, operand, output, exact), inputs)
             shape = sample.instruction.shape
-            found = sample.op.writes(shape, sample.shapes, operand, exact)[output]
-            backward = union(found, inputs)
+            writes = sample.op.writes(shape, sample.shapes, operand, exact)[output]
+            backward = union(writes, inputs)
             assert {(b, a) for a, b in backward} == forward
             grades = {m.grade for m in maps(sample, operand, output, exact)}
-            assert {m.grade for m in found} == grades
+            assert {m.grade for m in writes} == grades
 
 
-def check_random(text: str, seed: int, inverses: int = 1, most: int = 150) -> None:
-    """A random sample keeps its op's rules, and its maps are what its kernel reads.
+def check_random(text: str, seed: int, inverses: int = 1, max_elements: int = 150) -> None:
+    """Check that a random sample is valid and its maps are the dependencies of its kernel.
 
-    The inverse is checked for so many choices of start indices; samples of more than `most`
-    elements are let pass.
+    Args:
+        text: the sample.
+        seed: of the inputs.
+        inverses: number of choices of start indices for the check of the inverse.
+        max_elements: the maps of a larger sample are not checked.
     """
     sample = parse_sample(text)
     assert hlo.verify(sample.instruction.module) == []
-    if sum(math.prod(s.dims) for s in (*sample.outputs, *sample.arrays)) > most:
+    if sum(math.prod(s.dims) for s in (*sample.outputs, *sample.arrays)) > max_elements:
         return
     random = np.random.default_rng(seed)
     check_reads(sample, random, choices=1)
     check_inverse(sample, random, choices=inverses)
 
 
-@FACES.of(MAPPED)
-def maps_stay_inside_their_tensors(sample: Sample) -> None:
+@CHECKS.of(MAPPED)
+def maps_are_within_the_bounds_of_their_arrays(sample: Sample) -> None:
     inputs = sample.inputs(seeded())
-    for operand, output, exact in questions(sample):
+    for operand, output, exact in queries(sample):
         source = sample.shapes[operand]
         assert isinstance(source, Shape)
         for i, j in union(maps(sample, operand, output, exact), inputs):
@@ -190,15 +195,15 @@ def maps_stay_inside_their_tensors(sample: Sample) -> None:
             assert all(0 <= x < n for x, n in zip(j, source.dims, strict=True))
 
 
-@FACES.of(MAPPED)
+@CHECKS.of(MAPPED)
 def pieces_of_an_operand_are_disjoint(sample: Sample) -> None:
     inputs = sample.inputs(seeded())
-    for operand, output, exact in questions(sample):
+    for operand, output, exact in queries(sample):
         pieces = [related(m, inputs) for m in maps(sample, operand, output, exact)]
         assert sum(map(len, pieces)) == len(set().union(*pieces))
 
 
-@FACES.of(PARTITIONS)
+@CHECKS.of(PARTITIONS)
 def exact_pieces_partition_the_output(sample: Sample) -> None:
     random = seeded()
     for _ in range(CHOICES):
@@ -212,10 +217,10 @@ def exact_pieces_partition_the_output(sample: Sample) -> None:
         assert sorted(covered) == list(np.ndindex(*sample.outputs[0].dims))
 
 
-@FACES.of(MAPPED)
+@CHECKS.of(MAPPED)
 def simplified_maps_are_the_same_relation(sample: Sample) -> None:
     inputs = sample.inputs(seeded())
-    for operand, output, exact in questions(sample):
+    for operand, output, exact in queries(sample):
         for m in maps(sample, operand, output, exact):
             assert related(m.simplify(), inputs) == related(m, inputs)
 
@@ -223,8 +228,8 @@ def simplified_maps_are_the_same_relation(sample: Sample) -> None:
 # ---------------------------------------------------------------- ops without maps
 
 
-@FACES.of([opcode for opcode in ALL if issubclass(OPS[opcode], RoutingOp)])
-def routes_say_where_the_kernel_puts_each_leaf(sample: Sample) -> None:
+@CHECKS.of([opcode for opcode in ALL if issubclass(OPS[opcode], RoutingOp)])
+def routes_agree_with_the_kernel(sample: Sample) -> None:
 
     def named(operand: int, path: tuple[int, ...], shape: Any) -> Any:
         if isinstance(shape, hlo.TupleShape):
@@ -240,15 +245,15 @@ def routes_say_where_the_kernel_puts_each_leaf(sample: Sample) -> None:
         assert sample.op.route_back(*leaf) == path
 
 
-# ---------------------------------------------------------------- all together
+# ---------------------------------------------------------------- all checks
 
 
-@pytest.mark.parametrize("opcode", FACES.opcodes)
-def test_the_faces_of_an_op_agree(opcode: str) -> None:
-    FACES.check(opcode)
+@pytest.mark.parametrize("opcode", CHECKS.opcodes)
+def test_an_op_passes_all_checks_on_its_samples(opcode: str) -> None:
+    CHECKS.check(opcode)
 
 
-def test_every_elementwise_opcode_is_known() -> None:
+def test_every_elementwise_opcode_is_registered() -> None:
     opcodes = ELEMENTWISE.split()
     assert len(opcodes) == 59
     assert set(opcodes) <= set(OPS)

@@ -1,4 +1,4 @@
-"""The samples of every op with less known of their operands: what follows is never wrong."""
+"""Shape inference from partial operand shapes is sound on the samples of every op."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from hlo.ops.op import OPS, Op
 from hlo.ops.unify import Dim, PartialShape, Unranked, array, dims_of, merge
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.text.source import HloError
-from tests.ops.samples import ALL, Faces, Sample
+from tests.ops.samples import ALL, Sample, SampleChecks
 
-FACES = Faces()
+CHECKS = SampleChecks()
 
 
 def altered(
     shape: AnyShape, change: Callable[[Shape], Iterable[PartialShape]]
 ) -> Iterator[PartialShape]:
-    """An operand of which one array is changed in every way."""
+    """Yield `shape` with one array changed by `change`, for each array and each change."""
     match shape:
         case Shape():
             yield from change(shape)
         case TupleShape(elements):
             for k, element in enumerate(elements):
-                for found in altered(element, change):
-                    if not isinstance(found, Unranked):
-                        yield TupleShape((*elements[:k], found, *elements[k + 1 :]))
+                for other in altered(element, change):
+                    if not isinstance(other, Unranked):
+                        yield TupleShape((*elements[:k], other, *elements[k + 1 :]))
 
 
 def each_size(size: Callable[[int], Dim]) -> Callable[[Shape], Iterator[PartialShape]]:
-    """Changes each size of an array for itself, and then all of them."""
+    """Return a change of each single size of an array, and of all sizes."""
 
     def change(shape: Shape) -> Iterator[PartialShape]:
         for places in [*[{k} for k in range(shape.rank)], set(range(shape.rank))]:
@@ -49,96 +49,96 @@ bounds = each_size(lambda size: Dim(size, True))
 
 
 def unranked(shape: Shape) -> Iterator[PartialShape]:
-    """Nothing is known but the type, or not even this."""
+    """Yield a shape of unknown rank, with and without element type."""
     yield from (Unranked(shape.element_type), Unranked())
 
 
 def one_altered(
     sample: Sample, change: Callable[[Shape], Iterable[PartialShape]]
 ) -> list[list[PartialShape]]:
-    """The operands of a sample, one of which is changed in every way; and all of them, the last."""
-    found: list[list[PartialShape]] = []
+    """Operand lists with one operand changed in each way; in the last list all are changed."""
+    lists: list[list[PartialShape]] = []
     for number, shape in enumerate(sample.shapes):
         for new in altered(shape, change):
-            found.append([*sample.shapes[:number], new, *sample.shapes[number + 1 :]])
+            lists.append([*sample.shapes[:number], new, *sample.shapes[number + 1 :]])
     every = [[*altered(shape, change)] for shape in sample.shapes]
-    found.append([ways[-1] if ways else s for ways, s in zip(every, sample.shapes, strict=True)])
-    return found
+    lists.append([ways[-1] if ways else s for ways, s in zip(every, sample.shapes, strict=True)])
+    return lists
 
 
-def what_follows(sample: Sample, operands: list[PartialShape]) -> PartialShape:
+def inferred(sample: Sample, operands: list[PartialShape]) -> PartialShape:
     called = sample.instruction.called_computations
     root = called[0].root.shape if called else None
     return infer_known(sample.instruction, tuple(operands), root)
 
 
-@FACES.of(ALL)
-def less_known_operands_never_contradict_the_sample(sample: Sample) -> None:
+@CHECKS.of(ALL)
+def partial_operands_never_contradict_the_sample(sample: Sample) -> None:
     changes = unknown_sizes, bounds, unranked
     for operands in [each for change in changes for each in one_altered(sample, change)]:
-        found = what_follows(sample, operands)
-        if not isinstance(found, Unranked):
-            assert agrees(sample.instruction.shape, found), (list(map(str, operands)), str(found))
-        elif found.element_type:
+        shape = inferred(sample, operands)
+        if not isinstance(shape, Unranked):
+            assert agrees(sample.instruction.shape, shape), (list(map(str, operands)), str(shape))
+        elif shape.element_type:
             assert isinstance(sample.instruction.shape, Shape)
-            assert found.element_type == sample.instruction.shape.element_type
+            assert shape.element_type == sample.instruction.shape.element_type
 
 
-@FACES.of(ALL)
-def what_is_unknown_for_an_unknown_size_is_a_bound_for_a_bound(sample: Sample) -> None:
+@CHECKS.of(ALL)
+def a_result_size_is_bounded_if_it_is_unknown_for_unknown_operand_sizes(sample: Sample) -> None:
     ways = zip(one_altered(sample, unknown_sizes), one_altered(sample, bounds), strict=True)
     for operands, bounded in ways:
-        found, limited = what_follows(sample, operands), what_follows(sample, bounded)
-        if isinstance(found, Unranked) or isinstance(limited, Unranked):
+        unbounded, limited = inferred(sample, operands), inferred(sample, bounded)
+        if isinstance(unbounded, Unranked) or isinstance(limited, Unranked):
             assert not sample.op.takes_partial
             continue
-        for (_, one), (_, other) in zip(leaves(found), leaves(limited), strict=True):
+        for (_, one), (_, other) in zip(leaves(unbounded), leaves(limited), strict=True):
             if isinstance(one, Shape) and isinstance(other, Shape):
                 flags = other.dynamic or (False,) * other.rank
                 open_ones = [k for k, n in enumerate(one.dims) if n == -1]
                 assert all(flags[k] for k in open_ones), (list(map(str, bounded)), str(other))
 
 
-@FACES.of([opcode for opcode in ALL if "shape" in OPS[opcode].fields])
-def less_known_results_never_contradict_the_sample(sample: Sample) -> None:
+@CHECKS.of([opcode for opcode in ALL if "shape" in OPS[opcode].fields])
+def partial_results_never_contradict_the_sample(sample: Sample) -> None:
     for shape in altered(sample.instruction.shape, unknown_sizes):
         op = replace(sample.op, shape=shape)
         assert op.first_fault(sample.shapes) is None, str(shape)
-        found = op.infer_shape(*sample.shapes)
-        assert agrees(sample.instruction.shape, found), (str(shape), str(found))
+        result = op.infer_shape(*sample.shapes)
+        assert agrees(sample.instruction.shape, result), (str(shape), str(result))
 
 
-def is_made_of_operands(op: type[Op]) -> bool:
+def is_inferred_from_operands(op: type[Op]) -> bool:
     return not op.runs_called and not ("shape" in op.fields and op.fields["shape"].is_required)
 
 
-@FACES.of([opcode for opcode in ALL if is_made_of_operands(OPS[opcode])])
-def what_follows_is_so_for_every_size(sample: Sample) -> None:
-    """Whatever sizes are put for the unknown ones, if the op takes such operands at all."""
+@CHECKS.of([opcode for opcode in ALL if is_inferred_from_operands(OPS[opcode])])
+def inferred_shapes_agree_with_every_choice_of_sizes(sample: Sample) -> None:
+    """Every valid choice of the unknown sizes infers a shape that agrees."""
     for operands in [*one_altered(sample, unknown_sizes), *one_altered(sample, bounds)]:
-        found = what_follows(sample, operands)
+        shape = inferred(sample, operands)
         for size in (0, 1, 2, 3, 4, 6, 9):
             full = [filled(operand, size) for operand in operands]
             if sample.op.first_fault(full) is None:
-                merge(sample.op.infer_shape(*full), found)  # they do not contradict each other
+                merge(sample.op.infer_shape(*full), shape)  # raises on a contradiction
 
 
-@FACES.of(ALL)
-def operands_that_are_wrong_are_an_error_in_the_text(sample: Sample) -> None:
+@CHECKS.of(ALL)
+def invalid_operands_raise_nothing_but_hlo_errors(sample: Sample) -> None:
     random = Random(sample.text)
     for _ in range(50):
         operands = [replaced(shape, random) for shape in sample.shapes]
         with suppress(HloError):
-            what_follows(sample, operands)
+            inferred(sample, operands)
 
 
-@pytest.mark.parametrize("opcode", FACES.opcodes)
-def test_less_known_operands_are_never_wrong(opcode: str) -> None:
-    FACES.check(opcode)
+@pytest.mark.parametrize("opcode", CHECKS.opcodes)
+def test_inference_from_partial_shapes_is_sound(opcode: str) -> None:
+    CHECKS.check(opcode)
 
 
 def replaced(shape: AnyShape, random: Random) -> PartialShape:
-    """Something like an operand: sizes, rank or type may be others, or unknown."""
+    """A random variation of a shape: sizes, rank or type may be different or unknown."""
     if not isinstance(shape, Shape):
         return random.choice([shape, shape, Unranked()])
     element_type = random.choice([shape.element_type] * 4 + ["s32", "f32", "pred"])
@@ -155,7 +155,7 @@ def replaced(shape: AnyShape, random: Random) -> PartialShape:
 
 
 def filled(shape: PartialShape, size: int) -> AnyShape:
-    """The shape with a size for each unknown one, and for each bound that allows it."""
+    """`shape` with `size` for each unknown size, and for each bounded size that allows it."""
     match shape:
         case Shape():
             sizes = [

@@ -1,4 +1,4 @@
-"""Random bits are those that XLA makes, word for word."""
+"""Random bits equal those of XLA."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tests.ops.samples import parse_sample
 
 # fmt: off
 BITS = [
-    # generator  state        sizes   type  next state   bits: those of XLA on CPU
+    # generator  state        sizes   type  next state   bits of XLA on CPU
     (three_fry, [42, 7],      (6,),   "u4", [42, 10],    [2642642533, 3437982737, 356970675, 1736384518, 4222757798, 1010817143]),
     (three_fry, [42, 7],      (3, 5), "u4", [42, 16],    [[2642642533, 3437982737, 356970675, 1736384518, 4222757798],
                                                           [563344011, 4074627445, 653491321, 3185375099, 2676170827],
@@ -28,7 +28,7 @@ BITS = [
 
 
 @pytest.mark.parametrize("generator, state, sizes, kind, after, bits", BITS)
-def test_bits_are_those_of_xla(
+def test_bits_equal_those_of_xla(
     generator: object,
     state: list[int],
     sizes: tuple[int, ...],
@@ -37,18 +37,18 @@ def test_bits_are_those_of_xla(
     bits: object,
 ) -> None:
     assert callable(generator)
-    found = generator(np.array(state, np.uint64), sizes, np.dtype(kind))
-    assert [array.tolist() for array in found] == [after, bits]
+    results = generator(np.array(state, np.uint64), sizes, np.dtype(kind))
+    assert [array.tolist() for array in results] == [after, bits]
 
 
 def test_uniform_numbers_stay_in_their_interval() -> None:
     text = "s32[1000] rng(s32[] low, s32[] high), distribution=rng_uniform"
-    (found,) = parse_sample(text).run([np.array(-2, np.int32), np.array(3, np.int32)])
-    assert set(found.tolist()) == {-2, -1, 0, 1, 2}
+    (numbers,) = parse_sample(text).run([np.array(-2, np.int32), np.array(3, np.int32)])
+    assert set(numbers.tolist()) == {-2, -1, 0, 1, 2}
 
 
-def test_normal_numbers_have_a_mean_and_a_deviation() -> None:
+def test_normal_numbers_have_the_given_mean_and_deviation() -> None:
     text = "f32[4000] rng(f32[] mean, f32[] deviation), distribution=rng_normal"
-    (found,) = parse_sample(text).run([np.array(5, np.float32), np.array(2, np.float32)])
-    assert abs(found.mean() - 5) < 0.2
-    assert abs(found.std() - 2) < 0.2
+    (numbers,) = parse_sample(text).run([np.array(5, np.float32), np.array(2, np.float32)])
+    assert abs(numbers.mean() - 5) < 0.2
+    assert abs(numbers.std() - 2) < 0.2

@@ -1,6 +1,6 @@
-"""Random instructions of every op: their maps are what their kernels read.
+"""The maps of random instructions of every op are the dependencies of its kernel.
 
-``FUZZ=20`` tries twenty times as many, new ones each time.
+``FUZZ=20`` draws twenty times as many instructions, different in each run.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ STRATEGIES = {
     "clamp": strategies.choices("clamp"),
     "concatenate": strategies.concatenates(),
     "convolution": convolutions(),
-    "copy-start": strategies.copies_started(),
+    "copy-start": strategies.copy_starts(),
     "dot": strategies.dots(),
     "dynamic-reshape": strategies.dynamic_reshapes(),
     "dynamic-slice": strategies.dynamic("dynamic-slice"),
     "dynamic-update-slice": strategies.dynamic("dynamic-update-slice"),
     "fft": strategies.ffts(),
     "gather": strategies.gathers(),
-    "get-dimension-size": strategies.sizes_asked(),
+    "get-dimension-size": strategies.get_dimension_sizes(),
     "pad": strategies.pads(),
     "ragged-dot": strategies.ragged_dots(),
     "reduce": strategies.reduces(),
@@ -52,7 +52,7 @@ STRATEGIES = {
     "scatter": strategies.scatters(),
     "select": strategies.choices("select"),
     "select-and-scatter": strategies.selections(),
-    "set-dimension-size": strategies.sizes_set(),
+    "set-dimension-size": strategies.set_dimension_sizes(),
     "slice": strategies.slices(),
     "sort": strategies.sorts(),
     "topk": strategies.topks(),
@@ -68,19 +68,19 @@ def test_every_op_has_a_strategy() -> None:
 
 
 @pytest.mark.parametrize("name", [*STRATEGIES, "elementwise"])
-def test_random_instructions_are_read_as_their_maps_say(name: str) -> None:
+def test_maps_of_random_instructions_are_the_dependencies_of_the_kernel(name: str) -> None:
     drawn = STRATEGIES.get(name, strategies.elementwise(ELEMENTWISE))
 
     @fuzz(25)
     @given(drawn, st.integers(0, 1 << 30))
     def check(text: str, seed: int) -> None:
-        check_random(text, seed, most=200)
+        check_random(text, seed, max_elements=200)
 
     check()
 
 
 def test_a_fold_of_nothing_is_the_init_value() -> None:
-    """Once drawn at random: no result of several has another one's init value then."""
+    """A regression: each result of a variadic reduction has its own init value."""
     nothing = "reduce(f32[0,2] p, s32[0,2] q, f32[] y, s32[] z), dimensions={0}, to_apply=add_both"
     check_random(f"(f32[2], s32[2]) {nothing}", seed=0)
     check_random("f32[2] reduce(f32[0,2] p, f32[] y), dimensions={0}, to_apply=add", seed=0)

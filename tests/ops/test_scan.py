@@ -1,4 +1,4 @@
-"""Scan: what its kernel reads is what the maps through its computation say."""
+"""The maps of a scan are the dependencies of its kernel."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def total(x: Array, c: Array) -> tuple[Array, Array]:
     return x + c, x + c
 
 
-# what one step does to a slice and to the carry, in HLO and in NumPy
+# one step on a slice and the carry, in HLO and in NumPy
 STEPS: dict[str, tuple[str, Callable[..., Any]]] = {
     "sums": (f"{SLICE} s = f32[2] add(x, c) {TWO}(s, s)", total),
     "sums before": (f"{SLICE} s = f32[2] add(x, c) {TWO}(c, s)", lambda x, c: (c, x + c)),
     "last": (f"{SLICE} {TWO}(x, x)", lambda x, c: (x, x)),
     "one before": (f"{SLICE} {TWO}(c, x)", lambda x, c: (c, x)),
     "first": (f"{SLICE} {TWO}(c, c)", lambda x, c: (c, c)),
-    "turned round": (
+    "reversed carry": (
         f"{SLICE} s = f32[2] add(x, c) t = f32[2] reverse(s), dimensions={{0}} {TWO}(x, t)",
         lambda x, c: (x, (x + c)[::-1]),
     ),
@@ -53,41 +53,41 @@ def scan(step: str, is_reverse: bool, count: int) -> Instruction:
     }}""").entry.root
 
 
-def moved(instruction: Instruction, step: str, operand: int, output: int) -> set[Pair]:
-    """Which elements of the output move when one of the operand is changed."""
+def poked(instruction: Instruction, step: str, operand: int, output: int) -> set[Pair]:
+    """Pairs of an output element that changed and the perturbed element of the operand."""
     op: Any = instruction.op
     shapes: list[Any] = [o.shape for o in instruction.operands]
     inputs = [np.arange(s.size, dtype=np.float32).reshape(s.dims) + 1 for s in shapes]
     before = op.kernel(*inputs, to_apply=STEPS[step][1])[output]
-    found: set[Pair] = set()
-    for place in np.ndindex(*shapes[operand].dims):
-        changed = [array.copy() for array in inputs]
-        changed[operand][place] += 1000
-        after = op.kernel(*changed, to_apply=STEPS[step][1])[output]
-        found.update((tuple(map(int, i)), place) for i in np.argwhere(before != after))
-    return found
+    pairs: set[Pair] = set()
+    for index in np.ndindex(*shapes[operand].dims):
+        perturbed = [array.copy() for array in inputs]
+        perturbed[operand][index] += 1000
+        after = op.kernel(*perturbed, to_apply=STEPS[step][1])[output]
+        pairs.update((tuple(map(int, i)), index) for i in np.argwhere(before != after))
+    return pairs
 
 
-def said(answer: Answer, number: int) -> set[Pair]:
+def mapped(answer: Answer, number: int) -> set[Pair]:
     return {pair for m in answer.maps[number] for pair in related(m, [])}
 
 
 @pytest.mark.parametrize("count", [0, 1, 4])
 @pytest.mark.parametrize("is_reverse", [False, True])
 @pytest.mark.parametrize("step", STEPS)
-def test_maps_say_what_the_kernel_reads(step: str, is_reverse: bool, count: int) -> None:
+def test_maps_are_the_dependencies_of_the_kernel(step: str, is_reverse: bool, count: int) -> None:
     instruction = scan(step, is_reverse, count)
     assert hlo.verify(instruction.module) == []
     for output in (0, 1):
         back = output_to_input(instruction, output)
         for operand in (0, 1):
-            reads = said(back, operand)
-            needed = moved(instruction, step, operand, output)
+            reads = mapped(back, operand)
+            needed = poked(instruction, step, operand, output)
             assert needed <= reads
             is_exact = all(m.grade == "exact" for m in back.maps[operand])
             assert not is_exact or needed == reads
             assert is_exact or step not in EXACT
-            writes = said(input_to_output(instruction, operand), output)
+            writes = mapped(input_to_output(instruction, operand), output)
             assert {(b, a) for a, b in writes} == reads
 
 

@@ -1,4 +1,4 @@
-"""Scatter: any dimension numbers, windows that do not fit, and runtime variables that say so."""
+"""Scatter: all dimension numbers, windows out of bounds, and the bounds of runtime variables."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -18,16 +18,16 @@ from tests.oracles import fuzz
 
 @fuzz(40)
 @given(scatters(), st.integers(0, 1 << 30))
-def test_random_scatters_read_as_their_maps_say(text: str, seed: int) -> None:
+def test_maps_of_random_scatters_are_the_dependencies(text: str, seed: int) -> None:
     check_random(text, seed, inverses=2)
 
 
-# ---------------------------------------------------------------- windows that do not fit
+# ---------------------------------------------------------------- windows out of bounds
 
 
 def only(maps: tuple[IndexingMap, ...]) -> IndexingMap:
-    (found,) = maps
-    return found
+    (index_map,) = maps
+    return index_map
 
 
 ROWS = (
@@ -36,7 +36,7 @@ ROWS = (
 )
 
 
-def test_an_update_goes_to_the_row_that_its_index_says() -> None:
+def test_an_update_writes_the_row_of_its_index() -> None:
     scatter = parse_sample(ROWS).instruction
     written = only(input_to_output(scatter, 2).maps[0])
     assert str(written) == (
@@ -50,15 +50,15 @@ def test_an_update_goes_to_the_row_that_its_index_says() -> None:
     assert written.evaluate((1, 2), runtime=[-1]) is None
 
 
-def test_an_index_is_not_clamped_into_the_operand() -> None:
-    """Its bounds are where the window fits; what it may be is all that its type holds."""
+def test_an_index_is_not_clamped_to_the_operand() -> None:
+    """The bounds of the variable keep the window in bounds; the clamp is the range of the type."""
     (row,) = only(output_to_input(parse_sample(ROWS).instruction).maps[2]).runtime
     assert row.variable.bounds == (0, 5)
     assert row.clamp == (-(2**31), 2**31 - 1)
 
 
-def test_a_window_without_room_still_depends_on_its_index() -> None:
-    """With any index but 0 there is no update: composition must not take it for a constant."""
+def test_a_window_of_full_size_depends_on_its_index() -> None:
+    """Any index other than 0 skips the update: composition must not fold it to a constant."""
     module = hlo.parse("""
     add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }
     ENTRY e {
@@ -68,13 +68,13 @@ def test_a_window_without_room_still_depends_on_its_index() -> None:
         scatter_dims_to_operand_dims={0}, index_vector_dim=0, to_apply=add
       ROOT r = f32[3] reverse(s), dimensions={0}
     }""")
-    found = only(to_parameters(module.entry.root).maps[2])
-    assert [rt.source for rt in found.runtime] == [module.entry["i"]]
-    assert found.evaluate((0,), runtime=[0]) == (2,)
-    assert found.evaluate((0,), runtime=[1]) is None
+    updates = only(to_parameters(module.entry.root).maps[2])
+    assert [rt.source for rt in updates.runtime] == [module.entry["i"]]
+    assert updates.evaluate((0,), runtime=[0]) == (2,)
+    assert updates.evaluate((0,), runtime=[1]) is None
 
 
-def test_several_arrays_are_scattered_alike() -> None:
+def test_all_arrays_are_scattered_at_the_same_indices() -> None:
     text = (
         "(f32[5], s32[5]) scatter(f32[5] p, s32[5] q, s32[2,1] i, f32[2,2] u, s32[2,2] v), "
         "update_window_dims={1}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, "
@@ -83,7 +83,9 @@ def test_several_arrays_are_scattered_alike() -> None:
     sample = parse_sample(text)
     arrays = [np.zeros(5, np.float32), np.zeros(5, np.int32)]
     updates = [np.ones((2, 2), np.float32), np.full((2, 2), 10, np.int32)]
-    index = np.array([[3], [4]], np.int32)  # the second window sticks out: all of it is skipped
+    index = np.array(
+        [[3], [4]], np.int32
+    )  # the second window is out of bounds and skipped as a whole
     first, second = sample.run([*arrays, index, *updates])
     assert first.tolist() == [0, 0, 0, 11, 11]
     assert second.tolist() == [0, 0, 0, 11, 11]

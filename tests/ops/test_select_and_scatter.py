@@ -1,4 +1,4 @@
-"""Select-and-scatter under random windows: maps hold what the kernel reads, and are inverses."""
+"""The maps of select-and-scatter contain the dependencies of the kernel, and are inverses."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _PARTS = re.compile(r"(f32\S+) reduce-window\((f32\S+) p, f32\[\] z\), (window=\
 
 
 def select_and_scatter(reduce_window: str) -> str:
-    """The instruction with the window of a reduce-window, whose result becomes the source."""
-    found = _PARTS.match(reduce_window)
-    assert found, reduce_window
-    source, operand, window = found.groups()
+    """Convert a reduce-window sample: the window is the same, its result is the source."""
+    match = _PARTS.match(reduce_window)
+    assert match, reduce_window
+    source, operand, window = match.groups()
     operands = f"{operand} p, {source} q, f32[] z"
     called = "select=greater_or_equal, scatter=add"
     return f"{operand} select-and-scatter({operands}), {window}, {called}"
@@ -29,7 +29,7 @@ def select_and_scatter(reduce_window: str) -> str:
 
 @fuzz(40)
 @given(windows().map(select_and_scatter), st.integers(0, 1 << 30))
-def test_random_windows_are_read_as_their_maps_say(text: str, seed: int) -> None:
+def test_maps_of_random_windows_contain_the_dependencies(text: str, seed: int) -> None:
     sample = parse_sample(text)
     assert hlo.verify(sample.instruction.module) == []
     random = np.random.default_rng(seed)
@@ -37,7 +37,7 @@ def test_random_windows_are_read_as_their_maps_say(text: str, seed: int) -> None
     check_inverse(sample, random, choices=1)
 
 
-def test_an_element_may_need_all_that_is_under_a_window_with_it() -> None:
+def test_an_element_may_need_all_elements_that_share_a_window_with_it() -> None:
     text = (
         "f32[7] select-and-scatter(f32[7] p, f32[3] q, f32[] z), window={size=3 stride=2}, "
         "select=greater_or_equal, scatter=add"

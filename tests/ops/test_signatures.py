@@ -1,8 +1,8 @@
-"""Declared ops keep their promises: modules that were written before stay valid.
+"""Ops stay compatible: modules that were valid before remain valid.
 
-`signatures.json` holds what each op promised when it was last written. New ops may be missing in
-it; a changed one must break no rule of `hlo.ops.signatures`, and its old samples must still be right.
-After a change on purpose: ``python -m tests.ops.test_signatures`` writes it anew.
+`signatures.json` is a snapshot of the signature of each op. A change must obey the rules of
+`hlo.ops.signatures`, and the samples of the snapshot must remain valid. New ops may be missing.
+After an intended change, ``python -m tests.ops.test_signatures`` updates the snapshot.
 """
 
 # ruff: noqa: E501 - a row is a line
@@ -23,11 +23,11 @@ from tests.checks import checks
 from tests.ops.samples import parse_sample
 
 SNAPSHOT = Path(__file__).parent / "signatures.json"
-OWN = ("indexing.",)  # ops that other tests register are not promised
+OWN = ("indexing.",)  # without the ops that other tests register
 
 
 def described() -> dict[str, Any]:
-    """Every declared op by its opcode; targets of custom calls by ``custom-call TARGET``."""
+    """Signatures by opcode; ``custom-call TARGET`` for the targets of custom calls."""
     named = {**OPS, **{f"custom-call {target}": cls for target, cls in TARGETS.items()}}
     own = {name: cls for name, cls in named.items() if cls.__module__.startswith(OWN)}
     return {name: describe(cls) for name, cls in sorted(own.items())}
@@ -37,7 +37,7 @@ BEFORE: dict[str, Any] = json.loads(SNAPSHOT.read_text())
 NOW = described()
 
 
-def test_declared_ops_keep_their_promises() -> None:
+def test_signatures_are_compatible_with_the_snapshot() -> None:
     with checks() as check:
         for name, before in BEFORE.items():
             with check(name):
@@ -45,7 +45,7 @@ def test_declared_ops_keep_their_promises() -> None:
                 assert breaks(before, NOW[name]) == []
 
 
-def test_modules_written_before_are_still_right() -> None:
+def test_samples_of_the_snapshot_are_valid() -> None:
     with checks() as check:
         for text in [text for before in BEFORE.values() for text in before["samples"]]:
             with check(text):
@@ -93,7 +93,7 @@ CHANGES = [
 
 
 @pytest.mark.parametrize("place, value, says", CHANGES)
-def test_a_change_is_named_by_the_rule_it_breaks(place: str, value: Any, says: list[str]) -> None:
+def test_an_incompatible_change_is_described(place: str, value: Any, says: list[str]) -> None:
     changed: dict[str, Any] = copy.deepcopy(OLD)
     *path, last = place.split(".")
     at = changed

@@ -1,4 +1,4 @@
-"""Bitcasts between tiled layouts: both elements have the same place in memory."""
+"""Bitcasts between tiled layouts: related elements have the same offset in memory."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ UNKNOWN = [
 # fmt: on
 
 
-def place(shape: Shape, index: Sequence[int]) -> int:
-    """Where an element lies: a tile splits minor dimensions into tiles and their inside."""
+def offset(shape: Shape, index: Sequence[int]) -> int:
+    """Offset of an element in memory; a tile splits each minor dimension into two."""
     order = shape.layout_or_default.minor_to_major[::-1]
     sizes, at = [shape.dims[k] for k in order], [index[k] for k in order]
     for tile in shape.layout_or_default.tiles:
@@ -55,33 +55,33 @@ def place(shape: Shape, index: Sequence[int]) -> int:
 
 
 @pytest.mark.parametrize("text", SAMPLES)
-def test_both_elements_have_the_same_place(text: str) -> None:
+def test_related_elements_have_the_same_offset(text: str) -> None:
     sample = parse_sample(text)
     (out,), (operand,) = sample.outputs, sample.arrays
     ((reads,),) = sample.op.reads(out, sample.shapes)
     ((writes,),) = sample.op.writes(out, sample.shapes)
     for i in np.ndindex(*out.dims):
-        assert place(operand, reads.evaluate(i)) == place(out, i)
+        assert offset(operand, reads.evaluate(i)) == offset(out, i)
         assert writes.evaluate(reads.evaluate(i)) == i
 
 
 @pytest.mark.parametrize("text", THROUGH_MEMORY)
-def test_elements_are_related_through_their_places(text: str) -> None:
+def test_elements_with_the_same_offset_are_related(text: str) -> None:
     sample = parse_sample(text)
     (out,), (operand,) = sample.outputs, sample.arrays
     ((reads,),) = sample.op.reads(out, sample.shapes)
     ((writes,),) = sample.op.writes(out, sample.shapes)
-    index_at = {place(operand, j): j for j in np.ndindex(*operand.dims)}
+    index_at = {offset(operand, j): j for j in np.ndindex(*operand.dims)}
     for i in np.ndindex(*out.dims):
-        assert reads.evaluate(i) == index_at.get(place(out, i))
-    at = {place(out, i): i for i in np.ndindex(*out.dims)}
+        assert reads.evaluate(i) == index_at.get(offset(out, i))
+    at = {offset(out, i): i for i in np.ndindex(*out.dims)}
     for j in np.ndindex(*operand.dims):
-        assert writes.evaluate(j) == at.get(place(operand, j))
+        assert writes.evaluate(j) == at.get(offset(operand, j))
 
 
 @pytest.mark.parametrize("text", UNKNOWN)
-def test_what_tiles_make_unknown_is_said_to_be_so(text: str) -> None:
+def test_maps_of_unsupported_layouts_are_unknown(text: str) -> None:
     sample = parse_sample(text)
-    (found,) = sample.op.reads(sample.instruction.shape, sample.shapes)
-    assert isinstance(found, Unknown)
-    assert "tiled layouts" in found.reason
+    (reads,) = sample.op.reads(sample.instruction.shape, sample.shapes)
+    assert isinstance(reads, Unknown)
+    assert "tiled layouts" in reads.reason

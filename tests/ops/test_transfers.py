@@ -1,4 +1,4 @@
-"""Tokens, endpoints and copies: what goes through them, and what comes from elsewhere."""
+"""Tokens, endpoints and copies: forwarded leaves and values from outside the program."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.ops.samples import parse_sample, samples_of
 
 # fmt: off
 ROUTES = [
-    # instruction                                                        leaf   is leaf of operand
+    # instruction                                                        leaf   operand it forwards
     ("(f32[2,3], u32[], token[]) send(f32[2,3] p, token[] t)",           0,     0),
     ("(f32[2,3], u32[], token[]) send(f32[2,3] p, token[] t)",           1,     None),
     ("(f32[2,3], u32[], token[]) send(f32[2,3] p, token[] t)",           2,     None),
@@ -33,7 +33,7 @@ IDENTITY = "(d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]"
 
 
 @pytest.mark.parametrize("text, output, operand", ROUTES)
-def test_a_leaf_is_one_of_an_operand_or_comes_from_outside(
+def test_a_leaf_forwards_an_operand_or_reads_nothing(
     text: str, output: int, operand: int | None
 ) -> None:
     instruction = parse_sample(text).instruction
@@ -42,10 +42,10 @@ def test_a_leaf_is_one_of_an_operand_or_comes_from_outside(
     for number, maps in enumerate(answer.maps):
         assert list(map(str, maps)) == ([IDENTITY] if number == operand else [])
     for number in range(len(instruction.operands)):
-        there = input_to_output(instruction, number)
-        assert not any(there.unknown)
-        wanted = [IDENTITY] if number == operand else []
-        assert list(map(str, there.maps[output])) == wanted
+        forward = input_to_output(instruction, number)
+        assert not any(forward.unknown)
+        expected = [IDENTITY] if number == operand else []
+        assert list(map(str, forward.maps[output])) == expected
 
 
 @pytest.mark.parametrize("opcode", ["send", "recv", "infeed", "outfeed", "after-all"])
@@ -55,7 +55,7 @@ def test_an_endpoint_needs_no_kernel(opcode: str) -> None:
         assert not hasattr(sample.op, "kernel")
 
 
-def test_a_copy_is_followed_from_its_end_to_the_operand() -> None:
+def test_maps_pass_through_copy_start_and_copy_done() -> None:
     module = hlo.parse("""
     ENTRY e {
       p = f32[2,3] parameter(0)
