@@ -201,7 +201,7 @@ class Scatter(VariadicOp):
         """Check a rule of the corresponding gather; translate attribute names in its fault."""
         half = len(operands) // 2
         fault = rule(self._gather(operands), operands[0], operands[half])
-        label = fault.label
+        label = fault.label.replace("operand 1 ", f"operand {half} ")
         for gather_name, scatter_name in _NAMES.items():
             label = label.replace(gather_name, scatter_name)
         at = half if fault.at == 1 else fault.at

@@ -121,3 +121,13 @@ def test_a_fault_has_its_rule_location_and_label(
     (error,) = hlo.verify(parse_sample(text).instruction.module)
     assert f" {rule} does not hold: " in error.message
     assert (error.span.text, error.label) == (at or f"out = {text}", label)
+
+
+def test_a_fault_of_the_indices_gives_their_operand_number() -> None:
+    text = (
+        "(f32[5], s32[5]) scatter(f32[5] p, s32[5] q, f32[2,1] i, f32[2,2] u, s32[2,2] v), "
+        "update_window_dims={1}, inserted_window_dims={}, scatter_dims_to_operand_dims={0}, "
+        "index_vector_dim=1, to_apply=add_both"
+    )
+    (error,) = hlo.verify(parse_sample(text).instruction.module)
+    assert error.label == "operand 2 is f32[2,1]"
