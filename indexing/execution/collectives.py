@@ -237,8 +237,8 @@ def _started(
 def _ragged(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     """Copy rows to the offsets that the senders give; later senders overwrite earlier ones.
 
-    Operands: the input, the initial output, and for each update the offset in the input, the number
-    of rows, the offset in the receiver's output, and the number of rows to receive.
+    Operands: the input, the initial output, and four vectors with an entry for each update: the
+    offset in the input, the row count, the receiver's offset, and the row count to receive.
     """
     group, rows = _rows(machine, instruction, operands)
     out = np.array(operands[1])

@@ -1,4 +1,4 @@
-"""Arrays of HLO's types, as tests write them."""
+"""Constructors of arrays of HLO element types."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import numpy as np
 
 
 def f32(values: Any) -> Any:
-    """An array of f32."""
+    """Return an f32 array."""
     return np.array(values, np.float32)
 
 
 def s32(values: Any) -> Any:
-    """An array of s32."""
+    """Return an s32 array."""
     return np.array(values, np.int32)
 
 
 def s8(values: Any) -> Any:
-    """An array of s8."""
+    """Return an s8 array."""
     return np.array(values, np.int8)

@@ -1,4 +1,4 @@
-"""The same modules on XLA's CPU backend, where jax is installed (extra ``[xla]``)."""
+"""Execution against XLA's CPU backend, if jax is installed (extra ``[xla]``)."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "wanted"), PLAIN)
-def test_plain_text_has_neither_layouts_nor_bitcasts(entry: str, wanted: str) -> None:
+@pytest.mark.parametrize(("entry", "expected"), PLAIN)
+def test_plain_text_has_neither_layouts_nor_bitcasts(entry: str, expected: str) -> None:
     lines = xla.plain_text(hlo.parse(f"ENTRY e {{ {entry} }}")).splitlines()
-    assert "; ".join(lines[2:-1]) == wanted
+    assert "; ".join(lines[2:-1]) == expected
 
 
-def same(found: Any, wanted: Any, rounding: float) -> None:
-    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
-    if found.dtype.kind in "iub" or found.dtype.name.startswith(("int", "uint")):
-        np.testing.assert_array_equal(found, wanted)
+def same(actual: Any, expected: Any, rounding: float) -> None:
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    if actual.dtype.kind in "iub" or actual.dtype.name.startswith(("int", "uint")):
+        np.testing.assert_array_equal(actual, expected)
         return
-    wide = np.complex128 if found.dtype.kind == "c" else np.float64
-    ours, theirs = found.astype(wide), wanted.astype(wide)
+    wide = np.complex128 if actual.dtype.kind == "c" else np.float64
+    ours, theirs = actual.astype(wide), expected.astype(wide)
     finite = np.abs(np.where(np.isfinite(theirs), theirs, 0)).max(initial=0)
     np.testing.assert_allclose(ours, theirs, rtol=rounding, atol=rounding * finite)
 
@@ -64,25 +64,25 @@ MODULES = sorted(path.stem for path in DATA.glob("*.hlo") if "dynamic" not in pa
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_stored_module_gives_what_xla_gives(name: str) -> None:
+def test_a_stored_module_agrees_with_xla(name: str) -> None:
     pytest.importorskip("jaxlib", reason="XLA is an extra: pip install hlo-indexing[xla]")
     module = hlo.load(str(DATA / f"{name}.hlo"))
     inputs = random_inputs(module.entry, seed=9)
     if name == "cholesky_triangular_solve":
         inputs[0] = (inputs[0] @ inputs[0].T + 4 * np.eye(len(inputs[0]))).astype(np.float32)
-    for found, wanted in zip(run(module, inputs), xla.run(module, inputs), strict=True):
-        same(found, wanted, ROUNDING)
+    for actual, expected in zip(run(module, inputs), xla.run(module, inputs), strict=True):
+        same(actual, expected, ROUNDING)
 
 
-@pytest.mark.parametrize(("op", "operands", "wanted"), TABLE, ids=[row[0] for row in TABLE])
-def test_arithmetic_is_that_of_xla(op: str, operands: Any, wanted: list[Any]) -> None:
+@pytest.mark.parametrize(("op", "operands", "expected"), TABLE, ids=[row[0] for row in TABLE])
+def test_arithmetic_agrees_with_xla(op: str, operands: Any, expected: list[Any]) -> None:
     pytest.importorskip("jaxlib", reason="XLA is an extra: pip install hlo-indexing[xla]")
-    module, inputs = line_of(op, operands, wanted), arrays_of(operands)
-    for found, theirs in zip(run(module, inputs), xla.run(module, inputs), strict=True):
-        same(found, theirs, 0)
+    module, inputs = line_of(op, operands, expected), arrays_of(operands)
+    for actual, theirs in zip(run(module, inputs), xla.run(module, inputs), strict=True):
+        same(actual, theirs, 0)
 
 
-OLD = "reshape(v), dimensions="  # XLA does not read the old form of reshape any more
+OLD = "reshape(v), dimensions="  # XLA no longer parses this form
 
 
 @pytest.mark.parametrize(
@@ -90,14 +90,14 @@ OLD = "reshape(v), dimensions="  # XLA does not read the old form of reshape any
     [(section, line) for section, line, _ in EXAMPLES if OLD not in line],
     ids=[row[0] for row in EXAMPLES if OLD not in row[1]],
 )
-def test_worked_examples_are_what_xla_gives(section: str, line: str) -> None:
+def test_worked_examples_agree_with_xla(section: str, line: str) -> None:
     pytest.importorskip("jaxlib", reason="XLA is an extra: pip install hlo-indexing[xla]")
     module = hlo.parse(f"{COMPUTATIONS} ENTRY e {{ {line} }}")
-    for found, theirs in zip(run(module, []), xla.run(module, []), strict=True):
-        same(found, theirs, 0)
+    for actual, theirs in zip(run(module, []), xla.run(module, []), strict=True):
+        same(actual, theirs, 0)
 
 
-def test_collectives_are_those_of_xla() -> None:
+def test_collectives_agree_with_xla() -> None:
     pytest.importorskip("jaxlib", reason="XLA is an extra: pip install hlo-indexing[xla]")
     module = hlo.parse("""HloModule m, num_partitions=4
     add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
@@ -114,6 +114,6 @@ def test_collectives_are_those_of_xla() -> None:
       ROOT t = (f32[8,3], f32[2,3], f32[4,3], f32[4,3], u32[]) tuple(b, c, d, f, i) }""")
     inputs = [random_inputs(module.entry, seed) for seed in range(4)]
     ours, theirs = run(module, inputs, replicas=4), xla.run(module, inputs)
-    for found, wanted in zip(ours, theirs, strict=True):
-        for array, other in zip(found, wanted, strict=True):
+    for actual, expected in zip(ours, theirs, strict=True):
+        for array, other in zip(actual, expected, strict=True):
             same(array, other, ROUNDING)

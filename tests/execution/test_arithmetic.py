@@ -1,7 +1,7 @@
-"""What arithmetic gives at its edges: one line of HLO and the value that XLA gives it.
+"""Edge cases of arithmetic: one line of HLO and its value in XLA.
 
-Values are those of XLA's ``docs/operation_semantics.md`` where it says them, and else those of its
-CPU backend (`test_against_xla` compares the same lines with it).
+Values are from XLA's ``docs/operation_semantics.md`` if it defines them, otherwise from XLA's CPU
+backend (`test_against_xla` compares the same lines).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from tests.execution.arrays import f32, s8
 NAN, INF = math.nan, math.inf
 LOW, HIGH = -(2**31), 2**31 - 1
 
-# an op, its operands by their types, and the result
+# an op, its operands by type, the result
 TABLE: list[tuple[str, dict[str, list[Any]], list[Any]]] = [
     ("s32 divide", {"s32": [7, -7, 7, -7, 5, -5, 0, LOW], "s32 ": [2, 2, -2, -2, 0, 0, 0, -1]},
      [3, -3, -3, 3, -1, -1, -1, LOW]),
@@ -101,18 +101,20 @@ def arrays_of(operands: dict[str, list[Any]]) -> list[Any]:
     return [np.array(values).astype(dtype(type_of(key))) for key, values in operands.items()]
 
 
-@pytest.mark.parametrize(("op", "operands", "wanted"), TABLE, ids=[f"{row[0]}" for row in TABLE])
-def test_an_op_has_its_value(op: str, operands: dict[str, list[Any]], wanted: list[Any]) -> None:
-    (found,) = run(line_of(op, operands, wanted), arrays_of(operands))
-    values = [value.item() if hasattr(value, "item") else value for value in found]
-    assert [str(float(v)) for v in values] == [str(float(w)) for w in wanted]
+@pytest.mark.parametrize(("op", "operands", "expected"), TABLE, ids=[f"{row[0]}" for row in TABLE])
+def test_an_op_computes_its_value(
+    op: str, operands: dict[str, list[Any]], expected: list[Any]
+) -> None:
+    (actual,) = run(line_of(op, operands, expected), arrays_of(operands))
+    values = [value.item() if hasattr(value, "item") else value for value in actual]
+    assert [str(float(v)) for v in values] == [str(float(w)) for w in expected]
 
 
 TOTAL = [-NAN, -INF, -1.0, -0.0, 0.0, 1.0, INF, NAN]
 
 
 @pytest.mark.parametrize("kind", ["f32", "bf16", "f16", "f8e5m2", "f64"])
-def test_the_total_order_is_over_all_numbers(kind: str) -> None:
+def test_the_total_order_includes_nan_and_signed_zeros(kind: str) -> None:
     from hlo.shapes.shape import dtype
 
     row = np.array(TOTAL).astype(dtype(kind))
@@ -121,20 +123,20 @@ def test_the_total_order_is_over_all_numbers(kind: str) -> None:
       ROOT r = pred[8] compare(p, q), direction=LT, type=TOTALORDER }}"""
     module = hlo.parse(text)
     for shift in range(8):
-        (found,) = run(module, [row, np.roll(row, shift)])
-        assert found.tolist() == [k < (k - shift) % 8 for k in range(8)]
+        (actual,) = run(module, [row, np.roll(row, shift)])
+        assert actual.tolist() == [k < (k - shift) % 8 for k in range(8)]
 
 
 @pytest.mark.parametrize(
-    ("direction", "wanted"),
+    ("direction", "expected"),
     [("EQ", False), ("NE", True), ("LT", False), ("GE", False), ("GT", False), ("LE", False)],
 )
-def test_nan_compares_with_nothing(direction: str, wanted: bool) -> None:
+def test_nan_is_unordered(direction: str, expected: bool) -> None:
     text = f"""ENTRY e {{ p = f32[] parameter(0) q = f32[] parameter(1)
       ROOT r = pred[] compare(p, q), direction={direction} }}"""
     for pair in ((NAN, 1.0), (1.0, NAN), (NAN, NAN)):
-        (found,) = run(hlo.parse(text), list(map(f32, pair)))
-        assert bool(found) is wanted
+        (actual,) = run(hlo.parse(text), list(map(f32, pair)))
+        assert bool(actual) is expected
 
 
 QUOTIENTS = [
@@ -149,23 +151,21 @@ QUOTIENTS = [
 ]
 
 
-@pytest.mark.parametrize(("a", "b", "wanted"), QUOTIENTS)
-def test_complex_quotients_are_infinite_or_zero_where_they_should(
-    a: complex, b: complex, wanted: complex
-) -> None:
+@pytest.mark.parametrize(("a", "b", "expected"), QUOTIENTS)
+def test_complex_quotients_by_zero_and_infinity(a: complex, b: complex, expected: complex) -> None:
     text = "ENTRY e { p = c64[] parameter(0) q = c64[] parameter(1) ROOT r = c64[] divide(p, q) }"
-    (found,) = run(hlo.parse(text), [np.complex64(a), np.complex64(b)])
-    pairs = ((float(found.real), wanted.real), (float(found.imag), wanted.imag))
-    assert all(x == w or (x != x and w != w) for x, w in pairs), found
+    (actual,) = run(hlo.parse(text), [np.complex64(a), np.complex64(b)])
+    pairs = ((float(actual.real), expected.real), (float(actual.imag), expected.imag))
+    assert all(x == w or (x != x and w != w) for x, w in pairs), actual
 
 
-def test_sums_of_narrow_types_are_kept_wide() -> None:
-    """256 times 1 + 2^-7 is 258 in bf16; kept narrow, the sum would stop at 256."""
+def test_sums_of_narrow_types_accumulate_in_f32() -> None:
+    """256 times 1 + 2^-7 is 258 in bf16; a bf16 total would stop at 256."""
     text = """add { a = bf16[] parameter(0) b = bf16[] parameter(1) ROOT c = bf16[] add(a, b) }
     ENTRY e { p = bf16[256] parameter(0) z = bf16[] constant(0)
       ROOT r = bf16[] reduce(p, z), dimensions={0}, to_apply=add }"""
-    (found,) = run(hlo.parse(text), [np.full(256, 1.0078125).astype(ml_dtypes.bfloat16)])
-    assert float(found) == 258.0
+    (actual,) = run(hlo.parse(text), [np.full(256, 1.0078125).astype(ml_dtypes.bfloat16)])
+    assert float(actual) == 258.0
 
 
 FOLDS = [
@@ -181,10 +181,10 @@ FOLDS = [
 
 @pytest.mark.parametrize(("op", "function"), FOLDS)
 @pytest.mark.parametrize("how", ["reduce", "reduce-window", "scatter"])
-def test_integers_of_few_bits_are_folded_as_others_are(
+def test_folds_of_narrow_integers_wrap_around(
     op: str, function: Callable[[int, int], int], how: str
 ) -> None:
-    """As Python's integers are, modulo 16 where a value is no s4."""
+    """The result is that of Python integers, modulo 16 in the range of s4."""
     numbers = [-8, 5, 3, 1, -3]
     values = np.array(numbers).astype(ml_dtypes.int4)
     lines = {
@@ -197,12 +197,12 @@ def test_integers_of_few_bits_are_folded_as_others_are(
     ENTRY e {{ p = s4[5] parameter(0) z = s4[] constant(7) o = s4[1] constant({{7}})
       i = s32[5,1] constant({{{{0}},{{0}},{{0}},{{0}},{{0}}}})
       ROOT r = {lines[how]}, to_apply=fold }}"""
-    (found,) = run(hlo.parse(text), [values])
-    assert found.reshape(-1).tolist() == [(reduce(function, numbers, 7) + 8) % 16 - 8]
+    (actual,) = run(hlo.parse(text), [values])
+    assert actual.reshape(-1).tolist() == [(reduce(function, numbers, 7) + 8) % 16 - 8]
 
 
-def test_a_dot_of_integers_wraps_around_in_the_wide_type() -> None:
+def test_a_dot_of_integers_accumulates_in_the_result_type() -> None:
     text = """ENTRY e { p = s8[2] parameter(0) q = s8[2] parameter(1)
       ROOT r = s32[] dot(p, q), lhs_contracting_dims={0}, rhs_contracting_dims={0} }"""
-    (found,) = run(hlo.parse(text), [s8([127, -128]), s8([127, -128])])
-    assert int(found) == 127 * 127 + 128 * 128
+    (actual,) = run(hlo.parse(text), [s8([127, -128]), s8([127, -128])])
+    assert int(actual) == 127 * 127 + 128 * 128

@@ -19,21 +19,21 @@ same { p = s32[] parameter(0) ROOT r = s32[] copy(p) }
 
 
 @pytest.mark.parametrize(
-    ("index", "wanted"), [(0, 20), (1, -11), (2, 12), (3, 12), (-1, 12), (-(2**31), 12)]
+    ("index", "expected"), [(0, 20), (1, -11), (2, 12), (3, 12), (-1, 12), (-(2**31), 12)]
 )
-def test_an_index_out_of_range_chooses_the_last_branch(index: int, wanted: int) -> None:
+def test_an_index_out_of_range_chooses_the_last_branch(index: int, expected: int) -> None:
     text = f"""{BRANCHES} ENTRY e {{ i = s32[] parameter(0)
       a = s32[] constant(10) b = s32[] constant(11) c = s32[] constant(12)
       ROOT r = s32[] conditional(i, a, b, c), branch_computations={{double, minus, same}} }}"""
-    assert int(run(hlo.parse(text), [s32(index)])[0]) == wanted
+    assert int(run(hlo.parse(text), [s32(index)])[0]) == expected
 
 
-@pytest.mark.parametrize(("choice", "wanted"), [(True, 20), (False, -11)])
-def test_a_pred_chooses_between_two_computations(choice: bool, wanted: int) -> None:
+@pytest.mark.parametrize(("choice", "expected"), [(True, 20), (False, -11)])
+def test_a_pred_chooses_between_two_computations(choice: bool, expected: int) -> None:
     text = f"""{BRANCHES} ENTRY e {{ i = pred[] parameter(0)
       a = s32[] constant(10) b = s32[] constant(11)
       ROOT r = s32[] conditional(i, a, b), false_computation=minus, true_computation=double }}"""
-    assert int(run(hlo.parse(text), [np.bool_(choice)])[0]) == wanted
+    assert int(run(hlo.parse(text), [np.bool_(choice)])[0]) == expected
 
 
 COUNTING = """
@@ -88,8 +88,8 @@ factorial { x = s32[] parameter(0) o = s32[] constant(1) t = (s32[], s32[]) tupl
 def test_a_map_of_a_computation_with_a_loop_visits_each_element() -> None:
     text = f"""{FACTORIAL} ENTRY e {{ x = s32[2,3] parameter(0)
       ROOT r = s32[2,3] map(x), dimensions={{0,1}}, to_apply=factorial }}"""
-    (found,) = run(hlo.parse(text), [s32([[0, 1, 2], [3, 4, 5]])])
-    assert found.tolist() == [[1, 1, 2], [6, 24, 120]]
+    (actual,) = run(hlo.parse(text), [s32([[0, 1, 2], [3, 4, 5]])])
+    assert actual.tolist() == [[1, 1, 2], [6, 24, 120]]
 
 
 def test_a_map_of_a_constant_has_the_size_of_its_operand() -> None:
@@ -104,16 +104,16 @@ def test_a_reduce_by_any_computation_folds_several_arrays(count: int) -> None:
     text = f"""
     chosen {{ a = f32[] parameter(0) b = f32[] parameter(1)
       ROOT r = pred[] compare(b, a), direction=LE }}
-    least {{ m = f32[] parameter(0) k = s32[] parameter(1) v = f32[] parameter(2)
+    lowest {{ m = f32[] parameter(0) k = s32[] parameter(1) v = f32[] parameter(2)
       i = s32[] parameter(3) g = pred[] call(m, v), to_apply=chosen
       x = f32[] select(g, v, m) j = s32[] select(g, i, k) ROOT r = (f32[], s32[]) tuple(x, j) }}
     ENTRY e {{ v = f32[{count},3] parameter(0) k = s32[{count},3] iota(), iota_dimension=0
       y = f32[] constant(inf) z = s32[] constant(-1)
-      ROOT r = (f32[3], s32[3]) reduce(v, k, y, z), dimensions={{0}}, to_apply=least }}"""
+      ROOT r = (f32[3], s32[3]) reduce(v, k, y, z), dimensions={{0}}, to_apply=lowest }}"""
     values = np.random.default_rng(count).integers(0, 20, (count, 3)).astype(np.float32)
-    least, places = run(hlo.parse(text), [values])
-    assert least.tolist() == values.min(0).tolist()
-    assert places.tolist() == [
+    minima, indices = run(hlo.parse(text), [values])
+    assert minima.tolist() == values.min(0).tolist()
+    assert indices.tolist() == [
         max(k for k in range(count) if values[k, c] == values[:, c].min()) for c in range(3)
     ]
 
@@ -126,7 +126,7 @@ UNIFORM = """ENTRY e { a = f32[] constant(-2) b = f32[] constant(3)
   ROOT t = (f32[20000], f32[20000]) tuple(p, q) }"""
 
 
-def test_random_numbers_are_distributed_as_said_and_repeat_for_a_seed() -> None:
+def test_random_numbers_follow_the_distribution_and_are_deterministic_for_a_seed() -> None:
     uniform, normal = run(hlo.parse(UNIFORM), [], seed=5)
     assert -2 <= uniform.min() < -1.99
     assert 2.99 < uniform.max() < 3
@@ -138,7 +138,7 @@ def test_random_numbers_are_distributed_as_said_and_repeat_for_a_seed() -> None:
     assert (other[0] != uniform).any()
 
 
-def test_the_random_state_counts_on() -> None:
+def test_the_random_state_advances_by_delta() -> None:
     text = """ENTRY e { a = u64[2] rng-get-and-update-state(), delta=5
       b = u64[2] rng-get-and-update-state(), delta=1
       ROOT r = u64[2] subtract(b, a) }"""
@@ -161,9 +161,9 @@ ENTRY e { p = f32[2,3] parameter(0) n = s32[] parameter(1)
 @pytest.mark.parametrize("size", [0, 1, 3])
 def test_only_elements_within_the_dynamic_size_are_reduced(size: int) -> None:
     values = f32([[1, 2, 4], [8, 16, 32]])
-    total, found, array = run(hlo.parse(DYNAMIC), [values, s32(size)])
+    total, count, array = run(hlo.parse(DYNAMIC), [values, s32(size)])
     assert total.tolist() == (-values[:, :size].sum(1)).tolist()
-    assert int(found) == size
+    assert int(count) == size
     assert array.shape == (2, 3)
     np.testing.assert_array_equal(array[:, :size], -values[:, :size])
     np.testing.assert_array_equal(array[:, size:], 0)
@@ -241,8 +241,8 @@ def test_results_share_no_memory() -> None:
 
 def test_floating_types_may_be_mixed_as_in_xla() -> None:
     text = "ENTRY e { p = f32[] parameter(0) ROOT b = f16[2] broadcast(p), dimensions={} }"
-    (found,) = run(hlo.parse(text), [f32(0.1)])
-    assert (found.dtype, found.tolist()) == (np.float16, [np.float16(0.1)] * 2)
+    (actual,) = run(hlo.parse(text), [f32(0.1)])
+    assert (actual.dtype, actual.tolist()) == (np.float16, [np.float16(0.1)] * 2)
 
 
 def test_a_non_associative_function_is_folded_from_the_first_element() -> None:
@@ -251,5 +251,5 @@ def test_a_non_associative_function_is_folded_from_the_first_element() -> None:
     ENTRY e { p = f32[300] parameter(0) z = f32[] constant(0)
       ROOT r = f32[] reduce(p, z), dimensions={0}, to_apply=f }"""
     values = np.random.default_rng(4).integers(-9, 9, 300).astype(np.float32)
-    (found,) = run(hlo.parse(text), [values])
-    assert float(found) == values[values > 0].sum()
+    (actual,) = run(hlo.parse(text), [values])
+    assert float(actual) == values[values > 0].sum()

@@ -49,8 +49,8 @@ def test_all_to_all_of_several_operands_exchanges_operands() -> None:
     text = """ENTRY e { p = s32[1] parameter(0) q = s32[1] parameter(1)
       ROOT r = (s32[1], s32[1]) all-to-all(p, q), replica_groups={{0,1}} }"""
     inputs = [[s32([10 * k]), s32([10 * k + 1])] for k in (0, 1)]
-    found = [[a.tolist() for a in each] for each in run(hlo.parse(text), inputs, replicas=2)]
-    assert found == [[[0], [10]], [[1], [11]]]
+    actual = [[a.tolist() for a in each] for each in run(hlo.parse(text), inputs, replicas=2)]
+    assert actual == [[[0], [10]], [[1], [11]]]
 
 
 PAIRS = "source_target_pairs={{0,1},{1,2}}"
@@ -60,11 +60,11 @@ STARTED = f"""ENTRY e {{ p = s32[4] parameter(0)
 
 
 def test_a_device_without_a_source_gets_zeros() -> None:
-    wanted = [[[0, 0, 0, 0]], [[0, 1, 2, 3]], [[10, 11, 12, 13]]]
-    assert on_devices(3, f"s32[4] collective-permute(p), {PAIRS}") == wanted
+    expected = [[[0, 0, 0, 0]], [[0, 1, 2, 3]], [[10, 11, 12, 13]]]
+    assert on_devices(3, f"s32[4] collective-permute(p), {PAIRS}") == expected
     inputs = [[np.arange(4, dtype=np.int32) + 10 * k] for k in range(3)]
-    found = run(hlo.parse(STARTED), inputs, replicas=3)
-    assert [[array.tolist() for array in each] for each in found] == wanted
+    actual = run(hlo.parse(STARTED), inputs, replicas=3)
+    assert [[array.tolist() for array in each] for each in actual] == expected
 
 
 def test_ragged_all_to_all_copies_rows_to_the_senders_offsets() -> None:
@@ -75,8 +75,8 @@ def test_ragged_all_to_all_copies_rows_to_the_senders_offsets() -> None:
     # from each device: offsets in x, counts, offsets in the receiver's output, counts to receive
     first = [s32([0, 1, 2, 3]), empty, *map(s32, ([0, 1], [1, 3], [0, 0], [1, 1]))]
     second = [s32([10, 11, 12, 13]), empty, *map(s32, ([3, 0], [1, 1], [1, 3], [3, 1]))]
-    found = [each[0].tolist() for each in run(hlo.parse(text), [first, second], replicas=2)]
-    assert found == [[0, 13, -1, -1, -1], [1, 2, 3, 10, -1]]
+    actual = [each[0].tolist() for each in run(hlo.parse(text), [first, second], replicas=2)]
+    assert actual == [[0, 13, -1, -1, -1], [1, 2, 3, 10, -1]]
 
 
 MODES = [
@@ -91,16 +91,16 @@ MODES = [
 @pytest.mark.parametrize(("attributes", "members"), MODES)
 def test_the_group_mode_determines_the_members(attributes: str, members: list[int]) -> None:
     line = f"s32[1] all-reduce(p), to_apply=add, {attributes}"
-    found = on_devices(4, line, "HloModule m, replica_count=2, num_partitions=2", size=1)
-    assert found[0] == [[sum(10 * k for k in members)]]
+    actual = on_devices(4, line, "HloModule m, replica_count=2, num_partitions=2", size=1)
+    assert actual[0] == [[sum(10 * k for k in members)]]
 
 
 def test_replica_id_and_partition_id_number_the_devices() -> None:
     text = """HloModule m, replica_count=2, num_partitions=2
       ENTRY e { r = u32[] replica-id() p = u32[] partition-id()
       ROOT t = (u32[], u32[]) tuple(r, p) }"""
-    found = [tuple(map(int, each)) for each in run(hlo.parse(text), [], replicas=4)]
-    assert found == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    actual = [tuple(map(int, each)) for each in run(hlo.parse(text), [], replicas=4)]
+    assert actual == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
 PAIR = f"""{ADD} ENTRY e {{ p = s32[1] parameter(0)
@@ -133,8 +133,8 @@ def test_a_deadlock_is_an_error() -> None:
     with pytest.raises(hlo.HloError, match="all-reduce deadlocks: device 0 never reaches it"):
         run(hlo.parse(text), inputs, replicas=2)
     both = [[s32(2), s32([1])], [s32(2), s32([10])]]
-    found = run(hlo.parse(text), both, replicas=2)
-    assert [each[1].tolist() for each in found] == [[22], [22]]
+    actual = run(hlo.parse(text), both, replicas=2)
+    assert [each[1].tolist() for each in actual] == [[22], [22]]
 
 
 def test_the_error_of_one_device_takes_precedence_over_the_deadlock_it_causes() -> None:
@@ -166,5 +166,5 @@ ENTRY e { p = s32[4,3] parameter(0)
 def test_a_region_runs_on_all_devices_of_its_mesh() -> None:
     """Each row is gathered from the three devices along y; each of them returns the whole row."""
     whole = np.arange(12, dtype=np.int32).reshape(4, 3)
-    (found,) = run(hlo.parse(REGION), [whole])
-    np.testing.assert_array_equal(found, np.tile(whole, (1, 3)))
+    (actual,) = run(hlo.parse(REGION), [whole])
+    np.testing.assert_array_equal(actual, np.tile(whole, (1, 3)))

@@ -31,8 +31,8 @@ CHANNELS = """ENTRY e {
 
 def test_infeed_reads_the_callers_values_and_outfeed_collects_results() -> None:
     world = Environment(infeed=[(f32([1, 2]), s32(7))])
-    (found,) = run(hlo.parse(FEEDS), [], environment=world)
-    assert found.tolist() == [-1, -2]
+    (actual,) = run(hlo.parse(FEEDS), [], environment=world)
+    assert actual.tolist() == [-1, -2]
     assert [value.tolist() for value in world.outfeed] == [[-1, -2]]
 
 
@@ -50,15 +50,15 @@ def test_an_infeed_value_of_another_shape_is_an_error() -> None:
 
 def test_a_program_receives_its_own_sends() -> None:
     world = Environment()
-    (found,) = run(hlo.parse(CHANNELS), [f32([5, 6])], environment=world)
-    assert found.tolist() == [5, 6]
+    (actual,) = run(hlo.parse(CHANNELS), [f32([5, 6])], environment=world)
+    assert actual.tolist() == [5, 6]
     assert [value.tolist() for value in world.sent[3]] == [[5, 6]]
 
 
 def test_the_caller_may_supply_the_values_of_a_channel() -> None:
     world = Environment(received={3: [f32([8, 9])]})
-    (found,) = run(hlo.parse(CHANNELS), [f32([5, 6])], environment=world)
-    assert found.tolist() == [8, 9]
+    (actual,) = run(hlo.parse(CHANNELS), [f32([5, 6])], environment=world)
+    assert actual.tolist() == [8, 9]
 
 
 def test_a_custom_call_may_be_a_function_of_the_caller() -> None:

@@ -74,9 +74,9 @@ def test_another_number_of_inputs_is_an_error(count: int) -> None:
 
 def test_float32_is_accepted_for_types_that_numpy_lacks_if_the_values_are_exact() -> None:
     given = [*GOOD[:2], f32([0.5, -3])]
-    found = run(hlo.parse(PAIR), given)[1]
-    assert found.dtype == ml_dtypes.bfloat16
-    assert found.tolist() == [0.5, -3]
+    actual = run(hlo.parse(PAIR), given)[1]
+    assert actual.dtype == ml_dtypes.bfloat16
+    assert actual.tolist() == [0.5, -3]
 
 
 def test_random_inputs_match_the_parameters_and_are_deterministic() -> None:
@@ -96,8 +96,8 @@ def test_every_type_has_random_inputs(kind: str) -> None:
         f"ENTRY e {{ p = {kind}[50] parameter(0) ROOT c = {kind}[50] copy(p) }}"
     ).entry
     (array,) = random_inputs(entry, 1)
-    (found,) = run(entry, [array])
-    assert found.dtype == array.dtype
+    (actual,) = run(entry, [array])
+    assert actual.dtype == array.dtype
     if array.dtype.kind != "c":
         assert np.isfinite(array.astype(np.float32)).all()
 
@@ -133,10 +133,10 @@ def test_results_are_written_and_read_back(
     np.savez(inputs, **{"in0": GOOD[0], "p.1": GOOD[1], "b": f32([2, -0.5]), "out0": 1})
     assert cli.run(["run", file, "--inputs", str(inputs), "--output", str(out)]) == 0
     assert capsys.readouterr().out == f"{file}: 2 arrays in {out}\n"
-    found = np.load(out)
-    assert found.files == ["out0", "out1"]
-    assert found["out0"].tolist() == [[-1] * 3] * 2
-    assert (found["out1"].dtype, found["out1"].tolist()) == (np.float32, [2, -0.5])
+    stored = np.load(out)
+    assert stored.files == ["out0", "out1"]
+    assert stored["out0"].tolist() == [[-1] * 3] * 2
+    assert (stored["out1"].dtype, stored["out1"].tolist()) == (np.float32, [2, -0.5])
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.npz", "m.hlo", "out.npz"]
 
 

@@ -1,4 +1,4 @@
-"""Custom calls of linear algebra: results are what the factorizations say, by multiplying back."""
+"""LAPACK custom calls: the factors multiply to the original matrix."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SIZES = {"s": ("f32", np.float32, 1e-5), "d": ("f64", np.float64, 1e-12)}
 
 
 def called(target: str, out: str, inputs: list[Any], config: str = "") -> Any:
-    """The results of a custom call; sizes are written as in HLO, types come from the letter."""
+    """Return the results of a custom call; ``T`` in `out` is the type of the routine's letter."""
     kind, dtype, _ = SIZES[target[0]]
     kinds = [f"{kind}[{','.join(map(str, array.shape))}]" for array in inputs]
     parameters = " ".join(f"p{k} = {t} parameter({k})" for k, t in enumerate(kinds))
@@ -35,15 +35,15 @@ def matrices(*shape: int) -> Any:
 def test_potrf(letter: str) -> None:
     a = matrices(2, 4, 4)
     a = a @ a.swapaxes(-1, -2) + 4 * np.eye(4)
-    found, info = called(f"{letter}potrf", "(T[2,4,4], s32[2])", [a], "uplo = 76 : ui8")
-    low = np.tril(found)
+    factor, info = called(f"{letter}potrf", "(T[2,4,4], s32[2])", [a], "uplo = 76 : ui8")
+    low = np.tril(factor)
     np.testing.assert_allclose(low @ low.swapaxes(-1, -2), a, rtol=SIZES[letter][2])
     assert info.tolist() == [0, 0]
     upper, _ = called(f"{letter}potrf", "(T[2,4,4], s32[2])", [a], "uplo = 85 : ui8")
     np.testing.assert_allclose(np.triu(upper).swapaxes(-1, -2), low, rtol=SIZES[letter][2])
 
 
-def test_potrf_says_what_is_not_positive() -> None:
+def test_potrf_reports_a_minor_that_is_not_positive() -> None:
     _, info = called("dpotrf", "(T[2,2], s32[])", [np.diag([1.0, -1.0])], "uplo = 76 : ui8")
     assert int(info) == 2
 
@@ -67,8 +67,8 @@ def test_trsm(side: str, uplo: str, trans: str, diag: str) -> None:
 
 def test_getrf_counts_rows_from_one() -> None:
     a = matrices(4, 3)
-    found, pivots, info = called("dgetrf", "(T[4,3], s32[3], s32[])", [a])
-    low, up = np.tril(found, -1) + np.eye(4, 3), np.triu(found[:3])
+    factors, pivots, info = called("dgetrf", "(T[4,3], s32[3], s32[])", [a])
+    low, up = np.tril(factors, -1) + np.eye(4, 3), np.triu(factors[:3])
     order = list(range(4))
     for k, pivot in enumerate(pivots):
         order[k], order[pivot - 1] = order[pivot - 1], order[k]
@@ -106,15 +106,15 @@ def test_geev() -> None:
     config = "compute_left = 86 : ui8, compute_right = 86 : ui8"
     real, imaginary, left, right, _ = called("dgeev", out, [a], config)
     values = real + 1j * imaginary
-    assert np.abs(imaginary).max() > 0  # conjugate pairs are put together
+    assert np.abs(imaginary).max() > 0  # there are conjugate pairs
     np.testing.assert_allclose(a @ right, right * values, atol=1e-12)
     np.testing.assert_allclose(left.conj().T @ a, values[:, None] * left.conj().T, atol=1e-12)
 
 
 def test_gehrd_sytrd_geqp3_and_gtsv() -> None:
     a = matrices(4, 4)
-    found, scales, _ = called("dgehrd", "(T[4,4], T[3], s32[])", [a], "low = 1, high = 4")
-    h = np.triu(found, -1)
+    reduced, scales, _ = called("dgehrd", "(T[4,4], T[3], s32[])", [a], "low = 1, high = 4")
+    h = np.triu(reduced, -1)
     np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(h)), _eigenvalues(a), atol=1e-12)
     assert scales.shape == (3,)
     s = a + a.T
@@ -132,8 +132,8 @@ def _eigenvalues(a: Any) -> Any:
     return np.sort_complex(np.linalg.eigvals(a))
 
 
-def test_top_k_of_a_custom_call_takes_as_many_as_its_results_have() -> None:
+def test_a_top_k_custom_call_takes_k_from_the_result_shape() -> None:
     text = """ENTRY e { p = f32[2,4] parameter(0)
       ROOT r = (f32[2,2], s32[2,2]) custom-call(p), custom_call_target="TopK" }"""
-    values, places = run(hlo.parse(text), [f32([[1, 3, 3, 2], [-1, -4, -2, -3]])])
-    assert (values.tolist(), places.tolist()) == ([[3, 3], [-1, -2]], [[1, 2], [0, 2]])
+    values, indices = run(hlo.parse(text), [f32([[1, 3, 3, 2], [-1, -4, -2, -3]])])
+    assert (values.tolist(), indices.tolist()) == ([[3, 3], [-1, -2]], [[1, 2], [0, 2]])

@@ -1,6 +1,6 @@
-"""Modules with inputs and the results that XLA's CPU backend gave for them (``data/``).
+"""Modules with inputs and stored results of XLA's CPU backend (``data/``).
 
-Integers are equal; floating numbers differ by rounding only, 4e-6 of the largest one at most.
+Integers are equal; floating-point results differ by at most 4e-6 of the largest element.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MODULES = sorted(path.stem for path in DATA.glob("*.hlo"))
 ROUNDING = 4e-6
 
 
-def test_there_are_modules() -> None:
+def test_all_stored_modules_exist() -> None:
     assert len(MODULES) == 32
 
 
@@ -28,13 +28,13 @@ def test_a_module_reproduces_the_stored_results(name: str, tmp_path: Path) -> No
     given = archive.read(str(DATA / f"{name}.npz"), module.entry, devices=1, seed=0)
     written = tmp_path / "out.npz"
     archive.write(str(written), archive.named([run(module, given.inputs)]))
-    found, wanted = np.load(written), np.load(DATA / f"{name}.npz")
-    names = [key for key in wanted.files if key.startswith("out")]
-    assert found.files == names
+    actual, expected = np.load(written), np.load(DATA / f"{name}.npz")
+    names = [key for key in expected.files if key.startswith("out")]
+    assert actual.files == names
     for key in names:
-        assert (found[key].dtype, found[key].shape) == (wanted[key].dtype, wanted[key].shape)
-        if found[key].dtype.kind in "fc":
-            scale = np.abs(wanted[key]).max(initial=0)
-            np.testing.assert_allclose(found[key], wanted[key], rtol=0, atol=ROUNDING * scale)
+        assert (actual[key].dtype, actual[key].shape) == (expected[key].dtype, expected[key].shape)
+        if actual[key].dtype.kind in "fc":
+            scale = np.abs(expected[key]).max(initial=0)
+            np.testing.assert_allclose(actual[key], expected[key], rtol=0, atol=ROUNDING * scale)
         else:
-            np.testing.assert_array_equal(found[key], wanted[key])
+            np.testing.assert_array_equal(actual[key], expected[key])

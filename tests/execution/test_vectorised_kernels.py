@@ -1,4 +1,4 @@
-"""Kernels that work on whole arrays, against loops over single elements that say what is meant."""
+"""Vectorised kernels against reference loops over single elements."""
 
 from __future__ import annotations
 
@@ -38,34 +38,35 @@ def window_dimensions() -> st.SearchStrategy[WindowDimension]:
 
 
 def element_at(w: WindowDimension, position: int, element: int, size: int) -> int | None:
-    """Which element lies under a window's element, by walking through the dilated, padded array."""
+    """Return the element under a window's element, from the dilated and padded row."""
     row: list[int | None] = []
     for k in range(size):
         row += [k, *[None] * (w.base_dilation - 1 if k < size - 1 else 0)]
-    nothing: list[int | None] = [None]
-    row = nothing * w.low + row if w.low > 0 else row[-w.low :]
-    row = row + nothing * w.high if w.high >= 0 else row[: w.high or None]
-    place = position * w.stride + element * w.window_dilation
-    return row[place]
+    padding: list[int | None] = [None]
+    row = padding * w.low + row if w.low > 0 else row[-w.low :]
+    row = row + padding * w.high if w.high >= 0 else row[: w.high or None]
+    return row[position * w.stride + element * w.window_dilation]
 
 
 @fuzz(300)
 @given(window_dimensions(), st.integers(0, 7))
-def test_meetings_are_where_elements_lie(w: WindowDimension, size: int) -> None:
+def test_overlap_pairs_positions_with_the_elements_under_the_window(
+    w: WindowDimension, size: int
+) -> None:
     for element in range(w.size):
-        wanted = {
+        expected = {
             (i, at)
             for i in range(w.positions(size))
             if (at := element_at(w, i, element, size)) is not None
         }
-        found = sliding.overlap([w], [element], [size])
-        if found is None:
-            assert not wanted
+        overlap = sliding.overlap([w], [element], [size])
+        if overlap is None:
+            assert not expected
             continue
-        (positions,), (elements,) = found
+        (positions,), (elements,) = overlap
         pairs = list(zip(range(w.positions(size))[positions], range(size)[elements], strict=True))
-        assert set(pairs) == wanted
-        assert len(pairs) == len(wanted)
+        assert set(pairs) == expected
+        assert len(pairs) == len(expected)
 
 
 def folds(values: list[int], ufunc: Callable[..., Any], init: int) -> int:
@@ -84,15 +85,15 @@ def folds(values: list[int], ufunc: Callable[..., Any], init: int) -> int:
     SMALL,
     st.randoms(use_true_random=False),
 )
-def test_window_totals_fold_what_lies_under_the_window(
+def test_window_totals_fold_the_elements_under_the_window(
     window: list[WindowDimension], rows: int, columns: int, ufunc: np.ufunc, init: int, random: Any
 ) -> None:
     sizes = (rows, columns)[: len(window)]
     values = [random.randint(-3, 3) for _ in range(int(np.prod(sizes)))]
     array = np.array(values, np.int64).reshape(sizes)
-    found = sliding.window_totals(ufunc, np.array(init), array, window)
+    actual = sliding.window_totals(ufunc, np.array(init), array, window)
     counts = [w.positions(n) for w, n in zip(window, sizes, strict=True)]
-    assert found.shape == tuple(counts)
+    assert actual.shape == tuple(counts)
     for i in product(*map(range, counts)):
         under = []
         for s in product(*[range(w.size) for w in window]):
@@ -100,7 +101,7 @@ def test_window_totals_fold_what_lies_under_the_window(
             at = tuple([element_at(w, p, e, n) for w, p, e, n in each])
             if None not in at:
                 under.append(int(array[at]))
-        assert found[i] == folds(under, ufunc, init)
+        assert actual[i] == folds(under, ufunc, init)
 
 
 @fuzz(200)
@@ -111,7 +112,7 @@ def test_window_totals_fold_what_lies_under_the_window(
     st.tuples(st.integers(1, 2), st.integers(1, 3), st.integers(1, 2), st.integers(1, 3)),
     st.randoms(use_true_random=False),
 )
-def test_slid_sums_products(
+def test_correlation_sums_products(
     window: list[WindowDimension],
     rows: int,
     columns: int,
@@ -123,16 +124,16 @@ def test_slid_sums_products(
     draw = np.random.default_rng(random.randint(0, 9999))
     array = draw.integers(-4, 5, (groups, batch, *sizes, inputs))
     taps = draw.integers(-4, 5, (groups, *[w.size for w in window], inputs, outputs))
-    found = sliding.correlated(array, taps, window)
-    for place in np.ndindex(*found.shape):
-        g, b, *i, o = place
+    actual = sliding.correlated(array, taps, window)
+    for index in np.ndindex(*actual.shape):
+        g, b, *i, o = index
         total = 0
         for s in product(*[range(w.size) for w in window]):
             each = zip(window, i, s, sizes, strict=True)
             at = tuple([element_at(w, p, e, n) for w, p, e, n in each])
             if None not in at:
                 total += sum(array[(g, b, *at, k)] * taps[(g, *s, k, o)] for k in range(inputs))
-        assert found[place] == total
+        assert actual[index] == total
 
 
 # ---------------------------------------------------------------- sorting
@@ -155,11 +156,11 @@ def test_a_sort_is_stable_for_any_comparator(
     columns = [np.array([pair[k] for pair in pairs], np.int64) for k in (0, 1)]
     order = sort.merge_sorted(columns, before)
     by_pair: Any = cmp_to_key(compared)
-    wanted = sorted(range(len(pairs)), key=lambda k: by_pair(pairs[k]))
-    assert order.tolist() == wanted
+    expected = sorted(range(len(pairs)), key=lambda k: by_pair(pairs[k]))
+    assert order.tolist() == expected
 
 
-def test_columns_are_sorted_by_themselves() -> None:
+def test_columns_are_sorted_independently() -> None:
     array = np.random.default_rng(7).integers(0, 9, (13, 5))
     order = sort.merge_sorted([array], np.less)
     np.testing.assert_array_equal(order, np.argsort(array, 0, kind="stable"))
@@ -172,19 +173,19 @@ PRIME = 1_000_003
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 63, 64, 65, 66, 127, 130])
-def test_order_is_kept_when_rows_are_folded_in_pairs(
+def test_folding_rows_in_pairs_preserves_their_order(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Numbers written one behind the other, modulo a prime: associative, but not commutative."""
+    """Concatenation of decimal digits modulo a prime: associative, but not commutative."""
     digits = np.random.default_rng(count).integers(0, 10, count)
     monkeypatch.setattr(folding, "MAX_SEQUENTIAL", 64)
 
     def to_apply(a: Array, s: Array, b: Array, t: Array) -> Any:
         return (a * t + b) % PRIME, s * t % PRIME
 
-    found = folding.folded(to_apply, [np.array(7), np.array(10)], [digits, np.full(count, 10)])
-    assert int(found[0]) == int("7" + "".join(map(str, digits))) % PRIME
-    assert int(found[1]) == pow(10, count + 1, PRIME)
+    actual = folding.folded(to_apply, [np.array(7), np.array(10)], [digits, np.full(count, 10)])
+    assert int(actual[0]) == int("7" + "".join(map(str, digits))) % PRIME
+    assert int(actual[1]) == pow(10, count + 1, PRIME)
 
 
 @fuzz(100)
@@ -192,7 +193,7 @@ def test_order_is_kept_when_rows_are_folded_in_pairs(
     st.lists(st.tuples(st.integers(0, 3), SMALL), max_size=12),
     st.sampled_from([np.add, np.subtract, "second"]),
 )
-def test_values_are_put_in_order(updates: list[tuple[int, int]], how: Any) -> None:
+def test_fold_at_applies_updates_in_order(updates: list[tuple[int, int]], how: Any) -> None:
     to_apply: Any = how
     if how == "second":
 
@@ -200,16 +201,17 @@ def test_values_are_put_in_order(updates: list[tuple[int, int]], how: Any) -> No
             return new
 
         to_apply.picks_second = True
-    wanted = [10, 20, 30, 40]
-    for place, value in updates:
-        wanted[place] = int(to_apply(wanted[place], value))
+    expected = [10, 20, 30, 40]
+    for position, value in updates:
+        expected[position] = int(to_apply(expected[position], value))
     out = np.array([10, 20, 30, 40])
-    places = np.array([place for place, _ in updates], np.int64)
-    folding.fold_at(to_apply, [out], places, [np.array([value for _, value in updates], np.int64)])
-    assert out.tolist() == wanted
+    positions = np.array([position for position, _ in updates], np.int64)
+    values = np.array([value for _, value in updates], np.int64)
+    folding.fold_at(to_apply, [out], positions, [values])
+    assert out.tolist() == expected
 
 
-def test_several_arrays_are_put_in_step() -> None:
+def test_fold_at_updates_several_arrays_together() -> None:
     def swapped(a: Array, b: Array, x: Array, y: Array) -> Any:
         return b + x, a + y
 
@@ -225,8 +227,8 @@ def test_several_arrays_are_put_in_step() -> None:
 SUBTRACT = "sub { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] subtract(a, b) }"
 
 
-def test_windows_that_overlap_are_scattered_in_order() -> None:
-    """Computation, windows over each other and a window that does not fit."""
+def test_overlapping_windows_are_scattered_in_order() -> None:
+    """The update computation does not commute; one window is out of bounds and is skipped."""
     text = f"""{SUBTRACT} ENTRY e {{
       x = s32[6] parameter(0)  i = s32[4,1] parameter(1)  u = s32[4,3] parameter(2)
       ROOT r = s32[6] scatter(x, i, u), update_window_dims={{1}}, inserted_window_dims={{}},
@@ -234,29 +236,29 @@ def test_windows_that_overlap_are_scattered_in_order() -> None:
     x = np.arange(10, 16, dtype=np.int32)
     starts = s32([[0], [1], [4], [3]])
     updates = np.arange(12, dtype=np.int32).reshape(4, 3)
-    wanted = x.copy()
+    expected = x.copy()
     for (start,), values in zip(starts, updates, strict=True):
         if start + 3 <= 6:
             for k, value in enumerate(values):
-                wanted[start + k] -= value
-    (found,) = run(hlo.parse(text), [x, starts, updates])
-    np.testing.assert_array_equal(found, wanted)
+                expected[start + k] -= value
+    (actual,) = run(hlo.parse(text), [x, starts, updates])
+    np.testing.assert_array_equal(actual, expected)
 
 
 def gathered(x: Array, starts: Array, sizes: Sequence[int]) -> Array:
-    """Slices at clamped places, for each vector along the last dimension of the starts."""
+    """Return slices at clamped start indices, one for each vector of the last dimension."""
     out = np.empty((*starts.shape[:-1], *sizes), x.dtype)
-    for place in np.ndindex(*starts.shape[:-1]):
+    for index in np.ndindex(*starts.shape[:-1]):
         at = [
             min(max(int(s), 0), n - w)
-            for s, n, w in zip(starts[place], x.shape, sizes, strict=True)
+            for s, n, w in zip(starts[index], x.shape, sizes, strict=True)
         ]
-        out[place] = x[tuple([slice(a, a + w) for a, w in zip(at, sizes, strict=True)])]
+        out[index] = x[tuple([slice(a, a + w) for a, w in zip(at, sizes, strict=True)])]
     return out
 
 
 @pytest.mark.parametrize("kind", ["s32", "u8", "s64"])
-def test_a_gather_takes_batches_of_clamped_slices(kind: str) -> None:
+def test_a_gather_returns_a_batch_of_clamped_slices(kind: str) -> None:
     text = f"""ENTRY e {{ x = f32[7,5] parameter(0)  i = {kind}[2,3,2] parameter(1)
       ROOT r = f32[2,3,4,2] gather(x, i), offset_dims={{2,3}}, collapsed_slice_dims={{}},
         start_index_map={{0,1}}, index_vector_dim=2, slice_sizes={{4,2}} }}"""
@@ -264,14 +266,14 @@ def test_a_gather_takes_batches_of_clamped_slices(kind: str) -> None:
     dtype = {"s32": np.int32, "u8": np.uint8, "s64": np.int64}[kind]
     starts = random.integers(0 if kind == "u8" else -3, 9, (2, 3, 2)).astype(dtype)
     x = random.standard_normal((7, 5)).astype(np.float32)
-    (found,) = run(hlo.parse(text), [x, starts])
-    np.testing.assert_array_equal(found, gathered(x, starts, (4, 2)))
+    (actual,) = run(hlo.parse(text), [x, starts])
+    np.testing.assert_array_equal(actual, gathered(x, starts, (4, 2)))
 
 
 # ---------------------------------------------------------------- comparators
 
 SORTS = [
-    # a comparator of a and b (c and d with them), and whether it compares keys
+    # a comparator of (a, c) and (b, d), True if it compares keys
     ("ROOT r = pred[] compare(a, b), direction=LT", True),
     ("ROOT r = pred[] compare(a, b), direction=GT", True),
     ("ROOT r = pred[] compare(b, a), direction=GT", True),
@@ -288,7 +290,7 @@ SORTS = [
 
 
 @pytest.mark.parametrize(("body", "compares_keys"), SORTS)
-def test_keys_give_the_order_that_pairs_give(body: str, compares_keys: bool) -> None:
+def test_sorting_by_keys_agrees_with_comparing_pairs(body: str, compares_keys: bool) -> None:
     from indexing.execution.interpreter import Function
     from indexing.execution.machine import Machine
 
@@ -299,9 +301,9 @@ def test_keys_give_the_order_that_pairs_give(body: str, compares_keys: bool) -> 
     function = Function(Machine(), module.computations["f"])
     assert (function.sort_key is not None) is compares_keys
     if "abs" in body or "d), direction" in body or "(b, l)" in body:
-        return  # no order, so that there is nothing to compare
+        return  # the comparator is not an order
     random = np.random.default_rng(2)
     arrays = [random.integers(-4, 5, (30, 2)).astype(np.int32) for _ in range(2)]
     order = sort.merge_sorted(arrays, function)
-    for found, array in zip(run(module, arrays), arrays, strict=True):
-        np.testing.assert_array_equal(found, np.take_along_axis(array, order, 0))
+    for actual, array in zip(run(module, arrays), arrays, strict=True):
+        np.testing.assert_array_equal(actual, np.take_along_axis(array, order, 0))

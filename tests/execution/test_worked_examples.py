@@ -1,4 +1,4 @@
-"""The examples with values of XLA's ``docs/operation_semantics.md``, each a line of HLO."""
+"""Worked examples of XLA's ``docs/operation_semantics.md``, one line of HLO each."""
 
 from __future__ import annotations
 
@@ -275,10 +275,10 @@ TABLE = [
 ]
 
 
-@pytest.mark.parametrize(("section", "line", "wanted"), TABLE, ids=[row[0] for row in TABLE])
-def test_an_example_has_its_value(section: str, line: str, wanted: list[Any]) -> None:
+@pytest.mark.parametrize(("section", "line", "expected"), TABLE, ids=[row[0] for row in TABLE])
+def test_an_example_has_its_value(section: str, line: str, expected: list[Any]) -> None:
     module = hlo.parse(f"{COMPUTATIONS} ENTRY e {{ {line} }}")
-    assert [array.tolist() for array in run(module, [])] == wanted
+    assert [array.tolist() for array in run(module, [])] == expected
 
 
 SECOND = [3.0, 5.25]
@@ -294,11 +294,13 @@ REPLICAS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("section", "line", "wanted"), REPLICAS, ids=[row[0] for row in REPLICAS])
-def test_two_replicas_have_their_values(section: str, line: str, wanted: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("section", "line", "expected"), REPLICAS, ids=[row[0] for row in REPLICAS]
+)
+def test_two_replicas_have_their_values(section: str, line: str, expected: list[Any]) -> None:
     module = hlo.parse(f"{COMPUTATIONS} ENTRY e {{ p = f32[2] parameter(0) ROOT r = {line} }}")
     inputs = [[f32([1.0, 2.5])], [f32([3.0, 5.25])]]
-    assert [out.tolist() for (out,) in run(module, inputs, replicas=2)] == wanted
+    assert [out.tolist() for (out,) in run(module, inputs, replicas=2)] == expected
 
 
 # ---------------------------------------------------------------- batch normalization
@@ -318,35 +320,35 @@ def batch_norm(opcode: str, operands: str, out: str, *inputs: Any) -> Any:
     )
 
 
-def test_batch_norm_is_its_formulas() -> None:
-    """The sums of the document, written out element by element."""
+def test_batch_norm_computes_the_documented_formulas() -> None:
+    """The sums of the document, computed element by element."""
     random = np.random.default_rng(20240229)
     x, g = random.standard_normal((2, 3, 4, 2))
     scale, offset = random.standard_normal((2, 2))
     mean, variance = np.zeros(2), np.zeros(2)
-    places = [(i, j) for i in range(3) for j in range(4)]
+    indices = [(i, j) for i in range(3) for j in range(4)]
     for l in range(2):  # noqa: E741 - the document's letter
-        mean[l] = sum(x[i, j, l] for i, j in places) / 12
-        variance[l] = sum((x[i, j, l] - mean[l]) ** 2 for i, j in places) / 12
+        mean[l] = sum(x[i, j, l] for i, j in indices) / 12
+        variance[l] = sum((x[i, j, l] - mean[l]) ** 2 for i, j in indices) / 12
     root = np.sqrt(variance + EPSILON)
     normal = scale * (x - mean) / root + offset
     three = "(f64[3,4,2], f64[2], f64[2])"
-    found = batch_norm("batch-norm-training", "xvv", three, x, scale, offset)
-    for array, wanted in zip(found, (normal, mean, variance), strict=True):
-        np.testing.assert_allclose(array, wanted, rtol=1e-13, atol=1e-14)
+    actual = batch_norm("batch-norm-training", "xvv", three, x, scale, offset)
+    for array, expected in zip(actual, (normal, mean, variance), strict=True):
+        np.testing.assert_allclose(array, expected, rtol=1e-13, atol=1e-14)
     (inferred,) = batch_norm(
         "batch-norm-inference", "xvvvv", "f64[3,4,2]", x, scale, offset, mean, variance
     )
     np.testing.assert_allclose(inferred, normal, rtol=1e-13, atol=1e-14)
     c, d = np.zeros(2), np.zeros(2)
     for l in range(2):  # noqa: E741 - as above
-        c[l] = sum(g[i, j, l] * (x[i, j, l] - mean[l]) for i, j in places) / root[l] ** 2 / 12
-        d[l] = sum(g[i, j, l] for i, j in places) / 12
+        c[l] = sum(g[i, j, l] * (x[i, j, l] - mean[l]) for i, j in indices) / root[l] ** 2 / 12
+        d[l] = sum(g[i, j, l] for i, j in indices) / 12
     grads = (
         scale / root * (g - d - c * (x - mean)),
-        sum(g[i, j] * (x[i, j] - mean) / root for i, j in places),
-        sum(g[i, j] for i, j in places),
+        sum(g[i, j] * (x[i, j] - mean) / root for i, j in indices),
+        sum(g[i, j] for i, j in indices),
     )
-    found = batch_norm("batch-norm-grad", "xvvvx", three, x, scale, mean, variance, g)
-    for array, wanted in zip(found, grads, strict=True):
-        np.testing.assert_allclose(array, wanted, rtol=1e-12, atol=1e-14)
+    actual = batch_norm("batch-norm-grad", "xvvvx", three, x, scale, mean, variance, g)
+    for array, expected in zip(actual, grads, strict=True):
+        np.testing.assert_allclose(array, expected, rtol=1e-12, atol=1e-14)
