@@ -9,6 +9,7 @@ staging decides which arrays are buffers, and two printers write it: `loops` as 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -334,14 +335,21 @@ class Nest:
     output: Buffer
 
     @property
-    def given(self) -> tuple[Buffer, ...]:
+    def parameters(self) -> tuple[Buffer, ...]:
         """The parameters of the generated function: inputs, then constants."""
         return (*self.inputs, *self.constants)
 
     @property
+    def given(self) -> tuple[Buffer, ...]:
+        """The value of `parameters`; a deprecated name."""
+        message = "Nest.given is deprecated: use Nest.parameters"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.parameters
+
+    @property
     def buffers(self) -> tuple[Buffer, ...]:
         """All buffers: inputs, constants, and the buffers that stages fill."""
-        return (*self.given, *[buffer for stage in self.stages for buffer in stage.buffers])
+        return (*self.parameters, *[buffer for stage in self.stages for buffer in stage.buffers])
 
     @property
     def iterations(self) -> int:

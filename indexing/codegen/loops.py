@@ -40,7 +40,7 @@ class LoopProgram:
         source = SourceBuilder(functions_of(nest), taken, {"clamp": clamped}, on_scalars)
         for function in source.composed():
             _Loops(source).define(function)
-        with source.text.under(f"def {nest.name}({', '.join(b.name for b in nest.given)}):"):
+        with source.text.under(f"def {nest.name}({', '.join(b.name for b in nest.parameters)}):"):
             for stage in nest.stages:
                 _Loops(source).stage(stage)
             if not nest.stages:

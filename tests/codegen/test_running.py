@@ -188,5 +188,12 @@ def test_held_bytes_is_a_deprecated_name_of_tile_bytes() -> None:
     nest = loop_nest(hlo.parse(WHOLE).entry)
     assert isinstance(nest, LoopNest)
     program = nest.vectorized()
-    with pytest.warns(DeprecationWarning, match="use Vectorized.tile_bytes"):
+    with pytest.warns(DeprecationWarning, match=r"use Vectorized\.tile_bytes"):
         assert program.held_bytes((2, 3)) == program.tile_bytes((2, 3)) == 2 * 3 * 4
+
+
+def test_given_is_a_deprecated_name_of_parameters() -> None:
+    nest = loop_nest(hlo.parse(WHOLE).entry)
+    assert isinstance(nest, LoopNest)
+    with pytest.warns(DeprecationWarning, match=r"use Nest\.parameters"):
+        assert nest.given == nest.parameters

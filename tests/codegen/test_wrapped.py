@@ -29,8 +29,8 @@ from tests.oracles import fuzz
 
 Draw = Any
 MAX_ELEMENTS = 400  # of all arrays: each example also runs Python loops
-BEFORE = ["itself", "flat", "turned", "cut", "reversed", "chosen", "joined"]
-AFTER = ["itself", "flat", "padded", "spread", "reversed", "doubled", "joined"]
+PRODUCERS = ["copy", "reshape", "transpose", "slice", "reverse", "select", "concatenate"]
+CONSUMERS = ["copy", "reshape", "pad", "broadcast", "reverse", "add", "concatenate"]
 # Element types that are excluded from arithmetic.
 PLAIN = ("pred", "token")
 
@@ -39,34 +39,34 @@ def text_of(shape: Shape, dims: tuple[int, ...]) -> str:
     return f"{shape.element_type}[{','.join(map(str, dims))}]"
 
 
-def made(draw: Draw, number: int, name: str, shape: Shape) -> tuple[list[str], Shape]:
-    """Lines that compute operand `name` from parameter `number`, and the parameter's shape."""
+def producer(draw: Draw, number: int, name: str, shape: Shape) -> tuple[list[str], Shape]:
+    """Return lines that compute operand `name` from parameter `number`, and its shape."""
     dims, rank = shape.dims, shape.rank
-    how = draw(st.sampled_from(BEFORE))
+    opcode = draw(st.sampled_from(PRODUCERS))
     source, result = f"x{number}", str(shape)
     every = ",".join(map(str, range(rank)))
     given = dims
-    if how == "flat":
+    if opcode == "reshape":
         given = (prod(dims),)
         line = f"{name} = {result} reshape({source})"
-    elif how == "turned" and rank > 1:
+    elif opcode == "transpose" and rank > 1:
         order = draw(st.permutations(range(rank)))
         line = f"{name} = {result} transpose({source}), dimensions={{{','.join(map(str, order))}}}"
         sizes = dict(zip(order, dims, strict=True))
         given = tuple([sizes[k] for k in range(rank)])
-    elif how == "cut" and rank:
+    elif opcode == "slice" and rank:
         given = tuple([n + 2 for n in dims])
         cuts = ", ".join(f"[1:{n + 1}]" for n in dims)
         line = f"{name} = {result} slice({source}), slice={{{cuts}}}"
-    elif how == "reversed" and rank:
+    elif opcode == "reverse" and rank:
         line = f"{name} = {result} reverse({source}), dimensions={{{every}}}"
-    elif how == "chosen" and shape.element_type not in PLAIN:
+    elif opcode == "select" and shape.element_type not in PLAIN:
         flag = text_of(Shape("pred", dims), dims)
         line = (
             f"c{number} = {flag} compare({source}, {source}), direction=EQ "
             f"{name} = {result} select(c{number}, {source}, {source})"
         )
-    elif how == "joined" and rank and dims[0] > 1:
+    elif opcode == "concatenate" and rank and dims[0] > 1:
         cut = draw(st.integers(1, dims[0] - 1))
         rest = ", ".join(["", *[f"[0:{n}]" for n in dims[1:]]])
         parts = [(0, cut), (cut, dims[0])]
@@ -83,25 +83,25 @@ def made(draw: Draw, number: int, name: str, shape: Shape) -> tuple[list[str], S
     return [f"{source} = {text_of(shape, given)} parameter({number})", line], wide
 
 
-def used(draw: Draw, shape: Shape) -> str:
-    """The root of the fusion, which reads the array `out`."""
+def consumer(draw: Draw, shape: Shape) -> str:
+    """Return the root of the fusion, which reads the array `out`."""
     dims, kind = shape.dims, shape.element_type
-    how = draw(st.sampled_from(AFTER))
+    opcode = draw(st.sampled_from(CONSUMERS))
     every = ",".join(map(str, range(shape.rank)))
     own = text_of(shape, dims)
-    if how == "flat":
+    if opcode == "reshape":
         return f"ROOT end = {kind}[{prod(dims)}] reshape(out)"
-    if how == "padded" and shape.rank and kind not in PLAIN:
+    if opcode == "pad" and shape.rank and kind not in PLAIN:
         wide = text_of(shape, tuple([n + 3 for n in dims]))
         edges = "x".join(["1_2"] * shape.rank)
         return f"edge = {kind}[] constant(1) ROOT end = {wide} pad(out, edge), padding={edges}"
-    if how == "spread":
+    if opcode == "broadcast":
         return f"ROOT end = {text_of(shape, (*dims, 2))} broadcast(out), dimensions={{{every}}}"
-    if how == "reversed" and shape.rank:
+    if opcode == "reverse" and shape.rank:
         return f"ROOT end = {own} reverse(out), dimensions={{0}}"
-    if how == "doubled" and kind not in PLAIN:
+    if opcode == "add" and kind not in PLAIN:
         return f"ROOT end = {own} add(out, out)"
-    if how == "joined" and shape.rank:
+    if opcode == "concatenate" and shape.rank:
         wide = text_of(shape, (dims[0] * 2, *dims[1:]))
         back = f"back = {own} reverse(out), dimensions={{0}}"
         return f"{back} ROOT end = {wide} concatenate(out, back), dimensions={{0}}"
@@ -120,10 +120,10 @@ def wrapped(draw: Draw, sample: Sample) -> tuple[Computation, list[Shape]] | Non
     wide: list[Shape] = []
     for number, ((_, name), own) in enumerate(zip(operands(sample.text), shapes, strict=True)):
         assert isinstance(own, Shape)
-        more, given = made(draw, number, name, own)
+        more, given = producer(draw, number, name, own)
         lines += more
         wide.append(given)
-    lines += [f"out = {sample.text}", used(draw, shape)]
+    lines += [f"out = {sample.text}", consumer(draw, shape)]
     module = hlo.parse(f"{COMPUTATIONS}\nENTRY e {{ {' '.join(lines)} }}")
     return module.entry, wide
 

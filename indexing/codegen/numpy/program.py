@@ -207,7 +207,7 @@ class Vectorized:
         for function in source.composed():
             define(source, source.name(function), function.body)
         state = WriterState(source, _unread(nest))
-        parameters = [*[buffer.name for buffer in nest.given], *boxes]
+        parameters = [*[buffer.name for buffer in nest.parameters], *boxes]
         with source.text.under(f"def {nest.name}({', '.join(parameters)}):"):
             for stage, name in zip_longest(nest.stages, boxes):
                 write_stage(state, stage, _box_of(state, stage, name) if name else None)
