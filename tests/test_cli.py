@@ -396,7 +396,7 @@ def test_explain_lists_laws_of_expressions(run: Run) -> None:
     assert status == 0
     assert out.splitlines()[0] == "(d0, d1) -> (0), domain: d0 in [0, 0], d1 in [0, 3]"
     assert "  factor out multiples: (d0 * 8 + d1) floordiv 4 = d0 * 2 + d1 floordiv 4" in out
-    assert "bounds tightened" in out
+    assert "tighten bounds" in out
 
 
 def test_simplify_reads_a_map_per_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -468,9 +468,9 @@ def test_explain_lists_steps_of_the_simplifier(run: Run) -> None:
     assert [step.split(",")[0].split(":")[0].strip() for step in steps] == [
         "divide a constraint by its common factor",
         "decide a constraint by bounds",
-        "bounds tightened",
+        "tighten bounds",
         "drop unused variables",
-        "variables dropped on which nothing depends",
-        "variables numbered",
+        "remove unused variables",
+        "number variables",
     ]
     assert result in steps[-1]

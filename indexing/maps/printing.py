@@ -1,4 +1,4 @@
-"""Maps as text, in XLA's notation: one line for `str`, one variable a line for `pretty`."""
+"""Text of maps in XLA's notation: on one line for `str`, one variable per line for `pretty`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KNOWN_EMPTY = "KNOWN EMPTY"
 
 
 def map_text(m: IndexingMap) -> str:
-    """The map on one line."""
+    """Return the text of the map on one line."""
     if m.is_known_empty:
         return KNOWN_EMPTY
     domain = ", ".join(_domain_lines(m))
@@ -20,7 +20,7 @@ def map_text(m: IndexingMap) -> str:
 
 
 def pretty_text(m: IndexingMap) -> str:
-    """The map with one variable or constraint a line."""
+    """Return the text of the map with one variable or constraint per line."""
     if m.is_known_empty:
         return KNOWN_EMPTY
     lines = list(_domain_lines(m))
@@ -43,17 +43,17 @@ def _domain_lines(m: IndexingMap) -> Iterator[str]:
     for v in m.variables:
         lower, upper, _ = symbolic.get(v) or (None, None, ())
         yield f"{v.name} in [{v.lower if lower is None else lower}, {upper or v.upper}]"
-    told = {number for bounds in symbolic.values() for number in bounds.said_by}
-    yield from [str(c) for number, c in enumerate(m.constraints) if number not in told]
+    implied = {number for bounds in symbolic.values() for number in bounds.constraint_ids}
+    yield from [str(c) for number, c in enumerate(m.constraints) if number not in implied]
 
 
 def symbolic_bounds(m: IndexingMap) -> dict[Variable, Bounds]:
-    """Dimensions and ranges of `m` that are bounded by expressions of its symbols.
+    """Symbolic bounds of the dimensions and range variables of `m`.
 
-    Only what reads back as the same constraints is given.
+    Only bounds that parse back to the same constraints are returned.
     """
     symbols = {rt.variable for rt in m.runtime if rt.is_size}
-    found: dict[Variable, Bounds] = {}
+    symbolic: dict[Variable, Bounds] = {}
     for number, constraint in enumerate(m.constraints if symbols else ()):
         inside = mentioned([constraint.expr])
         own = inside - symbols
@@ -61,12 +61,12 @@ def symbolic_bounds(m: IndexingMap) -> dict[Variable, Bounds]:
             (variable,) = own
             bounds = one_sided(variable, constraint, number)
             if bounds is not None and variable in (*m.dims, *m.ranges):
-                found[variable] = both_sides(found.get(variable), bounds)
-    return {v: bounds for v, bounds in found.items() if _is_told(m, v, bounds)}
+                symbolic[variable] = both_sides(symbolic.get(variable), bounds)
+    return {v: bounds for v, bounds in symbolic.items() if _round_trips(m, v, bounds)}
 
 
-def _is_told(m: IndexingMap, variable: Variable, bounds: Bounds) -> bool:
-    """Reading the bounds gives the variable and the constraints for which they stand."""
+def _round_trips(m: IndexingMap, variable: Variable, bounds: Bounds) -> bool:
+    """True if parsing the bounds restores the variable and its constraints."""
     if bounds.interval(*variable.bounds) != variable.bounds:
         return False
-    return bounds.constraints(variable) == [m.constraints[k] for k in bounds.said_by]
+    return bounds.constraints(variable) == [m.constraints[k] for k in bounds.constraint_ids]

@@ -1,9 +1,9 @@
-"""Bounds of the results of a map that its own expressions do not imply.
+"""Result bounds that the expressions of a map do not imply.
 
-The results of ``first.then(second)`` lie where those of `second` do, whatever their text becomes.
-So composition notes `second`, and the next composition need not ask.  A note is a fact of the
-relation and no part of the map: equal maps may have different ones, and a map that ``replace``
-makes has none.
+The results of ``first.then(second)`` are within the result bounds of `second`, in whatever form
+they are simplified.  Composition therefore notes `second` in the new map, and the next composition
+needs fewer constraints.  The note is not part of the map's value: equal maps may have different
+notes, and ``dataclasses.replace`` drops it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from simplifier.atoms import Variable
 from simplifier.interval import contains, intersected
 
 
-def outside(found: IndexingMap, box: Sequence[Variable]) -> list[int]:
-    """The places of the results that may lie outside of the intervals of `box`, in order."""
-    noted = [r.bounds for r in found._last.results] if found._last else None
+def outside(m: IndexingMap, box: Sequence[Variable]) -> list[int]:
+    """Indices of the results that may be out of the bounds of `box`, in order."""
+    noted = [r.bounds for r in m._last.results] if m._last else None
     places: list[int] = []
-    for k, (variable, result) in enumerate(zip(box, found.results, strict=True)):
+    for k, (variable, result) in enumerate(zip(box, m.results, strict=True)):
         if noted and contains(variable.bounds, noted[k]):
-            continue  # the result's own bounds take longer
+            continue  # avoids computing the result's own bounds
         own = intersected(result.bounds, noted[k]) if noted else result.bounds
         if not contains(variable.bounds, own):
             places.append(k)
@@ -29,9 +29,10 @@ def outside(found: IndexingMap, box: Sequence[Variable]) -> list[int]:
 
 
 def note_end(made: IndexingMap, last: IndexingMap) -> IndexingMap:
-    """`made`, each of whose results is one of the map `last`; of a chain, the last one is noted.
+    """Note in `made` that its results are results of `last`, or of the last map of a chain.
 
-    Not one with runtime variables: `made` may be remembered, and they lead to a whole module.
+    A map with runtime variables is not noted: `made` may be memoised, and would keep a module
+    alive.
     """
     last = last._last or last
     if not last.runtime:
@@ -40,7 +41,7 @@ def note_end(made: IndexingMap, last: IndexingMap) -> IndexingMap:
 
 
 def copy_note(source: IndexingMap, made: IndexingMap) -> IndexingMap:
-    """`made`, whose results have the values of those of `source`, with what is noted there."""
+    """Copy the note of `source` to `made`, which has the same values as results."""
     if made is not source and source._last is not None:
         note_end(made, source._last)
     return made

@@ -1,4 +1,4 @@
-"""`RuntimeVariable`: a value that only the running program knows."""
+"""`RuntimeVariable`: a value that is known only at run time."""
 
 from __future__ import annotations
 
@@ -14,15 +14,26 @@ from simplifier.linear import Affine, Expr, as_expr
 
 @dataclass(frozen=True, slots=True, init=False)
 class RuntimeVariable:
-    """A value that is known only when the program runs: one element of an instruction's value.
+    """A value that is known only at run time: one element of an instruction's value.
 
     Attributes:
-        variable: its name, and the bounds it has in the map's domain.
-        array: the array that it is an element of; `None` for a symbolic size, or if unknown.
-        index: which element of the source, as expressions over the variables of the map that the
-            runtime variable belongs to; ``()`` for a scalar.
-        clamp: the inclusive bounds that the operation forces on the value before it uses it (start
-            indices of dynamic-slice, dynamic-update-slice and gather), or `None`.
+        variable: the name, and the bounds in the map's domain.
+        array: the source array; `None` for a symbolic size, or if unknown.
+        index: the index of the element in the source, as expressions over the variables of the map
+            with the runtime variable; ``()`` for a scalar.
+        clamp: inclusive bounds to which the operation clamps the value (start indices of
+            dynamic-slice, dynamic-update-slice and gather), or `None`.
+
+    Source: XLA ``docs/indexing.md``, section "Indexing map" (runtime variables); XLA operation
+        semantics, DynamicSlice (clamping of start indices).
+
+    >>> import hlo, indexing
+    >>> text = '''ENTRY e { p = f32[9] parameter(0)  i = s32[] parameter(1)
+    ...   ROOT s = f32[5] dynamic-slice(p, i), dynamic_slice_sizes={5} }'''
+    >>> window = indexing.output_to_input(hlo.parse(text).entry.root).maps[0][0]
+    >>> rt = window.runtime[0]
+    >>> print(window, rt.source_name, rt.index, rt.clamp)
+    (d0){rt0} -> (d0 + rt0), domain: d0 in [0, 4], rt0 in [0, 4] i () (0, 4)
     """
 
     variable: Variable
@@ -52,13 +63,21 @@ class RuntimeVariable:
     def start(
         cls, number: int, size: int, window: int, source: int, index: Iterable[Affine] = ()
     ) -> RuntimeVariable:
-        """Runtime variable ``rt<number>``, a start index clamped to ``[0, size − window]``."""
+        """Return runtime variable ``rt<number>``, a start index clamped to ``[0, size - window]``.
+
+        Args:
+            source: the index of the operand that has the start indices.
+            index: the index of the element in that operand.
+
+        >>> RuntimeVariable.start(0, size=9, window=5, source=1).clamp
+        (0, 4)
+        """
         bounds = 0, size - window
         where = tuple([as_expr(i) for i in index])
         return cls(Variable(f"rt{number}", *bounds), source, where, bounds)
 
     def __reduce__(self) -> tuple[type[RuntimeVariable], tuple[object, ...]]:
-        """Instructions are pickled as their names: a map that is loaded belongs to no module."""
+        """Pickle instructions as their names: an unpickled map belongs to no module."""
         named = self.variable, self.source_name, self.index, self.clamp, self.call_names
         return RuntimeVariable, named
 
@@ -70,26 +89,25 @@ class RuntimeVariable:
 
     @property
     def name(self) -> str:
-        """``rt0``, …"""
+        """The name of the variable: ``rt0``, …"""
         return self.variable.name
 
     @property
     def source(self) -> Instruction | str | int | None:
-        """The instruction whose value it is.
+        """The instruction that computes the source array.
 
-        In the answer of an op, which knows no instructions, the number of the operand; in a map
-        read from JSON, a name.
+        In the maps of an op, it is the index of the operand; in a map read from JSON, a name.
         """
         return None if self.array is None else self.array.instruction
 
     @property
     def calls(self) -> tuple[Instruction | str, ...]:
-        """The calls through which the computation of `source` is reached, outermost first."""
+        """The call stack of the computation of `source`, outermost first."""
         return () if self.array is None else self.array.calls
 
     @property
     def source_name(self) -> str | int | None:
-        """The name of the source; its number in the answer of an op."""
+        """The name of the source; in the maps of an op, the index of the operand."""
         return _name(self.source) if self.source is not None else None
 
     @property
@@ -99,29 +117,29 @@ class RuntimeVariable:
 
     @property
     def is_size(self) -> bool:
-        """It is a symbolic size: without a source, and with a name that is more than a number.
+        """True for a symbolic size: no source, and a name other than ``rt0``, ``rt1``, …
 
-        The same name means the same value in every map; see `indexing.maps.symbolic`.
+        A name has the same value in every map; see `indexing.maps.symbolic`.
         """
         return self.array is None and not self.name.removeprefix("rt").isdecimal()
 
     @property
     def is_fixed(self) -> bool:
-        """The operation forces one value on it, whatever its source holds.
+        """True if the clamp leaves a single value, for every value of the source.
 
-        Where only the domain leaves it one value, that says something of the source, or of a size.
+        A single value in the domain alone does not count: it is a fact about the source or a size.
         """
         return self.clamp is not None and self.clamp[0] == self.clamp[1]
 
     @property
     def expr(self) -> Expr:
-        """The value, for use in the results of a map."""
+        """The value as an expression, for the results of a map."""
         return self.variable.as_expr()
 
     def substituted(
         self, swap: Callable[[Expr], Expr], variable: Variable | None = None
     ) -> RuntimeVariable:
-        """The same value in a map with other variables, and under the name of `variable`."""
+        """Return the same value with `swap` applied to its index, named like `variable`."""
         index = tuple(map(swap, self.index))
         return RuntimeVariable(variable or self.variable, self.array, index, self.clamp)
 

@@ -1,8 +1,10 @@
-"""The simplest form of a map: tight bounds, simple results, only the variables that matter.
+"""Simplification of maps: tight bounds, simple results, no unused variables.
 
-`TIGHTENED` and then `STEPS` are taken in order, and again as long as one of `STEPS` changes
-something.  Intervals do nearly everything (`simplifier.domain`); what they cannot tell is asked
-exactly (`simplifier.refine`).
+`TIGHTENED` and then `STEPS` are applied in order, and repeated while a step changes the map.
+Interval arithmetic does most of the work (`simplifier.domain`); exact queries decide the rest
+(`simplifier.refine`).
+
+Source: XLA ``docs/indexing.md``, section "Indexing Map Simplifier".
 """
 
 from __future__ import annotations
@@ -23,14 +25,14 @@ from simplifier.refine import refined
 from simplifier.solve import Change, change
 from simplifier.substitute import Substitution
 
-# One without constraints; with them as long as one changes something, which is seldom for long.
-_ROUNDS: Final = 4
+_MAX_ROUNDS: Final = 4
+"""Limit on repetitions; maps without constraints need one."""
 
 Step: TypeAlias = Callable[[IndexingMap], IndexingMap]
 
 
 class Rewrite(NamedTuple):
-    """One step of a simplification: what was done, and the map before and after it."""
+    """One step of a simplification: its name, and the map before and after it."""
 
     law: str
     before: IndexingMap
@@ -41,10 +43,7 @@ class Rewrite(NamedTuple):
 
 
 def traced(original: IndexingMap, keep_multiplicity: bool = False) -> list[Rewrite | trace.Applied]:
-    """The steps by which `simplified` gets to its result, those that change something.
-
-    Each comes after the laws that were applied to expressions on the way.
-    """
+    """Return the effective steps of `simplified`, each after the laws it applied to expressions."""
     taken: list[Rewrite | trace.Applied] = []
 
     def take(law: str, step: Step, before: IndexingMap) -> IndexingMap:
@@ -60,9 +59,10 @@ def traced(original: IndexingMap, keep_multiplicity: bool = False) -> list[Rewri
 
 
 def composed_and_simplified(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    """``first.then(second).simplify()``, remembered: programs repeat themselves.
+    """Return ``first.then(second).simplify()``, memoised.
 
-    Runtime variables lead to a module's instructions, which no memory shall keep alive.
+    Maps with runtime variables are not memoised: they would keep the instructions of a module
+    alive.
     """
     if first.runtime or second.runtime:
         return _simplified(composed(first, second))
@@ -75,7 +75,7 @@ def _composed_and_simplified(first: IndexingMap, second: IndexingMap) -> Indexin
 
 
 def simplified(original: IndexingMap, keep_multiplicity: bool = False) -> IndexingMap:
-    """The same relation in its simplest form; see `IndexingMap.simplify`."""
+    """Return the same relation in its simplest form; see `IndexingMap.simplify`."""
     if _is_plain(original):
         return original
     if original.runtime:
@@ -84,7 +84,7 @@ def simplified(original: IndexingMap, keep_multiplicity: bool = False) -> Indexi
 
 
 def _is_plain(current: IndexingMap) -> bool:
-    """A function on a box: its expressions were simplified when they were made."""
+    """True for a function on a box: its expressions were simplified at construction."""
     free = current.ranges or current.runtime or current.constraints
     return not free and not any(d.lower > d.upper for d in current.dims)
 
@@ -104,7 +104,7 @@ def _simplified(
     take: Callable[[str, Step, IndexingMap], IndexingMap] = _taken,
 ) -> IndexingMap:
     current = original
-    for _ in range(_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         start = current = take(*TIGHTENED, current)
         for law, step in COUNTING_STEPS if keep_multiplicity else STEPS:
             current = take(law, step, current)
@@ -114,7 +114,7 @@ def _simplified(
 
 
 def _tightened(original: IndexingMap) -> IndexingMap:
-    """The same points with tight bounds and few constraints, and what follows for the results."""
+    """Tighten bounds, drop implied constraints, and simplify results with the new bounds."""
     if original.is_known_empty:
         return IndexingMap.empty(original.dims, len(original.results))
     domain = tightened(original.variables, original.constraints)
@@ -126,7 +126,7 @@ def _tightened(original: IndexingMap) -> IndexingMap:
 
 
 def _refined(current: IndexingMap) -> IndexingMap:
-    """What exact answers add, where constraints are left of which intervals do not know all."""
+    """Refine bounds and results with exact queries, if constraints remain."""
     if not current.constraints:
         return current
     exprs = [*current.results, *[expr for rt in current.runtime for expr in rt.index]]
@@ -139,10 +139,9 @@ def _refined(current: IndexingMap) -> IndexingMap:
 
 
 def _on_domain(original: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
-    """`original` with the variables and constraints of `domain`, and results simplified there.
+    """`original` with the variables and constraints of `domain`, and results simplified on it.
 
-    Constraints are never simplified by facts that they state themselves: those of `domain` know
-    only the bounds of variables.
+    Constraints are simplified with the bounds of variables only, never with facts that they imply.
     """
     if domain.variables == original.variables and not domain.constraints and not domain.implied:
         return replace(original, constraints=()) if original.constraints else original
@@ -159,17 +158,18 @@ def _on_domain(original: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
 
 
 def solved(current: IndexingMap) -> IndexingMap:
-    """Range variables that a constraint determines replaced, strided ones rescaled, and those that
-    only occur as one mixed-radix sum made one (`simplifier.solve`).
+    """Eliminate, rescale and merge range variables (`simplifier.solve`).
 
-    Runtime variables stay: their value is that of their source, not a multiple of it.
+    Variables that a constraint determines are eliminated, strided variables are rescaled, and
+    variables that occur only in one mixed-radix sum are merged.  Runtime variables are kept: their
+    value is that of their source.
     """
     while current.ranges and (current.constraints or len(current.ranges) > 1):
         exprs = [*current.results, *[expr for rt in current.runtime for expr in rt.index]]
-        found = change(current.ranges, current.constraints, exprs)
-        if found is None:
+        update = change(current.ranges, current.constraints, exprs)
+        if update is None:
             break
-        current = _tightened(_changed(current, found))
+        current = _tightened(_changed(current, update))
     return current
 
 
@@ -187,25 +187,25 @@ def _changed(current: IndexingMap, by: Change) -> IndexingMap:
 
 
 TIGHTENED: Final = (
-    "bounds tightened, constraints simplified, results rewritten on the domain",
+    "tighten bounds, simplify constraints, rewrite results on the domain",
     _tightened,
 )
-"""What `simplified` does first."""
+"""The first step of `simplified`."""
 
 STEPS: Final = (
-    ("ranges solved for, rescaled, or two made one", solved),
-    ("variables dropped on which nothing depends", without_unused),
-    ("what ISL knows of the domain", _refined),
-    ("variables numbered", numbered),
+    ("eliminate, rescale or merge range variables", solved),
+    ("remove unused variables", without_unused),
+    ("refine the domain with ISL", _refined),
+    ("number variables", numbered),
 )
-"""What `simplified` does then, in order."""
+"""The further steps of `simplified`, in order."""
 
 COUNTING_STEPS: Final = tuple(
     [
-        ("variables dropped that reach nothing, once", without_idle)
+        ("remove unused variables that do not affect multiplicity", without_idle)
         if step is without_unused
         else (law, step)
         for law, step in STEPS
     ]
 )
-"""The same where it matters how often a result is reached: all but one step are one to one."""
+"""The steps that keep multiplicities: all but one step are one to one."""

@@ -1,8 +1,8 @@
-"""Sizes that are symbols: ``(d0){n} -> (d0), domain: d0 in [0, n * 2 - 1], n in [1, 1024]``.
+"""Symbolic sizes: ``(d0){n} -> (d0), domain: d0 in [0, n * 2 - 1], n in [1, 1024]``.
 
-A symbolic size is a runtime variable without a source that has a name of its own: the same name
-means the same value in every map.  A dimension of that size is bounded by the greatest value that
-the size has, and by a constraint; intervals see the former, ISL takes the symbol as a parameter.
+A symbolic size is a runtime variable with a name of its own and no source; a name has the same
+value in every map.  A dimension of symbolic size is bounded by the maximum of the size, for
+interval arithmetic, and by a constraint.  In ISL the symbol is a parameter.
 
 >>> from indexing.maps.indexing_map import IndexingMap
 >>> from simplifier import variable
@@ -32,10 +32,10 @@ from simplifier.linear import Affine, Expr, added, as_expr
 def bounded(
     prefix: str, sizes: Sequence[Affine]
 ) -> tuple[tuple[Variable, ...], tuple[Constraint, ...], tuple[Variable, ...]]:
-    """Variables ``d0, d1, …`` in ``[0, size − 1]``, what bounds them besides, and the symbols.
+    """Return variables ``d0, d1, …`` in ``[0, size - 1]``, their constraints, and the symbols.
 
     Raises:
-        ValueError: a symbol is called like one of the variables.
+        ValueError: a symbol has the name of a variable.
     """
     last = [as_expr(size) - 1 for size in sizes]
     variables = tuple([Variable(f"{prefix}{k}", 0, e.bounds[1]) for k, e in enumerate(last)])
@@ -43,40 +43,44 @@ def bounded(
     symbols = tuple(sorted(mentioned(last), key=lambda v: v.key))
     taken = {v.name for v in variables} & {v.name for v in symbols}
     if taken:
-        raise ValueError(f"{min(taken)} is the name of a dimension; call the size something else")
+        raise ValueError(f"{min(taken)} is the name of a dimension: rename the symbolic size")
     return variables, tuple(c for c in below if c is not None), symbols
 
 
 def at_most(variable: Variable, upper: Expr) -> Constraint | None:
-    """``variable <= upper``; `None` where that always holds."""
+    """The constraint ``variable <= upper``; `None` if it always holds."""
     slack = added(variable.as_expr(), upper, -1)
     return normalised(Constraint(slack, min(slack.bounds[0], 0), 0))
 
 
 def at_least(variable: Variable, lower: Expr) -> Constraint | None:
-    """``variable >= lower``; `None` where that always holds."""
+    """The constraint ``variable >= lower``; `None` if it always holds."""
     slack = added(variable.as_expr(), lower, -1)
     return normalised(Constraint(slack, 0, max(slack.bounds[1], 0)))
 
 
 class Bounds(NamedTuple):
-    """Symbolic bounds of a variable, `None` where a bound is a number, and which constraints of
-    the map say so."""
+    """Symbolic bounds of a variable.
+
+    Attributes:
+        lower, upper: the bounds; `None` for a constant bound.
+        constraint_ids: indices of the map's constraints that state the bounds.
+    """
 
     lower: Expr | None
     upper: Expr | None
-    said_by: tuple[int, ...]
+    constraint_ids: tuple[int, ...]
 
     def constraints(self, variable: Variable) -> list[Constraint]:
-        """The constraints that say what these bounds say of `variable`."""
-        found = (
+        """The constraints equivalent to these bounds of `variable`."""
+        both = (
             at_least(variable, self.lower) if self.lower is not None else None,
             at_most(variable, self.upper) if self.upper is not None else None,
         )
-        return [c for c in found if c is not None]
+        return [c for c in both if c is not None]
 
     def interval(self, lower: int, upper: int) -> Interval:
-        """The least and the greatest value; `lower` and `upper` are the bounds that are numbers."""
+        """Constant bounds of the variable; `lower` and `upper` replace missing symbolic bounds."""
         return (
             lower if self.lower is None else self.lower.bounds[0],
             upper if self.upper is None else self.upper.bounds[1],
@@ -84,25 +88,25 @@ class Bounds(NamedTuple):
 
 
 def one_sided(variable: Variable, constraint: Constraint, number: int) -> Bounds | None:
-    """The bound that `constraint` is, if it is one: ``variable <= e`` or ``variable >= e``."""
+    """The bound ``variable <= e`` or ``variable >= e`` equivalent to `constraint`, if any."""
     sign = constraint.expr.parts.get(variable, 0)
     if abs(sign) != 1:
         return None
     rest = added(variable.as_expr(), constraint.expr, -sign)  # variable = rest ± expression
     lower, upper = scaled(constraint.bounds, sign)
-    least, most = scaled(constraint.expr.bounds, sign)
-    if upper < most and lower <= least:
+    smallest, largest = scaled(constraint.expr.bounds, sign)
+    if upper < largest and lower <= smallest:
         return Bounds(None, rest + upper, (number,))
-    if lower > least and upper >= most:
+    if lower > smallest and upper >= largest:
         return Bounds(rest + lower, None, (number,))
     return None
 
 
 def both_sides(first: Bounds | None, second: Bounds) -> Bounds:
-    """A lower and an upper bound; the first where both are of one kind."""
+    """Combine a lower and an upper bound; return `first` if both are of the same kind."""
     if first is None:
         return second
     if (first.lower is None) == (second.lower is None):
         return first
     lower, upper = (first, second) if first.upper is None else (second, first)
-    return Bounds(lower.lower, upper.upper, (*lower.said_by, *upper.said_by))
+    return Bounds(lower.lower, upper.upper, (*lower.constraint_ids, *upper.constraint_ids))

@@ -1,11 +1,11 @@
-"""Maps as text, in XLA's notation: one line for `str`, one variable a line for `pretty`, and back.
+"""Parser of maps in XLA's notation, as `str` and `pretty` print them.
 
 ``(d0, d1)[s0]{rt0} -> (d0 + rt0, s0), domain: d0 in [0, 9], d1 in [0, 1], s0 in [0, 3], rt0 in [0,
 4]``
 
-Every variable has its bounds after ``domain:``; further ranges there are constraints.
+The domain starts with the bounds of every variable; further entries are constraints.
 
-Source: XLA ``docs/indexing.md``.
+Source: XLA ``docs/indexing.md``, section "Implementation".
 """
 
 from __future__ import annotations
@@ -24,10 +24,15 @@ from simplifier.substitute import Substitution
 
 
 def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
-    """The map that `text` says, on one line or on several; runtime variables have no source then.
+    """Parse a map from its text, on one line or several.
 
+    Runtime variables of a parsed map have no source.
+
+    Args:
+        filename: the file name in error messages.
     Raises:
-        HloError: with the place, for text that is no map.
+        HloError: the text is not a map, with the location.
+    Source: XLA ``docs/indexing.md``, section "Implementation".
 
     >>> print(parse_map("(d0)[s0] -> (d0, s0), domain: d0 in [0, 9], s0 in [0, 3]"))
     (d0)[s0] -> (d0, s0), domain: d0 in [0, 9], s0 in [0, 3]
@@ -51,8 +56,8 @@ def _map(tokens: Tokens) -> IndexingMap:
     ranges = variable_names(tokens, "[", "]")
     runtime = variable_names(tokens, "{", "}")
     declared = by_name(tokens, (*dims, *ranges, *runtime))
-    # Results stand before the bounds of their variables: read them over variables without bounds,
-    # then put the bounded ones in, which applies the laws.
+    # Results precede the bounds of their variables.  Parse them over unbounded variables, then
+    # substitute the bounded variables, which applies the simplification laws.
     free = {name: Variable(name, -_FAR, _FAR) for name in declared}
     tokens.expect("->", "after the variables")
     results = result_list(tokens, free)
@@ -61,7 +66,7 @@ def _map(tokens: Tokens) -> IndexingMap:
     _expect_bounds(tokens, declared, bounds)
     bounded, symbolic = _bounded(bounds)
     for name in symbolic.keys() & {t.text for t in runtime}:
-        tokens.fail(f"the bounds of '{name}' are no numbers", declared[name])
+        tokens.fail(f"the bounds of runtime variable '{name}' must be integers", declared[name])
     swap = Substitution({free[name]: v.as_expr() for name, v in bounded.items()})
     stated = [c.mapped(swap) for c in constraints]
     implied = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
@@ -77,7 +82,7 @@ def _map(tokens: Tokens) -> IndexingMap:
 
 
 def by_name(tokens: Tokens, names: Iterable[Token]) -> dict[str, Token]:
-    """The tokens by their text, which no two of them have in common."""
+    """The tokens by their text; fails if a name is declared twice."""
     declared: dict[str, Token] = {}
     for token in names:
         if token.text in declared:
@@ -92,39 +97,39 @@ def _expect_bounds(tokens: Tokens, declared: dict[str, Token], bounds: Container
             tokens.fail(
                 f"'{name}' has no bounds",
                 token,
-                f"write the domain of every variable, for example 'domain: {name} in [0, 9]'",
+                f"add bounds for every variable, for example 'domain: {name} in [0, 9]'",
             )
 
 
 def _domain(
     tokens: Tokens, free: dict[str, Variable], sizes: dict[str, Variable]
 ) -> tuple[dict[str, tuple[Expr, Expr]], list[Constraint]]:
-    """The bounds of variables and the constraints after ``domain:``, if that is there."""
+    """Parse the optional ``domain:``: the bounds of variables, and the constraints."""
     bounds: dict[str, tuple[Expr, Expr]] = {}
     constraints: list[Constraint] = []
     if tokens.accept("domain"):
         tokens.expect(":", "after 'domain'")
         while tokens.next.kind != "end":
             _domain_entry(tokens, free, sizes, bounds, constraints)
-            tokens.accept(",")  # `pretty_text` ends the line instead
+            tokens.accept(",")  # optional: `pretty_text` prints a newline instead
     return bounds, constraints
 
 
 def _bounded(
     bounds: dict[str, tuple[Expr, Expr]],
 ) -> tuple[dict[str, Variable], dict[str, Bounds]]:
-    """The variables by name, and the bounds of those that are bounded by others."""
+    """The variables by name, and the symbolic bounds by name."""
     plain = {name for name, ends in bounds.items() if all(end.is_constant for end in ends)}
-    found = {name: Variable(name, *[end.constant for end in bounds[name]]) for name in plain}
-    swap = Substitution({Variable(name, -_FAR, _FAR): v.as_expr() for name, v in found.items()})
+    bounded = {name: Variable(name, *[end.constant for end in bounds[name]]) for name in plain}
+    swap = Substitution({Variable(name, -_FAR, _FAR): v.as_expr() for name, v in bounded.items()})
     symbolic: dict[str, Bounds] = {}
     for name, ends in bounds.items():
         if name not in plain:
             lower, upper = [None if end.is_constant else swap(end) for end in ends]
             symbolic[name] = Bounds(lower, upper, ())
             interval = symbolic[name].interval(ends[0].constant, ends[1].constant)
-            found[name] = Variable(name, *interval)
-    return found, symbolic
+            bounded[name] = Variable(name, *interval)
+    return bounded, symbolic
 
 
 _FAR = 1 << 256
@@ -133,7 +138,7 @@ _FAR = 1 << 256
 def variable_names(
     tokens: Tokens, opening: str, closing: str, required: bool = False
 ) -> list[Token]:
-    """The names between two brackets; none if the brackets are not there, unless `required`."""
+    """Parse comma-separated names in brackets; optional unless `required`."""
     if required:
         tokens.expect(opening, "before the dimensions")
     elif not tokens.accept(opening):
@@ -143,13 +148,13 @@ def variable_names(
         if names:
             tokens.expect(",", f"or '{closing}' after a variable")
         if tokens.next.kind != "name":
-            tokens.fail(f"expected a variable's name, found {tokens.next_text()}")
+            tokens.fail(f"expected a variable name, found {tokens.next_text()}")
         names.append(tokens.take())
     return names
 
 
 def result_list(tokens: Tokens, free: dict[str, Variable]) -> list[Expr]:
-    """The expressions in parentheses after the arrow, over the variables `free`."""
+    """Parse the results after the arrow, over the variables `free`."""
     tokens.expect("(", "before the results")
     results: list[Expr] = []
     while not tokens.accept(")"):
@@ -166,9 +171,9 @@ def _domain_entry(
     bounds: dict[str, tuple[Expr, Expr]],
     constraints: list[Constraint],
 ) -> None:
-    """``d0 in [0, 9]`` the first time bounds a variable; anything else is a constraint.
+    """Parse ``expression in [lower, upper]``: the bounds of a variable, or a constraint.
 
-    The bounds of a variable may be expressions of symbolic sizes.
+    The first entry of a variable is its bounds, which may be expressions of symbolic sizes.
     """
     start = tokens.next
     expr = parse_expr(tokens, free)
@@ -187,7 +192,7 @@ def _domain_entry(
 
 
 def _bound(tokens: Tokens, names: dict[str, Variable], where: str) -> Expr:
-    """A number, or an expression of symbolic sizes."""
+    """Parse an integer, or an expression of symbolic sizes."""
     if tokens.next.kind in ("number", "name") or tokens.next.text in ("-", "("):
         return parse_expr(tokens, names)
-    return as_expr(tokens.integer(where))  # which says what is expected
+    return as_expr(tokens.integer(where))  # fails with a message

@@ -1,4 +1,4 @@
-"""Variables of a map on which its relation does not depend, and the map without them."""
+"""Drop the variables of a map on which its relation does not depend."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from simplifier.solve import projected
 
 
 def without_unused(current: IndexingMap) -> IndexingMap:
-    """Drops the ranges and runtime variables on which no result depends.
+    """Return the map without the range and runtime variables on which no result depends.
 
-    Variables that share a constraint stand or fall together.  A group that no result, dimension or
-    kept variable depends on is dropped if its constraints have a solution; without one the whole
-    map is empty, and where that is undecided the group stays.  A range that one constraint
-    mentions, and nothing else, goes where the constraint can say without it when it has a value.
+    Variables that share a constraint form a group, which is kept or dropped as a whole.  A group
+    without results, dimensions or kept variables is dropped if its constraints have a solution.  If
+    they have none, the map is empty; if that is undecided, the group is kept.  A range variable
+    that occurs in a single constraint is projected out if the projection is a constraint.
     """
     return _projected(_without_all_but(current, ()))
 
 
 def _projected(current: IndexingMap) -> IndexingMap:
-    """Without the ranges that only one constraint mentions, which has a projection."""
+    """Project out range variables that occur only in one constraint, if it has a projection."""
     if not current.ranges:
         return current
     used = mentioned([*current.results, *[expr for rt in current.runtime for expr in rt.index]])
@@ -41,12 +41,12 @@ def _projected(current: IndexingMap) -> IndexingMap:
 
 
 def without_idle(current: IndexingMap) -> IndexingMap:
-    """`without_unused`, but ranges stay that say how often something is reached."""
+    """`without_unused`, but range variables that affect multiplicity are kept."""
     return _without_all_but(current, [v for v in current.ranges if v.lower != v.upper])
 
 
 def _without_all_but(current: IndexingMap, needed: Iterable[Variable]) -> IndexingMap:
-    """Without what neither the relation nor the `needed` variables depend on."""
+    """The map without the variables on which neither the relation nor `needed` depends."""
     if not current.ranges and not current.runtime:
         return current
     if current.is_known_empty:
@@ -55,10 +55,10 @@ def _without_all_but(current: IndexingMap, needed: Iterable[Variable]) -> Indexi
     if used.issuperset(current.variables):
         return current
     loose = [c for c in current.constraints if used.isdisjoint(c.expr.variables())]
-    some = has_points(loose)
-    if some is False:
+    satisfiable = has_points(loose)
+    if satisfiable is False:
         return IndexingMap.empty(current.dims, len(current.results))
-    if some is None:  # they may say that the domain is empty
+    if satisfiable is None:  # they may make the domain empty
         used |= mentioned([c.expr for c in loose])
         loose = []
     if trace.records:
@@ -76,7 +76,7 @@ def _note_dropped(variables: Iterable[Variable], loose: Collection[Constraint]) 
 
 
 def _restricted(current: IndexingMap, kept: Collection[Variable]) -> IndexingMap:
-    """The map with those of its range and runtime variables that are `kept`."""
+    """The map with only those range and runtime variables that are in `kept`."""
     return replace(
         current,
         ranges=tuple([v for v in current.ranges if v in kept]),
@@ -85,12 +85,12 @@ def _restricted(current: IndexingMap, kept: Collection[Variable]) -> IndexingMap
 
 
 def _used(current: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
-    """The variables that the relation depends on, and those that depend on the `needed`.
+    """The variables on which the relation depends, and those connected with `needed`.
 
-    A runtime variable has one value, it does not range over its bounds: what is read depends on it
-    also where only a constraint, or a bound that is narrower than its clamp, mentions it.  One that
-    is fixed is listed by the op that takes it, and left out by composition.  A size stays: it is
-    the same in other maps, and what constraints said of it may be in its bounds.
+    A runtime variable has one value; it does not range over its bounds.  So the relation depends on
+    it even if it occurs only in a constraint, or has bounds narrower than its clamp.  A fixed
+    runtime variable is kept in the maps of its op and dropped by composition.  A symbolic size is
+    kept: other maps share it, and its bounds may result from constraints.
     """
     tied = [set(c.expr.variables()) for c in current.constraints]
     used = {*current.dims, *needed, *mentioned(current.results)}
@@ -109,7 +109,7 @@ def _used(current: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
 
 
 def _is_kept(rt: RuntimeVariable, tied: Iterable[set[Variable]]) -> bool:
-    """Its value matters even where no result mentions it."""
+    """True if the relation depends on its value even if no result does."""
     return (
         rt.is_size
         or rt.is_fixed

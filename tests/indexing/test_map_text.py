@@ -68,7 +68,7 @@ MISTAKES = [
     ("(d0) -> (d0 mod (d0 - d0)), domain: d0 in [0, 1]",  1,    13,     "must not be 0"),
     ("(d0) -> (min(d0, 3], domain: d0 in [0, 1]",         1,    19,     "is not closed"),
     ("(d0) -> (min()), domain: d0 in [0, 1]",             1,    14,     "expected a variable"),
-    ("(d0){n} -> (d0), domain: d0 in [0, 9], n in [0, n]", 1,  6,     "no numbers"),
+    ("(d0){n} -> (d0), domain: d0 in [0, 9], n in [0, n]", 1,  6,     "must be integers"),
     ("(d0) -> (d0 +), domain: d0 in [0, 1]",              1,    14,     "expected a variable"),
     ("(d0) -> ((d0 4, domain: d0 in [0, 1]",              1,    14,     "expected ')'"),
     ("(d0) -> (d0), domain: d0 in [0; 1]",                1,    31,     "unexpected character ';'"),
@@ -77,7 +77,7 @@ MISTAKES = [
     ("(d0) -> (d0),\n domain:\n d0 in [0, 1]\n e1 in [0, 1]", 4, 2,     "'e1' is not a variable"),
     ("(d0) -> (d0), domain: d0 in [0, 1] (",              1,    37,     "the end of the text"),
     ("(d0) (d0), domain: d0 in [0, 1]",                   1,    6,      "expected '->'"),
-    ("(3) -> (d0)",                                       1,    2,      "variable's name"),
+    ("(3) -> (d0)",                                       1,    2,      "variable name"),
     ("KNOWN",                                             1,    6,      "expected 'EMPTY'"),
     ("(d0) -> (" + "9" * 5000 + "), domain: d0 in [0, 1]", 1,   10,     "a number of 5000 digits"),
 ]
