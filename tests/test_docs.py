@@ -21,6 +21,7 @@ from simplifier import laws_page
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*.md")])
+FOLDERS = ("hlo", "indexing", "simplifier", "tests", "benchmarks")
 FENCED = re.compile(r"^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:|#)(?P<path>[^)#]+)")
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -130,6 +131,16 @@ def test_links_lead_to_headings(page: Path) -> None:
         (path, anchor)
         for path, anchor in targets
         if anchor not in anchors(page.parent / path if path else page)
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_that_a_page_names_exist(page: Path) -> None:
+    """Paths in backquotes start at the root of the tree; a bare name is a file somewhere in it."""
+    paths = re.findall(r"`((?!xla/)[\w./-]+\.(?:py|pyi|toml|lock|yaml))`", prose(page))
+    names = {path.name for folder in FOLDERS for path in (ROOT / folder).rglob("*.py*")}
+    assert not [
+        path for path in paths if not (ROOT / path).exists() and ("/" in path or path not in names)
     ]
 
 
