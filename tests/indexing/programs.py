@@ -1,7 +1,7 @@
-"""Programs that run with the kernels, and what maps relate when values are known.
+"""Execution of programs with the kernels, and evaluation of maps with runtime values.
 
-The oracle for everything that depends on values: `Run` knows the value of every instruction, also
-of those in calls and loops, and `read_by` gives the pairs that a map relates in that run.
+The oracle for everything that depends on values: a `Run` has the value of every instruction, also
+inside calls and loops.  `Run.read_by` returns the pairs that a map relates in that run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Calls: TypeAlias = tuple[Instruction, ...]
 
 
 class Run:
-    """One run of a computation: the value of each instruction, by the calls that lead to it."""
+    """One run of a computation: the value of each instruction, for each chain of calls to it."""
 
     def __init__(self, computation: Computation, *arguments: Any) -> None:
         self.values: dict[tuple[Calls, Instruction], Any] = {}
@@ -63,52 +63,54 @@ class Run:
         return op.compute(operands, tuple([o.shape for o in instruction.operands]))
 
     def value(self, runtime: RuntimeVariable, point: dict[str, int]) -> int | None:
-        """What a runtime variable is: an element of its source, clamped; None if there is none."""
+        """Return the value of a runtime variable, clamped; None if its index is out of bounds."""
         assert isinstance(runtime.source, Instruction)
         calls = tuple([call for call in runtime.calls if isinstance(call, Instruction)])
-        where = tuple([e.value({v: point[v.name] for v in e.variables()}) for e in runtime.index])
+        index = tuple([e.value({v: point[v.name] for v in e.variables()}) for e in runtime.index])
         array = np.asarray(self.values[calls, runtime.source])
-        if not all(0 <= k < n for k, n in zip(where, array.shape, strict=True)):
+        if not all(0 <= k < n for k, n in zip(index, array.shape, strict=True)):
             return None
-        number = int(array[where])
+        number = int(array[index])
         if runtime.clamp is None:
             return number
         return min(max(number, int(runtime.clamp[0])), int(runtime.clamp[1]))
 
-    def read_by(self, found: IndexingMap) -> set[Pair]:
-        """The pairs that a map relates in this run."""
+    def read_by(self, indexing_map: IndexingMap) -> set[Pair]:
+        """Return the pairs that a map relates in this run."""
         pairs: set[Pair] = set()
-        free, count = (*found.dims, *found.ranges), len(found.dims)
+        free, count = (*indexing_map.dims, *indexing_map.ranges), len(indexing_map.dims)
         for at in product(*[range(v.lower, v.upper + 1) for v in free]):
-            values = self.values_at(found, {v.name: x for v, x in zip(free, at, strict=True)})
+            values = self.values_at(
+                indexing_map, {v.name: x for v, x in zip(free, at, strict=True)}
+            )
             runtime = [value or 0 for value in values]
-            results = found.evaluate(at[:count], at[count:], runtime)
+            results = indexing_map.evaluate(at[:count], at[count:], runtime)
             if results is not None:
-                assert None not in values, "a point needs an element that does not exist"
+                assert None not in values, "a point reads a runtime variable out of bounds"
                 pairs.add((at[:count], results))
         return pairs
 
-    def values_at(self, found: IndexingMap, point: dict[str, int]) -> list[int | None]:
-        """What the runtime variables are at a point; `None` for an element that does not exist."""
+    def values_at(self, indexing_map: IndexingMap, point: dict[str, int]) -> list[int | None]:
+        """Return the values of the runtime variables at a point; `None` if out of bounds."""
         values: dict[str, int | None] = {}
-        while len(values) < len(found.runtime):
-            known = {**point, **{name: value or 0 for name, value in values.items()}}
-            waiting = [rt for rt in found.runtime if rt.name not in values]
-            ready = [rt for rt in waiting if _names(rt) <= known.keys()]
-            assert ready, "the element of a runtime variable depends on its own value"
-            values |= {rt.name: self.value(rt, known) for rt in ready}
-        return [values[rt.name] for rt in found.runtime]
+        while len(values) < len(indexing_map.runtime):
+            bound = {**point, **{name: value or 0 for name, value in values.items()}}
+            waiting = [rt for rt in indexing_map.runtime if rt.name not in values]
+            ready = [rt for rt in waiting if _names(rt) <= bound.keys()]
+            assert ready, "the index of a runtime variable depends on its own value"
+            values |= {rt.name: self.value(rt, bound) for rt in ready}
+        return [values[rt.name] for rt in indexing_map.runtime]
 
     def read(self, maps: Sequence[IndexingMap]) -> set[Pair]:
-        """The pairs that any of the maps relates in this run."""
-        return {pair for found in maps for pair in self.read_by(found)}
+        """Return the pairs that any of the maps relates in this run."""
+        return {pair for each in maps for pair in self.read_by(each)}
 
 
 def _names(runtime: RuntimeVariable) -> set[str]:
-    """The variables that say which element of its source a runtime variable is."""
+    """Return the names of the variables in the index of a runtime variable."""
     return {v.name for expr in runtime.index for v in expr.variables()}
 
 
 def entry(body: str, before: str = "") -> Computation:
-    """The ENTRY computation with these lines."""
+    """Parse an ENTRY computation with these lines."""
     return hlo.parse(f"{before}\nENTRY main {{\n{body}\n}}").entry

@@ -1,4 +1,4 @@
-"""Loops, branches and calls against runs: one input element is changed, and what moves needs it."""
+"""Loops, branches and calls: perturbation tests of their maps against runs."""
 
 from __future__ import annotations
 
@@ -40,51 +40,53 @@ LOOP = """
 FLIPPED = "  ROOT w = (s32[], f32[4], f32[4], f32[3]) while(t), body=step, condition=less\n"
 
 
-def moved(main: Computation, arguments: list[Any], changes: list[Any]) -> list[list[set[Pair]]]:
-    """For each output and each parameter, the pairs of which one moves when the other changes."""
+def dependencies(
+    main: Computation, arguments: list[Any], changes: list[Any]
+) -> list[list[set[Pair]]]:
+    """Return the dependencies of each output on each parameter, found by changing elements."""
     before = Run(main, *arguments).result
     before = before if isinstance(before, tuple) else (before,)
-    found: list[list[set[Pair]]] = [[set() for _ in arguments] for _ in before]
+    pairs: list[list[set[Pair]]] = [[set() for _ in arguments] for _ in before]
     for number, array in enumerate(arguments):
-        for place in np.ndindex(*np.shape(array)):
+        for element in np.ndindex(*np.shape(array)):
             for change in changes:
                 changed = [np.array(a) for a in arguments]
-                changed[number][place] += np.asarray(change).astype(changed[number].dtype)
+                changed[number][element] += np.asarray(change).astype(changed[number].dtype)
                 after = Run(main, *changed).result
                 after = after if isinstance(after, tuple) else (after,)
                 for output, (old, new) in enumerate(zip(before, after, strict=True)):
                     for at in np.argwhere(np.asarray(old) != np.asarray(new)):
-                        found[output][number].add((tuple(map(int, at)), place))
-    return found
+                        pairs[output][number].add((tuple(map(int, at)), element))
+    return pairs
 
 
 def check(main: Computation, arguments: list[Any], changes: list[Any]) -> None:
-    """What moves is said, and where all maps are exact, no more."""
-    for output, needed in enumerate(moved(main, arguments, changes)):
+    """Check that the maps include all dependencies, and no other pairs if they are exact."""
+    for output, needed in enumerate(dependencies(main, arguments, changes)):
         answer = indexing.to_parameters(main.root, output)
         for number, pairs in enumerate(needed):
             assert answer.unknown[number] is None
-            said = union(answer.maps[number])
-            assert pairs <= said
+            related = union(answer.maps[number])
+            assert pairs <= related
             if {m.grade for m in answer.maps[number]} <= {"exact"}:
-                assert pairs == said
+                assert pairs == related
 
 
-@pytest.mark.parametrize("trips", [0, 1, 2, 3])
+@pytest.mark.parametrize("iterations", [0, 1, 2, 3])
 @pytest.mark.parametrize("text", [LOOP, LOOP.rpartition("\n  ROOT")[0] + "\n" + FLIPPED])
-def test_what_moves_in_a_loop_is_said_to_be_read(text: str, trips: int) -> None:
-    """Also the counter: it decides how often an element is negated."""
+def test_maps_include_the_dependencies_of_a_loop(text: str, iterations: int) -> None:
+    """The counter is a dependency, too: it determines how often an element is negated."""
     main = entry(text, COUNT)
     x, y, z = (np.array(v, np.float32) for v in ([1, 2, 3, 4], [5, 6, 7, 8], [9, 11, 13]))
-    arguments = [np.array(3 - trips, np.int32), x, y, z]
-    needed = moved(main, arguments, [1, -1])
+    arguments = [np.array(3 - iterations, np.int32), x, y, z]
+    needed = dependencies(main, arguments, [1, -1])
     for output, pairs in enumerate(needed):
         answer = indexing.to_parameters(main.root, output)
         for number in range(4):
             assert pairs[number] <= union(answer.maps[number])
 
 
-def test_a_loop_passes_on_what_no_trip_changes_and_keeps_to_its_own_element() -> None:
+def test_a_loop_forwards_unchanged_values_and_keeps_elementwise_maps() -> None:
     main = entry(LOOP, COUNT)
     texts = [
         [[str(m) for m in maps] for maps in indexing.to_parameters(main.root, output).maps]
@@ -98,16 +100,16 @@ def test_a_loop_passes_on_what_no_trip_changes_and_keeps_to_its_own_element() ->
     assert texts[3] == [counter, [], [every.format(3)], [every.format(2)]]
 
 
-def test_forward_a_loop_is_the_inverse() -> None:
+def test_forward_maps_of_a_loop_are_the_inverse() -> None:
     root = entry(LOOP, COUNT).root
     for output in range(4):
         back = indexing.output_to_input(root, output)
         forth = indexing.input_to_output(root, 0)
         for path in [(k,) for k in range(4)]:
-            ours = [m for m, at in zip(back.maps[0], back.paths[0], strict=True) if at == path]
+            backward = [m for m, at in zip(back.maps[0], back.paths[0], strict=True) if at == path]
             at_output = zip(forth.maps[output], forth.paths[output], strict=True)
-            theirs = [m for m, at in at_output if at == path]
-            assert union(theirs) == swapped(union(ours))
+            forward = [m for m, at in at_output if at == path]
+            assert union(forward) == swapped(union(backward))
 
 
 BRANCHES = """
@@ -120,7 +122,7 @@ first { p = (f32[3], f32[2]) parameter(0)  a = f32[3] get-tuple-element(p), inde
 
 
 @pytest.mark.parametrize("index", [-1, 0, 1, 2])
-def test_what_moves_through_a_branch_is_said_to_be_read(index: int) -> None:
+def test_maps_include_the_dependencies_of_a_branch(index: int) -> None:
     main = entry(
         """
       i = s32[] parameter(0)  x = f32[3] parameter(1)  y = f32[3] parameter(2)

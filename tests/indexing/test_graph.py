@@ -1,4 +1,4 @@
-"""Maps through fusions, calls and computations: each instruction visited once, nothing lost."""
+"""Maps through fusions, calls and computations; each instruction is visited once."""
 
 from itertools import product
 from typing import Any
@@ -75,7 +75,7 @@ ENTRY main {
 """
 
 
-def test_each_output_of_a_fusion_reads_its_own() -> None:
+def test_each_output_of_a_fusion_has_its_own_maps() -> None:
     fusion = hlo.parse(TWO_OUTPUTS).entry.instructions[2]
     first, second = (indexing.output_to_input(fusion, output_id=k) for k in (0, 1))
     assert [texts(m) for m in first.maps] == [
@@ -90,13 +90,13 @@ def test_each_output_of_a_fusion_reads_its_own() -> None:
         indexing.output_to_input(fusion, output_id=2)
 
 
-def test_each_operand_of_a_fusion_feeds_its_own_outputs() -> None:
+def test_each_operand_of_a_fusion_has_maps_to_its_outputs() -> None:
     fusion = hlo.parse(TWO_OUTPUTS).entry.instructions[2]
     assert [len(m) for m in indexing.input_to_output(fusion, input_id=0).maps] == [1, 1]
     assert [len(m) for m in indexing.input_to_output(fusion, input_id=1).maps] == [1, 0]
 
 
-def test_tuples_are_looked_through() -> None:
+def test_maps_follow_the_leaves_of_tuples() -> None:
     answer = indexing.to_parameters(root_of(TWO_OUTPUTS))
     assert [texts(m) for m in answer.maps] == [
         ["(d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 5]"],
@@ -121,7 +121,7 @@ def test_a_leaf_of_a_tuple_parameter_is_named_by_its_path() -> None:
     assert texts(answer.maps[0]) == ["(d0) -> (-d0 + 4), domain: d0 in [0, 4]"]
 
 
-def test_a_copy_of_a_tuple_copies_each_array() -> None:
+def test_a_copy_of_a_tuple_has_the_identity_for_each_array() -> None:
     root = root_of("""
         ENTRY main {
           p = (f32[3,2], (s32[5], token[])) parameter(0)
@@ -135,7 +135,7 @@ def test_a_copy_of_a_tuple_copies_each_array() -> None:
     ]
 
 
-def test_grouped_has_the_maps_to_everything_on_the_way() -> None:
+def test_grouped_has_the_maps_to_every_instruction() -> None:
     root = root_of("""
         fused {
           p = f32[4,6] parameter(0)
@@ -147,10 +147,10 @@ def test_grouped_has_the_maps_to_everything_on_the_way() -> None:
           a = f32[4,6] parameter(0)
           ROOT f = f32[6,4] fusion(a), kind=kLoop, calls=fused
         }""")
-    found = {each.name: texts(maps) for each, maps in indexing.grouped(root).items()}
+    groups = {each.name: texts(maps) for each, maps in indexing.grouped(root).items()}
     same = ["(d0, d1) -> (d0, d1), domain: d0 in [0, 5], d1 in [0, 3]"]
-    turned = ["(d0, d1) -> (d1, d0), domain: d0 in [0, 5], d1 in [0, 3]"]
-    assert found == {"s": same, "n": same, "t": same, "p": turned}
+    transposed = ["(d0, d1) -> (d1, d0), domain: d0 in [0, 5], d1 in [0, 3]"]
+    assert groups == {"s": same, "n": same, "t": same, "p": transposed}
 
 
 # ---------------------------------------------------------------- large programs
@@ -166,7 +166,7 @@ def diamonds(count: int) -> str:
 
 
 def test_paths_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
-    """2^40 paths lead through 40 diamonds; a few maps are composed at each instruction."""
+    """40 diamonds have 2^40 paths; only a few maps are composed at each instruction."""
     composed = 0
     real = IndexingMap.then
 
@@ -194,7 +194,7 @@ def test_paths_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
     assert composed <= 8 * len(visited)
 
 
-def test_calls_nest_three_hundred_deep() -> None:
+def test_three_hundred_nested_calls_need_no_recursion() -> None:
     lines = ["f0 { p = f32[5] parameter(0)  ROOT r = f32[5] reverse(p), dimensions={0} }"]
     lines += [
         f"f{k} {{ p = f32[5] parameter(0)  ROOT r = f32[5] call(p), to_apply=f{k - 1} }}"
@@ -206,8 +206,8 @@ def test_calls_nest_three_hundred_deep() -> None:
         assert texts(answer.maps[0]) == ["(d0) -> (-d0 + 4), domain: d0 in [0, 4]"]
 
 
-def test_too_many_maps_become_one_that_may_read_everything() -> None:
-    """More shifted windows than are kept apart; no element that is needed is missing."""
+def test_too_many_maps_become_one_over_approximation() -> None:
+    """More shifted windows than the limit; the maps include all dependencies."""
     count = map_set.MAX_MAPS + 5
     lines = [f"x = f32[{count}] parameter(0)"]
     for k in range(count):
@@ -222,7 +222,7 @@ def test_too_many_maps_become_one_that_may_read_everything() -> None:
         assert "may" in {m.grade for m in answer.maps[0]}
 
 
-# ---------------------------------------------------------------- what nobody knows
+# ---------------------------------------------------------------- unknown opcodes
 
 UNKNOWN = """
 fused {
@@ -241,7 +241,7 @@ ENTRY main {
 """
 
 
-def test_an_unknown_opcode_is_named_and_leaves_the_rest_known() -> None:
+def test_an_unknown_opcode_does_not_affect_other_operands() -> None:
     main = hlo.parse(UNKNOWN).entry
     fusion, same = main.instructions[2], ["(d0) -> (d0), domain: d0 in [0, 3]"]
     for answer in (indexing.output_to_input(fusion), indexing.to_parameters(main.root)):
@@ -256,7 +256,7 @@ def test_an_unknown_opcode_is_named_and_leaves_the_rest_known() -> None:
         assert texts(answer.maps[1]) == same
 
 
-def test_forward_an_unknown_opcode_makes_unknown_what_it_feeds() -> None:
+def test_forward_maps_through_an_unknown_opcode_are_unknown() -> None:
     fusion = hlo.parse(UNKNOWN).entry.instructions[2]
     through = indexing.input_to_output(fusion, input_id=0)
     assert through.unknown[0] is not None
@@ -266,7 +266,7 @@ def test_forward_an_unknown_opcode_makes_unknown_what_it_feeds() -> None:
     assert texts(past.maps[0]) == ["(d0) -> (d0), domain: d0 in [0, 3]"]
 
 
-def test_what_is_also_read_in_a_known_way_has_maps_and_a_reason() -> None:
+def test_an_array_read_directly_and_by_an_unknown_opcode_has_maps_and_a_reason() -> None:
     root = root_of("""ENTRY main {
       a = f32[4] parameter(0)
       m = f32[4] mystery(a)
@@ -296,18 +296,18 @@ def clamped(value: int, size: int, window: int) -> int:
 
 
 def runtime_value(rt: object, arrays: dict[str, np.ndarray], point: dict[str, int]) -> int:
-    """What a runtime variable is when its source holds these values: the element, clamped."""
+    """Return the value of a runtime variable: the clamped element of its source."""
     assert isinstance(rt, indexing.RuntimeVariable)
     assert isinstance(rt.source, hlo.Instruction)
-    where = tuple(e.value({v: point[v.name] for v in e.variables()}) for e in rt.index)
-    value = int(arrays[rt.source.name][where])
+    index = tuple(e.value({v: point[v.name] for v in e.variables()}) for e in rt.index)
+    value = int(arrays[rt.source.name][index])
     return value if rt.clamp is None else min(max(value, rt.clamp[0]), rt.clamp[1])
 
 
 def executed(
     read: IndexingMap, operand: np.ndarray, arrays: dict[str, np.ndarray], shape: tuple[int, ...]
 ) -> np.ndarray:
-    """The result that the map tells: each element is the one that it reads."""
+    """Return the result of copying the element that the map reads for each output element."""
     result = np.empty(shape, operand.dtype)
     for at in product(*map(range, shape)):
         point = {v.name: x for v, x in zip(read.dims, at, strict=True)}
@@ -317,16 +317,14 @@ def executed(
                 if all(v.name in point for e in rt.index for v in e.variables()):
                     point[rt.name] = runtime_value(rt, arrays, point)
             waiting = [rt for rt in waiting if rt.name not in point]
-        where = read.evaluate(at, runtime=[point[rt.name] for rt in read.runtime])
-        assert where is not None
-        result[at] = operand[where]
+        source = read.evaluate(at, runtime=[point[rt.name] for rt in read.runtime])
+        assert source is not None
+        result[at] = operand[source]
     return result
 
 
 @pytest.mark.parametrize("i, j, k", [(0, 0, 0), (1, 4, 2), (2, 5, 3), (-4, 9, 1), (50, -1, 50)])
-def test_a_dynamic_slice_of_a_dynamic_slice_starts_where_each_of_them_says(
-    i: int, j: int, k: int
-) -> None:
+def test_nested_dynamic_slices_keep_both_starts(i: int, j: int, k: int) -> None:
     """`i` starts dimension 0 of one slice and dimension 1 of the other, clamped differently."""
     (read,) = indexing.to_parameters(root_of(SLICE_OF_SLICE)).maps[0]
     p = np.arange(77).reshape(7, 11)
@@ -351,16 +349,16 @@ ENTRY main {
 
 
 @pytest.mark.parametrize("i", [-1, 0, 2, 3, 7])
-def test_a_dynamic_slice_of_a_gather_looks_up_the_rows_of_its_window(i: int) -> None:
+def test_a_dynamic_slice_of_a_gather_reads_the_indices_in_its_window(i: int) -> None:
     (read,) = indexing.to_parameters(root_of(SLICE_OF_GATHER)).maps[0]
     p = np.arange(36).reshape(9, 4)
     rows = np.array([[3, 1], [8, 0], [-2, 5], [0, 1], [7, 2]])
-    whole = np.stack(
+    gathered = np.stack(
         [p[(r := clamped(a, 9, 2)) : r + 2, (c := clamped(b, 4, 3)) : c + 3] for a, b in rows]
     )
     start = clamped(i, 5, 2)
     arrays = {"rows": rows, "i": np.array(i), "zero": np.array(0)}
-    assert (executed(read, p, arrays, (2, 2, 3)) == whole[start : start + 2]).all()
+    assert (executed(read, p, arrays, (2, 2, 3)) == gathered[start : start + 2]).all()
 
 
 GATHER_OF_GATHER_IN_CALLS = """
@@ -389,7 +387,7 @@ ENTRY main {
 """
 
 
-def test_gathers_in_calls_in_calls_look_up_in_the_operands_of_each_call() -> None:
+def test_gathers_in_nested_calls_read_the_operands_of_each_call() -> None:
     (read,) = indexing.to_parameters(root_of(GATHER_OF_GATHER_IN_CALLS)).maps[0]
     random = np.random.default_rng(7)
     p = np.arange(9) * 100
@@ -417,13 +415,13 @@ ENTRY main {
 """
 
 
-def test_a_value_computed_in_a_called_computation_is_another_one_at_each_call() -> None:
-    """Both slices start at `k` of `shifted`, but with a = 0, b = 3 that is 1 once, and 4 again."""
+def test_a_value_of_a_called_computation_differs_between_calls() -> None:
+    """Both slices start at `k` of `shifted`, which is 1 in the first call and 4 in the second."""
     answer = indexing.to_parameters(root_of(CALLED_TWICE))
     p = np.arange(10)
     once = np.tile(p[1:6], 2)
     again = np.tile(once[4:9], 2)
-    wanted = {((k,), (int(v),)) for k, v in enumerate(again)}
+    expected = {((k,), (int(v),)) for k, v in enumerate(again)}
     for read in answer.maps[0]:
         sources = [(rt.source, rt.calls) for rt in read.runtime]
         assert len({source for source, _ in sources}) == 1
@@ -434,10 +432,10 @@ def test_a_value_computed_in_a_called_computation_is_another_one_at_each_call() 
         for pairs in runtime_relations(read).values()
         for pair in pairs
     }
-    assert wanted <= read_by
+    assert expected <= read_by
 
 
-def test_runtime_variables_of_one_start_are_one_in_a_fusion() -> None:
+def test_runtime_variables_with_one_source_are_merged_in_a_fusion() -> None:
     root = root_of("""
         fused {
           p = f32[9] parameter(0)
@@ -456,7 +454,7 @@ def test_runtime_variables_of_one_start_are_one_in_a_fusion() -> None:
     assert [rt.source.name for rt in read.runtime] == ["k"]  # type: ignore[union-attr]
 
 
-def test_a_parsed_map_equals_what_a_fusion_answers() -> None:
+def test_the_map_of_a_fusion_equals_a_parsed_map() -> None:
     (read,) = indexing.output_to_input(root_of(NESTED)).maps[0]
     text = "(d0) -> ((-d0 + 11) mod 3, (-d0 + 11) floordiv 3), domain: d0 in [0, 11]"
     assert read.is_equal(parse_map(text))

@@ -1,4 +1,4 @@
-"""All queries walk the same way: on shared programs they give the same maps."""
+"""All queries agree: on the same programs they give the same maps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sum_of_slices(count: int) -> Computation:
 
 
 def windows(count: int) -> Computation:
-    """Windows over windows: each adds range variables and constraints."""
+    """Nested windows: each adds range variables and constraints."""
     lines = ["x0 = f32[2,9] parameter(0)", "zero = f32[] constant(0)"]
     lines += [
         f"x{k + 1} = f32[2,9] reduce-window(x{k}, zero), window={{size=1x3 pad=0_0x1_1}}, "
@@ -99,12 +99,12 @@ for _path in EXAMPLES:
 
 
 def of_answer(answer: indexing.Answer) -> Maps:
-    found: Maps = {}
+    by_array: Maps = {}
     for operand, maps, paths in zip(answer.operands, answer.maps, answer.paths, strict=True):
         for m, path in zip(maps, paths, strict=True):
             array = ArrayRef(operand, path)
-            found[array] = found.get(array, frozenset()) | {m}
-    return found
+            by_array[array] = by_array.get(array, frozenset()) | {m}
+    return by_array
 
 
 def of_parameters(arrays: dict[ArrayRef, tuple[IndexingMap, ...]]) -> Maps:
@@ -114,20 +114,20 @@ def of_parameters(arrays: dict[ArrayRef, tuple[IndexingMap, ...]]) -> Maps:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_queries_to_parameters_agree(name: str) -> None:
     root = PROGRAMS[name]().root
-    wanted = of_answer(indexing.to_parameters(root))
+    expected = of_answer(indexing.to_parameters(root))
     *_, swept = all_to_parameters(root.computation)
-    assert root.index < len(root.computation) - 1 or same(of_answer(swept), wanted)
-    if root.opcode != "fusion":  # which `grouped` looks into
-        assert of_parameters(indexing.grouped(root).arrays) == wanted
+    assert root.index < len(root.computation) - 1 or same(of_answer(swept), expected)
+    if root.opcode != "fusion":  # which `grouped` expands
+        assert of_parameters(indexing.grouped(root).arrays) == expected
     through = grouped_through(root, [i for i in root.computation if i.opcode != "parameter"])
     inside = {
         a: m for a, m in through.arrays.items() if a.instruction.computation is root.computation
     }
-    assert same(of_parameters(inside), wanted)
+    assert same(of_parameters(inside), expected)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_one_device_reads_what_the_program_reads(name: str) -> None:
+def test_maps_for_one_device_are_the_maps_without_devices(name: str) -> None:
     root = PROGRAMS[name]().root
     one = Devices()
     plain = indexing.to_parameters(root)
@@ -139,27 +139,27 @@ def test_one_device_reads_what_the_program_reads(name: str) -> None:
             assert one.lift(m).simplify().is_equal(other.simplify()) is True
 
 
-def same(found: Maps, wanted: Maps) -> bool:
-    """The same maps, perhaps written in another way: put together they are no more."""
-    return found.keys() == wanted.keys() and all(
-        len(deduplicate([*maps, *wanted[array]])) == len(maps) == len(wanted[array])
-        for array, maps in found.items()
+def same(actual: Maps, expected: Maps) -> bool:
+    """Return True if both have equal maps, perhaps with different text."""
+    return actual.keys() == expected.keys() and all(
+        len(deduplicate([*maps, *expected[array]])) == len(maps) == len(expected[array])
+        for array, maps in actual.items()
     )
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if "hlo" not in name])
-def test_the_ways_forward_are_the_ways_back(name: str) -> None:
-    """`epilogue` relates what `to_parameters` does, or more where one of them is a `may` map."""
+def test_epilogues_are_the_inverse_of_maps_to_parameters(name: str) -> None:
+    """If one of them has a `may` map, both together may relate all elements."""
     root = PROGRAMS[name]().root
     for parameter, maps in zip(root.computation.parameters, *back(root), strict=True):
         arrays = [leaf for _, leaf in leaves(parameter.shape)]
         if len(arrays) > 1 or any(m.runtime for m in maps):
             continue
         forward = epilogue(parameter, root).maps[0]
-        turned = {(b, a) for a, b in union(forward)}
+        inverse = {(b, a) for a, b in union(forward)}
         both = {m.grade for m in (*maps, *forward)}
-        assert turned == union(maps) or (
-            both != {"exact"} and (turned | union(maps)) == everything(parameter, root)
+        assert inverse == union(maps) or (
+            both != {"exact"} and (inverse | union(maps)) == everything(parameter, root)
         )
 
 
@@ -168,12 +168,12 @@ def back(root: Instruction) -> tuple[tuple[tuple[IndexingMap, ...], ...]]:
 
 
 def everything(parameter: Instruction, root: Instruction) -> set[tuple[tuple[int, ...], ...]]:
-    whole = [ArrayRef(i).array_shape for i in (root, parameter)]
-    assert whole[0] is not None
-    assert whole[1] is not None
+    shapes = [ArrayRef(i).array_shape for i in (root, parameter)]
+    assert shapes[0] is not None
+    assert shapes[1] is not None
     from indexing.maps.map_set import every_element
 
-    return set(union((every_element(whole[0], whole[1]),)))
+    return set(union((every_element(shapes[0], shapes[1]),)))
 
 
 def test_a_tuple_has_the_maps_of_each_leaf_once() -> None:
@@ -197,8 +197,8 @@ def test_a_may_map_of_everything_absorbs_the_others() -> None:
     ]
 
 
-def test_what_is_certain_stays_certain_below_everything() -> None:
-    """A scalar is read for sure, whatever else may read the array that it is spread over."""
+def test_an_exact_map_of_a_scalar_is_not_absorbed() -> None:
+    """The scalar is read exactly, although its broadcast may be read by a sort."""
     root = entry(
         """
       c = f32[] parameter(0)

@@ -1,7 +1,7 @@
-"""Random fusions: composed maps against what the kernels read, one input element at a time.
+"""Random fusions: composed maps against the dependencies of the kernels, element by element.
 
-All ops here add up non-negative multiples of their inputs.  So with one element 1 and all others 0,
-the result is not 0 exactly where it needs that element.
+All ops add non-negative multiples of their inputs.  If one input element is 1 and all others are 0,
+the non-zero elements of the result are those that depend on it.
 """
 
 from math import prod
@@ -29,7 +29,7 @@ MAX_ELEMENTS = 120
 
 
 class Program:
-    """A module in the making: an ENTRY that is one fusion, and the values of what is fused."""
+    """A module under construction: an ENTRY with one fusion, and the values inside the fusion."""
 
     def __init__(self) -> None:
         self.main = Builder("random")
@@ -45,14 +45,14 @@ class Program:
         return self.fused.constant("s64[]", 0)
 
     def module(self) -> hlo.Module:
-        """The last value is the result of the fusion."""
+        """Build the module; the last value is the result of the fusion."""
         self.fused.root(self.values[-1])
         inputs = [self.main.parameter(p) for p in self.shapes]
         return self.main.build(self.main.fusion(self.fused, *inputs))
 
     @property
     def shapes(self) -> list[str]:
-        """Of the parameters."""
+        """Shapes of the parameters."""
         return [str(v.shape) for v in self.values if v.name.startswith("parameter")]
 
     def __repr__(self) -> str:
@@ -69,7 +69,7 @@ def shape(dims: Dims) -> str:
 
 
 def factorisations(count: int) -> list[Dims]:
-    """Shapes of up to three dimensions with `count` elements."""
+    """Return shapes with up to three dimensions and `count` elements."""
     pairs = [(a, count // a) for a in range(1, count + 1) if count % a == 0]
     return [
         (count,),
@@ -95,15 +95,15 @@ def cut(size: int, draw: st.DrawFn) -> SliceDimension:
 
 
 def widened(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
-    """A broadcast to one more dimension, at any place."""
+    """Add a broadcast to one more dimension."""
     dims = sizes_of(x)
     at, size = draw(st.integers(0, len(dims))), draw(st.integers(1, 3))
-    places = tuple(k + (k >= at) for k in range(len(dims)))
-    program.add("broadcast", x, shape=shape((*dims[:at], size, *dims[at:])), dimensions=places)
+    kept = tuple(k + (k >= at) for k in range(len(dims)))
+    program.add("broadcast", x, shape=shape((*dims[:at], size, *dims[at:])), dimensions=kept)
 
 
 def padded(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
-    """A pad; a sum if that would have no elements."""
+    """Add a pad, or a sum if the pad would have no elements."""
     ends, dims = st.integers(-1, 2), sizes_of(x)
     pads = [Padding(draw(ends), draw(ends), draw(st.integers(0, 2))) for _ in dims]
     sizes = [
@@ -116,13 +116,13 @@ def padded(program: Program, x: BuilderValue, draw: st.DrawFn) -> None:
 
 
 def extended(program: Program, draw: st.DrawFn) -> None:
-    """One more instruction; one that would grow too large is a sum instead."""
+    """Add a random instruction, or a sum if its result would be too large."""
     x = draw(st.sampled_from(program.values[-3:]))
     dims = sizes_of(x)
     rank = len(dims)
     opcodes = ["reverse", "add", "concatenate", "pad", "broadcast", "transpose", "slice", "reshape"]
     opcode = draw(st.sampled_from([*opcodes, *["reduce"][: rank > 0]]))
-    alike = [other for other in program.values if sizes_of(other) == dims]
+    same_shape = [other for other in program.values if sizes_of(other) == dims]
     match opcode:
         case "reverse":
             some = draw(st.lists(st.sampled_from(range(rank)), unique=True)) if rank else []
@@ -143,13 +143,13 @@ def extended(program: Program, draw: st.DrawFn) -> None:
             padded(program, x, draw)
         case "concatenate" if rank and prod(dims) <= MAX_ELEMENTS // 2:
             at = draw(st.integers(0, rank - 1))
-            program.add("concatenate", x, draw(st.sampled_from(alike)), dimensions=(at,))
+            program.add("concatenate", x, draw(st.sampled_from(same_shape)), dimensions=(at,))
         case _:
-            program.add("add", x, draw(st.sampled_from(alike)))
+            program.add("add", x, draw(st.sampled_from(same_shape)))
 
 
 def run(computation: hlo.Computation, arguments: list[Array]) -> Array:
-    """The root's value, by the kernels of its instructions."""
+    """Evaluate the root with the kernels of the instructions."""
     values: dict[hlo.Instruction, Array] = {}
     for instruction in computation.instructions:
         if instruction.opcode == "parameter":
@@ -164,41 +164,41 @@ def run(computation: hlo.Computation, arguments: list[Array]) -> Array:
 
 
 def needed(computation: hlo.Computation) -> list[set[Pair]]:
-    """For each parameter, the pairs of a result element and an element that it needs."""
+    """Return the dependencies of the result on each parameter, as pairs of elements."""
     shapes = [p.shape for p in computation.parameters]
     zeros = [np.zeros(s.dims, np.int64) for s in shapes if isinstance(s, Shape)]
-    found: list[set[Pair]] = [set() for _ in zeros]
+    pairs: list[set[Pair]] = [set() for _ in zeros]
     for number, array in enumerate(zeros):
-        for place in np.ndindex(*array.shape):
-            array[place] = 1
+        for element in np.ndindex(*array.shape):
+            array[element] = 1
             for at in np.argwhere(run(computation, zeros)):
-                found[number].add((tuple(map(int, at)), place))
-            array[place] = 0
-    return found
+                pairs[number].add((tuple(map(int, at)), element))
+            array[element] = 0
+    return pairs
 
 
 @given(programs())
 @fuzz(150)
-def test_composed_maps_are_what_the_kernels_read(program: Program) -> None:
+def test_composed_maps_have_the_dependencies_of_the_kernels(program: Program) -> None:
     module = program.module()
     assert not hlo.verify(module)
     root = module.entry.root
     reads = needed(module.computations["fused"])
     answer = indexing.output_to_input(root)
     assert answer.unknown == (None,) * len(reads)
-    for number, wanted in enumerate(reads):
+    for number, expected in enumerate(reads):
         maps = answer.maps[number]
         assert {m.grade for m in maps} <= {"exact"}
-        assert union(maps) == wanted
-        assert union(m.simplify(certify=True) for m in maps) == wanted
+        assert union(maps) == expected
+        assert union(m.simplify(certify=True) for m in maps) == expected
         (written,) = indexing.input_to_output(root, input_id=number).maps
-        assert union(written) == swapped(wanted)
+        assert union(written) == swapped(expected)
         assert len(set(maps)) == len(maps)
 
 
 @given(programs())
 @fuzz(60)
-def test_a_fusion_reads_what_its_computation_reads_of_its_parameters(program: Program) -> None:
+def test_maps_of_a_fusion_are_those_of_its_computation(program: Program) -> None:
     module = program.module()
     outside = indexing.output_to_input(module.entry.root)
     inside = indexing.to_parameters(module.computations["fused"].root)

@@ -1,4 +1,4 @@
-"""Runtime variables: folded where the program says their value, and right in any case."""
+"""Constant folding of runtime variables, and the values of those that do not fold."""
 
 # ruff: noqa: E501 - a row of a table is one line
 from __future__ import annotations
@@ -16,13 +16,13 @@ from indexing.maps.arrays import ArrayRef
 from tests.indexing.programs import Run, entry
 from tests.oracles import Pair
 
-# ---------------------------------------------------------------- what folds
+# ---------------------------------------------------------------- folding
 
-SIZE = 10  # of the operand that is looked up
+SIZE = 10  # of the table
 
 
 def lookup(lines: str) -> Computation:
-    """A table of ten elements, looked up at four indices `i`, which `lines` make."""
+    """Return a gather from a table of ten elements at four indices `i`, computed by `lines`."""
     return entry(f"""
       p = f32[{SIZE}] parameter(0)
       {lines}
@@ -78,14 +78,14 @@ FOLDS: list[tuple[str, Callable[[int], int]]] = [
 # fmt: on
 
 
-@pytest.mark.parametrize("lines, wanted", FOLDS)
-def test_a_start_that_the_program_says_is_no_runtime_variable(
-    lines: str, wanted: Callable[[int], int]
+@pytest.mark.parametrize("lines, expected", FOLDS)
+def test_a_start_determined_by_the_program_is_folded(
+    lines: str, expected: Callable[[int], int]
 ) -> None:
     maps = indexing.to_parameters(lookup(lines).root).maps[0]
     assert [m.runtime for m in maps] == [()] * len(maps)
     pairs = [pair for m in maps for pair in set(m.points())]
-    assert sorted(pairs) == [((d,), (clamped(wanted(d)),)) for d in range(4)]
+    assert sorted(pairs) == [((d,), (clamped(expected(d)),)) for d in range(4)]
     for m in maps:
         assert m.grade == "exact"
         m.simplify(certify=True)
@@ -93,13 +93,13 @@ def test_a_start_that_the_program_says_is_no_runtime_variable(
 
 # fmt: off
 STAYS = [
-    # near misses: nothing to fold, or it would be wrong
+    # near misses: not folded, because the formula would be wrong or unknown
     "i = s32[4] parameter(1)",
     "q = s32[4] parameter(1)  n = s32[4] iota(), iota_dimension=0  i = s32[4] add(n, q)",
     IOTA + "i = s32[4] multiply(n, n)",                                            # not affine
     "i = s32[4] constant({ 1, 4, 2, 8 })",                                         # a table
     IOTA + splat(0) + "i = s32[4] divide(n, k)",                                   # -1 in HLO
-    IOTA + splat(3) + "i = s32[4] divide(k, n)",                                   # by no number
+    IOTA + splat(3) + "i = s32[4] divide(k, n)",                                   # the divisor is not constant
     "n = s8[4] iota(), iota_dimension=0\n" + splat(126, "s8") + "i = s8[4] add(n, k)",        # 126, 127, -128, -127
     "n = u8[4] iota(), iota_dimension=0\n" + splat(1, "u8") + "i = u8[4] subtract(n, k)",     # 255, 0, 1, 2
     "n = u8[4] iota(), iota_dimension=0  i = u8[4] negate(n)",
@@ -111,7 +111,7 @@ STAYS = [
 
 
 @pytest.mark.parametrize("lines", STAYS)
-def test_a_start_that_does_not_fold_stays_a_runtime_variable_with_the_right_value(
+def test_a_start_that_does_not_fold_stays_a_runtime_variable(
     lines: str,
 ) -> None:
     main = lookup(lines)
@@ -121,8 +121,8 @@ def test_a_start_that_does_not_fold_stays_a_runtime_variable_with_the_right_valu
     assert run.read_by(read) == {((d,), (int(v) // 10,)) for d, v in enumerate(run.result)}
 
 
-def test_the_values_of_a_table_are_looked_up_where_the_place_is_known() -> None:
-    """A vector of start indices, as HLO had before 2019."""
+def test_an_element_at_a_constant_index_of_a_table_is_folded() -> None:
+    """A vector of start indices, as in HLO before 2019."""
     main = entry("""
       p = f32[5,7] parameter(0)
       c = s32[2] constant({ 2, 90 })
@@ -131,17 +131,17 @@ def test_the_values_of_a_table_are_looked_up_where_the_place_is_known() -> None:
     assert str(read) == "(d0, d1) -> (d0 + 2, d1 + 4), domain: d0 in [0, 1], d1 in [0, 2]"
 
 
-def test_elements_that_the_text_leaves_out_are_not_known() -> None:
+def test_elided_constants_are_not_folded() -> None:
     (read,) = indexing.to_parameters(lookup("i = s32[4] constant({...})").root).maps[0]
     assert [rt.source_name for rt in read.runtime] == ["i"]
 
 
-# ---------------------------------------------------------------- E7: the clamp stays
+# ---------------------------------------------------------------- E7: clamping
 
 
 @pytest.mark.parametrize("start", [-3, 0, 2, 6, 7, 9, 1000])
-def test_e7_a_constant_start_is_clamped_like_any_other(start: int) -> None:
-    """openxla/xla#49120: start 9 of a window of 4 in 10 elements was read at 9, past the end."""
+def test_e7_a_constant_start_is_clamped(start: int) -> None:
+    """openxla/xla#49120: start 9 of a window of 4 in 10 elements was not clamped to 6."""
     main = entry(f"""
       p = f32[10] parameter(0)
       c = s32[] constant({start})
@@ -151,7 +151,7 @@ def test_e7_a_constant_start_is_clamped_like_any_other(start: int) -> None:
     assert set(read.points()) == {((k,), (at + k,)) for k in range(4)}
 
 
-def test_e7_an_iota_that_leaves_the_operand_is_clamped_at_both_ends() -> None:
+def test_e7_an_iota_out_of_bounds_is_clamped_at_both_ends() -> None:
     """openxla/xla#49121: rows −2 to 5 of four rows."""
     main = entry("""
       p = f32[4,3] parameter(0)
@@ -162,13 +162,13 @@ def test_e7_an_iota_that_leaves_the_operand_is_clamped_at_both_ends() -> None:
       ROOT r = f32[8,3] gather(p, i), offset_dims={1}, collapsed_slice_dims={0},
         start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}""")
     maps = indexing.to_parameters(main.root).maps[0]
-    wanted = {((d, k), (clamped(d - 2, 4), k)) for d in range(8) for k in range(3)}
+    expected = {((d, k), (clamped(d - 2, 4), k)) for d in range(8) for k in range(3)}
     pieces = [set(m.points()) for m in maps]
-    assert set().union(*pieces) == wanted
-    assert sum(map(len, pieces)) == len(wanted)
+    assert set().union(*pieces) == expected
+    assert sum(map(len, pieces)) == len(expected)
 
 
-def test_e7_the_window_of_an_update_is_where_its_clamped_start_puts_it() -> None:
+def test_e7_the_start_of_an_update_is_clamped() -> None:
     main = entry("""
       p = f32[10] parameter(0)
       u = f32[4] parameter(1)
@@ -179,8 +179,8 @@ def test_e7_the_window_of_an_update_is_where_its_clamped_start_puts_it() -> None
     assert {pair for m in base for pair in m.points()} == {((k,), (k,)) for k in range(6)}
 
 
-def test_an_update_that_does_not_fit_is_skipped_not_clamped() -> None:
-    """Scatter's rows are 3, 4, 5 and 6; only rows up to 4 exist."""
+def test_a_scatter_update_out_of_bounds_is_skipped_not_clamped() -> None:
+    """The updates are at rows 3, 4, 5 and 6 of five rows."""
     main = entry(
         """
       p = f32[5] parameter(0)
@@ -197,7 +197,7 @@ def test_an_update_that_does_not_fit_is_skipped_not_clamped() -> None:
     assert {pair for m in maps for pair in m.points()} == {((3,), (0,)), ((4,), (1,))}
 
 
-# ---------------------------------------------------------------- where it folds
+# ---------------------------------------------------------------- scope of folding
 
 INSIDE = """
 fused {
@@ -211,7 +211,7 @@ fused {
 """
 
 
-def test_a_fusion_folds_what_stands_inside_of_it_and_not_its_operands() -> None:
+def test_a_fusion_folds_values_inside_it_but_not_its_operands() -> None:
     main = entry(
         """
       x = f32[10] parameter(0)
@@ -220,15 +220,15 @@ def test_a_fusion_folds_what_stands_inside_of_it_and_not_its_operands() -> None:
       ROOT f = f32[2] fusion(x, start), kind=kLoop, calls=fused""",
         INSIDE,
     )
-    (alone,) = indexing.output_to_input(main.root).maps[0]
-    assert str(alone) == "(d0){rt0} -> (d0 + rt0 + 3), domain: d0 in [0, 1], rt0 in [0, 3]"
-    (rt,) = alone.runtime
+    (of_fusion,) = indexing.output_to_input(main.root).maps[0]
+    assert str(of_fusion) == "(d0){rt0} -> (d0 + rt0 + 3), domain: d0 in [0, 1], rt0 in [0, 3]"
+    (rt,) = of_fusion.runtime
     assert (rt.source_name, rt.call_names, [str(i) for i in rt.index]) == ("start", (), ["0", "0"])
     (through,) = indexing.to_parameters(main.root).maps[0]
     assert str(through) == "(d0) -> (d0 + 4), domain: d0 in [0, 1]"
 
 
-def test_one_instruction_alone_takes_its_operands_as_they_come() -> None:
+def test_a_single_instruction_does_not_fold_its_operands() -> None:
     main = entry("""
       p = f32[10] parameter(0)
       c = s32[] constant(9)
@@ -238,7 +238,7 @@ def test_one_instruction_alone_takes_its_operands_as_they_come() -> None:
     assert [str(m) for m in folded(read)] == ["(d0) -> (d0 + 6), domain: d0 in [0, 3]"]
 
 
-def test_input_to_output_folds_as_output_to_input_does() -> None:
+def test_input_to_output_folds_like_output_to_input() -> None:
     main = entry(
         """
       x = f32[10] parameter(0)
@@ -251,8 +251,8 @@ def test_input_to_output_folds_as_output_to_input_does() -> None:
     assert set(back.points()) == {(b, a) for a, b in forth.points()} == {((0,), (4,)), ((1,), (5,))}
 
 
-def test_two_that_are_the_same_element_are_one_however_it_got_there() -> None:
-    """Through a reshape, a slice, a wider type and a call."""
+def test_runtime_variables_traced_to_one_element_are_merged() -> None:
+    """The element is copied by a reshape, a slice, a wider type and a call."""
     main = entry(
         """
       p = f32[10,10] parameter(0)
@@ -276,7 +276,7 @@ def test_two_that_are_the_same_element_are_one_however_it_got_there() -> None:
     assert run.read_by(read) == {((a, b), (2 + a, 2 + b)) for a in range(4) for b in range(4)}
 
 
-def test_an_integer_that_may_lose_bits_is_another_value() -> None:
+def test_a_narrowing_conversion_is_not_a_copy() -> None:
     main = entry("""
       p = f32[300] parameter(0)
       k = s32[] parameter(1)
@@ -286,11 +286,11 @@ def test_an_integer_that_may_lose_bits_is_another_value() -> None:
     assert [rt.source_name for rt in read.runtime] == ["n"]
 
 
-# ---------------------------------------------------------------- E4: nested, executed
+# ---------------------------------------------------------------- E4: nested runtime starts
 
 
-def wanted_pairs(run: Run, size: tuple[int, ...]) -> set[Pair]:
-    """What each element of the result is: parameter 0 holds the numbers of its own elements."""
+def expected_pairs(run: Run, size: tuple[int, ...]) -> set[Pair]:
+    """Return the source of each result element; elements of parameter 0 are numbered."""
     return {
         (at, tuple(int(i) for i in np.unravel_index(int(v), size)))
         for at, v in np.ndenumerate(run.result)
@@ -303,19 +303,19 @@ SLICES = """
   j = s32[] parameter(2)
   k = s32[] parameter(3)
   wide = s32[5,6] dynamic-slice(p, i, j), dynamic_slice_sizes={5,6}
-  turned = s32[6,5] transpose(wide), dimensions={1,0}
-  mid = s32[4,4] dynamic-slice(turned, k, i), dynamic_slice_sizes={4,4}
+  flipped = s32[6,5] transpose(wide), dimensions={1,0}
+  mid = s32[4,4] dynamic-slice(flipped, k, i), dynamic_slice_sizes={4,4}
   ROOT small = s32[2,3] dynamic-slice(mid, j, k), dynamic_slice_sizes={2,3}
 """
 
 
 @pytest.mark.parametrize("starts", [(0, 0, 0), (1, 4, 2), (2, 5, 1), (-4, 9, 1), (50, -1, 50)])
-def test_e4_three_nested_slices_start_where_each_of_them_says(starts: tuple[int, ...]) -> None:
+def test_e4_three_nested_slices_keep_all_starts(starts: tuple[int, ...]) -> None:
     """openxla/xla#49119: runtime variables were bound to the wrong start operands."""
     main = entry(SLICES)
     run = Run(main, np.arange(77, dtype=np.int32).reshape(7, 11), *map(np.int32, starts))
     (read,) = indexing.to_parameters(main.root).maps[0]
-    assert run.read_by(read) == wanted_pairs(run, (7, 11))
+    assert run.read_by(read) == expected_pairs(run, (7, 11))
 
 
 TAKE = "offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vector_dim=1, slice_sizes={1}"
@@ -323,7 +323,7 @@ TAKE = "offset_dims={}, collapsed_slice_dims={0}, start_index_map={0}, index_vec
 
 @pytest.mark.parametrize("seed", range(4))
 def test_e4_a_gather_at_gathered_indices(seed: int) -> None:
-    """Both the table and the indices are gathered: ``p[a][b[c]]``, indices beyond both ends."""
+    """``p[a][b[c]]``: table and indices are gathered; some indices are out of bounds."""
     main = entry(f"""
       p = s32[9] parameter(0)
       a = s32[7] parameter(1)
@@ -338,7 +338,7 @@ def test_e4_a_gather_at_gathered_indices(seed: int) -> None:
     ]
     run = Run(main, np.arange(9, dtype=np.int32), *indices)
     (read,) = indexing.to_parameters(main.root).maps[0]
-    assert run.read_by(read) == wanted_pairs(run, (9,))
+    assert run.read_by(read) == expected_pairs(run, (9,))
 
 
 LOOP = """
@@ -365,22 +365,22 @@ condition {
 """
 
 
-@pytest.mark.parametrize("trip", [0, 2, 5])
-def test_e4_an_update_in_the_body_of_a_loop_reads_and_writes_the_row_of_its_trip(trip: int) -> None:
+@pytest.mark.parametrize("iteration", [0, 2, 5])
+def test_e4_an_update_in_a_loop_body_accesses_the_row_of_its_iteration(iteration: int) -> None:
     body = hlo.parse(LOOP + "ENTRY e { ROOT p = f32[] parameter(0) }").computations["body"]
     x = np.arange(18, dtype=np.float32).reshape(6, 3)
-    run = Run(body, (np.int32(trip), -x - 1, x))
+    run = Run(body, (np.int32(iteration), -x - 1, x))
     answer = indexing.to_parameters(body.root, output_id=1, exact=True)
     seen: dict[tuple[int, ...], float] = {}
-    for found, path in zip(answer.maps[0], answer.paths[0], strict=True):
-        if path != (0,):  # not the trip itself
-            for at, place in run.read_by(found):
+    for each, path in zip(answer.maps[0], answer.paths[0], strict=True):
+        if path != (0,):  # not the counter
+            for at, element in run.read_by(each):
                 assert at not in seen
-                seen[at] = (x if path == (2,) else -x - 1)[place]
+                seen[at] = (x if path == (2,) else -x - 1)[element]
     assert seen == dict(np.ndenumerate(run.result[1]))
 
 
-def test_a_loop_that_reverses_rows_may_read_any_of_them() -> None:
+def test_a_loop_that_reverses_rows_may_read_any_row() -> None:
     main = entry(
         """
       x = f32[6,3] parameter(0)
@@ -401,8 +401,8 @@ def test_a_loop_that_reverses_rows_may_read_any_of_them() -> None:
 # ---------------------------------------------------------------- limits
 
 
-def test_many_clamps_in_one_map_stay_runtime_variables_and_stay_right() -> None:
-    """Three cases for each of three dimensions are 27 pieces: too many."""
+def test_too_many_clamped_cases_are_not_folded() -> None:
+    """Three cases for each of three dimensions would be 27 pieces."""
     lines = ["p = s32[3,3,3] parameter(0)", "n = s32[5] iota(), iota_dimension=0"]
     lines += ["c = s32[5] constant({ -1, -1, -1, -1, -1 })", "m = s32[5] add(n, c)"]
     lines += ["t = s32[5,1] reshape(m)", "i = s32[5,3] concatenate(t, t, t), dimensions={1}"]
@@ -413,11 +413,11 @@ def test_many_clamps_in_one_map_stay_runtime_variables_and_stay_right() -> None:
     main = entry("\n".join(lines))
     run = Run(main, np.arange(27, dtype=np.int32).reshape(3, 3, 3))
     maps = indexing.to_parameters(main.root).maps[0]
-    assert run.read(maps) == wanted_pairs(run, (3, 3, 3))
+    assert run.read(maps) == expected_pairs(run, (3, 3, 3))
     assert len(maps) <= 9
 
 
-def test_values_of_a_long_chain_need_no_recursion() -> None:
+def test_folding_a_long_chain_needs_no_recursion() -> None:
     lines = ["x0 = s32[4] iota(), iota_dimension=0", "one = s32[4] constant({ 1, 1, 1, 1 })"]
     lines += [f"x{k + 1} = s32[4] add(x{k}, one)" for k in range(3000)]
     main = entry("\n".join(lines) + "\nROOT r = s32[4] copy(x3000)")

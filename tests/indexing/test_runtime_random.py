@@ -1,4 +1,4 @@
-"""Random index arithmetic: values against the kernels, and lookups at what was computed."""
+"""Random index arithmetic: folded values against the kernels, and gathers at their results."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tests.indexing.programs import Run, entry
 from tests.oracles import fuzz
 
 KINDS = ("s8", "u8", "s32")
-SIZE = 7  # of the table that is looked up
+SIZE = 7  # of the table
 DTYPES = {"s8": np.int8, "u8": np.uint8, "s32": np.int32}
 
 
 @st.composite
 def arithmetic(draw: st.DrawFn) -> Computation:
-    """Six numbers of one type, from an iota, constants and a parameter; wrap-around happens."""
+    """Six numbers of one type from an iota, constants and a parameter, with wrap-around."""
     kind = draw(st.sampled_from(KINDS))
     array = f"{kind}[6]"
     lowest = 0 if kind == "u8" else -9
@@ -33,7 +33,7 @@ def arithmetic(draw: st.DrawFn) -> Computation:
         number = draw(st.integers(lowest, 12) | st.sampled_from([0, 60, 127]))
         step = draw(st.integers(0, 3))
         table = [min(max(number + step * k, -128 if lowest else 0), 127) for k in range(6)]
-        turned = draw(st.sampled_from(["dimensions={0}", "dimensions={}"]))
+        reversed_dims = draw(st.sampled_from(["dimensions={0}", "dimensions={}"]))
         a, b = sorted((number, draw(st.integers(0, 20))))
         direction = draw(st.sampled_from(["LT", "LE", "EQ", "NE", "GE", "GT"]))
         lines.append(
@@ -49,7 +49,7 @@ def arithmetic(draw: st.DrawFn) -> Computation:
                         f"{new} = {array} negate({x})",
                         f"{new} = {array} maximum({x}, {y})",
                         f"{new} = {array} minimum({x}, {y})",
-                        f"{new} = {array} reverse({x}), {turned}",
+                        f"{new} = {array} reverse({x}), {reversed_dims}",
                         f"{new}a = {kind}[2,3] reshape({x})  "
                         f"{new}b = {kind}[3,2] transpose({new}a), dimensions={{1,0}}  "
                         f"{new} = {array} reshape({new}b)",
@@ -81,18 +81,18 @@ def arithmetic(draw: st.DrawFn) -> Computation:
 
 
 def check_folded(instruction: Instruction, run: Run) -> None:
-    """The formulas of an instruction's elements, if it has some, give what its kernel does."""
+    """Check the folded formulas of an instruction, if any, against its kernel."""
     pieces = value(ArrayRef(instruction))
     if pieces is not None:
         result = np.asarray(run.values[(), instruction])
-        told = [(at, number) for piece in pieces for at, (number,) in piece.points()]
-        assert len({at for at, _ in told}) == len(told) == result.size
-        assert all(result[at] == number for at, number in told)
+        evaluated = [(at, number) for piece in pieces for at, (number,) in piece.points()]
+        assert len({at for at, _ in evaluated}) == len(evaluated) == result.size
+        assert all(result[at] == number for at, number in evaluated)
 
 
 @given(arithmetic(), st.integers(0, 1 << 30))
 @fuzz(250)
-def test_a_folded_value_is_what_the_kernels_compute(main: Computation, seed: int) -> None:
+def test_folded_values_equal_those_of_the_kernels(main: Computation, seed: int) -> None:
     assert not hlo.verify(main.module)
     random = np.random.default_rng(seed)
     kind = main["start"].shape.element_type  # type: ignore[union-attr]
@@ -104,10 +104,10 @@ def test_a_folded_value_is_what_the_kernels_compute(main: Computation, seed: int
     event("folds" if value(ArrayRef(lookup)) else "stays")
     answer = indexing.to_parameters(main.root)
     assert answer.unknown[0] is None
-    wanted = {((k,), (int(v),)) for k, v in enumerate(run.result)}
-    assert run.read(answer.maps[0]) == wanted
+    expected = {((k,), (int(v),)) for k, v in enumerate(run.result)}
+    assert run.read(answer.maps[0]) == expected
     if value(ArrayRef(lookup)) is not None:
-        sources = {rt.source for found in answer.maps[0] for rt in found.runtime}
+        sources = {rt.source for each in answer.maps[0] for rt in each.runtime}
         assert lookup not in sources
 
 
@@ -116,7 +116,7 @@ NESTED_SIZES = st.lists(st.integers(2, 6), min_size=2, max_size=3)
 
 @st.composite
 def nests(draw: st.DrawFn) -> Computation:
-    """Slices and gathers of one another, whose starts come from few parameters, in any order."""
+    """Nested slices, updates and gathers whose starts are a few parameters in any order."""
     sizes = draw(NESTED_SIZES)
     lines = [f"v0 = s32[{','.join(map(str, sizes))}] parameter(0)"]
     lines += [f"i{k} = s32[] parameter({k + 1})" for k in range(3)]
@@ -128,9 +128,9 @@ def nests(draw: st.DrawFn) -> Computation:
         if kind == "transpose":
             order = draw(st.permutations(range(len(sizes))))
             sizes = [sizes[k] for k in order]
-            given_ = f"dimensions={{{','.join(map(str, order))}}}"
+            attribute = f"dimensions={{{','.join(map(str, order))}}}"
             lines.append(
-                f"{target} = s32[{','.join(map(str, sizes))}] transpose({source}), {given_}"
+                f"{target} = s32[{','.join(map(str, sizes))}] transpose({source}), {attribute}"
             )
             continue
         if kind == "gather":
@@ -169,18 +169,18 @@ def nests(draw: st.DrawFn) -> Computation:
 
 @given(nests(), st.tuples(*[st.integers(-2, 7)] * 3))
 @fuzz(150)
-def test_e4_nests_of_slices_updates_and_gathers_read_what_they_move(
+def test_e4_maps_of_nested_slices_updates_and_gathers_agree_with_runs(
     main: Computation, starts: tuple[int, ...]
 ) -> None:
-    """Each value of the table is the number of its place, so that the result says what was read."""
+    """Elements of the table are numbered, so each result element identifies its source."""
     assert not hlo.verify(main.module)
     sizes = main["v0"].shape.dims  # type: ignore[union-attr]
     table = np.arange(int(np.prod(sizes)), dtype=np.int32).reshape(sizes)
     run = Run(main, table, *map(np.int32, starts))
     maps = indexing.to_parameters(main.root, exact=True).maps[0]
-    wanted = {
+    expected = {
         (at, tuple(map(int, np.argwhere(table == v)[0]))) for at, v in np.ndenumerate(run.result)
     }
-    assert run.read(maps) == wanted
+    assert run.read(maps) == expected
     compact = indexing.to_parameters(main.root).maps[0]
-    assert wanted <= run.read(compact)
+    assert expected <= run.read(compact)
