@@ -188,7 +188,7 @@ def _verdict(op: Op, shapes: tuple[PartialShape, ...]) -> _Verdict:
     return _Verdict(broken=broken) if broken else _Verdict(op.infer_shape(*shapes))
 
 
-_AGREE: Final = OpConstraint("C0", "what is known of the operands agrees", "unified")
+_AGREE: Final = OpConstraint("C0", "the operands must have compatible shapes", "unified")
 
 
 def _operands_error(
@@ -216,7 +216,7 @@ def _operands_error(
 
 
 def _constraint_error(instruction: Instruction, rule: OpConstraint, fault: Fault) -> HloError:
-    message = f"{instruction.opcode} {rule.label} does not hold: {rule.sentence}"
+    message = f"{instruction.opcode} {rule.label}: {rule.sentence}"
     return HloError(
         message,
         _fault_span(instruction, fault.at),

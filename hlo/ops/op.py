@@ -123,7 +123,7 @@ _OLD_NAMES: Final = {
     "most": "max_operands",
     "left_out": "default_shape",
 }
-_LEGAL: Final = OpConstraint("C0", "the result has a legal shape", "infer_shape")
+_LEGAL: Final = OpConstraint("C0", "the result must have a legal shape", "infer_shape")
 
 
 # ---------------------------------------------------------------- ops

@@ -58,7 +58,7 @@ def types_sentence(types: Sequence[str]) -> str:
     """What `types` demand, as the sentence of a rule.
 
     >>> types_sentence(("pred", "T: numeric", "T"))
-    'the element types of the operands are pred, T, T with T numeric'
+    'the element types of the operands must be pred, T, T with T numeric'
     """
     names, bounds = [], {}
     for declared in types:
@@ -67,7 +67,7 @@ def types_sentence(types: Sequence[str]) -> str:
         if variable and name != "any":
             bounds[variable] = name
     limits = " and ".join(f"{variable} {name}" for variable, name in bounds.items())
-    said = f"the element types of the operands are {', '.join(names)}"
+    said = f"the element types of the operands must be {', '.join(names)}"
     return f"{said} with {limits}" if limits else said
 
 

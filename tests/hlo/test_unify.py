@@ -133,9 +133,9 @@ INFERRED = [
     (["f32[2]"],                         "f32[3] broadcast(mystery(p)), dimensions={}",  "f32[3]"),
 ]
 CONFLICTS = [
-    (["f32[?,3]", "f32[?,4]"],           "add(p, q)",                                    "add C0 does not hold: what is known of the operands agrees"),
-    (["f32[?,3]"],                       "transpose(p), dimensions={0,1,2}",             "transpose C0 does not hold: what is known of the operands agrees"),
-    (["f32[?,3]"],                       "slice(p), slice={[0:1], [0:4]}",               "slice C2 does not hold"),
+    (["f32[?,3]", "f32[?,4]"],           "add(p, q)",                                    "add C0: the operands must have compatible shapes"),
+    (["f32[?,3]"],                       "transpose(p), dimensions={0,1,2}",             "transpose C0: the operands must have compatible shapes"),
+    (["f32[?,3]"],                       "slice(p), slice={[0:1], [0:4]}",               "slice C2"),
     (["f32[?,3]"],                       "f32[2,4] negate(p)",                           "`out` is declared f32[2,4], but its negate is f32[?,3]"),
     (["f32[2,?]", "f32[?,3]"],           "f32[2,4] add(p, q)",                           "`out` is declared f32[2,4], but its add is f32[2,3]"),
     (["f32[?,3,4]"],                     "cholesky(p)",                                  "cholesky C0"),

@@ -74,7 +74,7 @@ def errors(text: str) -> list[tuple[str, hlo.HloError]]:
     """The constraints that a program breaks, each with its error."""
     broken = []
     for error in hlo.verify(parse_sample(text).instruction.module):
-        if rule := re.match(r"\S+ (\w+) does not hold", error.message):
+        if rule := re.match(r"\S+ ([A-Z]\d*): ", error.message):
             broken.append((rule[1], error))
     return broken
 

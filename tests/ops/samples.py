@@ -241,5 +241,5 @@ def check_fault(text: str, rule: str, at: str | None, label: str) -> None:
     """Assert that an instruction violates only `rule`, at the text `at` (None: all of it)."""
     (error,) = hlo.verify(parse_sample(text).instruction.module)
     assert error.code == "op-constraint"
-    assert f" {rule} does not hold: " in error.message
+    assert f" {rule}: " in error.message
     assert (error.span.text, error.label) == (at or f"out = {text}", label)

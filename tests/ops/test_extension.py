@@ -138,8 +138,8 @@ def test_a_configured_attribute_is_parsed_from_the_backend_config(
         ),
         ("p", '{"step": [1]}', "[", "`step` in backend_config of custom-call is not an integer"),
         ("p", '"{}", extra=1', "1", "custom-call has no attribute `extra`"),
-        ("q", "{step = 2}", None, "custom-call C1 does not hold: the operand is a vector"),
-        ("b", "{step = 2}", None, "custom-call T does not hold: the element types"),
+        ("q", "{step = 2}", None, "custom-call C1: the operand is a vector"),
+        ("b", "{step = 2}", None, "custom-call T: the element types"),
     ],
 )
 def test_an_invalid_call_of_a_target_is_an_error(

@@ -119,7 +119,7 @@ def test_a_fault_has_its_rule_location_and_label(
     assert before in ROWS
     text = ROWS.replace(before, after, 1)
     (error,) = hlo.verify(parse_sample(text).instruction.module)
-    assert f" {rule} does not hold: " in error.message
+    assert f" {rule}: " in error.message
     assert (error.span.text, error.label) == (at or f"out = {text}", label)
 
 
