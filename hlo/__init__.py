@@ -1,4 +1,4 @@
-"""HLO text to modules and back.
+"""Parsing, checking, building and printing of HLO modules.
 
 >>> import hlo
 >>> module = hlo.parse("ENTRY e { p = f32[2,3] parameter(0) ROOT n = f32[2,3] negate(p) }")
@@ -7,7 +7,7 @@
 >>> hlo.parse(str(module)) == module
 True
 
-Names are loaded on first use; `__init__.pyi` says where each is.
+Names are loaded on first use; `__init__.pyi` gives their modules.
 """
 
 import lazy_loader

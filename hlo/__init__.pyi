@@ -1,4 +1,4 @@
-# What the package gives, loaded on first use (`__init__.py`).
+# Public names, loaded on first use (`__init__.py`).
 from .formats.builder import Builder as Builder
 from .formats.files import load as load
 from .formats.files import load_all as load_all

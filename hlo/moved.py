@@ -95,7 +95,7 @@ def with_old_keywords(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]
 
 
 class _Moved(MetaPathFinder, Loader):
-    """Finds modules by the old names, where nothing else does."""
+    """Import finder and loader of modules by their old names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -108,4 +108,4 @@ class _Moved(MetaPathFinder, Loader):
         return import_module(new)
 
     def exec_module(self, module: ModuleType) -> None:
-        """The module was executed under its new name."""
+        """Do nothing: the module is executed under its new name."""

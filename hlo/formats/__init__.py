@@ -1,6 +1,6 @@
-"""Ways to a module: parsing text, reading files and protocol buffers, building one in Python.
+"""Sources of modules: the parser of HLO text, files, protocol buffers, and a builder for Python.
 
 Imports all other rooms of `hlo`. The parser accepts every opcode and attribute, resolves names to
-objects, and raises `HloError` for text that is not HLO; rules of ops are for `hlo.verify`. What is
-built or read prints as text that parses to an equal module.
+objects, and raises `HloError` for invalid text; `hlo.verify` checks the rules of ops. Every module
+prints as text that parses to an equal module.
 """

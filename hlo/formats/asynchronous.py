@@ -1,8 +1,8 @@
-"""Asynchronous ops: ``negate-start`` and the like are short for ``async-start`` of a computation.
+"""Asynchronous ops: ``negate-start`` is short for an ``async-start`` of a computation.
 
-``s = (..) add-start(a, b)`` says that an ``add`` begins here and goes on beside other work until
-``add-done(s)`` waits for it. XLA keeps it as an ``async-start`` that calls a computation with the
-``add`` in it, and so do we:
+``s = (..) add-start(a, b)`` starts an ``add`` that runs concurrently with other instructions;
+``add-done(s)`` waits for its result. The parser expands the short form, as XLA does, to an
+``async-start`` that calls a computation with the ``add``:
 
 >>> from hlo.formats.parser import parse
 >>> module = parse('''ENTRY e {
@@ -18,7 +18,7 @@
 >>> print(module.entry["s"], module.entry.root, sep="; ")
 %s = ((f32[3]), f32[3], u32[]) async-start(%p), calls=async_wrapped; %d = f32[3] async-done(%s)
 
-Source: XLA ``docs/async_ops.md``; ``xla/hlo/parser/hlo_parser.cc`` for what belongs together.
+Source: XLA ``docs/async_ops.md``; ``xla/hlo/parser/hlo_parser.cc`` for the checks.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ from hlo.text.syntax import AttributeText
 
 SUFFIXES: Final = ("-start", "-update", "-done")
 THREAD: Final = "async_execution_thread"
-MAIN: Final = "main"  # the thread of whoever says none
+MAIN: Final = "main"  # the default thread
 
-# what is said about the start itself; everything else is said about the op that it wraps
-_OF_THE_START: Final = frozenset(
+# attributes of the start itself; the wrapped op has all others
+_START_ATTRIBUTES: Final = frozenset(
     {"control-predecessors", "frontend_attributes", "metadata", "origin", "sharding", "statistics"}
 )
-_OF_BOTH: Final = "backend_config"
+_SHARED_ATTRIBUTE: Final = "backend_config"
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedInstruction:
-    """What the parser has read of one instruction; `span` is its opcode."""
+    """The parsed parts of one instruction; `span` is the opcode's."""
 
     span: Span
     opcode: str
@@ -58,10 +58,10 @@ class ParsedInstruction:
 
 
 def resolved(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruction:
-    """The parsed without the short form, checked against the start that they belong to.
+    """Expand the short form of an asynchronous op and check it against its start.
 
     Raises:
-        HloError: there is no such start, or it says something else.
+        HloError: an update or a done without a matching start, or an ill-formed start.
     """
     op, _, step = parsed.opcode.rpartition("-")
     if parsed.opcode in ASYNCHRONOUS:
@@ -87,28 +87,28 @@ def _check_start(parsed: ParsedInstruction) -> None:
         case TupleShape((TupleShape(elements), _, *_)) if len(elements) == len(parsed.operands):
             return
         case None:
-            label = "its shape does not follow from the operands"
+            label = "missing shape"
         case _:
             label = f"its shape is {parsed.shape}"
     operands = ", ".join(str(o.declared_shape or "f32[]") for o in parsed.operands)
-    message = f"the shape of {parsed.opcode} is ((operands), results, state)"
+    message = f"{parsed.opcode} must have a shape ((operands), results, state)"
     hint = f"write (({operands}), results, u32[]) before {parsed.opcode}"
     raise HloError(message, parsed.span, "async", label, help=hint)
 
 
 def _with_computation(parsed: ParsedInstruction, op: str, state: ParserState) -> ParsedInstruction:
-    """An ``async-start`` of a new computation that holds the op `op`."""
+    """Return an ``async-start`` of a new computation with the op `op`."""
     assert isinstance(parsed.shape, TupleShape)
     computation = _computation(parsed, op, state)
     attributes = {"calls": AttributeText.of(computation.name)}
     for name, value in parsed.attributes.items():
-        if name in _OF_THE_START or name in (_OF_BOTH, THREAD):
+        if name in _START_ATTRIBUTES or name in (_SHARED_ATTRIBUTE, THREAD):
             attributes[name] = value
     return replace(parsed, opcode="async-start", attributes=attributes, called=(computation,))
 
 
 def _computation(parsed: ParsedInstruction, op: str, state: ParserState) -> Computation:
-    """A computation of the op alone, with a parameter for each operand."""
+    """Return a computation with only the op and a parameter for each operand."""
     assert isinstance(parsed.shape, TupleShape)
     inputs, result = parsed.shape.elements[:2]
     assert isinstance(inputs, TupleShape)
@@ -136,7 +136,7 @@ def _computation(parsed: ParsedInstruction, op: str, state: ParserState) -> Comp
             attributes={
                 name: value
                 for name, value in parsed.attributes.items()
-                if name not in _OF_THE_START and name != THREAD
+                if name not in _START_ATTRIBUTES and name != THREAD
             },
             called_computations=parsed.called,
             computation=computation,
@@ -155,13 +155,13 @@ def _computation(parsed: ParsedInstruction, op: str, state: ParserState) -> Comp
 
 
 def _called_once(parsed: ParsedInstruction, state: ParserState) -> ParsedInstruction:
-    """`parsed`, unless another start calls the same computation."""
+    """Return `parsed`; raise `HloError` if another start calls the same computation."""
     for computation in parsed.called:
         first = state.started.setdefault(computation.name, parsed.span)
         if first is not parsed.span:
-            message = f"the computation `{computation.name}` is started twice"
+            message = f"two starts call the computation `{computation.name}`"
             note = f"the first start is at {first.place()}"
-            hint = "give each start a computation of its own"
+            hint = "call a separate computation from each start"
             raise HloError(message, parsed.span, "async", "the second start", [note], hint)
     return parsed
 
@@ -173,50 +173,54 @@ def _check_step(parsed: ParsedInstruction, op: str, step: str) -> None:
     start = _start_of(parsed.operands)
     if start is None:
         wrong = parsed.operands[0] if parsed.operands else None
-        label = f"`{wrong.name}` is {wrong.opcode}" if wrong else "there is no operand"
-        message = f"the operand of {parsed.opcode} is one async-start or async-update"
+        label = f"`{wrong.name}` is of opcode {wrong.opcode}" if wrong else "no operand"
+        message = f"{parsed.opcode} must have one operand, an async-start or async-update"
         raise HloError(message, parsed.span, "async", label)
     place = f"`{start.name}` is at {start.span.place()}"
     _check_wrapped(parsed, op, step, start, place)
     thread = _thread(start)
-    said = parsed.attributes.get(THREAD)
-    if said is not None and said.text.strip('"') != thread:
-        message = f"`{start.name}` runs on the thread {thread}, not on {said.text}"
-        raise HloError(message, said.span, "async", "another thread", [place])
+    named = parsed.attributes.get(THREAD)
+    if named is not None and named.text.strip('"') != thread:
+        theirs = f'`{start.name}` runs on thread "{thread}"'
+        message = f"{parsed.opcode} specifies thread {named.text}, but {theirs}"
+        hint = f'write {THREAD}="{thread}"'
+        raise HloError(message, named.span, "async", "different thread", [place], hint)
     before = parsed.operands[0].declared_shape
     if step == "update" and before and parsed.shape and not parsed.shape.compatible(before):
-        message = f"{parsed.opcode} has the shape of its operand"
-        label = f"it is {parsed.shape}"
+        message = f"{parsed.opcode} must have the shape of its operand, {before}"
+        label = f"its shape is {parsed.shape}"
         raise HloError(message, parsed.span, "async", label, [place], f"write {before}")
 
 
 def _check_wrapped(
     parsed: ParsedInstruction, op: str, step: str, start: Instruction, place: str
 ) -> None:
-    """The op and the computation that a step names are those that its start wraps."""
+    """Reject an update or a done whose op or computation differs from that of its start."""
     wrapped = start.called_computations[0] if start.called_computations else None
     if wrapped is None:
         return
     wanted = wrapped.root.opcode
     if op and wanted != op:
-        message = f"{parsed.opcode} belongs to a start of {op}, but `{start.name}` starts {wanted}"
+        message = f"{parsed.opcode} requires a start of {op}, but `{start.name}` starts {wanted}"
         hint = f"write {wanted}-{step}"
-        raise HloError(message, parsed.span, "async", f"{wanted} is started", [place], hint)
+        raise HloError(message, parsed.span, "async", "different op", [place], hint)
     if parsed.called and parsed.called != (wrapped,):
-        message = f"`{start.name}` has started `{wrapped.name}`, not `{parsed.called[0].name}`"
+        callee = parsed.called[0].name
+        message = f"{parsed.opcode} calls `{callee}`, but `{start.name}` calls `{wrapped.name}`"
         span = parsed.attributes["calls"].span if "calls" in parsed.attributes else parsed.span
-        raise HloError(message, span, "async", "another computation", [place])
+        hint = f"write calls={wrapped.name}"
+        raise HloError(message, span, "async", "different computation", [place], hint)
 
 
 def _start_of(operands: tuple[Instruction, ...]) -> Instruction | None:
-    """The start that the one operand is, or goes back to."""
+    """Return the start of a single operand, through updates; None if there is none."""
     while len(operands) == 1 and operands[0].opcode == "async-update":
         operands = operands[0].operands
     return operands[0] if len(operands) == 1 and operands[0].opcode == "async-start" else None
 
 
 def _thread(start: Instruction) -> str:
-    said = start.attributes.get(THREAD)
-    if said is None and start.called_computations:
-        said = start.called_computations[0].attributes.get("execution_thread")
-    return said.text.strip('"') if said else MAIN
+    name = start.attributes.get(THREAD)
+    if name is None and start.called_computations:
+        name = start.called_computations[0].attributes.get("execution_thread")
+    return name.text.strip('"') if name else MAIN

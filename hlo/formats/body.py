@@ -1,7 +1,6 @@
-"""What is in computations: instructions, their operands and their attributes.
+"""Parser of computation bodies: instructions, their operands and their attributes.
 
-The grammar inside braces, for `hlo.formats.parser`: each method takes a position in the
-text and gives the one after what it has read.
+Each method takes a position in the text and returns the position after the construct it parses.
 """
 
 from __future__ import annotations
@@ -40,11 +39,11 @@ from hlo.text.lexer import (
 from hlo.text.source import HloError, Source
 from hlo.text.syntax import CALLING, AttributeText, read_value
 
-MAX_DEPTH = 40  # instructions in bodies or operands of instructions: the one place where we recurse
+MAX_DEPTH = 40  # instructions nested in bodies or operands; the limit bounds the recursion
 
 _HEAD = word(rf"(?:(\}})|(ROOT\b{SPACE})?+(?:%?({NAME}){SPACE}={SPACE})?+)")
 _OPCODE = word(rf"({NAME}){SPACE}\(")
-_LITERAL = re.compile(  # numbers, braces and words that are no names, in parentheses or not
+_LITERAL = re.compile(  # numbers, braces and keywords, in parentheses or not
     rf"{SPACE}(?:[(),]{SPACE})*+(?:[-\d{{?]|\.\.\.|(?:true|false|inf|nan)\b(?![\w.\-]))"
     rf"|{SPACE}\({SPACE}\){SPACE}\)",
     re.ASCII,
@@ -60,30 +59,30 @@ _NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
 
 
 class BodyReader(ParserState):
-    """Reads computations, of which each may call those read before it.
+    """Parser of computations, each of which may call those before it.
 
-    `names` holds the instructions of one computation so far, by name; those that the text gives no
-    name are in it under a key that is no name, and get one in the end.
+    `names` maps names to the parsed instructions of one computation. The key of an unnamed
+    instruction is ``(number)``; it gets a name at the end of the computation.
     """
 
     def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self.words: dict[str, str] = {}  # one object for equal attribute names, values and opcodes
+        self.words: dict[str, str] = {}  # interned opcodes, attribute names and values
         self.depth = 0
-        # among these names, undefined operands are parameters
+        # names of bare instructions, whose undefined operands become parameters
         self.open_names: dict[str, Instruction] | None = None
 
     # ------------------------------------------------------------ instructions
 
     def instructions(self, computation: Computation, position: int, is_bare: bool = False) -> int:
-        """Read up to and with the closing brace, or up to the end of bare instructions."""
+        """Parse instructions up to the closing brace, or up to the end of the text if bare."""
         names: dict[str, Instruction] = {}
         if is_bare:
             self.open_names = names
         root: Instruction | None = None
         while True:
             head = _HEAD.match(self.text, position)
-            assert head is not None  # it matches the empty text too
+            assert head is not None  # _HEAD matches the empty text
             position = head.end()
             if head[1] or (is_bare and END.match(self.text, position)):
                 break
@@ -112,18 +111,18 @@ class BodyReader(ParserState):
         shape: AnyShape | None,
         position: int,
     ) -> tuple[Instruction, int]:
-        """What follows the result shape: opcode, operands or a literal, attributes."""
-        found = _OPCODE.match(self.text, position)
-        if not found:
+        """Parse the rest of an instruction after its shape: opcode, operands and attributes."""
+        opcode_match = _OPCODE.match(self.text, position)
+        if not opcode_match:
             raise no_opcode(self.source, position, shape is not None)
-        opcode = self.words.setdefault(found[1], found[1])
+        opcode = self.words.setdefault(opcode_match[1], opcode_match[1])
         if head and head[3]:
             name, start = head[3], head.start(3)
             if name in names:
                 raise duplicate("instruction", self.source.span(*head.span(3)), names[name].span)
         else:
-            name, start = "", found.start(1)
-        position = found.end()
+            name, start = "", opcode_match.start(1)
+        position = opcode_match.end()
         operands: tuple[Instruction, ...] = ()
         literal = None
         if _LITERAL.match(self.text, position):
@@ -139,7 +138,7 @@ class BodyReader(ParserState):
             self.check_names(attributes["control-predecessors"], names)
         if opcode.endswith(SUFFIXES):
             parsed = ParsedInstruction(
-                self.source.span(*found.span(1)), opcode, shape, operands, attributes, called
+                self.source.span(*opcode_match.span(1)), opcode, shape, operands, attributes, called
             )
             parsed = resolved(parsed, self)
             opcode, attributes, called = parsed.opcode, parsed.attributes, parsed.called
@@ -162,53 +161,53 @@ class BodyReader(ParserState):
     def operands(
         self, computation: Computation, names: dict[str, Instruction], position: int
     ) -> tuple[tuple[Instruction, ...], int]:
-        """Read up to and with the closing parenthesis."""
+        """Parse operands up to the closing parenthesis."""
         operands: list[Instruction] = []
         while True:
-            found = _OPERAND.match(self.text, position)
-            assert found is not None  # it matches the empty text too
-            name, mark = found.groups()
+            match = _OPERAND.match(self.text, position)
+            assert match is not None  # _OPERAND matches the empty text
+            name, mark = match.groups()
             operand = names.get(name)
-            if mark and operand is not None:  # nearly always
-                position = found.end()
+            if mark and operand is not None:  # the usual case
+                position = match.end()
             elif mark == ")" and not (name or operands):
-                return (), found.end()
+                return (), match.end()
             else:
-                operand, mark, position = self.operand(computation, names, found)
+                operand, mark, position = self.operand(computation, names, match)
             operands.append(operand)
             if mark != ",":
                 return tuple(operands), position
 
     def operand(
-        self, computation: Computation, names: dict[str, Instruction], found: re.Match[str]
+        self, computation: Computation, names: dict[str, Instruction], match: re.Match[str]
     ) -> tuple[Instruction, str, int]:
-        """An operand that is more than a known name, and the mark after it.
+        """Parse an operand with a shape, a nested instruction or an undefined name.
 
-        It has a shape, is an instruction of its own, or is not defined.
+        Return the operand, the comma or parenthesis after it, and the position behind that.
         """
-        shape, position = None, found.start()
-        if not found[1] and not found[2]:
+        shape, position = None, match.start()
+        if not match[1] and not match[2]:
             shape, position = find_shape(self.source, position)
-            found = self.operand_name(position)
-        name, mark = found.groups()
+            match = self.operand_name(position)
+        name, mark = match.groups()
         operand = names.get(name)
         if not mark and name:
-            operand, position = self.nested(computation, names, shape, found.start(1))
-            found = self.operand_name(position)
-            mark = "" if found[1] else found[2]
+            operand, position = self.nested(computation, names, shape, match.start(1))
+            match = self.operand_name(position)
+            mark = "" if match[1] else match[2]
         elif mark and operand is None:
-            operand = self.missing(computation, names, name, shape, found)
+            operand = self.missing(computation, names, name, shape, match)
         if not mark or operand is None:
             raise no_operand(self.source, position, operand is not None)
         if shape is not None and shape is not operand.declared_shape:
-            self.check_operand(operand, shape, found)
-        return operand, mark, found.end()
+            self.check_operand(operand, shape, match)
+        return operand, mark, match.end()
 
     def operand_name(self, position: int) -> re.Match[str]:
-        """The name at `position`, if one stands there, and the mark after it."""
-        found = _OPERAND.match(self.text, position)
-        assert found is not None  # it matches the empty text too
-        return found
+        """Match an optional name at `position` and the comma or parenthesis after it."""
+        match = _OPERAND.match(self.text, position)
+        assert match is not None  # _OPERAND matches the empty text
+        return match
 
     def nested(
         self,
@@ -217,7 +216,7 @@ class BodyReader(ParserState):
         shape: AnyShape | None,
         position: int,
     ) -> tuple[Instruction, int]:
-        """An instruction that is written where it is read: ``add(f32[] negate(x), y)``."""
+        """Parse an instruction in place of an operand: ``add(f32[] negate(x), y)``."""
         self.deeper(position)
         result = self.instruction(computation, names, None, shape, position)
         self.depth -= 1
@@ -229,16 +228,16 @@ class BodyReader(ParserState):
         names: dict[str, Instruction],
         name: str | None,
         shape: AnyShape | None,
-        found: re.Match[str],
+        match: re.Match[str],
     ) -> Instruction:
-        """The parameter that an operand without a definition stands for, where that is allowed."""
+        """Return a new parameter for an undefined operand of bare instructions, else raise."""
         if names is not self.open_names or shape is None:
             if name is None:
-                raise no_operand_name(self.source, found.start(2))
-            span = self.source.span(*found.span(1))
+                raise no_operand_name(self.source, match.start(2))
+            span = self.source.span(*match.span(1))
             raise undefined_operand(name, span, names, names is self.open_names)
         number = sum(known.opcode == "parameter" for known in names.values())
-        start, end = found.span(1) if name else found.span(2)
+        start, end = match.span(1) if name else match.span(2)
         result = Instruction(
             name=name or "parameter",
             opcode="parameter",
@@ -257,18 +256,17 @@ class BodyReader(ParserState):
     def attributes(
         self, position: int, owner: str | None
     ) -> tuple[Mapping[str, AttributeText], tuple[Computation, ...], int]:
-        """Every ``, name=value`` from `position` on, and the computations that they call.
+        """Parse each ``, name=value`` from `position` on, and the computations that they call.
 
-        `owner` is the instruction that they belong to; it gives its name to a body that stands in
-        an attribute.
+        `owner` is the name of the instruction, and the prefix of the name of an inline body.
         """
         attributes: dict[str, AttributeText] = {}
         called: tuple[Computation, ...] = ()
-        while found := _ATTRIBUTE.match(self.text, position):
-            name = self.words.setdefault(found[1], found[1])
-            start = found.end()
+        while match := _ATTRIBUTE.match(self.text, position):
+            name = self.words.setdefault(match[1], match[1])
+            start = match.end()
             if name in attributes:
-                span = self.source.span(*found.span(1))
+                span = self.source.span(*match.span(1))
                 raise duplicate("attribute", span, attributes[name].span)
             if owner and name in CALLING and (callees := self.callees(start, f"{owner}.{name}")):
                 value, computations, position = callees
@@ -280,62 +278,65 @@ class BodyReader(ParserState):
         return attributes or _NOTHING, called, position
 
     def callees(self, position: int, name: str) -> tuple[str, tuple[Computation, ...], int] | None:
-        """Text by name, computations, and position after a value; None where it calls nothing."""
-        found = _CALLEE.match(self.text, position)
-        if not found:
+        """Parse called computations; return their text by name, themselves and the end position.
+
+        Return None if the value is not the name, the body or a list of computations.
+        """
+        first = _CALLEE.match(self.text, position)
+        if not first:
             return None
-        if found[1] or _INLINE.match(self.text, position):
-            callee, end = self.callee(found, name)
+        if first[1] or _INLINE.match(self.text, position):
+            callee, end = self.callee(first, name)
             return callee.name, (callee,), end
         callees: list[Computation] = []
-        position = found.end()
+        position = first.end()
         while True:
-            if callee_found := _CALLEE.match(self.text, position):
-                callee, position = self.callee(callee_found, f"{name}.{len(callees)}")
+            if match := _CALLEE.match(self.text, position):
+                callee, position = self.callee(match, f"{name}.{len(callees)}")
                 callees.append(callee)
             following = _NEXT_CALLEE.match(self.text, position)
-            if not following or (following[1] == "," and not callee_found):
+            if not following or (following[1] == "," and not match):
                 raise expected("the name of a computation", self.source, position)
             position = following.end()
             if following[1] == "}":
                 return f"{{{','.join(c.name for c in callees)}}}", tuple(callees), position
 
-    def callee(self, found: re.Match[str], name: str) -> tuple[Computation, int]:
-        """The computation of this name, or the one whose body stands here and that gets `name`."""
-        if not found[1]:
-            self.deeper(found.end() - 1)
-            computation = self.new_computation(free_name(name, self.computations), found.end() - 1)
-            end = self.instructions(computation, found.end())
+    def callee(self, match: re.Match[str], name: str) -> tuple[Computation, int]:
+        """Resolve the name of a computation, or parse an inline body as a computation `name`."""
+        if not match[1]:
+            self.deeper(match.end() - 1)
+            computation = self.new_computation(free_name(name, self.computations), match.end() - 1)
+            end = self.instructions(computation, match.end())
             self.depth -= 1
             return computation, end
-        callee = self.computations.get(found[1])
+        callee = self.computations.get(match[1])
         if callee is None:
-            span = self.source.span(*found.span(1))
-            raise undefined_computation(found[1], span, self.computations)
-        return callee, found.end()
+            span = self.source.span(*match.span(1))
+            raise undefined_computation(match[1], span, self.computations)
+        return callee, match.end()
 
-    # ------------------------------------------------------------ small things
+    # ------------------------------------------------------------ helpers
 
     def piece(self, start: int, end: int) -> AttributeText:
         text = self.text[start:end]
         return AttributeText(self.words.setdefault(text, text), self.source, start, end)
 
     def deeper(self, position: int) -> None:
-        """Go into an instruction within an instruction; a ``depth -= 1`` leads out."""
+        """Increment the nesting depth; the caller decrements it after the nested instruction."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             message = f"instructions are nested more than {MAX_DEPTH} deep"
-            raise HloError(message, self.source.span(position), "nesting", "one too many")
+            raise HloError(message, self.source.span(position), "nesting", f"depth {self.depth}")
 
     def check_names(self, value: AttributeText, names: Mapping[str, Instruction]) -> None:
-        for found in _NAMES.finditer(self.text, value.start, value.end):
-            if found[1] and found[1] not in names:
-                raise undefined_operand(found[1], self.source.span(*found.span(1)), names, False)
+        for match in _NAMES.finditer(self.text, value.start, value.end):
+            if match[1] and match[1] not in names:
+                raise undefined_operand(match[1], self.source.span(*match.span(1)), names, False)
 
-    def check_operand(self, operand: Instruction, shape: AnyShape, found: re.Match[str]) -> None:
+    def check_operand(self, operand: Instruction, shape: AnyShape, match: re.Match[str]) -> None:
         declared = operand.declared_shape
         if declared is not None and not declared.compatible(shape):
-            raise wrong_operand_shape(operand, shape, self.source.span(*found.span(1)))
+            raise wrong_operand_shape(operand, shape, self.source.span(*match.span(1)))
 
 
 def _no_name(names: Mapping[str, Instruction]) -> str:
@@ -343,7 +344,7 @@ def _no_name(names: Mapping[str, Instruction]) -> str:
 
 
 def _give_names(names: Mapping[str, Instruction]) -> None:
-    """Give each instruction that the text leaves without a name one that no other has."""
+    """Give each unnamed instruction a unique name."""
     unnamed = [instruction for key, instruction in names.items() if key[0] == "("]
     taken = set(names)
     for instruction in unnamed:

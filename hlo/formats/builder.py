@@ -1,4 +1,4 @@
-"""Modules made in Python: shapes are inferred, and what is wrong is told at once.
+"""Construction of modules in Python, with shape inference and immediate checks.
 
 >>> import indexing  # declares the ops
 >>> build = Builder("sums")
@@ -48,12 +48,12 @@ _TARGET = "custom_call_target"
 
 @dataclass(frozen=True, slots=True)
 class BuilderValue:
-    """An instruction that a `Builder` has made: an operand of others.
+    """An instruction of a `Builder`, to be used as an operand.
 
     Attributes:
-        name: by which the module knows it.
-        shape: what it gives.
-        owner: the computation it belongs to.
+        name: the instruction's name in the module.
+        shape: the result shape.
+        owner: the builder of its computation.
     """
 
     name: str
@@ -65,25 +65,32 @@ class BuilderValue:
 
 
 class Builder:
-    """Makes a computation, and with it the module in which it is the entry.
+    """Builder of a computation, and of the module in which it is the entry.
 
     Args:
-        name: of the module.
+        name: name of the module.
         entry: name of the computation.
+
+    >>> import indexing  # registers the ops
+    >>> build = Builder("example")
+    >>> p = build.parameter("f32[2,3]", name="p")
+    >>> module = build.build(build.op("transpose", p, dimensions=(1, 0)))
+    >>> print(module.entry.root)
+    %transpose = f32[3,2] transpose(%p), dimensions={1,0}
     """
 
     def __init__(self, name: str = "module", entry: str = "main") -> None:
         self.module_name = name
         self.name = entry
         self._computations: dict[str, Builder] = {entry: self}
-        self._lines: dict[str, str] = {}  # instructions by name
+        self._lines: dict[str, str] = {}  # text of the instructions by name
         self._values: dict[str, BuilderValue] = {}
-        self._uses: dict[Builder, None] = {}  # the computations that instructions call
+        self._uses: dict[Builder, None] = {}  # called computations
         self._parameters = 0
         self._root = ""
 
     def computation(self, name: str) -> Builder:
-        """A new computation of the same module, to be called by instructions of others.
+        """Add a computation to the module, to be called by instructions of other computations.
 
         >>> Builder().computation("body").parameter("f32[]").shape.dims
         ()
@@ -96,14 +103,22 @@ class Builder:
     # ------------------------------------------------------------ instructions
 
     def parameter(self, shape: AnyShape | str, name: str = "") -> BuilderValue:
-        """The next argument of the computation."""
+        """Add the next parameter of the computation.
+
+        Raises:
+            HloError: `shape` is not the text of a shape.
+        """
         line = f"{_text(shape)} parameter({self._parameters})"
         value = self._add(name or "parameter", line, [], [])
         self._parameters += 1
         return value
 
     def constant(self, shape: AnyShape | str, value: Any, name: str = "") -> BuilderValue:
-        """A value: a number, nested lists, a NumPy array, or the text of a literal.
+        """Add a constant; `value` is a number, nested lists, a NumPy array or literal text.
+
+        Raises:
+            HloError: `shape` is not the text of a shape, or `value` not that of a literal.
+            TypeError: `value` is a mapping.
 
         >>> build = Builder()
         >>> build.constant("s32[2,2]", [[1, 2], [3, 4]]), build.constant("pred[]", True)
@@ -120,13 +135,16 @@ class Builder:
         shape: AnyShape | str | None = None,
         **attributes: Any,
     ) -> BuilderValue:
-        """An instruction of a declared op.
+        """Add an instruction of a registered op.
 
         Args:
-            shape: the result's, where it does not follow from the operands (reshape, iota), or with
-                a layout; any opcode may be used with it, if its attributes are given as text.
-            attributes: values as the op's fields have them, such as ``dimensions=(1, 0)``, or their
-                text; a computation is a `Builder`.
+            opcode: as in HLO text.
+            operands: instructions of this computation.
+            name: name of the instruction; by default, the opcode.
+            shape: the result shape, required if it cannot be inferred (reshape, iota). An
+                unregistered opcode needs a shape, and attributes as text.
+            attributes: values of the op's fields, such as ``dimensions=(1, 0)``, or their text. A
+                called computation is given as a `Builder`.
 
         >>> import indexing
         >>> build = Builder()
@@ -134,8 +152,9 @@ class Builder:
         (3, 2)
 
         Raises:
-            HloError: operands or attributes break a rule of the op.
-            ValueError: there is no such op or attribute, or an operand is of another computation.
+            HloError: operands or attributes violate a constraint of the op.
+            ValueError: the op is not registered and `shape` is missing, the op does not have the
+                attribute, or an operand belongs to another computation.
         """
         cls = find_op(opcode, str(attributes.get(_TARGET, "")))
         if cls is None and shape is None:
@@ -152,37 +171,39 @@ class Builder:
         return self._add(name or opcode, line, operands, called)
 
     def tuple(self, *elements: BuilderValue, name: str = "") -> BuilderValue:
-        """All elements as one value."""
+        """Add a tuple of the elements."""
         return self.op("tuple", *elements, name=name)
 
     def element(self, value: BuilderValue, index: int, name: str = "") -> BuilderValue:
-        """One element of a tuple."""
+        """Add a get-tuple-element, one element of a tuple."""
         return self.op("get-tuple-element", value, index=index, name=name)
 
     def call(self, computation: Builder, *operands: BuilderValue, name: str = "") -> BuilderValue:
-        """What another computation gives for these operands."""
+        """Add a call of another computation."""
         return self.op("call", *operands, to_apply=computation, name=name)
 
     def fusion(
         self, computation: Builder, *operands: BuilderValue, kind: str = "kLoop", name: str = ""
     ) -> BuilderValue:
-        """What another computation gives, compiled as one kernel."""
+        """Add a fusion that calls another computation."""
         return self.op("fusion", *operands, kind=kind, calls=computation, name=name)
 
     def root(self, value: BuilderValue) -> BuilderValue:
-        """Makes `value` the result of the computation, which is otherwise the last one made."""
+        """Make `value` the root of the computation, by default the last instruction."""
         self._root = value.name
         return value
 
     # ------------------------------------------------------------ the module
 
     def build(self, root: BuilderValue | None = None) -> Module:
-        """The module, with this computation as its entry.
+        """Return the module with this computation as its entry.
 
-        Computations come before those that call them; those that are not called are left out.
+        Callees precede their callers; computations that are not called are omitted.
 
+        Args:
+            root: the root of the entry; by default, its last instruction.
         Raises:
-            ValueError: a computation is empty.
+            ValueError: a computation has no instructions.
         """
         if root is not None:
             self.root(root)
@@ -195,21 +216,21 @@ class Builder:
         return "\n\n".join([*(b._text() for b in self._called()), f"ENTRY {self._text()}\n"])
 
     def _called(self) -> list[Builder]:
-        """The computations that this one calls, directly or not, callees first."""
-        found: dict[Builder, None] = {}
+        """Return the computations called directly or transitively, callees first."""
+        finished: dict[Builder, None] = {}
         waiting: list[tuple[Builder, bool]] = [(b, False) for b in reversed(self._uses)]
         while waiting:
             builder, is_done = waiting.pop()
             if is_done:
-                found[builder] = None
-            elif builder not in found:
+                finished[builder] = None
+            elif builder not in finished:
                 waiting.append((builder, True))
                 waiting.extend((b, False) for b in reversed(builder._uses))
-        return list(found)
+        return list(finished)
 
     def _text(self) -> str:
         if not self._lines:
-            raise ValueError(f"computation `{self.name}` is empty")
+            raise ValueError(f"computation `{self.name}` has no instructions")
         root = self._root or list(self._lines)[-1]
         lines = [
             f"  {'ROOT ' if name == root else ''}%{name} = {line}"
@@ -220,11 +241,11 @@ class Builder:
     def _add(
         self, name: str, line: str, operands: Sequence[BuilderValue], called: Iterable[Builder]
     ) -> BuilderValue:
-        """The instruction `line`, checked in a module of its own."""
+        """Add the instruction `line`, after a check in a separate module."""
         name = free_name(name.removeprefix("%"), self._lines)
         trial = Builder(self.module_name, self.name)
         trial._uses = dict.fromkeys(called)
-        if line.partition("(")[0].endswith(("-done", "-update")):  # which belong to a start
+        if line.partition("(")[0].endswith(("-done", "-update")):  # checked against their start
             trial._lines, trial._uses = dict(self._lines), self._uses | trial._uses
         else:
             for number, value in enumerate(dict.fromkeys(operands)):
@@ -244,13 +265,13 @@ class Builder:
 
 def _unknown(opcode: str) -> str:
     if not OPS:
-        return f"op {opcode!r} is not declared, nor is any: `import indexing` declares those of HLO"
+        return f"op {opcode!r} is not registered; `import indexing` registers the ops of HLO"
     hint = nearest(opcode, OPS)
-    return f"op {opcode!r} is not declared; {hint or 'with `shape=` any opcode may be used'}"
+    return f"op {opcode!r} is not registered; {hint or 'an unregistered opcode needs `shape=`'}"
 
 
 def _attributes(cls: type[Op] | None, opcode: str, attributes: Mapping[str, Any]) -> list[str]:
-    """Each attribute as ``name=value``; those of the configuration make one."""
+    """Return each attribute as ``name=value``; entries of ``backend_config`` form one attribute."""
     texts, config = list[str](), list[str]()
     for key, given in attributes.items():
         field = _field(cls, opcode, key)
@@ -263,13 +284,13 @@ def _attributes(cls: type[Op] | None, opcode: str, attributes: Mapping[str, Any]
 
 
 def _field(cls: type[Op] | None, opcode: str, key: str) -> Field | None:
-    """The field of an attribute, by its own name or its name in text; None for a common one."""
+    """Return the field of an attribute by its name in Python or text; None for a common one."""
     if cls is None:
         return None
     known = {name: f for name, f in cls.fields.items() if f.role in ("attribute", "config")}
     by_text = {field.name.replace("-", "_"): field for field in known.values()}
-    if found := known.get(key) or by_text.get(key):
-        return found
+    if field := known.get(key) or by_text.get(key):
+        return field
     common = {name.replace("-", "_") for name in COMMON_ATTRIBUTES}
     if key in common or (cls.target and key in CALL_ATTRIBUTES):
         return None
@@ -278,7 +299,7 @@ def _field(cls: type[Op] | None, opcode: str, key: str) -> Field | None:
 
 
 def _attribute(kind: Kind[Any] | None, given: Any) -> str:
-    """The text of an attribute's value."""
+    """Return the text of an attribute's value."""
     if isinstance(given, Builder):
         return given.name
     if isinstance(given, list | tuple) and given and all(isinstance(g, Builder) for g in given):
@@ -302,7 +323,7 @@ def _text(shape: AnyShape | str) -> str:
 
 
 def _literal(value: Any) -> str:
-    """The text of a literal."""
+    """Return the text of a literal."""
     if hasattr(value, "tolist"):  # of NumPy
         value = value.tolist()
     match value:
@@ -315,6 +336,6 @@ def _literal(value: Any) -> str:
         case complex():
             return f"({value.real!r}, {value.imag!r})"
         case Mapping():
-            raise TypeError(f"{value!r} is no literal")
+            raise TypeError(f"{value!r} is not a literal")
         case _:
             return repr(value)

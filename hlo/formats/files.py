@@ -1,4 +1,4 @@
-"""Files of HLO: text or protocol buffers, plain, compressed, or standard input."""
+"""Loading of HLO files: text or protocol buffers, plain or compressed, or standard input."""
 
 from __future__ import annotations
 
@@ -18,28 +18,48 @@ STDIN = "-"
 
 
 def load(path: str | os.PathLike[str]) -> Module:
-    """The module in a file; ``.gz`` and ``.xz`` are unpacked, ``-`` is standard input.
+    """Load the module in a file; ``-`` is standard input.
 
-    ``.pb`` is a serialized HloModuleProto, or an HloProto as ``--xla_dump_to`` writes it; jaxlib
-    makes text of it.
+    ``.gz`` and ``.xz`` files are decompressed. A ``.pb`` file is a serialized HloModuleProto, or an
+    HloProto as written by ``--xla_dump_to``; jaxlib converts it to text.
 
     Raises:
-        HloError: the file is not text, or no HLO, or a protocol buffer without jaxlib to read it.
+        HloError: the file is not valid HLO, or it is a protocol buffer and jaxlib is not installed.
         OSError: the file cannot be read.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".hlo") as file:
+    ...     _ = file.write("HloModule m ENTRY e { p = f32[] parameter(0) }")
+    ...     file.flush()
+    ...     print(load(file.name).name)
+    m
     """
     return parse(read_text(path), _filename(path))
 
 
 def load_all(path: str | os.PathLike[str]) -> list[Module]:
-    """The modules in a file that splits them with lines ``// -----``."""
+    """Load the modules of a file that separates them by lines ``// -----``.
+
+    Raises:
+        HloError: as `load`.
+        OSError: the file cannot be read.
+
+    >>> import tempfile
+    >>> one = "HloModule m ENTRY e { p = f32[] parameter(0) }"
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".hlo") as file:
+    ...     _ = file.write(f"{one}\\n// -----\\n{one}")
+    ...     file.flush()
+    ...     print(len(load_all(file.name)))
+    2
+    """
     return parse_all(read_text(path), _filename(path))
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file, unpacked if need be; what jaxlib prints for a protocol buffer.
+    """Return the text of a file, decompressed; for a protocol buffer, the text that jaxlib prints.
 
     Raises:
-        HloError: the file is damaged or is not text, or jaxlib is missing.
+        HloError: the file is corrupt or not UTF-8, or jaxlib is missing.
         OSError: the file cannot be read.
     """
     name = _filename(path)
@@ -51,13 +71,13 @@ def read_text(path: str | os.PathLike[str]) -> str:
             data = lzma.decompress(data)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         span = Source("", name).span(0)
-        raise HloError(f"the compressed file is damaged: {error}", span, "encoding") from None
+        raise HloError(f"corrupt compressed file: {error}", span, "encoding") from None
     is_proto = name.removesuffix(".gz").removesuffix(".xz").endswith(".pb")
     return proto_text(data, name) if is_proto else _decode(data, name)
 
 
 def _decode(data: bytes, name: str) -> str:
-    """`data` as UTF-8 without zero bytes, which no text holds."""
+    """Decode `data` as UTF-8 and reject NUL bytes."""
     zero = data.find(b"\0")
     try:
         text = data.decode("utf-8")
@@ -70,8 +90,9 @@ def _decode(data: bytes, name: str) -> str:
     before = data[:place].decode("utf-8", errors="replace")
     source = Source(before + data[place : place + 80].decode("latin-1"), name)
     label = f"byte 0x{data[place]:02x}"
-    message = f"the file is not text: byte {place} is no UTF-8"
-    hint = "a protocol buffer is read when the name of its file ends in .pb"
+    reason = "invalid UTF-8" if data[place] else "NUL"
+    message = f"the file is not text: {reason} at byte {place}"
+    hint = "name the file *.pb to read it as a protocol buffer"
     raise HloError(message, source.span(len(before)), "encoding", label, help=hint)
 
 

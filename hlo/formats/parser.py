@@ -1,11 +1,10 @@
-"""HLO text to modules: the grammar, which knows no op.
+"""Parser of HLO text to modules, independent of the registered ops.
 
-A recursive descent without a list of tokens: each point of the grammar is one pattern, matched at a
-cursor. Names are resolved while reading, since operands and computations are defined before they
-are used. What the text says is law; what it means is for others to find.
+A recursive descent without a separate lexer: each terminal is one pattern, matched at a position.
+Names are resolved during parsing, since operands and computations are defined before their uses.
 
-The forms are those that XLA's parser (``xla/hlo/parser/hlo_parser.cc``) accepts, and a few more:
-several instructions without a computation around them, attributes in any order and of any name.
+The grammar is that of XLA's parser (``xla/hlo/parser/hlo_parser.cc``) with two extensions: several
+instructions without an enclosing computation, and attributes in any order and of any name.
 """
 
 from __future__ import annotations
@@ -40,19 +39,24 @@ _BODY = word(r"\{")
 
 
 def parse(text: str, filename: str = "<string>") -> Module:
-    """The module that `text` says.
+    """Parse the text of one module.
+
+    Args:
+        text: HLO text: a module, computations, or instructions.
+        filename: name of the file in errors.
+    Raises:
+        HloError: a syntax error, or an undefined or duplicate name.
 
     >>> module = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }")
     >>> module.entry.root.opcode, [operand.name for operand in module.entry.root.operands]
     ('negate', ['p'])
 
-    A single instruction will do; what it reads and nobody defines becomes a parameter:
+    A single instruction is a valid text. Its undefined operands become parameters:
 
     >>> parse("f32[3,2] transpose(f32[2,3] p), dimensions={1,0}").entry.parameters
     (<parameter 'p' of 'entry'>,)
 
-    Raises:
-        HloError: the text is no HLO, or a name in it stands for nothing.
+    Source: XLA ``xla/hlo/parser/hlo_parser.cc``.
     """
     with _collector_paused():
         return _ModuleReader(Source(text, filename)).module()
@@ -60,7 +64,7 @@ def parse(text: str, filename: str = "<string>") -> Module:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """No search for cyclic garbage: all that the parser makes lives on, and is much to look at."""
+    """Disable cyclic garbage collection, which would repeatedly traverse the growing module."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -71,9 +75,12 @@ def _collector_paused() -> Iterator[None]:
 
 
 def parse_all(text: str, filename: str = "<string>") -> list[Module]:
-    """The modules of a text that splits them with lines ``// -----``.
+    """Parse the modules of a text that separates them by lines ``// -----``.
 
-    Places in errors and spans count from the beginning of the whole text.
+    Lines in errors and spans count from the beginning of the whole text.
+
+    Raises:
+        HloError: as `parse`, for the first invalid module.
 
     >>> [module.name for module in parse_all("HloModule a ENTRY e { p = f32[] parameter(0) }"
     ...     "\\n// -----\\nHloModule b ENTRY e { p = f32[] parameter(0) }")]
@@ -83,7 +90,7 @@ def parse_all(text: str, filename: str = "<string>") -> list[Module]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Each part between ``// -----`` lines, behind as many empty lines as come before it."""
+    """Yield each part between ``// -----`` lines, padded by line breaks to keep line numbers."""
     lines_before = 0
     for part in re.split(r"^[ \t]*// -----[^\n]*", text, flags=re.MULTILINE):
         if not END.match(part) or part == text:
@@ -92,7 +99,7 @@ def _parts(text: str) -> Iterator[str]:
 
 
 class _ModuleReader(BodyReader):
-    """Reads one module."""
+    """Parser of one module."""
 
     def module(self) -> Module:
         result, position = self.result, 0
@@ -126,21 +133,21 @@ class _ModuleReader(BodyReader):
     def all_computations(self, position: int) -> Computation:
         entry: Computation | None = None
         while not END.match(self.text, position):
-            found = _COMPUTATION.match(self.text, position)
-            if not found:
+            head = _COMPUTATION.match(self.text, position)
+            if not head:
                 raise no_computation(self.source, position)
-            if entry and found[1]:
-                raise second_entry(self.source.span(*found.span(2)), entry)
-            computation, position = self.computation(found)
-            if found[1]:
+            if entry and head[1]:
+                raise second_entry(self.source.span(*head.span(2)), entry)
+            computation, position = self.computation(head)
+            if head[1]:
                 entry = computation
         if not self.computations:
             raise no_computation(self.source, position)
         return entry or list(self.computations.values())[-1]
 
-    def computation(self, found: re.Match[str]) -> tuple[Computation, int]:
-        computation = self.new_computation(found[2], found.start(2))
-        position, result_shape, result_at = found.end(), None, 0
+    def computation(self, head: re.Match[str]) -> tuple[Computation, int]:
+        computation = self.new_computation(head[2], head.start(2))
+        position, result_shape, result_at = head.end(), None, 0
         if self.text.startswith("(", position):
             position = balanced(self.source, position)
             arrow = _ARROW.match(self.text, position)

@@ -1,4 +1,4 @@
-"""A module while it is read: its computations so far, and names that are still free."""
+"""State of the parser: the computations parsed so far, and unused names."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hlo.text.source import Source, Span
 
 
 class ParserState:
-    """What has been read of a module.
+    """The parsed part of a module.
 
     Attributes:
         computations: by name, callees before callers.
-        result: the module that they belong to.
-        started: the place where each asynchronous computation is started, by its name.
+        result: the module under construction.
+        started: for each computation that an asynchronous op starts, the start's location.
     """
 
     def __init__(self, source: Source) -> None:
@@ -29,10 +29,10 @@ class ParserState:
         self._numbers: dict[str, tuple[int, bool]] = {}  # see `fresh_name`
 
     def new_computation(self, name: str, start: int) -> Computation:
-        """An empty computation, whose name is at `start`.
+        """Return an empty computation, whose name is at `start`.
 
         Raises:
-            HloError: the name is taken.
+            HloError: another computation has the name.
         """
         if first := self.computations.get(name):
             span = self.source.span(start, start + len(name))
@@ -40,9 +40,9 @@ class ParserState:
         return Computation(name, self.result, start)
 
     def fresh_name(self, name: str) -> str:
-        """`name`, or the first of ``name.1``, .. that stands nowhere in the text.
+        """Return the first of `name`, ``name.1``, ``name.2``, .. that does not occur in the text.
 
-        The text is searched for each name only if `name` itself is a part of it.
+        The text is searched for numbered names only if it contains `name`.
         """
         number, is_in_text = self._numbers.get(name) or (0, name in self.text)
         while is_in_text and _numbered(name, number) in self.text:
@@ -56,7 +56,7 @@ def _numbered(name: str, number: int) -> str:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """`name`, or the first of ``name.1``, ``name.2`` .. that is not taken.
+    """Return the first of `name`, ``name.1``, ``name.2``, .. that is not in `taken`.
 
     >>> free_name("add", {"add", "add.1"})
     'add.2'

@@ -1,4 +1,4 @@
-"""Serialized HLO modules to text, through jaxlib: XLA alone knows its protocol buffers."""
+"""Conversion of serialized HLO modules to text through jaxlib."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Final
 
 from hlo.text.source import HloError, Source
 
-_FIELD_1: Final = b"\x0a"  # with a length: the module in an HloProto, the name in a module
+_FIELD_1: Final = b"\x0a"  # length-delimited: the module of an HloProto, the name of a module
 
 
 def proto_text(data: bytes, filename: str) -> str:
-    """The text of a serialized HloModuleProto, or of the one in an HloProto.
+    """Return the text of a serialized HloModuleProto or HloProto.
 
     Raises:
-        HloError: the bytes are no module, or jaxlib is not installed.
+        HloError: the bytes are not a module, or jaxlib is not installed.
     """
     place = Source("", filename).span(0)
     try:
         from jaxlib import _hlo
     except ImportError:
-        message = "protocol buffers are read through jaxlib, which is not installed"
+        message = "reading a protocol buffer requires jaxlib, which is not installed"
         hint = "pip install 'hlo-indexing[xla]', or print the module as text"
         raise HloError(message, place, "jaxlib", help=hint) from None
     options = _hlo.HloPrintOptions()
@@ -30,15 +30,15 @@ def proto_text(data: bytes, filename: str) -> str:
             inner if inner[:1] == _FIELD_1 else data
         )
         text: str = module.to_string(options)
-    except Exception as error:  # whatever the bindings make of a status of XLA
+    except Exception as error:  # the bindings' type for an XLA status is not specified
         reason = str(error).partition("\n")[0]
-        message = f"the file is no serialized HLO module: {reason}"
+        message = f"the file is not a serialized HLO module: {reason}"
         raise HloError(message, place, "encoding") from None
     return text
 
 
 def _field_1(data: bytes) -> bytes:
-    """What field 1 of a message holds, if that comes first and has a length; else nothing."""
+    """Return the content of field 1 if it is the first of a message, else empty bytes."""
     if data[:1] != _FIELD_1:
         return b""
     length = shift = 0

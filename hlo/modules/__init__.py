@@ -1,6 +1,6 @@
-"""Modules: computations and instructions, their ops, inference of shapes, checks, comparison.
+"""Modules, computations and instructions: their ops, shape inference, checks and comparison.
 
-Imports `hlo.text`, `hlo.shapes` and `hlo.ops`. A module is immutable once it is read; results that
-are derived from it are stored in it. `module` holds the structure and is independent of how opcodes
-are interpreted: `bind` is passed in by the reader. Errors are returned with their source location.
+Imports `hlo.text`, `hlo.shapes` and `hlo.ops`. A module is immutable after parsing and memoises
+derived results. `module` defines the structure independently of the registered ops; the parser
+passes the interpretation of opcodes (`bind`). Errors have a source location.
 """

@@ -1,7 +1,7 @@
-"""Instructions against the rules of their ops: operands are checked, shapes are inferred.
+"""Checks of instructions against the constraints of their ops, and shape inference.
 
-An opcode that is not registered is never an error. A module holds few different ops: each is
-checked once for operands of equal shapes.
+An unregistered opcode is not an error. Results are memoised by op and operand shapes, since a
+module has few distinct ops.
 """
 
 from __future__ import annotations
@@ -25,29 +25,31 @@ from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from hlo.text.source import HloError, Span
 
 _LIMIT: Final = 1 << 16
-_CHECKED: Final[dict[Hashable, _Verdict]] = {}
+_CHECKED: Final[dict[Hashable, _Inference]] = {}
 
 
 def infer(instruction: Instruction) -> AnyShape:
-    """The shape of an instruction whose text does not say it.
+    """Infer the shape of an instruction whose text omits it.
 
     Raises:
-        HloError: it does not follow from the operands, or they are wrong.
+        HloError: the shape cannot be inferred, or the operands violate a constraint of the op.
     """
     op = read_op(instruction, default_shape(instruction))
     if op is None:
         raise HloError(
-            f"the shape of `{instruction.name}` is missing, and {instruction.opcode} is unknown",
+            f"the shape of `{instruction.name}` is missing, and opcode {instruction.opcode} is not "
+            "registered",
             instruction.span,
             "shape",
             help="write the result shape before the opcode",
         )
-    inferred, error = _judged(instruction, op)
+    inferred, error = _inferred_or_error(instruction, op)
     if error:
         raise error
     if inferred is None or isinstance(inferred, Unranked):
         message = f"the shape of `{instruction.name}` is missing, and an operand has unknown sizes"
-        raise HloError(message, instruction.span, "shape", help="write the result shape")
+        help = "write the result shape before the opcode"  # noqa: A001 - the word of `HloError`
+        raise HloError(message, instruction.span, "shape", help=help)
     return inferred
 
 
@@ -58,13 +60,14 @@ REGISTERED: Final = Semantics(bind_op, infer)
 def infer_known(
     instruction: Instruction, operands: tuple[PartialShape, ...], called: PartialShape | None
 ) -> PartialShape:
-    """What follows about an instruction's value from what is known of its operands.
+    """Infer the partial shape of an instruction from partial shapes of its operands.
 
     Args:
-        operands: what is known of each.
-        called: what is known of the result of the computation it calls.
+        instruction: the instruction; its own declared shape is not merged with the result.
+        operands: the partial shape of each operand.
+        called: the partial result shape of the computation it calls.
     Raises:
-        HloError: the operands break a rule, or contradict each other.
+        HloError: the operands violate a constraint or contradict each other.
     """
     if op_class(instruction) is None:
         return Unranked()
@@ -73,7 +76,7 @@ def infer_known(
     except HloError:
         if instruction.declared_shape is not None:
             raise
-        return Unranked()  # it has to be declared, and is not
+        return Unranked()  # the op requires a declared shape
     if op is None:
         return Unranked()
     if op.runs_called:
@@ -82,29 +85,29 @@ def infer_known(
         return called or Unranked()
     if error := _operands_error(instruction, op, operands):
         raise error
-    verdict = _remembered(op, operands)
-    if verdict.broken:
-        raise _constraint_error(instruction, *verdict.broken)
-    return verdict.inferred or Unranked()
+    inference = _memoised(op, operands)
+    if inference.violation:
+        raise _constraint_error(instruction, *inference.violation)
+    return inference.shape or Unranked()
 
 
 def check_instruction(instruction: Instruction) -> HloError | None:
-    """What is wrong with an instruction: its attributes, its operands, or its declared shape."""
+    """Return the error of an instruction's attributes, operands or declared shape, if any."""
     try:
         op = instruction.op
-        inferred, wrong = _judged(instruction, op) if op else (None, None)
-    except HloError as error:
-        is_here = instruction.start <= error.span.start < instruction.end
-        return error if is_here else None  # an operand's error is told once, where it is declared
+        inferred, error = _inferred_or_error(instruction, op) if op else (None, None)
+    except HloError as raised:
+        is_here = instruction.start <= raised.span.start < instruction.end
+        return raised if is_here else None  # an operand's error is reported at its declaration
     if isinstance(inferred, Unranked):
-        return wrong
+        return error
     if inferred is not None and not agrees(instruction.shape, inferred):
         return shape_error(instruction, inferred)
-    return wrong
+    return error
 
 
 def verify(module: Module) -> list[HloError]:
-    """Everything that is wrong with the instructions of a module, in the order of the text."""
+    """Return all errors of the instructions of a module, in text order."""
     return [
         error
         for computation in module.computations.values()
@@ -120,10 +123,10 @@ def _errors(instruction: Instruction) -> Iterator[HloError]:
 
 
 def agrees(declared: AnyShape, inferred: AnyShape) -> bool:
-    """Says that an instruction whose shape is inferred to be so may be declared so.
+    """Return True if an instruction with the `inferred` shape may be declared as `declared`.
 
-    Layouts are the compiler's choice, and so is the precision of floating types; a dimension may be
-    dynamic up to its size. Source: XLA ``xla/service/hlo_verifier.cc``, ``CheckShape``.
+    Layouts, the precision of floating-point types, and dynamic dimensions up to the inferred size
+    may differ. Source: XLA ``xla/service/hlo_verifier.cc``, ``CheckShape``.
     """
     match declared, inferred:
         case Shape(), Shape():
@@ -140,61 +143,63 @@ def agrees(declared: AnyShape, inferred: AnyShape) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
-    """What comes of an op with operands of certain shapes: its shape, or the rule they break.
+class _Inference:
+    """The inferred shape of an op with operands of given shapes, or the violated constraint.
 
-    Neither, where an operand has a dimension of unknown size: that breaks no rule.
+    Both are None if an operand has a dimension of unknown size and the op cannot use it.
     """
 
-    inferred: PartialShape | None = None
-    broken: tuple[OpConstraint, Fault] | None = None
+    shape: PartialShape | None = None
+    violation: tuple[OpConstraint, Fault] | None = None
 
 
-def _judged(instruction: Instruction, op: Op) -> tuple[PartialShape | None, HloError | None]:
-    """The inferred shape, or the error; neither where sizes are unknown."""
+def _inferred_or_error(
+    instruction: Instruction, op: Op
+) -> tuple[PartialShape | None, HloError | None]:
+    """Return the inferred shape or the error; neither if an operand has unknown sizes."""
     shapes = tuple([operand.shape for operand in instruction.operands])
     if error := _operands_error(instruction, op, shapes):
         return None, error
     if op.runs_called:
         return _called(instruction, shapes)
-    verdict = _remembered(op, shapes)
-    if verdict.broken:
-        return None, _constraint_error(instruction, *verdict.broken)
-    return verdict.inferred, None
+    inference = _memoised(op, shapes)
+    if inference.violation:
+        return None, _constraint_error(instruction, *inference.violation)
+    return inference.shape, None
 
 
-def _remembered(op: Op, shapes: tuple[PartialShape, ...]) -> _Verdict:
+def _memoised(op: Op, shapes: tuple[PartialShape, ...]) -> _Inference:
     key = op.opcode, op, shapes
-    verdict = _CHECKED.get(key)
-    if verdict is None:
+    inference = _CHECKED.get(key)
+    if inference is None:
         if len(_CHECKED) >= _LIMIT:
             _CHECKED.clear()
-        verdict = _CHECKED[key] = _verdict(op, shapes)
-    return verdict
+        inference = _CHECKED[key] = _inference(op, shapes)
+    return inference
 
 
-def _verdict(op: Op, shapes: tuple[PartialShape, ...]) -> _Verdict:
+def _inference(op: Op, shapes: tuple[PartialShape, ...]) -> _Inference:
     if any(map(is_partial, shapes)):
         if not op.takes_partial:
-            return _Verdict()
+            return _Inference()
         try:
             shapes = tuple(op.unified(*shapes))
         except Conflict as conflict:
             at = conflict.operands[-1] if conflict.operands else None
-            return _Verdict(broken=(_AGREE, Fault(str(conflict), at)))
+            return _Inference(violation=(_COMPATIBLE, Fault(str(conflict), at)))
         if any(isinstance(shape, Unranked) for shape in shapes):
-            return _Verdict(op.infer_unranked(*shapes))
-    broken = op.first_fault(shapes)
-    return _Verdict(broken=broken) if broken else _Verdict(op.infer_shape(*shapes))
+            return _Inference(op.infer_unranked(*shapes))
+    violation = op.first_fault(shapes)
+    return _Inference(violation=violation) if violation else _Inference(op.infer_shape(*shapes))
 
 
-_AGREE: Final = OpConstraint("C0", "the operands must have compatible shapes", "unified")
+_COMPATIBLE: Final = OpConstraint("C0", "the operands must have compatible shapes", "unified")
 
 
 def _operands_error(
     instruction: Instruction, op: Op, shapes: tuple[PartialShape, ...]
 ) -> HloError | None:
-    """Too many or too few operands, or one that is no array where arrays are needed."""
+    """Return the error for the number of operands, or for an operand that is not an array."""
     count, opcode = len(instruction.operands), instruction.opcode
     if count < op.min_operands or (op.max_operands is not None and count > op.max_operands):
         if op.min_operands == op.max_operands:
@@ -209,7 +214,7 @@ def _operands_error(
     if op.takes_arrays:
         for number, shape in enumerate(shapes):
             if not isinstance(shape, Shape | Unranked):
-                message = f"{opcode} takes arrays, but operand {number} is {shape}"
+                message = f"{opcode} takes arrays, but operand {number} has shape {shape}"
                 span = instruction.span
                 return HloError(message, span, "operands", notes=_notes(instruction))
     return None
@@ -228,7 +233,7 @@ def _constraint_error(instruction: Instruction, rule: OpConstraint, fault: Fault
 
 
 def _fault_span(instruction: Instruction, at: str | int | None) -> Span:
-    """Where an error points: at an attribute, else at the instruction."""
+    """Return the span of the attribute `at`, or that of the instruction."""
     text = instruction.attributes.get(at) if isinstance(at, str) else None
     return instruction.span if text is None else text.span
 
@@ -248,8 +253,9 @@ def _shape_of(instruction: Instruction) -> AnyShape | None:
         return None
 
 
-def _given(count: int, what: str = "") -> str:
-    return f"{count} {what} {'is' if count == 1 else 'are'} given".replace("  ", " ")
+def _given(count: int, noun: str = "") -> str:
+    counted = f"{count} {noun}{'s' * (count != 1)}" if noun else str(count)
+    return f"{counted} {'is' if count == 1 else 'are'} given"
 
 
 def _text(shape: AnyShape) -> str:
@@ -257,10 +263,10 @@ def _text(shape: AnyShape) -> str:
 
 
 def shape_error(instruction: Instruction, inferred: AnyShape) -> HloError:
-    """The error for an instruction that is declared to be something else than it is."""
+    """Return the error for a declared shape that contradicts the inferred one."""
     return HloError(
         f"`{instruction.name}` is declared {_text(instruction.shape)}, "
-        f"but its {instruction.opcode} is {_text(inferred)}",
+        f"but its inferred shape is {_text(inferred)}",
         instruction.span,
         "shape",
         notes=_notes(instruction),
@@ -271,22 +277,23 @@ def shape_error(instruction: Instruction, inferred: AnyShape) -> HloError:
 def _called(
     instruction: Instruction, shapes: tuple[AnyShape, ...]
 ) -> tuple[AnyShape | None, HloError | None]:
-    """The shape of what the one called computation returns, if the operands are its parameters."""
+    """Return the result shape of the called computation, or the error of a mismatched call."""
     if error := _call_error(instruction, shapes):
         return None, error
     return instruction.called_computations[0].root.shape, None
 
 
 def _call_error(instruction: Instruction, shapes: tuple[PartialShape, ...]) -> HloError | None:
-    """What is wrong with the operands as the parameters of the one called computation."""
+    """Return the error for operands that do not match the parameters of the called computation."""
     called = instruction.called_computations
     if len(called) != 1:
-        message = f"{instruction.opcode} calls one computation, but {len(called)} are given"
+        message = f"{instruction.opcode} calls one computation, but {_given(len(called))}"
         return HloError(message, instruction.span, "operands")
     name, parameters = called[0].name, called[0].parameters
     if len(parameters) != len(shapes):
-        operands = "operand" if len(shapes) == 1 else "operands"
-        message = f"`{name}` has {len(parameters)} parameters, but {_given(len(shapes), operands)}"
+        plural = "s" * (len(parameters) != 1)
+        given = _given(len(shapes), "operand")
+        message = f"`{name}` has {len(parameters)} parameter{plural}, but {given}"
         return HloError(message, instruction.span, "operands", notes=_notes(instruction))
     for number, (parameter, shape) in enumerate(zip(parameters, shapes, strict=True)):
         if not isinstance(shape, Unranked) and not agrees(shape, parameter.shape):

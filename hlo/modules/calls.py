@@ -1,4 +1,4 @@
-"""Whether called computations take what an op gives them, and give what it wants.
+"""Checks of called computations against the signatures that an op declares.
 
 >>> import hlo, indexing
 >>> module = hlo.parse('''
@@ -8,7 +8,7 @@
 ...   ROOT r = f32[] reduce(p, z), dimensions={0}, to_apply=first
 ... }''')
 >>> [error.message for error in hlo.verify(module)]
-['`first` takes 1 parameter, but reduce gives its `to_apply` 2']
+['`first` has 1 parameter, but reduce passes 2 arguments to its `to_apply`']
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from hlo.text.syntax import CALLING
 
 
 def called_by(instruction: Instruction) -> dict[str, tuple[Computation, ...]]:
-    """The computations that each attribute of an instruction names."""
+    """Return the computations that each attribute of an instruction names."""
     called = iter(instruction.called_computations)
-    found: dict[str, tuple[Computation, ...]] = {}
+    callees: dict[str, tuple[Computation, ...]] = {}
     for name, text in instruction.attributes.items():
         if name in CALLING:
             inside = text.text.strip()[1:-1] if text.text.startswith("{") else text.text
             count = inside.count(",") + 1 if inside.strip() else 0
-            found[name] = tuple(islice(called, count))
-    return found
+            callees[name] = tuple(islice(called, count))
+    return callees
 
 
 def signature_errors(instruction: Instruction, op: Op) -> Iterator[HloError]:
-    """What is wrong with the computations that an otherwise right instruction calls."""
+    """Yield an error for each mismatched computation that an otherwise valid instruction calls."""
     if not op.signatures:
         return
     called = called_by(instruction)
@@ -46,9 +46,9 @@ def signature_errors(instruction: Instruction, op: Op) -> Iterator[HloError]:
         given = getattr(op, method)(*shapes)
         wanted = given if isinstance(given, list) else [given] * len(pairs)
         if len(pairs) != len(wanted):
-            numbers = f"{len(wanted)} computations, but {len(pairs)} are given"
-            label = f"{instruction.opcode} calls {numbers}"
-            yield HloError(label, _span(instruction, attributes), "signature")
+            counts = f"{len(wanted)} computations, but {len(pairs)} are given"
+            message = f"{instruction.opcode} calls {counts}"
+            yield HloError(message, _span(instruction, attributes), "signature")
         for (name, computation), signature in zip(pairs, wanted, strict=False):
             if message := _difference(computation, signature, instruction.opcode, name):
                 note = f"`{computation.name}` is defined at {computation.span.place()}"
@@ -63,17 +63,22 @@ def _span(instruction: Instruction, attributes: tuple[str, ...]) -> Span:
 
 
 def _difference(computation: Computation, wanted: Signature, opcode: str, attribute: str) -> str:
-    """How a computation is not called as it wants to be; empty if it is."""
+    """Return the first difference of a computation from a signature; empty if there is none."""
     name, parameters = computation.name, computation.parameters
     if len(parameters) != len(wanted.parameters):
-        plural = "" if len(parameters) == 1 else "s"
-        takes = f"`{name}` takes {len(parameters)} parameter{plural}"
-        return f"{takes}, but {opcode} gives its `{attribute}` {len(wanted.parameters)}"
+        plural = "s" * (len(parameters) != 1)
+        count = len(wanted.parameters)
+        arguments = f"{count} argument{'s' * (count != 1)}"
+        return (
+            f"`{name}` has {len(parameters)} parameter{plural}, "
+            f"but {opcode} passes {arguments} to its `{attribute}`"
+        )
     for number, (parameter, shape) in enumerate(zip(parameters, wanted.parameters, strict=True)):
         if not agrees(parameter.shape, shape):
-            said = f"parameter {number} of `{name}` is {parameter.shape}"
-            return f"{said}, but {opcode} gives its `{attribute}` {shape}"
+            declared = f"parameter {number} of `{name}` is {parameter.shape}"
+            return f"{declared}, but {opcode} passes {shape} to its `{attribute}`"
     result = computation.root.shape
     if wanted.result is not None and not agrees(result, wanted.result):
-        return f"`{name}` gives {result}, but {opcode} wants {wanted.result} of its `{attribute}`"
+        returns = f"`{name}` returns {result}"
+        return f"{returns}, but {opcode} requires {wanted.result} of its `{attribute}`"
     return ""

@@ -1,7 +1,7 @@
-"""Everything that is wrong in a module: the rules of ops, and those that no single op states.
+"""Verification of modules: the constraints of ops, and rules beyond a single op.
 
-XLA's parser refuses some texts for what they mean; ours parses them, so that they can be looked at,
-and says here what is wrong, all of it in one go.
+XLA's parser rejects some semantic errors; this parser accepts such texts, and `verify` reports all
+errors of a module together.
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ from hlo.text.source import HloError
 
 
 def verify(module: Module) -> list[HloError]:
-    """Everything that is wrong with the instructions of a module, in the order of the text.
+    """Return all semantic errors of a module, in text order.
 
-    Ops are checked if they are registered, which ``import indexing`` does for those of HLO.
+    Checked are the attributes, operands and declared shape of each instruction, literals, parameter
+    numbers, called computations and layouts. Only registered ops are checked; ``import indexing``
+    registers the ops of HLO. A valid module gives an empty list.
 
     >>> from hlo.formats.parser import parse
     >>> module = parse("ENTRY e { p = f32[] parameter(1) ROOT c = u8[] constant(256) }")
     >>> [(error.span.column, error.message) for error in verify(module)]
-    [(11, 'parameter 0 of `e` is missing: there is a parameter 1'), (57, '256 is no value of u8')]
+    [(11, '`e` has a parameter 1, but no parameter 0'), (57, '256 is not a value of u8')]
     """
     errors = bind.verify(module)
-    told = set(map(_place, errors))
-    errors += [error for error in _errors(module) if _place(error) not in told]
+    reported = set(map(_location, errors))
+    errors += [error for error in _errors(module) if _location(error) not in reported]
     return sorted(errors, key=lambda error: error.span.start)
 
 
-def _place(error: HloError) -> tuple[int, int, str]:
+def _location(error: HloError) -> tuple[int, int, str]:
     return error.span.start, error.span.end, error.code
 
 
@@ -47,12 +49,12 @@ def _errors(module: Module) -> Iterator[HloError]:
             yield from _value_errors(instruction)
             yield from _call_errors(instruction)
             if instruction.declared_shape and (fault := layout_fault(instruction.declared_shape)):
-                message = f"the layout of `{instruction.name}` means nothing: {fault}"
+                message = f"the layout of `{instruction.name}` is invalid: {fault}"
                 yield HloError(message, instruction.span, "layout")
 
 
 def _parameter_errors(computation: Computation) -> Iterator[HloError]:
-    """Parameters are numbered 0, 1, .., each once."""
+    """Yield an error for each parameter number that is missing or duplicate."""
     seen: dict[int, Instruction] = {}
     for instruction in computation.instructions:
         if instruction.opcode != "parameter" or instruction.literal is None:
@@ -63,28 +65,26 @@ def _parameter_errors(computation: Computation) -> Iterator[HloError]:
             yield error
             return
         if index in seen:
-            note = f"the first one is `{seen[index].name}` at {seen[index].span.place()}"
-            message = f"`{computation.name}` has two parameters {index}"
-            yield HloError(message, instruction.span, "parameter", "the second one", [note])
+            note = f"the first parameter {index} is at {seen[index].span.place()}"
+            message = f"duplicate parameter {index} of `{computation.name}`"
+            yield HloError(message, instruction.span, "parameter", "defined again", [note])
         seen.setdefault(index, instruction)
     if seen and max(seen) >= len(seen):
         missing = next(k for k in range(len(seen) + 1) if k not in seen)
-        message = (
-            f"parameter {missing} of `{computation.name}` is missing: "
-            f"there is a parameter {max(seen)}"
-        )
-        yield HloError(message, seen[max(seen)].span, "parameter", "numbers begin with 0")
+        message = f"`{computation.name}` has a parameter {max(seen)}, but no parameter {missing}"
+        label = "parameters are numbered from 0"
+        yield HloError(message, seen[max(seen)].span, "parameter", label)
 
 
 def _call_errors(instruction: Instruction) -> Iterator[HloError]:
-    """Called computations that do not fit; not asked of an instruction with other errors."""
+    """Yield errors of called computations, for an instruction without other errors."""
     if not instruction.called_computations or bind.check_instruction(instruction) is not None:
         return
     try:
         op = instruction.op
         if op is not None:
             yield from signature_errors(instruction, op)
-    except HloError:  # a shape in the called computation is wrong, and told there
+    except HloError:  # an invalid shape in the called computation, reported there
         return
 
 
@@ -101,18 +101,18 @@ def _value_errors(instruction: Instruction) -> Iterator[HloError]:
 
 @lru_cache(maxsize=1 << 12)
 def layout_fault(shape: AnyShape) -> str:
-    """Why a layout in `shape` puts no element anywhere, though it can be written; empty if none is.
+    """Return the reason why a layout in `shape` is invalid; empty if every layout is valid.
 
     >>> from hlo.shapes.shape import parse_shape
     >>> layout_fault(parse_shape("f32[2,3]{1,0:T(8,0)}"))
-    'a size of the tile (8,0) is not positive'
+    'the tile (8,0) has a size that is not positive'
     """
     for _, leaf in leaves(shape):
         if not isinstance(leaf, Shape) or leaf.layout is None:
             continue
         for dimension, _ in leaf.layout.splits:
             if dimension >= leaf.rank:
-                return f"SC(..) splits dimension {dimension} of {leaf.rank}"
+                return f"SC(..) splits dimension {dimension}, but the rank is {leaf.rank}"
         for tile in leaf.layout.tiles:
             if fault := tile_fault(tile):
                 return fault
@@ -130,23 +130,23 @@ _limit: Final = enum("atol", "rtol", "ulps")
 def _accuracy(cursor: Cursor) -> dict[str, float | str]:
     cursor.expect("{")
     name = _part.read(cursor)
-    found: dict[str, float | str] = {}
+    accuracy: dict[str, float | str] = {}
     cursor.expect("=")
     if name == "mode":
-        found[name] = _mode.read(cursor)
+        accuracy[name] = _mode.read(cursor)
     else:
         cursor.expect("{")
         while not cursor.accepts("}"):
-            if found:
+            if accuracy:
                 cursor.expect(",")
             limit = _limit.read(cursor)
             cursor.expect("=")
-            found[limit] = number.read(cursor)
+            accuracy[limit] = number.read(cursor)
     cursor.expect("}")
-    return found
+    return accuracy
 
 
 result_accuracy: Final = Kind(
     "an accuracy", "{tolerance={atol=1e-3,rtol=0,ulps=2}}", _accuracy, str
 )
-"""How exact the result of a function such as exponential is to be."""
+"""The requested accuracy of a function such as exponential."""

@@ -1,7 +1,7 @@
-"""What is different in two modules, but for what one of them leaves out.
+"""Comparison of modules, up to parts that a print style omits.
 
-XLA prints a module in many styles; a style may leave out names, metadata, layouts and so on. Two
-texts of one module are the same *up to* that:
+XLA has many print styles, which may omit names, metadata, layouts and other parts. Two texts of one
+module are equal *up to* the omitted parts:
 
 >>> from hlo.formats.parser import parse
 >>> long = parse("ENTRY e { p = f32[2]{0} parameter(0) ROOT n = f32[2]{0} negate(p) }")
@@ -35,22 +35,28 @@ _ELIDED: Final = "{...}"
 
 
 def difference(first: Module, second: Module, up_to: Collection[Facet] = ()) -> str | None:
-    """The first difference of two modules in a sentence; None if they are the same program.
+    """Return the first difference of two modules as a sentence; None if there is none.
 
-    Computations are compared as they are called, beginning with the entry. What counts besides the
-    calls, operands, opcodes, element types and sizes:
-
-    * "names" of instructions and computations;
-    * the "order" of the instructions in a computation: if it does not count, what the root needs is
-      compared, and of the rest only which opcodes there are;
-    * "layouts" of shapes;
-    * "metadata", and the tables of files and stack frames that it refers to;
-    * "backend_config", "control-predecessors";
-    * "literals": if they do not count, ``{...}`` is the same as any.
+    Computations are compared in the order of calls, beginning with the entry. Calls, operands,
+    opcodes, element types, dimensions and headers are always compared.
 
     Args:
         first, second: the modules.
-        up_to: what need not be the same.
+        up_to: facets to ignore:
+
+            * ``"names"`` of instructions and computations;
+            * ``"order"`` of the instructions in a computation: the instructions that the root needs
+              are compared, and only the opcodes of the others;
+            * ``"layouts"`` of shapes;
+            * ``"metadata"``, and the tables of files and stack frames that it refers to;
+            * ``"backend_config"``, ``"control-predecessors"``;
+            * ``"literals"``: an elided ``{...}`` equals every literal.
+
+    >>> from hlo.formats.parser import parse
+    >>> one = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }")
+    >>> other = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] abs(p) }")
+    >>> difference(one, other)
+    '`e` and `e` have different opcodes'
     """
     return next(_Comparison(frozenset(up_to)).modules(first, second), None)
 
@@ -61,10 +67,10 @@ class _Comparison:
 
     def modules(self, first: Module, second: Module) -> Iterator[str]:
         if first.name != second.name:
-            yield f"the modules are called {first.name} and {second.name}"
+            yield f"the modules are named {first.name} and {second.name}"
         yield from self.header(first, second)
         if "metadata" not in self.up_to and first.tables != second.tables:
-            yield "the tables of files and frames are different"
+            yield "the tables of files and stack frames differ"
         seen: set[tuple[Computation, Computation]] = set()
         waiting = [(first.entry, second.entry)]
         while waiting:
@@ -87,37 +93,37 @@ class _Comparison:
                 one = [self.shape(s) for s in (*one.parameters, one.result)]
                 other = [self.shape(s) for s in (*other.parameters, other.result)]
             if one != other:
-                yield f"the headers give different values of {key}"
+                yield f"the headers have different values of {key}"
 
     def computations(self, first: Computation, second: Computation) -> Iterator[str]:
         if "names" not in self.up_to and first.name != second.name:
-            yield f"`{first.name}` is called where the other one calls `{second.name}`"
+            yield f"the first module calls `{first.name}`, the second `{second.name}`"
         if Counter(i.opcode for i in first) != Counter(i.opcode for i in second):
-            yield f"`{first.name}` and `{second.name}` have different instructions"
+            yield f"`{first.name}` and `{second.name}` have different opcodes"
         if first.attributes != second.attributes:
-            yield f"the attributes of `{first.name}` are different"
+            yield f"the attributes of `{first.name}` differ"
         pairs = self.pairs(first, second)
         if pairs.get(first.root) is not second.root:
-            yield f"another instruction is the root of `{first.name}`"
+            yield f"the roots of `{first.name}` differ"
         for one, other in pairs.items():
-            for found in self.instructions(one, other, pairs):
-                yield f"instruction {one.index} of `{first.name}`: {found}"
+            for text in self.instructions(one, other, pairs):
+                yield f"instruction {one.index} of `{first.name}`: {text}"
 
     def pairs(self, first: Computation, second: Computation) -> dict[Instruction, Instruction]:
-        """Each instruction of `first` with its partner in `second`."""
+        """Map instructions of `first` to the corresponding ones of `second`."""
         if "order" not in self.up_to:
             return dict(zip(first, second, strict=True))
-        found: dict[Instruction, Instruction] = {}
+        paired: dict[Instruction, Instruction] = {}
         waiting = [
             (first.root, second.root),
             *zip(first.parameters, second.parameters, strict=False),
         ]
         while waiting:
             one, other = waiting.pop()
-            if one not in found:
-                found[one] = other
+            if one not in paired:
+                paired[one] = other
                 waiting.extend(zip(one.operands, other.operands, strict=False))
-        return found
+        return paired
 
     def instructions(
         self, one: Instruction, other: Instruction, pairs: Mapping[Instruction, Instruction]
@@ -130,24 +136,24 @@ class _Comparison:
         if shapes[0] != shapes[1]:
             yield f"the shapes are {shapes[0]} and {shapes[1]}"
         if [pairs.get(o) for o in one.operands] != list(other.operands):
-            yield "the operands are different"
+            yield "the operands differ"
         if one.literal != other.literal and not self.is_elided(one, other):
-            yield f"the contents are {one.literal} and {other.literal}"
+            yield f"the literals are {one.literal} and {other.literal}"
         if len(one.called_computations) != len(other.called_computations):
-            yield "different numbers of computations are called"
+            yield "the numbers of called computations differ"
         mine, theirs = self.attributes(one), self.attributes(other)
         for name in sorted(set(mine) | set(theirs)):
             if mine.get(name) != theirs.get(name):
                 yield f"{name} is {mine.get(name)} and {theirs.get(name)}"
         if [pairs.get(i) for i in self.predecessors(one)] != self.predecessors(other):
-            yield "the control predecessors are different"
+            yield "the control predecessors differ"
 
     def is_elided(self, one: Instruction, other: Instruction) -> bool:
         texts = [i.literal.normal for i in (one, other) if i.literal is not None]
         return "literals" in self.up_to and _ELIDED in texts and len(texts) == 2
 
     def attributes(self, instruction: Instruction) -> Mapping[str, AttributeText]:
-        """Those that count, but for those that name instructions or computations."""
+        """Return the compared attributes, except references to instructions and computations."""
         return {
             name: text
             for name, text in instruction.attributes.items()
@@ -163,7 +169,7 @@ class _Comparison:
         return [instruction.computation[name] for name in _REFERENCE.findall(text.normal)]
 
     def shape(self, shape: AnyShape | None) -> AnyShape | None:
-        """`shape` as it counts."""
+        """Return `shape` without the parts to ignore."""
         if shape is None or "layouts" not in self.up_to:
             return shape
         return _without_layout(shape)

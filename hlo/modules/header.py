@@ -1,7 +1,7 @@
-"""What stands behind the name of a module: ``HloModule name, key=value, ..``.
+"""The header of a module: ``HloModule name, key=value, ..``.
 
-The values that XLA reads are checked when a module is parsed; keys of other versions are kept as
-text like any attribute. `Module.header` gives the values:
+The parser checks the values of XLA's keys; unknown keys are kept as text. `Module.header` returns
+the values:
 
 >>> from hlo.formats.parser import parse
 >>> module = parse('''HloModule m, input_output_alias={ {1}: (0, {}, may-alias) }, num_partitions=4
@@ -28,7 +28,7 @@ ALIAS_KINDS: Final = ("may-alias", "must-alias")
 
 @dataclass(frozen=True, slots=True)
 class EntryLayout:
-    """The shapes with layouts that the entry takes and gives: ``{(f32[2]{0})->f32[2]{0}}``."""
+    """Shapes with layouts of the entry's parameters and result: ``{(f32[2]{0})->f32[2]{0}}``."""
 
     parameters: tuple[AnyShape, ...]
     result: AnyShape
@@ -36,11 +36,11 @@ class EntryLayout:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A result that may, or must, lie where a parameter lies.
+    """A result that may, or must, share the buffer of a parameter.
 
     Attributes:
-        output: where it stands in the tuple of results.
-        parameter, index: the number of the parameter, and where in it.
+        output: path of the result in the tuple of results.
+        parameter, index: number of the parameter, and a path in its tuple.
         kind: one of `ALIAS_KINDS`.
     """
 
@@ -52,7 +52,7 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class Donor:
-    """A parameter, or a part of one, whose memory the program may use for anything."""
+    """A parameter, or an element of its tuple, whose buffer the program may reuse."""
 
     parameter: int
     index: tuple[int, ...]
@@ -105,7 +105,7 @@ def _entry_layout_text(value: EntryLayout) -> str:
 
 
 def _flags(cursor: Cursor) -> tuple[bool, ...]:
-    """``true`` says the same of all."""
+    """Read one flag for all values, or a list of flags."""
     one = cursor.take(_FLAG)
     return (one[0] == "true",) if one else _flag_list.read(cursor)
 
@@ -141,20 +141,20 @@ KINDS: Final[Mapping[str, Kind[Any]]] = {
 
 
 def value_of(name: str, text: AttributeText) -> Any:
-    """The value of a header key; the text itself where the key is not known.
+    """Return the value of a header key; for an unknown key, the text.
 
     Raises:
-        HloError: the text is no value of the key.
+        HloError: the text is not a value of the key.
     """
     kind = KINDS.get(name)
     return kind.parse(text.span, f"`{name}` of the module") if kind else text.normal
 
 
 def check(attributes: Mapping[str, AttributeText]) -> None:
-    """Read all values that are known.
+    """Check the values of all known keys.
 
     Raises:
-        HloError: for the first that is wrong.
+        HloError: the first invalid value.
     """
     for name, text in attributes.items():
         if name in KINDS:

@@ -1,10 +1,4 @@
-"""Fills in the shapes that a module leaves out, and those dimensions that follow from others.
-
->>> from hlo.formats.parser import parse
->>> module = parse("ENTRY e { p = (f32[2,3], s32[?]) parameter(0) ROOT q = twice(p) }")
->>> print(infer_shapes(module).entry.root.declared_shape)  # nobody has declared `twice`
-None
-"""
+"""Inference of the shapes that a module omits, and of unknown dimensions."""
 
 from __future__ import annotations
 
@@ -16,22 +10,32 @@ from hlo.text.source import HloError
 
 
 def infer_shapes(module: Module) -> Module:
-    """The module with every shape that follows from others written down.
+    """Return a copy of the module in which every inferable shape is declared.
 
-    What is declared stays, but for dimensions ``?`` whose size follows. What does not follow stays
-    out: the value of an opcode that nobody has declared, and what is made of it. Layouts are never
-    made up.
+    Declared shapes remain, except that ``?`` dimensions get their inferred sizes. Shapes that
+    cannot be inferred stay omitted: the result of an unregistered opcode, and shapes that depend on
+    it. Layouts are not inferred.
 
     Raises:
-        HloError: shapes contradict each other, or an instruction breaks a rule of its op. It is the
-            first such error, and its notes tell of all others; after an error, what is declared
-            is taken to be so.
+        HloError: shapes contradict each other, or an instruction violates a constraint of its op.
+            The first error is raised, with notes on all others; inference continues after an error
+            with the declared shape.
+
+    >>> import indexing  # registers the ops
+    >>> from hlo.formats.parser import parse
+    >>> module = parse("ENTRY e { p = f32[2,?] parameter(0) ROOT n = negate(p) }")
+    >>> print(infer_shapes(module).entry.root)
+    %n = f32[2,?] negate(%p)
     """
     return _with_shapes(module, known_shapes(module))
 
 
 def known_shapes(module: Module) -> dict[Instruction, PartialShape]:
-    """What is known of each instruction's value, `Unranked` included; raises as `infer_shapes`."""
+    """Return the partial shape of each instruction, which may be `Unranked`.
+
+    Raises:
+        HloError: as `infer_shapes`.
+    """
     known: dict[Instruction, PartialShape] = {}
     errors: list[HloError] = []
     for instruction in module.instructions:  # operands come before users, callees before callers
@@ -46,7 +50,7 @@ def known_shapes(module: Module) -> dict[Instruction, PartialShape]:
 
 
 def _all(errors: list[HloError]) -> HloError:
-    """The first error, with notes about the others."""
+    """Return the first error, with notes on the others."""
     first, *others = errors
     more = [f"at {error.span.place()}: {error.message}" for error in others]
     return HloError(
@@ -67,12 +71,12 @@ def _known(instruction: Instruction, known: dict[Instruction, PartialShape]) -> 
         raise shape_error(instruction, inferred)
     try:
         return merge(declared, inferred)
-    except Conflict:  # a bound that is lower than what is inferred: a size known at run time
+    except Conflict:  # a declared bound below the inferred one: the size is dynamic
         return declared
 
 
 def _with_shapes(module: Module, known: dict[Instruction, PartialShape]) -> Module:
-    """A copy of a module whose instructions are declared to be what is known."""
+    """Return a copy of a module that declares the known shapes."""
     result = Module(module.name, module.source, module.semantics)
     result.attributes, result.tables = module.attributes, module.tables
     computations: dict[str, Computation] = {}

@@ -1,9 +1,7 @@
 """Modules, computations and instructions, with names resolved to objects.
 
-These are what the parser makes and everything else reads. Instructions are compared by identity,
-modules by structure. They are not changed after they are made; what takes work (users, ops,
-inferred shapes) is found when first asked for. What an opcode means is not known here: whoever
-makes a module passes in how instructions are interpreted (`Semantics`).
+Instructions are compared by identity, modules by structure. All are immutable after parsing; users,
+ops and inferred shapes are computed on first use. The parser supplies the ops (`Semantics`).
 """
 
 from __future__ import annotations
@@ -21,16 +19,16 @@ from hlo.text.syntax import AttributeText, attributes_text
 
 Result = TypeVar("Result")
 
-_UNKNOWN: Any = object()  # not asked for yet
+_UNKNOWN: Any = object()  # not set yet
 _NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
 
 
 class Semantics(NamedTuple):
-    """How instructions are interpreted (`hlo.modules.bind.REGISTERED`).
+    """An interpretation of instructions (`hlo.modules.bind.REGISTERED`).
 
     Attributes:
-        bind: the op of an instruction; None when its opcode is not registered.
-        infer: the shape of an instruction that declares none, whose operands have one.
+        bind: returns the op of an instruction; None if its opcode is not registered.
+        infer: returns the shape of an instruction that declares none, from its operands' shapes.
     """
 
     bind: Callable[[Instruction], Op | None]
@@ -38,20 +36,22 @@ class Semantics(NamedTuple):
 
 
 class Instruction:
-    """One instruction: what it is called, what it computes, and from what.
+    """One instruction: its name, opcode, operands and attributes.
 
     Attributes:
         name: without ``%``.
-        opcode: as in the text, known to us or not.
-        operands: the instructions it reads, which come earlier in the same computation.
-        called_computations: those that its attributes name, in the order of the text.
-        attributes: what follows the operands, as text by name; computations are given by name
-            there.
-        literal: what stands between the parentheses when that is no list of operands: the number of
-            a parameter or the value of a constant; else None.
-        declared_shape: the result shape that the text gives, or None.
-        computation: where it belongs.
-        index: its position in that computation.
+        opcode: as in the text, registered or not.
+        operands: the operands, earlier instructions of the same computation.
+        called_computations: the computations that the attributes name, in text order.
+        attributes: the text of each attribute; the value of a called computation is its name.
+        literal: the number of a parameter or the value of a constant, as text; otherwise None.
+        declared_shape: the result shape in the text, or None.
+        computation: the computation of the instruction.
+        index: position in the computation.
+
+    >>> from hlo.formats.parser import parse
+    >>> parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }").entry.root.operands
+    (<parameter 'p' of 'e'>,)
     """
 
     __slots__ = (
@@ -103,10 +103,10 @@ class Instruction:
 
     @property
     def shape(self) -> AnyShape:
-        """The result shape; inferred from the op and its operands where the text gives none.
+        """The result shape, inferred from the op and its operands if the text omits it.
 
         Raises:
-            HloError: the text gives no shape and it cannot be inferred.
+            HloError: the text omits the shape, and the shape cannot be inferred.
         """
         if self._shape is None:
             self._infer_shape()
@@ -114,7 +114,7 @@ class Instruction:
         return self._shape
 
     def _infer_shape(self) -> None:
-        """Infer this shape after those it follows from, deepest first: a chain may be long."""
+        """Infer missing shapes in dependency order, without recursion: a chain may be long."""
         infer = self.module.semantics.infer
         waiting, seen = [self], {self}
         while waiting:
@@ -129,12 +129,12 @@ class Instruction:
             try:
                 last._shape = infer(last)
             except HloError:
-                if last is self:  # that another shape is not known may not matter
+                if last is self:  # the op may not need another instruction's missing shape
                     raise
 
     @property
     def users(self) -> tuple[Instruction, ...]:
-        """The instructions that read this one, each once, in text order."""
+        """The instructions with this one as an operand, each once, in text order."""
         if self._users is None:
             self.computation._find_users()
         assert self._users is not None
@@ -142,28 +142,28 @@ class Instruction:
 
     @property
     def op(self) -> Op | None:
-        """The op with its typed attributes; None when the opcode is not registered.
+        """The op with its typed attributes; None if the opcode is not registered.
 
         Raises:
-            HloError: an attribute of a registered op is wrong or missing.
+            HloError: an attribute of a registered op is invalid or missing.
         """
-        if self._op is None:  # not asked for yet, or by nobody registered until now
+        if self._op is None:  # not bound yet, or not registered until now
             self._op = self.module.semantics.bind(self)
         return self._op
 
     @property
     def is_root(self) -> bool:
-        """Says that it is the result of its computation."""
+        """True for the result of the computation."""
         return self.computation.root is self
 
     @property
     def module(self) -> Module:
-        """The module it belongs to."""
+        """The module of the instruction."""
         return self.computation.module
 
     @property
     def span(self) -> Span:
-        """Where it stands, from its name to the end of its attributes."""
+        """Source location, from the name to the end of the attributes."""
         return Span(self.module.source, self.start, self.end)
 
     def __str__(self) -> str:
@@ -179,15 +179,19 @@ class Instruction:
 
 
 class Computation:
-    """A function of its parameters: instructions in text order, the last or the ``ROOT`` one being
-    the result.
+    """A function of its parameters: a sequence of instructions.
 
     Attributes:
         name: without ``%``.
-        instructions: in text order, so that operands come before their users.
-        root: the result.
-        attributes: what follows the closing brace, as text by name.
-        module: where it belongs.
+        instructions: in text order; operands precede their users.
+        root: the result: the instruction marked ``ROOT``, or the last one.
+        attributes: the text of the attributes after the closing brace, by name.
+        module: the module of the computation.
+
+    >>> from hlo.formats.parser import parse
+    >>> entry = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }").entry
+    >>> len(entry), entry["n"] is entry.root, [i.name for i in entry]
+    (2, True, ['p', 'n'])
     """
 
     __slots__ = (
@@ -213,24 +217,24 @@ class Computation:
 
     @property
     def parameters(self) -> tuple[Instruction, ...]:
-        """The parameters in the order of their numbers."""
+        """The parameters in the order of their numbers; raises `HloError` if one has no number."""
         if self._parameters is None:
-            found = [i for i in self.instructions if i.opcode == "parameter" and i.literal]
-            self._parameters = tuple(sorted(found, key=_parameter_number))
+            parameters = [i for i in self.instructions if i.opcode == "parameter" and i.literal]
+            self._parameters = tuple(sorted(parameters, key=_parameter_number))
         return self._parameters
 
     @property
     def span(self) -> Span:
-        """Where it stands, from its name to its closing brace."""
+        """Source location, from the name to the closing brace."""
         return Span(self.module.source, self.start, self.end)
 
     @property
     def is_entry(self) -> bool:
-        """Says that the module starts here."""
+        """True for the entry computation of the module."""
         return self.module.entry is self
 
     def __getitem__(self, name: str) -> Instruction:
-        """The instruction called `name`."""
+        """Return the instruction named `name`; raise `KeyError` if there is none."""
         for instruction in self.instructions:
             if instruction.name == name:
                 return instruction
@@ -247,8 +251,8 @@ class Computation:
         for instruction in self.instructions:
             for operand in instruction.operands:
                 users[operand][instruction] = None
-        for instruction, found in users.items():
-            instruction._users = tuple(found)
+        for instruction, readers in users.items():
+            instruction._users = tuple(readers)
 
     def __str__(self) -> str:
         lines = [f"  {'ROOT ' if i is self.root else ''}{i}" for i in self.instructions]
@@ -263,25 +267,29 @@ def _parameter_number(instruction: Instruction) -> int:
     text = instruction.literal.text.strip() if instruction.literal else ""
     if not (text.isdecimal() and len(text) < 10):
         span = instruction.literal.span if instruction.literal else instruction.span
-        raise HloError("a parameter has a number: parameter(0)", span, "attribute", "no number")
+        message = "a parameter must have a number, for example parameter(0)"
+        raise HloError(message, span, "attribute", "not a parameter number")
     return int(text)
 
 
 class Module:
-    """A whole program: computations, of which `entry` is where it starts.
+    """A program: its computations, one of which is the entry.
 
-    Its text parses back to an equal module.
+    Its text, ``str(module)``, parses to an equal module.
 
     Attributes:
-        name: what the header calls it.
-        attributes: the rest of the header, as text by name.
-        tables: ``FileNames``, ``FunctionNames``, ``FileLocations`` and ``StackFrames``: lines by
-            their numbers.
-        computations: by name, in text order: those that are called come before those that call.
-        entry: the computation that runs.
-        source: the text that it was read from.
-        semantics: how its instructions are interpreted.
-        memo: results that others remember for as long as the module lives.
+        name: the name in the header.
+        attributes: the text of the other header entries by key.
+        tables: ``FileNames``, ``FunctionNames``, ``FileLocations``, ``StackFrames``: text by line.
+        computations: by name, in text order; callees precede their callers.
+        entry: the entry computation.
+        source: the text of the module.
+        semantics: the interpretation of its instructions.
+        memo: memoised results of analyses, with the lifetime of the module.
+
+    >>> from hlo.formats.parser import parse
+    >>> parse("HloModule m ENTRY e { p = f32[2] parameter(0) }")
+    <module 'm', 1 computations, 1 instructions>
     """
 
     __slots__ = (
@@ -307,24 +315,23 @@ class Module:
         self.memo: dict[Any, Any] = {}
 
     def remembered(self, key: Hashable, make: Callable[[], Result]) -> Result:
-        """What `make` gave when `key` was first asked for: it is kept in `memo`."""
+        """Return the memoised result for `key`, computed by `make` on first use."""
         if key not in self.memo:
             self.memo[key] = make()
-        found: Result = self.memo[key]
-        return found
+        result: Result = self.memo[key]
+        return result
 
     @property
     def filename(self) -> str:
-        """The name of the file that the text came from."""
+        """Name of the file of the text."""
         return self.source.filename
 
     def header(self, name: str, default: Any = None) -> Any:
-        """Return the header's entry for a key (`hlo.modules.header`), or `default` without one.
+        """Return the value of a header key (`hlo.modules.header`), or `default` if it is absent.
 
         >>> from hlo.formats.parser import parse
-        >>> parse("HloModule m, is_scheduled=true ENTRY e { p = f32[] parameter(0) }").header(
-        ...     "is_scheduled"
-        ... )
+        >>> module = parse("HloModule m, is_scheduled=true ENTRY e { p = f32[] parameter(0) }")
+        >>> module.header("is_scheduled")
         True
         """
         text = self.attributes.get(name)
@@ -332,16 +339,14 @@ class Module:
 
     @property
     def instructions(self) -> Iterator[Instruction]:
-        """Every instruction of every computation, in text order."""
+        """All instructions of all computations, in text order."""
         for computation in self.computations.values():
             yield from computation.instructions
 
     def __eq__(self, other: object) -> bool:
-        """Says that both have the same header and the same computations, instruction by
-        instruction.
+        """Return True if the headers and all instructions are equal, names and layouts included.
 
-        White space, comments, ``%``, signatures and operand shapes do not count, names and layouts
-        do.
+        White space, comments, ``%``, signatures of computations and operand shapes are ignored.
         """
         if not isinstance(other, Module):
             return NotImplemented
@@ -371,7 +376,7 @@ class Module:
         return f"<module {self.name!r}, {computations} computations, {count} instructions>"
 
 
-_shape_text = lru_cache(maxsize=1 << 12)(str)  # a module has few different shapes
+_shape_text = lru_cache(maxsize=1 << 12)(str)  # a module has few distinct shapes
 
 
 def _same_computation(first: Computation, second: Computation) -> bool:

@@ -1,7 +1,7 @@
-"""From the text of an instruction to a typed op: its attributes, contents and declared shape.
+"""Binding of an instruction's text to a typed op: attributes, literal and declared shape.
 
-The parser knows no op; everything here goes through the registry `hlo.ops.op.OPS`. An opcode that
-nobody registered is read as None. Equal texts are read once: a module holds few different ops.
+Ops are looked up in the registry `hlo.ops.op.OPS`; an unregistered opcode has the op None. Ops are
+memoised by text, since a module has few distinct ops.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ COMMON_ATTRIBUTES: Final = frozenset(
         "statistics",
     }
 )
-"""What any instruction may carry, and no op interprets."""
+"""Attributes that every instruction may have and no op interprets."""
 
 CALL_ATTRIBUTES: Final = frozenset(
     {
@@ -49,7 +49,7 @@ CALL_ATTRIBUTES: Final = frozenset(
         "window",
     }
 )
-"""What a custom call of any target may carry besides."""
+"""Additional attributes that a custom call of any target may have."""
 
 _CONFIG: Final = "backend_config"
 _MAX_READ: Final = 1 << 16
@@ -57,16 +57,16 @@ _READ: Final[dict[Hashable, Op]] = {}
 
 
 def bind_op(instruction: Instruction) -> Op | None:
-    """The typed op of an instruction; None when nobody has registered its opcode.
+    """Return the typed op of an instruction; None if its opcode is not registered.
 
     Raises:
-        HloError: an attribute is missing or its text is wrong.
+        HloError: an attribute is missing or invalid.
     """
     return read_op(instruction, instruction.shape)
 
 
 def op_class(instruction: Instruction) -> type[Op] | None:
-    """The class of an instruction's op, which for a custom call may be that of its target."""
+    """Return the class of an instruction's op; for a custom call, by its target if registered."""
     if instruction.opcode != CUSTOM_CALL:
         return find_op(instruction.opcode)
     target = instruction.attributes.get("custom_call_target")
@@ -74,13 +74,13 @@ def op_class(instruction: Instruction) -> type[Op] | None:
 
 
 def default_shape(instruction: Instruction) -> AnyShape | None:
-    """The shape that an op takes as declared where the text leaves it out; None if it has none."""
+    """Return the default of an omitted result shape (`Op.default_shape`); None without one."""
     cls = op_class(instruction)
     return cls.default_shape(instruction) if cls else None
 
 
 def read_op(instruction: Instruction, shape: AnyShape | None) -> Op | None:
-    """The op of an instruction that is declared to have this shape, or none; see `bind_op`."""
+    """Return the op of an instruction for a given declared shape, as `bind_op`."""
     cls = op_class(instruction)
     if cls is None:
         return None
@@ -92,15 +92,15 @@ def read_op(instruction: Instruction, shape: AnyShape | None) -> Op | None:
             texts.append(None if text is None else text.text)
         elif field.kind is None:
             texts.append(shape)
-        else:  # contents are seldom equal, and may be long
+        else:  # literals are rarely equal, and may be long
             return _read(instruction, cls, shape)
     key = tuple(texts)
-    known = _READ.get(key)
-    if known is None:
+    memoised = _READ.get(key)
+    if memoised is None:
         if len(_READ) >= _MAX_READ:
             _READ.clear()
-        known = _READ[key] = _read(instruction, cls, shape)
-    return known
+        memoised = _READ[key] = _read(instruction, cls, shape)
+    return memoised
 
 
 # ---------------------------------------------------------------- one field
@@ -134,38 +134,39 @@ def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> An
         if isinstance(shape, Shape) or (shape is not None and field.role == "shape"):
             return shape
         if shape is not None:
-            message = f"{opcode} gives an array, but `{instruction.name}` is declared {shape}"
+            message = f"{opcode} returns an array, but `{instruction.name}` is declared {shape}"
             raise HloError(message, instruction.span, "shape")
-        message = f"the shape of `{instruction.name}` does not follow from its operands"
+        message = f"the shape of `{instruction.name}` cannot be inferred from its operands"
         help = f"write the result shape before {opcode}"  # noqa: A001 - the word of `HloError`
         raise HloError(message, instruction.span, "shape", help=help)
     if field.role == "config":
         return _entry(instruction, field)
     is_attribute = field.role == "attribute"
     text = instruction.attributes.get(field.name) if is_attribute else instruction.literal
-    owner = f"`{field.name}` of {opcode}" if is_attribute else f"what is in {opcode}(..)"
+    owner = f"`{field.name}` of {opcode}" if is_attribute else f"the argument of {opcode}(..)"
     if text is None:
         example = f"{field.name}={field.kind.example}" if is_attribute else field.kind.example
-        message = f"{owner} is missing: {field.kind.name}"
+        message = f"{owner} is missing: expected {field.kind.name}"
         help = f"add it, for example {example}"  # noqa: A001
         raise HloError(message, instruction.span, "attribute", help=help)
     return field.kind.parse(text.span, owner)
 
 
 def _entry(instruction: Instruction, field: Field) -> Any:
-    """The value of an entry of ``backend_config``."""
+    """Return the value of an entry of ``backend_config``."""
     assert field.kind is not None
     config = instruction.attributes.get(_CONFIG)
     owner = f"`{field.name}` in {_CONFIG} of {instruction.opcode}"
     if config is None or find_entry(config.span, field.name) is None:
         span = instruction.span if config is None else config.span
         help = f"add it, for example {_CONFIG}={{{field.name} = {field.kind.example}}}"  # noqa: A001
-        raise HloError(f"{owner} is missing: {field.kind.name}", span, "attribute", help=help)
+        message = f"{owner} is missing: expected {field.kind.name}"
+        raise HloError(message, span, "attribute", help=help)
     return read_entry(config.span, field.name, field.kind, owner)
 
 
 def unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
-    """An error for each attribute that neither the op nor any instruction has."""
+    """Yield an error for each attribute that neither the op nor every instruction has."""
     cls = op_class(instruction)
     if cls is None:
         return

@@ -1,6 +1,6 @@
-"""What an op declares: attributes and their text, rules on operands, partial shapes, signatures.
+"""Declarations of ops: attributes, constraints on operands, partial shapes and signatures.
 
-Imports `hlo.text` and `hlo.shapes`. An op is an immutable value that refers to no instruction: the
-same value serves all equal instructions. `op.OPS` is the registry; it is empty until a package that
-declares ops is imported (`indexing` declares those of HLO).
+Imports `hlo.text` and `hlo.shapes`. An op is an immutable value without a reference to an
+instruction, so equal instructions share one op. `op.OPS` is the registry. It is empty until a
+package that registers ops is imported (`indexing` registers those of HLO).
 """

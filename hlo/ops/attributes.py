@@ -1,6 +1,6 @@
-"""Attribute kinds: what the text of an attribute's value means, and how it is written back.
+"""Kinds of attribute values: parsing from text and printing.
 
-A `Kind` reads a value and prints it; an error points at the very characters that are wrong:
+A `Kind` parses a value and prints it. An error points at the invalid characters:
 
 >>> slices.parse("{[0:2], [1:9:3]}")
 (SliceDimension(start=0, limit=2, stride=1), SliceDimension(start=1, limit=9, stride=3))
@@ -11,7 +11,7 @@ A `Kind` reads a value and prints it; an error points at the very characters tha
 ...     int_list.parse("{2,zero,0}")
 ... except HloError as error:
 ...     print(error)
-error[attribute]: the value is not a list of integers
+error[attribute]: the value must be a list of integers
  --> <attribute>:1:4
   |
 1 | {2,zero,0}
@@ -43,12 +43,12 @@ from hlo.text.lexer import NAME, skip
 _NUMBER: Final = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|inf|nan)(?:[eE][-+]?\d++)?", re.ASCII)
 _STRING: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _REFERENCE: Final = re.compile(rf"%?({NAME})", re.ASCII)
-_NAMES: Final = re.compile(rf"\{{\s*(?:%?{NAME}\s*[,}}]|\}})", re.ASCII)  # in braces, and no body
+_NAMES: Final = re.compile(rf"\{{\s*(?:%?{NAME}\s*[,}}]|\}})", re.ASCII)  # a list, not a body
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def element_type(*classes: str) -> Kind[str]:
-    """The kind of an element type: any, or one of these classes and types.
+    """Return the kind of an element type: of one of the given classes and types, or any.
 
     >>> element_type("floating", "s8").parse("bf16")
     'bf16'
@@ -58,12 +58,12 @@ def element_type(*classes: str) -> Kind[str]:
     wanted = " or ".join(classes) or "any"
 
     def read(cursor: Cursor) -> str:
-        found = cursor.need(WORD, "an element type such as f32")
-        known = found[0] in ELEMENT_TYPES
-        if known and (not classes or any(is_in_class(found[0], name) for name in classes)):
-            return found[0]
-        label = f"`{found[0]}` is not {wanted}" if known else f"`{found[0]}` is no element type"
-        raise cursor.fault(label, cursor.source.span(*found.span()))
+        token = cursor.need(WORD, "an element type such as f32")
+        word, is_type = token[0], token[0] in ELEMENT_TYPES
+        if is_type and (not classes or any(is_in_class(word, name) for name in classes)):
+            return word
+        label = f"`{word}` is not {wanted if is_type else 'an element type'}"
+        raise cursor.fault(label, cursor.source.span(*token.span()))
 
     name = "an element type" + (f", {wanted}" if classes else "")
     example = next(t for t in ELEMENT_TYPES if any(is_in_class(t, c) for c in classes or ["any"]))
@@ -71,8 +71,8 @@ def element_type(*classes: str) -> Kind[str]:
 
 
 def _string(cursor: Cursor) -> str:
-    found = cursor.need(_STRING, "a string in double quotes")
-    return _ESCAPE.sub(r"\1", found[1])
+    quoted = cursor.need(_STRING, "a string in double quotes")
+    return _ESCAPE.sub(r"\1", quoted[1])
 
 
 def _string_text(value: str) -> str:
@@ -114,13 +114,13 @@ number: Final = Kind("a number", "1e-3", _number, repr)
 string: Final = Kind("a string", '"text"', _string, _string_text)
 word: Final = Kind("a word", "highest", _word, str)
 raw: Final = Kind("a text", "{..}", Cursor.rest, str)
-"""Any text, kept as it is: the kind of an attribute that the analysis has no use for."""
+"""Uninterpreted text: the kind of an attribute that no analysis uses."""
 int_list: Final = list_of(integer, "a list of integers", "{1,0}")
 word_list: Final = list_of(word, "a list of words", "{highest,default}")
 shape: Final = Kind("a shape", "f32[2,3]", _shape, str)
 computation: Final = Kind("a computation", "add", _computation, str)
-"""A called computation: its name, or its body where the text has it in place. The computation
-itself hangs on the instruction (`called_computations`), so that an op is a value of its own."""
+"""A called computation: its name or its inline body. The computation itself belongs to the
+instruction (`called_computations`), since an op refers to no instruction."""
 computation_list: Final = list_of(computation, "a list of computations", "{one, two}", ", ")
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""``backend_config``: the entries that it holds, whichever of the usual forms it has.
+"""Entries of ``backend_config``, in JSON or as an MLIR dictionary.
 
 >>> source = Source('{axis = 1 : i64, sizes = array<i64: 2, 3>, mode = "fast"}', "m.hlo")
 >>> where = source.span(0, len(source.text))
@@ -11,8 +11,8 @@
 >>> find_entry(where, "axes") is None
 True
 
-Source: XLA ``xla/hlo/parser/hlo_parser.cc``, ``kBracedBackendConfig``; what is inside is up to the
-target: JSON, or the dictionary of attributes of MLIR that typed FFI calls carry.
+Source: XLA ``xla/hlo/parser/hlo_parser.cc``, ``kBracedBackendConfig``. The target defines the
+content: JSON, or the MLIR attribute dictionary of a typed FFI call.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _EXAMPLES = (int_list, integer, string, word)  # of the doctest above
 
 
 def find_entry(config: Span, name: str) -> Span | None:
-    """Where the value of an entry stands; dots in the name lead into nested entries."""
-    if config.text[:1] == '"':  # the whole of it as a string
+    """Return the span of an entry's value, or None; dots in the name denote nested entries."""
+    if config.text[:1] == '"':  # the configuration as one string
         text = re.sub(r"\\(.)", r"\1", config.text[1:-1])
         config = Source(text, config.source.filename).span(0, len(text))
-    found: Span | None = config
-    for step in name.split("."):
-        found = _inside(found, step) if found else None
-    return found
+    entry: Span | None = config
+    for key in name.split("."):
+        entry = _inside(entry, key) if entry else None
+    return entry
 
 
 def read_entry(config: Span, name: str, kind: Kind[T], owner: str) -> T:
-    """The value of an entry, which is there.
+    """Return the value of an existing entry.
 
     Raises:
-        HloError: it is no value of this kind.
+        HloError: the text is not a value of this kind.
     """
     span = find_entry(config, name)
     assert span is not None
@@ -62,7 +62,7 @@ def read_entry(config: Span, name: str, kind: Kind[T], owner: str) -> T:
 
 
 def _inside(config: Span, name: str) -> Span | None:
-    """The entry of one name in ``{..}``."""
+    """Return the span of the value of one key in ``{..}``."""
     text, end = config.source.text, config.end
     position = config.start + 1
     while key := _KEY.match(text, position, end):
@@ -74,21 +74,21 @@ def _inside(config: Span, name: str) -> Span | None:
 
 
 def _after(text: str, position: int, end: int) -> int:
-    """Where the value that begins at `position` ends: at a comma or bracket that is not its own."""
+    """Return the end of the value that begins at `position`: the next comma or closing bracket."""
     depth = 0
     while position < end:
         character = text[position]
         if depth == 0 and character in ",]})":
             break
         depth += (character in _OPEN) - (character in _CLOSE)
-        found = _PLAIN.match(text, position, end)
-        position = found.end() if found else position + 1
+        plain = _PLAIN.match(text, position, end)
+        position = plain.end() if plain else position + 1
     return position
 
 
 def _plain(text: str, kind: Kind[Any]) -> str:
-    """A value in the form of HLO attributes, as long as it was: without a type, lists in braces."""
-    text = _TYPE.sub(lambda found: " " * len(found[0]), text)
+    """Convert a value to HLO syntax of equal length: without a type, and with lists in braces."""
+    text = _TYPE.sub(lambda match: " " * len(match[0]), text)
     bare = text.rstrip()
     if dense := _DENSE.match(bare):
         return " " * (dense.end() - 1) + "{" + bare[dense.end() : -1] + "}"

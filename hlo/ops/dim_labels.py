@@ -1,4 +1,4 @@
-"""``dim_labels``: which dimension of a convolution's operands and result is which.
+"""``dim_labels``: the roles of the dimensions of a convolution's operands and result.
 
 >>> labels = dim_labels.parse("b01f_01io->bf01")
 >>> labels.rank, labels.order("lhs"), labels.order("out")
@@ -22,13 +22,13 @@ _LABELS: Final = re.compile(r"([0-9bf?]+)_([0-9io?]+)->([0-9bf?]+)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DimLabels:
-    """A letter for each dimension, in order.
+    """One letter for each dimension, in order.
 
     Attributes:
-        lhs: of the input: ``b`` for batch, ``f`` for feature, a digit for each spatial dimension,
-            ``?`` for a dimension that has no part in the convolution.
-        rhs: of the kernel: ``i`` for input feature, ``o`` for output feature, digits.
-        out: of the result, in the letters of `lhs`.
+        lhs: labels of the input: ``b`` for batch, ``f`` for feature, a digit for a spatial
+            dimension, ``?`` for a dimension that is not convolved.
+        rhs: labels of the kernel: ``i`` for input feature, ``o`` for output feature, digits.
+        out: labels of the result, as `lhs`.
     """
 
     lhs: str
@@ -37,11 +37,11 @@ class DimLabels:
 
     @property
     def rank(self) -> int:
-        """How many dimensions each of the three arrays has."""
+        """Number of dimensions of each of the three arrays."""
         return len(self.lhs)
 
     def order(self, of: Literal["lhs", "rhs", "out"]) -> tuple[int, ...]:
-        """The dimensions of one of the arrays: b and f (of the kernel: i and o), then spatial ones.
+        """Return the dimensions of one array in the order b, f (of the kernel: i, o), 0, 1, ..
 
         Spatial dimensions are in the order of the window.
         """
@@ -55,18 +55,18 @@ class DimLabels:
 
 
 def _read(cursor: Cursor) -> DimLabels:
-    found = cursor.need(_LABELS, "labels such as b01f_01io->b01f")
-    count = sum(map(str.isdigit, found[1]))
+    labels = cursor.need(_LABELS, "labels such as b01f_01io->b01f")
+    count = sum(map(str.isdigit, labels[1]))
     digits = "".join(map(str, range(min(count, 10))))
     for number, letters in ((1, "bf"), (2, "io"), (3, "bf")):
-        if sorted(found[number].replace("?", "")) != sorted(letters + digits):
+        if sorted(labels[number].replace("?", "")) != sorted(letters + digits):
             wanted = ", ".join(letters + digits)
-            span = cursor.source.span(*found.span(number))
-            raise cursor.fault(f"expected each of {wanted}, once", span)
-        if len(found[number]) != len(found[1]):
-            label = f"{len(found[number])} labels, but the first array has {len(found[1])}"
-            raise cursor.fault(label, cursor.source.span(*found.span(number)))
-    return DimLabels(found[1], found[2], found[3])
+            span = cursor.source.span(*labels.span(number))
+            raise cursor.fault(f"expected each of {wanted} exactly once", span)
+        if len(labels[number]) != len(labels[1]):
+            label = f"{len(labels[number])} labels, but the first array has {len(labels[1])}"
+            raise cursor.fault(label, cursor.source.span(*labels.span(number)))
+    return DimLabels(labels[1], labels[2], labels[3])
 
 
 dim_labels: Final = Kind("labels of dimensions", "b01f_01io->b01f", _read, str)

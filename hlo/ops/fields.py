@@ -1,4 +1,4 @@
-"""How the class of an op declares where the values of its fields stand in an instruction's text."""
+"""Field specifiers of an op's class: where in the text of an instruction a field is read from."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ D = TypeVar("D")
 
 
 class Required:
-    """The default of an attribute that has none."""
+    """Marker of an attribute without a default."""
 
     def __repr__(self) -> str:
         return "REQUIRED"
@@ -24,15 +24,15 @@ REQUIRED: Final = Required()
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Where in an instruction's text the value of an op's field stands.
+    """The source of a field's value in the text of an instruction.
 
     Attributes:
         role: ``attribute`` (``name=value``), ``config`` (an entry of ``backend_config={..}``),
-            ``contents`` (what is in the parentheses of a constant or a parameter), ``array`` (the
-            declared result shape, an array) or ``shape`` (any).
-        kind: reads and prints the value; None for the declared shape, which is read already.
+            ``contents`` (the parenthesised argument of a constant or a parameter), ``array`` (the
+            declared result shape, an array) or ``shape`` (the declared result shape).
+        kind: parses and prints the value; None for the declared shape, which is parsed already.
         name: the attribute's name in text.
-        default: the value where the text has none, or `REQUIRED`.
+        default: the value if the text omits the attribute, or `REQUIRED`.
     """
 
     role: str
@@ -42,7 +42,7 @@ class Field:
 
     @property
     def is_required(self) -> bool:
-        """Whether the text has to say it."""
+        """True if the text must contain the value."""
         return isinstance(self.default, Required)
 
 
@@ -51,7 +51,7 @@ def attribute(kind: Kind[T], *, name: str = ...) -> T: ...
 @overload
 def attribute(kind: Kind[T], default: D, name: str = ...) -> T | D: ...
 def attribute(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
-    """A field read from the attribute `name`, by default the field's own name."""
+    """Declare a field that is read from the attribute `name`, by default the field's own name."""
     return _field("attribute", kind, default, name)
 
 
@@ -60,7 +60,7 @@ def configured(kind: Kind[T], *, name: str = ...) -> T: ...
 @overload
 def configured(kind: Kind[T], default: D, name: str = ...) -> T | D: ...
 def configured(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
-    """A field read from the entry `name` of ``backend_config``: an attribute of a custom call.
+    """Declare a field that is read from the entry `name` of a custom call's ``backend_config``.
 
     The text may be JSON, ``{"axis": 1}``, or an MLIR dictionary, ``{axis = 1 : i64}``.
     """
@@ -68,14 +68,14 @@ def configured(kind: Kind[Any], default: Any = REQUIRED, name: str = "") -> Any:
 
 
 def contents(kind: Kind[T]) -> T:
-    """A field read from the parentheses: the number of a parameter, the value of a constant."""
+    """Declare a field for the argument of an op: a parameter's number, a constant's value."""
     return cast(T, _field("contents", kind, REQUIRED, ""))
 
 
 def declared(default: Any = REQUIRED, any_shape: bool = False) -> Any:
-    """A field that is the declared result shape; `default` where the text has none.
+    """Declare a field for the declared result shape, with `default` if the text omits it.
 
-    It is an array's, unless `any_shape` says that it may be a tuple's or a token's too.
+    The shape must be an array, unless `any_shape` also permits tuples and tokens.
     """
     return _field("shape" if any_shape else "array", None, default, "")
 

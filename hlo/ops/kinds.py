@@ -1,4 +1,4 @@
-"""Kinds of attribute values: how a value is read at a cursor, and how it is written back.
+"""Combinators for kinds of attribute values, and the cursor that they read from.
 
 >>> list_of(enum("EQ", "NE"), "a list of directions", "{EQ}").parse("{EQ, NE}")
 ('EQ', 'NE')
@@ -25,64 +25,64 @@ _INTEGER: Final = re.compile(r"-?\d++", re.ASCII)
 
 
 class Cursor:
-    """Reads the text in a span from left to right, skipping white space and comments."""
+    """A position in the text of a span; reading skips white space and comments."""
 
     __slots__ = ("end", "owner", "position", "source")
 
     def __init__(self, span: Span, owner: str) -> None:
         self.source, self.position, self.end = span.source, span.start, span.end
-        self.owner = owner  # what the text ought to be, for messages
+        self.owner = owner  # the message of errors, such as "the value must be an integer"
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """The word at the cursor if `pattern` matches it; moves past it."""
-        found = pattern.match(self.source.text, self._start(), self.end)
-        if found:
-            self.position = found.end()
-        return found
+        """Match `pattern` at the cursor and advance past the match; return None if it fails."""
+        match = pattern.match(self.source.text, self._start(), self.end)
+        if match:
+            self.position = match.end()
+        return match
 
     def accepts(self, token: str) -> bool:
-        """Whether `token` stands at the cursor; moves past it."""
+        """Return True and advance if `token` is at the cursor."""
         start = self._start()
         if not self.source.text.startswith(token, start, self.end):
             return False
         self.position = start + len(token)
         return True
 
-    def need(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
-        """The word at the cursor; an error unless `pattern` matches it."""
-        found = self.take(pattern)
-        if found is None:
-            raise self.fault(f"expected {what}")
-        return found
+    def need(self, pattern: re.Pattern[str], wanted: str) -> re.Match[str]:
+        """Match `pattern` at the cursor, or raise the error "expected `wanted`"."""
+        match = self.take(pattern)
+        if match is None:
+            raise self.fault(f"expected {wanted}")
+        return match
 
     def expect(self, token: str) -> None:
-        """Moves past `token`; an error if something else stands at the cursor."""
+        """Advance past `token`, or raise an error if the text differs."""
         if not self.accepts(token):
             raise self.fault(f"expected `{token}`")
 
     def integer(self) -> int:
-        """The integer at the cursor; an error if it has more than 64 bits."""
-        found = self.need(_INTEGER, "an integer")
-        return lexer.integer(found[0], self.source.span(*found.span()))
+        """Read the integer at the cursor, or raise an error if it overflows 64 bits."""
+        digits = self.need(_INTEGER, "an integer")
+        return lexer.integer(digits[0], self.source.span(*digits.span()))
 
     def group(self) -> str:
-        """The balanced text in brackets at the cursor."""
+        """Read the balanced brackets at the cursor."""
         start = self._start()
         self.position = balanced(self.source, start)
         return self.source.text[start : self.position]
 
     def rest(self) -> str:
-        """Everything up to the end."""
+        """Read the text up to the end."""
         start, self.position = self._start(), self.end
         return self.source.text[start : self.end].rstrip()
 
     @property
     def at_end(self) -> bool:
-        """Nothing but white space is left."""
+        """True if only white space and comments remain."""
         return self._start() >= self.end
 
     def fault(self, label: str, span: Span | None = None, help: str = "") -> HloError:  # noqa: A002
-        """The error for what stands at the cursor, or in `span`."""
+        """Return the error for the text at the cursor, or in `span`."""
         return HloError(self.owner, span or self._here(), "attribute", label, help=help)
 
     def _start(self) -> int:
@@ -99,12 +99,12 @@ class Kind(Generic[T]):
     """A kind of attribute value.
 
     Attributes:
-        name: what a value is called in messages, such as "a list of integers".
+        name: the description of a value in errors, such as "a list of integers".
         example: the text of a value.
-        read: takes a value at a cursor.
-        print: the text of a value.
-        limits: what else is demanded of a value, by the name of the demand: ``at least`` and
-            ``at most`` of a number or of the length of a list, ``one of`` some words or classes.
+        read: parses a value at a cursor.
+        print: returns the text of a value.
+        limits: constraints on a value by name: ``at least`` and ``at most`` for a number or the
+            length of a list, ``one of`` for the permitted words or classes.
     """
 
     name: str
@@ -114,24 +114,24 @@ class Kind(Generic[T]):
     limits: tuple[tuple[str, Any], ...] = ()
 
     def parse(self, text: str | Span, owner: str = "the value") -> T:
-        """The value that `text` says, all of it; `owner` is what messages call it.
+        """Parse the whole of `text` as one value; `owner` names the value in errors.
 
         >>> enum("EQ", "NE").parse("EQ")
         'EQ'
 
         Raises:
-            HloError: it is not a value of this kind.
+            HloError: the text is not a value of this kind.
         """
         span = text if isinstance(text, Span) else Source(text, "<attribute>").span(0, len(text))
-        cursor = Cursor(span, f"{owner} is not {self.name}")
+        cursor = Cursor(span, f"{owner} must be {self.name}")
         value = self.read(cursor)
         if not cursor.at_end:
-            raise cursor.fault("expected nothing more")
+            raise cursor.fault("expected the end of the value")
         return value
 
 
 def list_of(item: Kind[T], name: str, example: str, separator: str = ",") -> Kind[tuple[T, ...]]:
-    """The kind of ``{item, item, ..}``.
+    """Return the kind of a list ``{item, item, ..}``.
 
     >>> list_of(enum("EQ", "NE"), "a list of directions", "{EQ}").parse("{ NE }")
     ('NE',)
@@ -153,19 +153,21 @@ def list_of(item: Kind[T], name: str, example: str, separator: str = ",") -> Kin
 
 
 def enum(*choices: str) -> Kind[str]:
-    """The kind whose values are just these words.
+    """Return the kind whose values are the given words.
 
     >>> enum("EQ", "NE").parse("NE")
     'NE'
     """
 
     def read(cursor: Cursor) -> str:
-        found = cursor.need(WORD, f"one of {', '.join(choices)}")
-        if found[0] not in choices:
-            near = get_close_matches(found[0].upper(), choices, 1) or choices
-            span = cursor.source.span(*found.span())
-            raise cursor.fault(f"`{found[0]}` is none of them", span, help=f"for example {near[0]}")
-        return found[0]
+        word = cursor.need(WORD, f"one of {', '.join(choices)}")
+        if word[0] not in choices:
+            near = get_close_matches(word[0].upper(), choices, 1) or choices
+            span = cursor.source.span(*word.span())
+            raise cursor.fault(
+                f"`{word[0]}` is not one of them", span, help=f"for example {near[0]}"
+            )
+        return word[0]
 
     limits = (("one of", choices),)
     return Kind(f"one of {', '.join(choices)}", choices[0], read, str, limits)
@@ -187,7 +189,7 @@ def at_least(kind: Kind[N], minimum: int, maximum: int | None = None) -> Kind[N]
     ...     at_least(list_of(integer, "a list of integers", "{0}"), 1).parse("{}", "`dimensions`")
     ... except HloError as error:
     ...     print(error.message, "|", error.label)
-    `dimensions` is not a list of integers, at least 1 of them | there are 0
+    `dimensions` must be a list of integers, at least 1 of them | the list has 0
     """
 
     def read(cursor: Cursor) -> N:
@@ -196,7 +198,7 @@ def at_least(kind: Kind[N], minimum: int, maximum: int | None = None) -> Kind[N]
         amount = len(value) if isinstance(value, tuple) else value
         if minimum <= amount and (maximum is None or amount <= maximum):
             return value
-        label = f"there are {amount}" if isinstance(value, tuple) else f"it is {amount}"
+        label = f"the list has {amount}" if isinstance(value, tuple) else f"the value is {amount}"
         raise cursor.fault(label, cursor.source.span(start, cursor.position))
 
     bounds = f"at least {minimum}" if maximum is None else f"{minimum} to {maximum}"

@@ -1,8 +1,8 @@
-"""Ops: everything that is known about an opcode, in one class.
+"""Ops: one class for each opcode, with its attributes, constraints and shape function.
 
-An op is a frozen value: its attributes are typed fields, its rules are labelled constraints, and
-`infer_shape` is its shape function. ``@op`` makes the class a dataclass, checks that nothing is
-missing, and registers it in `OPS`:
+An op is a frozen value. Its attributes are typed fields, its rules are labelled constraints, and
+`infer_shape` is its shape function. ``@op`` makes the class a dataclass, checks that it is
+complete, and registers it in `OPS`:
 
 >>> from hlo.ops.attributes import int_list
 >>> @op("example-flip", samples=["f32[2,3] example-flip(f32[2,3] p), dimensions={1}"])
@@ -11,10 +11,10 @@ missing, and registers it in `OPS`:
 ...     min_operands = max_operands = 1
 ...     dimensions: tuple[int, ...] = attribute(int_list)
 ...
-...     @constraint("C1", "every dimension is one of the operand's")
+...     @constraint("C1", "dimensions must be dimensions of the operand")
 ...     def in_range(self, operand: Shape) -> Fault:
-...         high = [d for d in self.dimensions if d >= operand.rank]
-...         return Fault(f"{high[0]} is too high", at="dimensions") if high else HOLDS
+...         bad = [d for d in self.dimensions if d >= operand.rank]
+...         return Fault(f"{bad[0]} >= rank {operand.rank}", at="dimensions") if bad else HOLDS
 ...
 ...     def infer_shape(self, operand: Shape) -> Shape:
 ...         return operand
@@ -22,9 +22,9 @@ missing, and registers it in `OPS`:
 >>> flip, flip.attribute_text()
 (Flip(dimensions=(1,)), 'dimensions={1}')
 >>> flip.first_fault([Shape("f32", (2,))])[1].label
-'1 is too high'
+'1 >= rank 1'
 
-A subclass may do more (`indexing.ops.base` adds maps and kernels); `hlo` itself registers no op.
+A subclass may add more (`indexing.ops.base` adds maps and kernels). `hlo` registers no ops.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ from hlo.ops.rules import (
     MARK,
     Fault,
     OpConstraint,
-    alike_fault,
     constraint,
     count_fault,
     dimensions_fault,
+    mismatch_fault,
     permutation_fault,
 )
 from hlo.ops.unify import PartialShape, Unranked
@@ -70,12 +70,12 @@ OPS: Final[dict[str, type[Op]]] = {}
 """Every registered op by its opcode."""
 
 TARGETS: Final[dict[str, type[Op]]] = {}
-"""Every registered target of a custom call, by its name; other targets are ``custom-call``."""
+"""Every registered op of a custom call by its target; other targets have the op of custom-call."""
 
 CUSTOM_CALL: Final = "custom-call"
 
 DECLARING: Final = ["indexing.ops"]
-"""Modules that declare ops: imported at the first question if the package that holds them is."""
+"""Modules that register ops: imported on the first lookup, if their package is imported."""
 
 
 # ---------------------------------------------------------------- called computations
@@ -83,14 +83,14 @@ DECLARING: Final = ["indexing.ops"]
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a called computation takes and gives; None gives whatever it likes."""
+    """The parameter shapes and the result shape of a called computation; None: any result."""
 
     parameters: tuple[AnyShape, ...]
     result: AnyShape | None = None
 
     @classmethod
     def folding(cls, shapes: Iterable[Shape]) -> Signature:
-        """That of a computation that makes one scalar of two, for each of these arrays in step.
+        """Return the signature of a reducer of arrays: two scalars of each array to one.
 
         >>> print(Signature.folding([Shape("f32", (2, 3))]))
         (f32[], f32[]) -> f32[]
@@ -104,10 +104,10 @@ class Signature:
 
 
 def signature(*attributes: str) -> Callable[[Method], Method]:
-    """Marks a method ``(self, *operand shapes) -> Signature`` that says how an op calls those
-    computations that these attributes name; or one signature for each, if it gives a list.
+    """Mark a method ``(self, *operand shapes) -> Signature`` for the computations of `attributes`.
 
-    `hlo.verify` compares them with the computations.
+    The method may return a list with one signature for each computation. `hlo.verify` compares the
+    computations with their signatures.
     """
 
     def mark(method: Method) -> Method:
@@ -130,19 +130,20 @@ _LEGAL: Final = OpConstraint("C0", "the result must have a legal shape", "infer_
 
 
 class Op(ABC):
-    """What an instruction does, apart from its operands: the opcode with its attributes.
+    """An opcode with its attributes, independent of operands.
 
     Class attributes:
         opcode, samples, fields, constraints: set by ``@op``.
         min_operands, max_operands: limits of the operand count; `max_operands` is None if there
             is no upper limit.
-        takes_arrays: its operands are arrays, not tuples or tokens.
-        runs_called: it passes its operands to the one computation it calls, and gives its result.
-        types: for each operand its element type: a name such as ``pred``, a class such as
-            ``integer``, or a variable such as ``T`` or ``T: floating``, which is one type wherever
-            it stands; ``..`` after the last one repeats it. Empty where types are left to
-            constraints.
-        takes_partial: rules and shape function know what to do with dimensions of unknown size.
+        takes_arrays: True if every operand must be an array, not a tuple or a token.
+        runs_called: True if the op passes its operands to its called computation and returns the
+            computation's result.
+        types: the element type of each operand: a name such as ``pred``, a class such as
+            ``integer``, or a variable such as ``T`` or ``T: floating``, which denotes one type in
+            all its occurrences; a final ``..`` repeats the last entry. Empty if constraints check
+            the types.
+        takes_partial: True if constraints and `infer_shape` support unknown sizes.
     """
 
     __slots__ = ()
@@ -161,15 +162,15 @@ class Op(ABC):
     takes_partial: ClassVar[bool] = False
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
-        """The operands, each refined by the others (`hlo.ops.unify`) and by the op.
+        """Return the operand shapes, each refined by the others (`hlo.ops.unify`) and by the op.
 
         Raises:
-            Conflict: they contradict each other.
+            Conflict: the shapes contradict each other.
         """
         return operands
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
-        """What is known of the result where the rank of an operand is still unknown."""
+        """Return the partial result shape if the rank of an operand is unknown."""
         return Unranked()
 
     @classmethod
@@ -183,13 +184,13 @@ class Op(ABC):
 
     @abstractmethod
     def infer_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The result's shape, from the operands' shapes, one argument each.
+        """Return the result shape for the operands' shapes, one argument each.
 
-        Declared so openly that every op may name its operands.
+        The base has variadic parameters to let every op name its operands.
         """
 
     def first_fault(self, operands: Sequence[Any]) -> tuple[OpConstraint, Fault] | None:
-        """The first constraint that operands of these shapes break, and how."""
+        """Return the first violated constraint for operands of these shapes, and its fault."""
         if self.types and (fault := types_fault(self.types, operands)):
             return OpConstraint("T", types_sentence(self.types), "types"), fault
         for rule in self.constraints:
@@ -198,12 +199,12 @@ class Op(ABC):
                 return rule, fault
         try:
             self.infer_shape(*operands)
-        except ValueError as error:  # what `Shape` refuses
+        except ValueError as error:  # from the constructor of `Shape`
             return _LEGAL, Fault(str(error))
         return None
 
     def attribute_text(self) -> str:
-        """The attributes as HLO text; those that have their default value are left out."""
+        """Return the attributes as HLO text, without those that have their default value."""
         texts = {"attribute": list[str](), "config": list[str]()}
         if self.target:
             texts["attribute"].append(f'custom_call_target="{self.target}"')
@@ -225,16 +226,18 @@ class Op(ABC):
     field_specifiers=(attribute, configured, contents, declared),
 )
 def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[type[O]], type[O]]:
-    """Makes a class the op of `opcode`: a frozen dataclass, checked and registered.
+    """Return a decorator that registers a class as the op of `opcode`.
+
+    The decorator makes the class a frozen dataclass and checks that it is complete.
 
     Args:
         opcode: as in HLO text.
-        samples: instructions in which every operand has its shape, such as
-            ``f32[3,2] transpose(f32[2,3] p), dimensions={1,0}``. Tests run over them; so let them
-            be small and ugly: primes, different sizes, rank 0, size 1, size 0.
-        target: of the custom calls that the class is for; others of the opcode are as before.
+        samples: instructions with the shape of every operand, such as
+            ``f32[3,2] transpose(f32[2,3] p), dimensions={1,0}``. Tests use them, so they should be
+            small and irregular: primes, different sizes, rank 0, size 1, size 0.
+        target: for a custom call, its target.
     Raises:
-        TypeError: the class lacks something, or the opcode is taken.
+        TypeError: the class is incomplete, or the opcode is registered already.
     """
 
     def register(cls: type[O]) -> type[O]:
@@ -278,7 +281,7 @@ def _accept_old_names(cls: type[Op]) -> None:
 
 
 def custom_call(target: str, *, samples: Sequence[str]) -> Callable[[type[O]], type[O]]:
-    """``@op`` for the custom calls of one target; samples leave ``custom_call_target`` out or not.
+    """Return `op` for the custom calls of one target; samples may omit ``custom_call_target``.
 
     Source: XLA ``docs/custom_call.md``.
     """
@@ -286,9 +289,9 @@ def custom_call(target: str, *, samples: Sequence[str]) -> Callable[[type[O]], t
 
 
 def _declare() -> None:
-    """Have those packages declare their ops that are imported, but wait until they are asked.
+    """Import the modules of `DECLARING` whose packages are imported.
 
-    `hlo` itself imports none of them: without ``import indexing`` no op of HLO is declared.
+    `hlo` does not import them on its own: without ``import indexing``, no op is registered.
     """
     for name in DECLARING:
         if name not in sys.modules and name.rpartition(".")[0] in sys.modules:
@@ -296,14 +299,14 @@ def _declare() -> None:
 
 
 def find_op(opcode: str, target: str = "") -> type[Op] | None:
-    """The class of an opcode, and of a target if it is a custom call; None if there is none."""
+    """Return the class of an opcode, for a custom call of its target; None if not registered."""
     if opcode not in OPS:
         _declare()
     return (TARGETS.get(target) if opcode == CUSTOM_CALL else None) or OPS.get(opcode)
 
 
 def _lacks(cls: type[Op], samples: Sequence[str]) -> list[str]:
-    """What a class must have and has not."""
+    """Return the missing members of a class, as words for an error."""
     unknown = [field.name for field in dataclasses.fields(cast(Any, cls)) if not field.metadata]
     return [
         *(sorted(getattr(cls, "__abstractmethods__", ()))),
@@ -314,7 +317,7 @@ def _lacks(cls: type[Op], samples: Sequence[str]) -> list[str]:
 
 
 def _is_generated(cls: type[Op]) -> bool:
-    """The docstring is the signature that `dataclass` puts where there is none."""
+    """Return True if the docstring is the signature that `dataclass` generates."""
     return (cls.__doc__ or "").startswith(f"{cls.__name__}(")
 
 
@@ -323,16 +326,16 @@ def _named(field: Field, name: str) -> Field:
 
 
 def _constraints(cls: type[Op]) -> tuple[OpConstraint, ...]:
-    """The rules of a class and its bases in the order of the text; a method overrides as usual."""
-    found: dict[str, OpConstraint] = {}
+    """Return the constraints of a class and its bases in definition order, after overriding."""
+    rules: dict[str, OpConstraint] = {}
     for base in reversed(cls.__mro__):
         for name, member in vars(base).items():
             rule = getattr(member, MARK, None)
             if rule is not None:
-                found[name] = rule
+                rules[name] = rule
             else:
-                found.pop(name, None)
-    return tuple(found.values())
+                rules.pop(name, None)
+    return tuple(rules.values())
 
 
 __all__ = [
@@ -346,7 +349,6 @@ __all__ = [
     "OpConstraint",
     "Shape",
     "Signature",
-    "alike_fault",
     "attribute",
     "configured",
     "constraint",
@@ -356,6 +358,7 @@ __all__ = [
     "declared",
     "dimensions_fault",
     "find_op",
+    "mismatch_fault",
     "op",
     "permutation_fault",
     "signature",

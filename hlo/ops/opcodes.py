@@ -1,8 +1,7 @@
 """The opcodes of HLO, by their names in text.
 
-The parser asks for them only where an opcode is written as a part of another word: ``negate-start``
-is a ``negate`` that runs beside other work (`hlo.formats.asynchronous`); ``my-start`` is an op
-of a user.
+The parser needs them only to recognise asynchronous short forms: ``negate-start`` is an
+asynchronous ``negate`` (`hlo.formats.asynchronous`), and ``my-start`` is an op of a user.
 
 Source: XLA ``xla/hlo/ir/hlo_opcode.h``.
 """
@@ -36,6 +35,6 @@ tuple while
 
 ELEMENTWISE: Final = frozenset(_ELEMENTWISE.split())
 ASYNCHRONOUS: Final = frozenset(_ASYNCHRONOUS.split())
-"""Those that end in ``-start``, ``-update`` or ``-done`` and are opcodes of their own."""
+"""Opcodes that end in ``-start``, ``-update`` or ``-done`` and are not short forms."""
 
 OPCODES: Final = ELEMENTWISE | ASYNCHRONOUS | frozenset(_OTHERS.split())

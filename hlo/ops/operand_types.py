@@ -1,7 +1,7 @@
-"""The element types of operands, as an op declares them: names, classes and variables.
+"""Element types of operands as an op declares them: names, classes and type variables.
 
-``("pred", "T", "T")`` are a pred and two operands of one type; ``("T: floating", "..")`` are any
-number of operands of one floating type.
+``("pred", "T", "T")`` denotes a pred and two operands of one type; ``("T: floating", "..")`` any
+number of operands of one floating-point type.
 
 >>> types_fault(("pred", "T", "T"), [Shape("pred", ()), Shape("f32", ()), Shape("s8", ())]).label
 'operand 1 is f32, operand 2 is s8'
@@ -27,13 +27,13 @@ CLASSES: Final[dict[str, frozenset[str]]] = {
     "complex": frozenset({"complex"}),
     "bits": frozenset({"pred", "integral", "unsigned"}),
 }
-"""Classes of element types, by the kinds in `hlo.shapes.shape.ELEMENT_TYPES` that they hold."""
+"""Classes of element types, as sets of kinds of `hlo.shapes.shape.ELEMENT_TYPES`."""
 
 REPEATED: Final = ".."
 
 
 def is_in_class(element_type: str, name: str) -> bool:
-    """Says that an element type is the one of this name, or one of the class.
+    """Return True if an element type has the given name or belongs to the class of that name.
 
     >>> is_in_class("u8", "integer"), is_in_class("f32", "f32"), is_in_class("f32", "integer")
     (True, True, False)
@@ -42,7 +42,7 @@ def is_in_class(element_type: str, name: str) -> bool:
 
 
 def split_type(declared: str) -> tuple[str, str]:
-    """The variable, if any, and the class of an operand's declared type.
+    """Return the type variable, if any, and the class or name of an operand's declared type.
 
     >>> split_type("T: floating"), split_type("T"), split_type("pred")
     (('T', 'floating'), ('T', 'any'), ('', 'pred'))
@@ -55,7 +55,7 @@ def split_type(declared: str) -> tuple[str, str]:
 
 
 def types_sentence(types: Sequence[str]) -> str:
-    """What `types` demand, as the sentence of a rule.
+    """Return the constraint on `types` as a sentence.
 
     >>> types_sentence(("pred", "T: numeric", "T"))
     'the element types of the operands must be pred, T, T with T numeric'
@@ -67,14 +67,14 @@ def types_sentence(types: Sequence[str]) -> str:
         if variable and name != "any":
             bounds[variable] = name
     limits = " and ".join(f"{variable} {name}" for variable, name in bounds.items())
-    said = f"the element types of the operands must be {', '.join(names)}"
-    return f"{said} with {limits}" if limits else said
+    sentence = f"the element types of the operands must be {', '.join(names)}"
+    return f"{sentence} with {limits}" if limits else sentence
 
 
 def types_fault(types: Sequence[str], operands: Sequence[Any]) -> Fault:
-    """The fault of operands whose element types are not as declared.
+    """Return the fault of the first operand whose element type is not as declared.
 
-    Floating types may be mixed, as everywhere in HLO.
+    Floating-point types may be mixed, as everywhere in HLO.
     """
     declared = list(types)
     if declared[-1] == REPEATED:
@@ -87,8 +87,8 @@ def types_fault(types: Sequence[str], operands: Sequence[Any]) -> Fault:
         variable, name = split_type(wanted)
         if not is_in_class(given, name):
             return Fault(f"operand {number} is {given}, not {name}", number)
-        first, its = bound.setdefault(variable or str(number), (number, given))
-        if not same_but_precision(given, its):
-            label = f"operand {first} is {its}, operand {number} is {given}"
-            return Fault(label, number, "write a convert instruction")
+        first, first_type = bound.setdefault(variable or str(number), (number, given))
+        if not same_but_precision(given, first_type):
+            label = f"operand {first} is {first_type}, operand {number} is {given}"
+            return Fault(label, number, f"convert operand {number} to {first_type}")
     return HOLDS

@@ -1,4 +1,4 @@
-"""The rules of ops and how they fail: a `OpConstraint`, its `Fault`, and faults of many ops.
+"""Constraints of ops and their faults, and checks that several ops share.
 
 >>> bool(HOLDS), bool(Fault("0 appears twice", at="dimensions"))
 (False, True)
@@ -16,17 +16,18 @@ from hlo.shapes.shape import Shape
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 MARK: Final = "__constraint__"
-"""The attribute of a method that holds the rule it checks."""
+"""The attribute of a method that stores its constraint."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """How a constraint fails; falsy (`HOLDS`) when it does not.
+    """A violation of a constraint; falsy (`HOLDS`) if the constraint holds.
 
     Attributes:
-        label: what is wrong, shown beside the carets.
-        at: the attribute that is wrong, the number of the operand, or None for the instruction.
-        help: what to write instead.
+        label: both values that violate the constraint, shown beside the carets.
+        at: the name of the invalid attribute, the number of the operand, or None for the
+            instruction.
+        help: the repair.
     """
 
     label: str
@@ -42,7 +43,7 @@ HOLDS: Final = Fault("")
 
 @dataclass(frozen=True, slots=True)
 class OpConstraint:
-    """A labelled rule of an op, and the method that checks it."""
+    """A constraint of an op: its label, its sentence and the name of the method that checks it."""
 
     label: str
     sentence: str
@@ -50,7 +51,12 @@ class OpConstraint:
 
 
 def constraint(label: str, sentence: str) -> Callable[[Method], Method]:
-    """Marks a method ``(self, *operand shapes) -> Fault`` as the check of a rule."""
+    """Mark a method ``(self, *operand shapes) -> Fault`` as the check of a constraint.
+
+    Args:
+        label: such as ``C1``, unique in the op.
+        sentence: the rule, shown in errors, such as "dimension must be less than the rank".
+    """
 
     def mark(method: Method) -> Method:
         setattr(method, MARK, OpConstraint(label, sentence, method.__name__))
@@ -60,7 +66,7 @@ def constraint(label: str, sentence: str) -> Callable[[Method], Method]:
 
 
 def permutation_fault(values: Sequence[int], size: int, at: str = "dimensions") -> Fault:
-    """The fault of `values` not being a permutation of ``range(size)``.
+    """Return the fault of `values` that are not a permutation of ``range(size)``.
 
     >>> permutation_fault((2, 0, 0), 3).label
     '0 appears twice, 1 is missing'
@@ -79,24 +85,25 @@ def permutation_fault(values: Sequence[int], size: int, at: str = "dimensions") 
     return Fault(label, at, f"list every operand dimension once, for example {at}={{{example}}}")
 
 
-def alike_fault(
-    shapes: Sequence[Shape], what: Callable[[Shape], object] = attrgetter("dims")
+def mismatch_fault(
+    shapes: Sequence[Shape], key: Callable[[Shape], object] = attrgetter("dims")
 ) -> Fault:
-    """The fault of an operand that is not like operand 0: its dimensions, or `what` is asked of it.
+    """Return the fault of the first operand whose `key`, by default its dimensions, is not the
+    key of operand 0.
 
     >>> from hlo.shapes.shape import parse_shape
-    >>> alike_fault([parse_shape("f32[2,3]"), parse_shape("s32[3,2]")]).label
+    >>> mismatch_fault([parse_shape("f32[2,3]"), parse_shape("s32[3,2]")]).label
     'operand 1 is s32[3,2], operand 0 is f32[2,3]'
     """
     for number, shape in enumerate(shapes):
-        if what(shape) != what(shapes[0]):
+        if key(shape) != key(shapes[0]):
             label = f"operand {number} is {shape.with_layout(None)}, operand 0 is"
             return Fault(f"{label} {shapes[0].with_layout(None)}", number)
     return HOLDS
 
 
 def dimensions_fault(values: Sequence[int], rank: int, at: str = "dimensions") -> Fault:
-    """The fault of `values` not being different dimensions of an array of this rank.
+    """Return the fault of `values` that are not distinct dimensions of an array of this rank.
 
     >>> dimensions_fault((1, 3, 1), 2).label
     '1 appears twice, 3 is not below 2'
@@ -105,15 +112,16 @@ def dimensions_fault(values: Sequence[int], rank: int, at: str = "dimensions") -
     return Fault(label, at, f"name dimensions below {rank}, each at most once") if label else HOLDS
 
 
-def count_fault(values: Sequence[object], wanted: int, what: str, at: str) -> Fault:
-    """The fault of not having one of `values` for each of `wanted` things called `what`.
+def count_fault(values: Sequence[object], wanted: int, noun: str, at: str) -> Fault:
+    """Return the fault of `values` whose length is not `wanted`, the number of `noun`.
 
     >>> count_fault((1, 0), 3, "operand dimension", "dimensions").label
-    '2 instead of 3: one for each operand dimension'
+    '2 values, expected 3: one for each operand dimension'
     """
     if len(values) == wanted:
         return HOLDS
-    return Fault(f"{len(values)} instead of {wanted}: one for each {what}", at)
+    count = f"{len(values)} value{'s' * (len(values) != 1)}"
+    return Fault(f"{count}, expected {wanted}: one for each {noun}", at)
 
 
 def _repeats(values: Sequence[int]) -> list[str]:

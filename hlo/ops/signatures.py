@@ -1,4 +1,4 @@
-"""What an op promises to the modules that use it, and which changes break such a promise.
+"""Signatures of ops, and the changes of an op that break compatibility with existing modules.
 
 >>> from hlo.ops.attributes import at_least, int_list
 >>> from hlo.ops.op import Op, attribute, op, OPS
@@ -14,7 +14,7 @@
 >>> breaks(fold(), fold(operands=(1, None)))
 []
 >>> breaks(fold(), fold(kind=at_least(int_list, 1)))
-['a constraint may be loosened, not tightened: `axes` is now at least 1']
+['a constraint may be relaxed, not tightened: `axes` is now at least 1']
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from hlo.ops.attributes import Kind
 
 Described = Mapping[str, Any]
-"""A signature as JSON has it."""
+"""A signature in the form of JSON."""
 
-TIGHTER = "a constraint may be loosened, not tightened"
+TIGHTER = "a constraint may be relaxed, not tightened"
 
 
 def describe(cls: type[Op]) -> dict[str, Any]:
-    """The signature of an op: operands, attributes with defaults and limits, rules, samples."""
+    """Return the signature of an op: operand counts and types, attributes, constraints, samples."""
     attributes = [f for f in cls.fields.values() if f.role in ("attribute", "config") and f.kind]
     return {
         "operands": [cls.min_operands, cls.max_operands],
@@ -48,26 +48,26 @@ def describe(cls: type[Op]) -> dict[str, Any]:
 
 def _described(field: Field, kind: Kind[Any] | None) -> dict[str, Any]:
     assert kind is not None
-    found: dict[str, Any] = {"kind": _base(kind.name)}
+    described: dict[str, Any] = {"kind": _base(kind.name)}
     if kind.limits:
-        found["limits"] = {
+        described["limits"] = {
             name: list(value) if isinstance(value, tuple) else value for name, value in kind.limits
         }
     if not field.is_required:
-        found["default"] = repr(field.default)
-    return found
+        described["default"] = repr(field.default)
+    return described
 
 
 def _base(name: str) -> str:
-    """What a kind is called without its limits."""
+    """Return the name of a kind without its limits."""
     return "one of" if name.startswith("one of ") else name.partition(", ")[0]
 
 
 def breaks(before: Described, after: Described) -> list[str]:
-    """The rules that a change of an op breaks, each with what has changed; none if it is harmless.
+    """Return the compatibility rules that a change of an op violates, each with the change.
 
-    The rules: attributes stay, with their kind and default; new ones have a default; limits,
-    operand counts, operand types and constraints may be loosened, not tightened.
+    Attributes stay, with their kind and default. New attributes have a default. Limits, operand
+    counts, operand types and constraints may be relaxed, not tightened.
     """
     return [
         *_operand_breaks(before["operands"], after["operands"]),
@@ -82,22 +82,22 @@ def breaks(before: Described, after: Described) -> list[str]:
 
 
 def _operand_breaks(before: list[int | None], after: list[int | None]) -> Iterator[str]:
-    (least, most), (now_least, now_most) = before, after
-    if (now_least or 0) > (least or 0):
-        yield f"{TIGHTER}: at least {now_least} operands are needed now, {least} before"
-    if now_most is not None and (most is None or now_most < most):
-        yield f"{TIGHTER}: at most {now_most} operands are taken now, {most or 'any number'} before"
+    (old_min, old_max), (new_min, new_max) = before, after
+    if (new_min or 0) > (old_min or 0):
+        yield f"{TIGHTER}: min_operands was {old_min}, is {new_min}"
+    if new_max is not None and (old_max is None or new_max < old_max):
+        yield f"{TIGHTER}: max_operands was {old_max or 'unlimited'}, is {new_max}"
 
 
 def _type_breaks(before: list[str], after: list[str]) -> Iterator[str]:
     if after and not before:
-        yield f"{TIGHTER}: the operands have to be {', '.join(after)} now"
+        yield f"{TIGHTER}: operand types were unlimited, are {', '.join(after)}"
     for number, (old, new) in enumerate(zip(before, after, strict=False)):
         if old == new or REPEATED in (old, new):
             continue
         (variable, was), (now_variable, now) = split_type(old), split_type(new)
         if not _kinds(was) <= _kinds(now) or (now_variable and now_variable != variable):
-            yield f"{TIGHTER}: operand {number} was {old}, and is {new} now"
+            yield f"{TIGHTER}: operand {number} was {old}, is {new}"
 
 
 def _kinds(name: str) -> frozenset[str]:
@@ -107,17 +107,17 @@ def _kinds(name: str) -> frozenset[str]:
 def _attribute_breaks(before: Described, after: Described) -> Iterator[str]:
     for name, new in after.items():
         if name not in before and "default" not in new:
-            yield f"a new attribute needs a default: `{name}` has none"
+            yield f"a new attribute must have a default: `{name}` has none"
     for name, old in before.items():
         if name not in after:
-            yield f"an attribute stays: `{name}` is gone"
+            yield f"an attribute must not be removed: `{name}`"
             continue
         new = after[name]
         if old["kind"] != new["kind"]:
-            yield f"an attribute keeps its kind: `{name}` was {old['kind']}, is {new['kind']}"
+            yield f"an attribute must keep its kind: `{name}` was {old['kind']}, is {new['kind']}"
         if "default" in old and old["default"] != new.get("default"):
             now = new.get("default", "missing")
-            yield f"a default stays what it is: `{name}` was {old['default']}, is {now}"
+            yield f"an attribute must keep its default: `{name}` was {old['default']}, is {now}"
         yield from _limit_breaks(name, old.get("limits", {}), new.get("limits", {}))
 
 
@@ -128,7 +128,7 @@ def _limit_breaks(name: str, before: Described, after: Described) -> Iterator[st
             case "one of":
                 lost = [choice for choice in old or [] if choice not in value]
                 if old is None or lost:
-                    yield f"{TIGHTER}: `{name}` may no longer be {', '.join(lost) or 'anything'}"
+                    yield f"{TIGHTER}: `{name}` may no longer be {', '.join(lost) or 'any value'}"
             case "at least" if old is None or value > old:
                 yield f"{TIGHTER}: `{name}` is now at least {value}"
             case "at most" if old is None or value < old:

@@ -1,14 +1,14 @@
-"""Shapes of which not all is known, and what several of them tell about each other.
+"""Partial shapes, and their unification.
 
-A dimension ``?`` has an unknown size, ``<=n`` any size up to n; of an `Unranked` array not even the
-number of dimensions is known. A shape function calculates with `Dim`, which carries what is not
-known through sums and products:
+A dimension ``?`` has an unknown size, a dimension ``<=n`` any size up to n. The rank of an
+`Unranked` array is unknown too. A shape function computes with `Dim`, which propagates unknown
+sizes through sums and products:
 
 >>> rows, columns = dims_of(Shape("f32", (UNBOUNDED, 4), dynamic=(True, True)))
 >>> print(array("f32", [rows + 2, columns * 3, max(0, 5)]))
 f32[?,<=12,5]
 
-and asks for what must be so:
+Unification refines shapes by each other, or raises `Conflict`:
 
 >>> print(merge(Shape("f32", (2, UNBOUNDED)), Shape("f32", (UNBOUNDED, 3))))
 f32[2,3]
@@ -31,10 +31,10 @@ from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, Shape, TupleSha
 
 
 class Conflict(ValueError):
-    """Two things that are known contradict each other.
+    """A contradiction of two partial shapes.
 
     Attributes:
-        operands: the numbers of the operands that do, where operands do.
+        operands: the numbers of the contradicting operands; empty if no operands are involved.
     """
 
     def __init__(self, message: str, operands: tuple[int, ...] = ()) -> None:
@@ -44,7 +44,7 @@ class Conflict(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Unranked:
-    """A value of which no dimension is known, and the element type only if it is given.
+    """An array of unknown rank, with an optional element type.
 
     >>> print(Unranked(), Unranked("f32"))
     ?[..] f32[..]
@@ -53,11 +53,11 @@ class Unranked:
     element_type: str = ""
 
     def with_element_type(self, element_type: str) -> Unranked:
-        """The same with elements of another type."""
+        """Return an unranked array of another element type."""
         return Unranked(element_type)
 
     def with_layout(self, layout: Layout | None) -> Unranked:
-        """The same: what has no dimensions has no order of them."""
+        """Return the array itself: without a rank it has no layout."""
         return self
 
     def __str__(self) -> str:
@@ -65,11 +65,11 @@ class Unranked:
 
 
 PartialShape: TypeAlias = AnyShape | Unranked
-"""What is known of an instruction's value."""
+"""A shape with dimensions of unknown size, or of unknown rank."""
 
 
 def is_partial(shape: PartialShape) -> bool:
-    """Says that something about a shape is not known.
+    """Return True if a shape has unknown dimensions or an unknown rank.
 
     >>> is_partial(Shape("f32", (2, UNBOUNDED))), is_partial(Shape("f32", (2,), dynamic=(True,)))
     (True, False)
@@ -91,11 +91,11 @@ class Dim:
 
     @property
     def is_known(self) -> bool:
-        """Says that there is a number, if only a bound."""
+        """True if the size or a bound of it is known."""
         return self.size != UNBOUNDED
 
     def through(self, function: Callable[[int], int]) -> Dim:
-        """The size that `function` gives; it must not fall where its argument grows.
+        """Apply a monotonically increasing `function` to the size.
 
         >>> Dim(7).through(lambda size: size // 2), Dim(UNBOUNDED).through(lambda size: size // 2)
         (Dim(size=3, dynamic=False), Dim(size=-1, dynamic=True))
@@ -123,26 +123,26 @@ def _combined(one: Dim, other: Dim | int, function: Callable[[int, int], int]) -
 
 
 def dims_of(shape: Shape) -> tuple[Dim, ...]:
-    """The dimensions of an array, to calculate with."""
+    """Return the dimensions of an array as `Dim`."""
     flags = shape.dynamic or (False,) * shape.rank
     return tuple(map(Dim, shape.dims, flags))
 
 
 def array(element_type: str, dims: Iterable[Dim | int]) -> Shape:
-    """The array of these dimensions."""
-    found = [d if isinstance(d, Dim) else Dim(d) for d in dims]
+    """Return the array shape of the given dimensions."""
+    sizes = [d if isinstance(d, Dim) else Dim(d) for d in dims]
     return Shape(
-        element_type, tuple(d.size for d in found), dynamic=tuple(d.dynamic for d in found)
+        element_type, tuple(d.size for d in sizes), dynamic=tuple(d.dynamic for d in sizes)
     )
 
 
 def may_be(size: int, other: int) -> bool:
-    """Says that two sizes are the same, or that one is not known."""
+    """Return True if two sizes are equal or one of them is unknown."""
     return size == other or UNBOUNDED in (size, other)
 
 
 def same_dims(one: Sequence[int], other: Sequence[int]) -> bool:
-    """Says that there are as many sizes, and that each pair may be the same.
+    """Return True if the ranks are equal and `may_be` is true for each pair of sizes.
 
     >>> same_dims((2, UNBOUNDED), (2, 3)), same_dims((2, UNBOUNDED), (3, 3))
     (True, False)
@@ -151,35 +151,35 @@ def same_dims(one: Sequence[int], other: Sequence[int]) -> bool:
 
 
 def at_most(size: int, limit: int) -> bool:
-    """Says that a size is not above another, or that one is not known."""
+    """Return True if ``size <= limit`` or one of them is unknown."""
     return size <= limit or limit == UNBOUNDED
 
 
 def may_divide(part: int, whole: int) -> bool:
-    """Says that a size is a multiple of another that is not 0, or that one is not known."""
+    """Return True if `part` is positive and divides `whole`, or one of them is unknown."""
     return UNBOUNDED in (part, whole) or (part > 0 and whole % part == 0)
 
 
-# ---------------------------------------------------------------- what must be so
+# ---------------------------------------------------------------- unification
 
 
 def with_rank(shape: PartialShape, rank: int) -> PartialShape:
-    """An array of so many dimensions, all unknown if `shape` has no rank.
+    """Return `shape` refined to rank `rank`; the dimensions of an unranked array become unknown.
 
-    Something of which not even the element type is known stays so.
+    An unranked array without an element type is returned unchanged.
 
     Raises:
-        Conflict: it has another rank, or is no array.
+        Conflict: the shape has another rank or is not an array.
     """
     if isinstance(shape, Unranked):
         return array(shape.element_type, [UNKNOWN] * rank) if shape.element_type else shape
     if isinstance(shape, Shape) and shape.rank == rank:
         return shape
-    raise Conflict(f"{shape} is no array of {rank} dimension{'s' * (rank != 1)}")
+    raise Conflict(f"{shape} is not an array of rank {rank}")
 
 
 def same_rank(*shapes: PartialShape) -> list[PartialShape]:
-    """The shapes, those without a rank with that of the first one that has one.
+    """Return the shapes with every unranked one refined to the rank of the first ranked one.
 
     >>> print(*same_rank(Shape("f32", (2, 3)), Unranked("s8")))
     f32[2,3] s8[?,?]
@@ -195,20 +195,24 @@ def same_rank(*shapes: PartialShape) -> list[PartialShape]:
 def same_sizes(
     operands: Iterable[PartialShape], *groups: Iterable[tuple[int, int]]
 ) -> list[PartialShape]:
-    """Operands of which the dimensions in a group, pairs (operand, dimension), have one size.
+    """Return the operands, refined by the equality of the sizes in each group.
+
+    Args:
+        operands: shapes of the operands.
+        groups: pairs (operand, dimension) of dimensions that must have one size.
 
     >>> print(*same_sizes([Shape("f32", (UNBOUNDED, 2)), Shape("s8", (3,))], [(0, 0), (1, -1)]))
     f32[3,2] s8[3]
 
     Raises:
-        Conflict: two of a group have different ones.
+        Conflict: two dimensions of a group have different sizes.
     """
-    found = list(operands)
+    refined = list(operands)
     for group in groups:
         sizes = {
             (number, k % shape.rank): dims_of(shape)[k]
             for number, k in group
-            if isinstance(shape := found[number], Shape) and -shape.rank <= k < shape.rank
+            if isinstance(shape := refined[number], Shape) and -shape.rank <= k < shape.rank
         }
         total = UNKNOWN
         for place, size in sizes.items():
@@ -218,14 +222,16 @@ def same_sizes(
                 raise _different(first, sizes[first], place, size)
             total = both
         for number, k in sizes:
-            found[number] = _with_size(found[number], k, total)
-    return found
+            refined[number] = _with_size(refined[number], k, total)
+    return refined
 
 
-def _different(one: tuple[int, int], size: Dim, other: tuple[int, int], its: Dim) -> Conflict:
+def _different(
+    one: tuple[int, int], one_size: Dim, other: tuple[int, int], other_size: Dim
+) -> Conflict:
     texts = [
         f"dimension {k} of operand {number} is {dim.size}"
-        for (number, k), dim in ((one, size), (other, its))
+        for (number, k), dim in ((one, one_size), (other, other_size))
     ]
     return Conflict(", ".join(texts), (one[0], other[0]))
 
@@ -239,7 +245,7 @@ def _with_size(shape: PartialShape, dimension: int, size: Dim) -> PartialShape:
 
 
 def _both(one: Dim, other: Dim) -> Dim | None:
-    """The size that is both; None if there is none. A bound goes with any size up to it."""
+    """Return the size compatible with both, or None; a bound is compatible with smaller sizes."""
     if not (one.is_known and other.is_known):
         return one if one.is_known else other
     if one.size == other.size:
@@ -249,12 +255,13 @@ def _both(one: Dim, other: Dim) -> Dim | None:
 
 
 def merge(one: PartialShape, other: PartialShape) -> PartialShape:
-    """What is known when both are true: the element type of the first, every size either knows.
+    """Return the unification of two partial shapes.
 
-    A bound ``<=n`` goes with any size up to n. The layout is the first one's.
+    The result has the element type and the layout of the first shape, and every size that either
+    of them specifies. A bound ``<=n`` is compatible with every size up to n.
 
     Raises:
-        Conflict: they contradict each other.
+        Conflict: the shapes contradict each other.
     """
     match one, other:
         case Unranked(), Unranked():
@@ -272,7 +279,7 @@ def merge(one: PartialShape, other: PartialShape) -> PartialShape:
             return TupleShape(tuple([e for e in elements if not isinstance(e, Unranked)]))
         case _ if one == other:
             return one
-    raise Conflict(f"{one} and {other} are different things")
+    raise Conflict(f"{one} and {other} are incompatible")
 
 
 def _merged(one: Shape, other: Shape) -> Shape:
@@ -281,26 +288,26 @@ def _merged(one: Shape, other: Shape) -> Shape:
             f"{_text(one)} has rank {one.rank}, but {_text(other)} has rank {other.rank}"
         )
     if not same_but_precision(one.element_type, other.element_type):
-        raise Conflict(f"{_text(one)} and {_text(other)} have elements of different types")
-    found = []
+        raise Conflict(f"{_text(one)} and {_text(other)} have different element types")
+    dims = []
     for k, (a, b) in enumerate(zip(dims_of(one), dims_of(other), strict=True)):
         both = _both(a, b)
         if both is None:
             sizes = f"{a.size} in {_text(one)}, but {b.size} in {_text(other)}"
             raise Conflict(f"dimension {k} is {sizes}")
-        found.append(both)
-    merged = array(one.element_type, found)
+        dims.append(both)
+    merged = array(one.element_type, dims)
     return merged if one.layout is None else merged.with_layout(one.layout)
 
 
 def same_shape(*shapes: PartialShape) -> tuple[PartialShape, ...]:
-    """Operands that have the same dimensions, each with what the others tell about them.
+    """Return operands refined by the equality of their dimensions.
 
     >>> print(*same_shape(Shape("f32", (2, UNBOUNDED)), Unranked("s32"), Shape("u8", (-1, 3))))
     f32[2,3] s32[2,3] u8[2,3]
 
     Raises:
-        Conflict: two of them have different ones; it holds their numbers.
+        Conflict: two operands have different dimensions; the exception has their numbers.
     """
     total: PartialShape = Unranked()
     for number, shape in enumerate(shapes):
@@ -317,7 +324,7 @@ def same_shape(*shapes: PartialShape) -> tuple[PartialShape, ...]:
 
 
 def _like(total: Shape, shape: PartialShape) -> PartialShape:
-    """The array `total` with the elements of `shape`, if they are known."""
+    """Return the array `total` with the element type of `shape`, or `shape` if it has none."""
     known = isinstance(shape, Shape | Unranked) and shape.element_type
     return total.with_element_type(known) if known else shape
 
@@ -329,7 +336,7 @@ def _differ(one: PartialShape, other: PartialShape) -> bool:
 
 
 def same_but_precision(one: str, other: str) -> bool:
-    """Says that two element types are the same, or floating ones: their precision may be mixed."""
+    """Return True if two element types are equal or both floating-point of any precision."""
     return one == other or ELEMENT_TYPES[one].kind == ELEMENT_TYPES[other].kind == "floating"
 
 

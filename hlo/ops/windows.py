@@ -1,4 +1,4 @@
-"""Values of several numbers: slices, paddings, and windows that slide over an array.
+"""Attribute values of one entry for each dimension: slices, paddings and windows.
 
 >>> rows, columns = window.parse("{size=3x2 stride=2x1 pad=1_0x0_0}")
 >>> rows.size, rows.positions(6), columns.positions(6)
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SliceDimension:
-    """``[start:limit:stride]``: elements start, start + stride, .. below limit."""
+    """``[start:limit:stride]``: the indices start, start + stride, .. below limit."""
 
     start: int
     limit: int
@@ -28,7 +28,7 @@ class SliceDimension:
 
     @property
     def count(self) -> int:
-        """How many elements are taken.
+        """Number of elements in the slice.
 
         >>> SliceDimension(1, 10, 3).count
         3
@@ -42,7 +42,7 @@ class SliceDimension:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """``low_high_interior``: elements added before, after and between; fewer than none removes."""
+    """``low_high_interior``: elements added before, after and between; negative: removed."""
 
     low: int = 0
     high: int = 0
@@ -50,11 +50,11 @@ class Padding:
 
     @property
     def step(self) -> int:
-        """Distance in the result of elements that are neighbours in the operand."""
+        """Distance in the result of adjacent operand elements."""
         return self.interior + 1
 
     def padded(self, size: int) -> int:
-        """The size of a dimension that had `size` elements; negative if too many are removed.
+        """Return the size after padding of a dimension of `size` elements; may be negative.
 
         >>> Padding(-1, 3, 2).padded(5)
         15
@@ -70,12 +70,12 @@ class WindowDimension:
     """One dimension of a window that slides over an array.
 
     Attributes:
-        size: elements that the window takes.
-        stride: distance of two neighbouring positions of the window.
-        low, high: padding before and after the (dilated) array; negative ones remove elements.
-        base_dilation: distance of neighbouring array elements; ``lhs_dilate`` in text.
-        window_dilation: distance of neighbouring window elements; ``rhs_dilate`` in text.
-        is_reversed: the window's elements are taken in reverse order.
+        size: number of window elements.
+        stride: distance of two adjacent positions of the window.
+        low, high: padding before and after the dilated array; negative padding removes elements.
+        base_dilation: distance of adjacent array elements; ``lhs_dilate`` in text.
+        window_dilation: distance of adjacent window elements; ``rhs_dilate`` in text.
+        is_reversed: True if the window's elements are in reverse order; ``rhs_reversal`` in text.
     """
 
     size: int
@@ -87,7 +87,7 @@ class WindowDimension:
     is_reversed: bool = False
 
     def positions(self, base: int) -> int:
-        """How many positions the window has over `base` elements.
+        """Return the number of window positions over `base` elements.
 
         >>> WindowDimension(size=3, stride=2, low=1, high=2, base_dilation=2).positions(6)
         6
@@ -98,7 +98,7 @@ class WindowDimension:
 
 
 def dilated(size: int, step: int) -> int:
-    """Extent of `size` elements that lie `step` apart: ``(size − 1)·step + 1``, or 0 for none."""
+    """Extent of `size` elements at distance `step`: ``(size − 1)·step + 1``, or 0 if empty."""
     return (size - 1) * step + 1 if size > 0 else 0
 
 
@@ -107,7 +107,7 @@ _UNDERSCORE: Final = re.compile("_")
 
 
 def _crossed(cursor: Cursor, read: Callable[[Cursor], T]) -> tuple[T, ...]:
-    """Items separated by ``x``."""
+    """Read items separated by ``x``."""
     items = [read(cursor)]
     while cursor.take(_X):
         items.append(read(cursor))
@@ -139,7 +139,7 @@ def _edges(cursor: Cursor) -> tuple[int, int]:
     return low, cursor.integer()
 
 
-# name in text -> how a dimension's value is read, the fields it gives, and the text left out
+# name in text -> reader of one dimension's value, the fields it sets, and the default text
 _FIELDS: Final[dict[str, tuple[Callable[[Cursor], object], tuple[str, ...], str]]] = {
     "size": (Cursor.integer, ("size",), ""),
     "stride": (Cursor.integer, ("stride",), "1"),
@@ -162,22 +162,22 @@ def _window(cursor: Cursor) -> tuple[WindowDimension, ...]:
             near = get_close_matches(name, _FIELDS, 1) or list(_FIELDS)
             raise cursor.fault("unknown window field", span, help=f"did you mean `{near[0]}`?")
         if name in seen:
-            raise cursor.fault("given twice", span)
+            raise cursor.fault(f"duplicate window field `{name}`", span)
         seen.add(name)
         cursor.expect("=")
         read, fields, _ = _FIELDS[name]
         values = _crossed(cursor, read)
         dimensions = dimensions or [{} for _ in values]
         if len(values) != len(dimensions):
-            label = f"{len(values)} values, but the window has {len(dimensions)} dimensions"
+            label = f"{len(values)} values for {len(dimensions)} window dimensions"
             raise cursor.fault(label, cursor.source.span(span.start, cursor.position))
         for dimension, value in zip(dimensions, values, strict=True):
             numbers = value if isinstance(value, tuple) else (value,)
             dimension |= zip(fields, numbers, strict=True)
     if dimensions and "size" not in seen:
-        raise cursor.fault("the size is missing", cursor.source.span(start, cursor.position - 1))
+        raise cursor.fault("size is missing", cursor.source.span(start, cursor.position - 1))
     return tuple(
-        WindowDimension(**fields)  # type: ignore[arg-type]  # _FIELDS keeps types right
+        WindowDimension(**fields)  # type: ignore[arg-type]  # types follow from _FIELDS
         for fields in dimensions
     )
 

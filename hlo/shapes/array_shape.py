@@ -1,4 +1,4 @@
-"""Array shapes: element type, dimensions and layout, and what follows from them about memory.
+"""Array shapes: element type, dimensions, layout, and their sizes and positions in memory.
 
 Source: XLA ``docs/shapes.md``.
 """
@@ -17,40 +17,45 @@ from hlo.shapes.layout import Layout
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-UNBOUNDED = -1  # a dimension `?`: of any size
+UNBOUNDED = -1  # a dimension `?` of unknown size
 MAX_ELEMENTS = 2**63 - 1  # XLA counts elements in a signed 64-bit number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
-    """An array: the type of its elements, its dimensions, and how it lies in memory.
+    """The shape of an array: element type, dimensions and layout.
 
     Attributes:
         element_type: a name from `ELEMENT_TYPES`.
         dims: sizes of the dimensions; `UNBOUNDED` for ``?``; the bound for a dynamic dimension
             ``<=n``.
-        layout: None when the text gives none.
-        dynamic: for each dimension, whether its size varies; empty when none does.
+        layout: the layout, or None if the text has none.
+        dynamic: one flag for each dimension, True if its size is dynamic; empty if all are static.
+    Raises:
+        ValueError: an unknown element type, a negative size, too many elements, or a layout of
+            another rank.
 
     >>> print(Shape("f32", (2, 3), dynamic=(True, False)))
     f32[<=2,3]
+
+    Source: XLA ``docs/shapes.md``.
     """
 
     element_type: str
     dims: tuple[int, ...]
     layout: Layout | None = None
     dynamic: tuple[bool, ...] = ()
-    _hash: int = field(init=False, repr=False)  # shapes are keys of memo tables
+    _hash: int = field(init=False, repr=False)  # memoised: shapes are keys of memo tables
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", tuple(self.dims))
-        if UNBOUNDED in self.dims:  # such a dimension is dynamic, said or not
+        if UNBOUNDED in self.dims:  # an unbounded dimension is always dynamic
             given = self.dynamic or (False,) * len(self.dims)
             flags = tuple(f or n == UNBOUNDED for f, n in zip(given, self.dims, strict=True))
             object.__setattr__(self, "dynamic", flags)
         elif not any(self.dynamic):
             object.__setattr__(self, "dynamic", ())
-        if not self.dims and self.layout == Layout():  # nothing to order: not written
+        if not self.dims and self.layout == Layout():  # the layout of a scalar is not printed
             object.__setattr__(self, "layout", None)
         if fault := self._fault():
             raise ValueError(fault)
@@ -63,16 +68,16 @@ class Shape:
         if self.element_type not in ELEMENT_TYPES:
             return f"{self.element_type!r} is not an element type"
         if any(size < 0 and size != UNBOUNDED for size in self.dims):
-            return f"a dimension of {self.dims} is negative"
+            return f"negative dimension in {self.dims}"
         if math.prod(size for size in self.dims if size > 0) > MAX_ELEMENTS:
-            return "the number of elements does not fit into 64 bits"
+            return "the number of elements overflows 64 bits"
         if self.dynamic and len(self.dynamic) != self.rank:
-            return f"{len(self.dynamic)} dynamic flags are given for {self.rank} dimensions"
+            return f"{len(self.dynamic)} dynamic flags for {self.rank} dimensions"
         if self.layout is not None and self.layout.rank != self.rank:
-            return f"the layout orders {self.layout.rank} dimensions, but the array has {self.rank}"
-        room = self.layout.padded_dimensions if self.layout else ()
-        if any(wide < size for wide, size in zip(room, self.dims, strict=False)):
-            return f"the dimensions {self.dims} do not fit into the padded ones {room}"
+            return f"the layout has rank {self.layout.rank}, but the array has rank {self.rank}"
+        padded = self.layout.padded_dimensions if self.layout else ()
+        if any(wide < size for wide, size in zip(padded, self.dims, strict=False)):
+            return f"the dimensions {self.dims} exceed the padded dimensions {padded}"
         return ""
 
     @property
@@ -88,21 +93,21 @@ class Shape:
             ValueError: a dimension is unbounded.
         """
         if UNBOUNDED in self.dims:
-            raise ValueError(f"{self} has an unbounded dimension, and so no size")
+            raise ValueError(f"the size of {self} is unknown: it has an unbounded dimension")
         return math.prod(self.dims)
 
     @property
     def is_dynamic(self) -> bool:
-        """Says that some dimension has no fixed size."""
+        """True if some dimension is dynamic."""
         return bool(self.dynamic)
 
     @property
     def layout_or_default(self) -> Layout:
-        """The layout; row-major where the text gives none, as XLA assumes."""
+        """The layout; row-major if the text has none, as in XLA."""
         return self.layout or Layout.row_major(self.rank)
 
     def with_dims(self, dims: Iterable[int], dynamic: Iterable[bool] = ()) -> Shape:
-        """The same element type with other dimensions, without a layout.
+        """Return a shape of the same element type with other dimensions and no layout.
 
         >>> print(Shape("f32", (2, 3)).with_dims([3, 2]))
         f32[3,2]
@@ -110,18 +115,18 @@ class Shape:
         return Shape(self.element_type, tuple(dims), dynamic=tuple(dynamic))
 
     def with_element_type(self, element_type: str) -> Shape:
-        """The same array with elements of another type."""
+        """Return the same array with another element type."""
         return Shape(element_type, self.dims, self.layout, self.dynamic)
 
     def with_layout(self, layout: Layout | None) -> Shape:
-        """The same array lying in memory in another way."""
+        """Return the same array with another layout."""
         return Shape(self.element_type, self.dims, layout, self.dynamic)
 
     def compatible(self, other: object) -> bool:
-        """Says that both may hold the same elements: types and dimensions agree.
+        """Return True if the element types and dimensions are equal.
 
-        Layouts need not agree, nor which dimensions are dynamic, and ``?`` goes with any size; as
-        in XLA (``ShapeUtil::Compatible``).
+        Layouts and dynamic flags are ignored, and ``?`` is compatible with every size. Source: XLA
+        ``ShapeUtil::Compatible``.
 
         >>> Shape("f32", (2, 3), Layout((0, 1))).compatible(Shape("f32", (2, UNBOUNDED)))
         True
@@ -139,7 +144,7 @@ class Shape:
 
     @property
     def true_rank(self) -> int:
-        """Number of dimensions that have more than one element, or none.
+        """Number of dimensions whose size is not 1.
 
         >>> Shape("f32", (5, 1, 3)).true_rank
         2
@@ -148,7 +153,7 @@ class Shape:
 
     @property
     def element_bits(self) -> int:
-        """Bits that one element takes: whole bytes, unless the layout packs elements.
+        """Bits of one element in memory: whole bytes, unless the layout packs elements.
 
         >>> packed = Layout((0,), element_bits=4)
         >>> Shape("s4", (3,)).element_bits, Shape("s4", (3,), packed).element_bits
@@ -159,30 +164,34 @@ class Shape:
 
     @property
     def bytes(self) -> int:
-        """Bytes that the elements take, without padding."""
+        """Bytes of the elements, without padding.
+
+        Raises:
+            ValueError: a dimension is unbounded.
+        """
         return -(-self.size * self.element_bits // 8)
 
     @property
     def physical_size(self) -> int:
-        """Elements that memory has room for, padding included.
+        """Number of elements in memory, with padding.
 
         >>> Shape("f32", (3, 5), Layout((1, 0), tiles=((2, 2),))).physical_size
         24
         """
-        _ = self.size  # which an unbounded dimension does not have
+        _ = self.size  # raises if a dimension is unbounded
         return tiling.extent(self.dims, self.layout_or_default)
 
     @property
     def physical_bytes(self) -> int:
-        """Bytes that memory has room for, padding included."""
+        """Bytes in memory, with padding."""
         return -(-self.physical_size * self.element_bits // 8)
 
     @property
     def strides(self) -> tuple[int, ...]:
-        """For each dimension, how far apart neighbouring elements are, in elements.
+        """The distance of adjacent elements along each dimension, in elements.
 
         Raises:
-            ValueError: the layout has tiles: the distance is not the same everywhere.
+            ValueError: the layout has tiles, so the distance is not constant.
 
         >>> Shape("f32", (2, 3), Layout((0, 1))).strides
         (1, 2)
@@ -190,51 +199,54 @@ class Shape:
         return memory.strides(self.dims, self.layout_or_default)
 
     def dim(self, dimension: int) -> int:
-        """The size of a dimension, which may be counted from the end.
+        """Return the size of a dimension; negative numbers count from the end.
+
+        Raises:
+            IndexError: the dimension is out of range.
 
         >>> Shape("f32", (2, 3)).dim(-1)
         3
         """
         if not -self.rank <= dimension < self.rank:
-            raise IndexError(f"there is no dimension {dimension} in {self}")
+            raise IndexError(f"dimension {dimension} is out of range for {self}")
         return self.dims[dimension]
 
     def linear_index(self, multi: Sequence[memory.Numbers]) -> memory.Positions:
-        """The position in memory, in elements, of the element at index `multi`.
+        """Return the position in memory, in elements, of the element at index `multi`.
 
-        The numbers may be NumPy arrays: that many positions are given.
+        With NumPy arrays as numbers, the result is an array of positions.
 
         >>> Shape("f32", (3, 5), Layout((1, 0), tiles=((2, 2),))).linear_index((2, 3))
         17
 
         Raises:
-            IndexError: an index is outside the array.
+            IndexError: an index is out of range.
         """
         return memory.linear_index(multi, self.dims, self.layout_or_default)
 
     def multi_index(
         self, linear: memory.Numbers
     ) -> tuple[int, ...] | tuple[NDArray[Any], ...] | None:
-        """The index of the element at a position in memory; None where padding lies.
+        """Return the index of the element at a position in memory; None for padding.
 
-        For an array of positions a tuple of arrays, which hold -1 where padding lies.
+        With an array of positions, the result is a tuple of arrays with -1 for padding.
 
         >>> Shape("f32", (3, 5), Layout((1, 0), tiles=((2, 2),))).multi_index(17)
         (2, 3)
 
         Raises:
-            IndexError: a position is outside the memory that the array takes.
+            IndexError: a position is out of range.
         """
         return memory.multi_index(linear, self.dims, self.layout_or_default)
 
     def is_padding(self, linear: memory.Numbers) -> bool | NDArray[Any]:
-        """Says whether no element lies at a position in memory; for each one of an array.
+        """Return True if a position in memory is padding; elementwise for an array of positions.
 
         >>> Shape("f32", (3, 5), Layout((1, 0), tiles=((2, 2),))).is_padding(18)
         True
 
         Raises:
-            IndexError: a position is outside the memory that the array takes.
+            IndexError: a position is out of range.
         """
         return memory.is_padding(linear, self.dims, self.layout_or_default)
 

@@ -1,4 +1,4 @@
-"""What the elements of arrays are: HLO's names, widths, and NumPy's types for them.
+"""Element types of HLO: names, widths and NumPy types.
 
 Source: XLA ``xla/xla_data.proto``, ``PrimitiveType``.
 """
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """What one element of an array is.
+    """An element type.
 
     Attributes:
         name: HLO's name, such as ``bf16``.
-        bits: how many bits one element takes.
+        bits: number of bits of one element.
         kind: ``integral`` (signed), ``unsigned``, ``floating``, ``complex`` or ``pred``.
-        dtype_name: the name of its NumPy type; that of package ml_dtypes where NumPy has none.
+        dtype_name: name of the type in NumPy, or in package ml_dtypes if NumPy has none.
     """
 
     name: str
@@ -60,10 +60,10 @@ ELEMENT_TYPES: dict[str, ElementType] = {
 
 
 def dtype(element_type: str) -> numpy.dtype[Any]:
-    """The NumPy type of the elements; types that NumPy lacks come from package ml_dtypes.
+    """Return the NumPy type of an element type, from package ml_dtypes if NumPy has none.
 
     Raises:
-        TypeError: neither NumPy nor ml_dtypes (if it is installed) has the type.
+        TypeError: the type requires ml_dtypes, which is not installed or lacks it.
 
     >>> dtype("s16")
     dtype('int16')
@@ -76,7 +76,7 @@ def dtype(element_type: str) -> numpy.dtype[Any]:
     try:
         import ml_dtypes
 
-        found: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, name))
-        return found
+        extension: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, name))
+        return extension
     except (ImportError, AttributeError):
-        raise TypeError(f"{element_type} needs package ml_dtypes with the type {name}") from None
+        raise TypeError(f"{element_type} requires type {name} of package ml_dtypes") from None

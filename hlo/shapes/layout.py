@@ -1,10 +1,10 @@
-"""Layouts: how the elements of an array lie in memory, with every suffix that XLA prints.
+"""Layouts: the order of an array's elements in memory, with every suffix that XLA prints.
 
 ``{1,0:T(8,128)(2,1)S(1)}`` is the minor-to-major order of the dimensions, then tiles and other
 suffixes. Source: XLA ``docs/shapes.md`` and ``docs/tiled_layout.md`` for the meaning,
 ``xla/layout.cc`` for the suffixes and their order.
 
-Sizes and layout decide where each element of an array lies: `hlo.shapes.memory`.
+`hlo.shapes.memory` computes the positions of elements from sizes and layout.
 """
 
 from __future__ import annotations
@@ -16,32 +16,35 @@ from hlo.shapes.element_type import ELEMENT_TYPES
 from hlo.text.lexer import SPACE, balanced, expected, integer, skip, word
 from hlo.text.source import HloError, Source
 
-COMBINE = -1  # a tile dimension `*`: this dimension is folded into the next more minor one
+COMBINE = -1  # a tile dimension `*`: the dimension is combined with the next more minor one
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The order of an array's dimensions in memory, and how they are tiled and placed.
+    """The layout of an array: dimension order, tiles, padding and memory space.
 
     Attributes:
         minor_to_major: dimensions, the fastest varying first; empty for scalars.
-        dim_level_types: ``D(..)``, how each dimension is stored: D, C, S or H, with ``+`` (not
+        dim_level_types: ``D(..)``, the storage of each dimension: D, C, S or H, with ``+`` (not
             unique) and ``~`` (not ordered).
-        tiles: ``T(..)``, each a tuple of sizes, applied one after another; `COMBINE` where ``*`` is
-            printed.
-        tail_padding: ``L(..)``, elements that the total is padded to a multiple of.
+        tiles: ``T(..)``, each a tuple of sizes, applied one after another; `COMBINE` is printed
+            as ``*``.
+        tail_padding: ``L(..)``, in elements; the total size is padded to a multiple of it.
         index_type, pointer_type: ``#(..)`` and ``*(..)``, element types of sparse indices and
             pointers.
-        element_bits: ``E(..)``, bits that one element takes; 0 means as many as its type has.
+        element_bits: ``E(..)``, bits of one element; 0 means the bits of its type.
         memory_space: ``S(..)``; 0 is the default memory.
-        splits: ``SC(..)``, pairs of a dimension and the indices it is split at.
-        physical_shape: ``P(..)``, the text of the shape that really lies in memory.
-        metadata_prefix_bytes: ``M(..)``, bytes before the data that hold dynamic sizes.
-        padded_dimensions: for each dimension the size that memory has room for, before tiles; empty
-            where that is the size of the array. Text has no form for it.
-        padding_value: what lies where no data lies, if that is known. Text has no form for it.
+        splits: ``SC(..)``, pairs of a dimension and its split indices.
+        physical_shape: ``P(..)``, the text of the physical shape of a sparse array.
+        metadata_prefix_bytes: ``M(..)``, bytes before the data that store dynamic sizes.
+        padded_dimensions: size of each dimension with padding, before tiles; empty without padding.
+            Not part of the text.
+        padding_value: the value of padding, if known. Not part of the text.
 
-    Dimensions may be counted from the end: -1 is the last one.
+    Negative dimensions count from the end: -1 is the last.
+
+    Raises:
+        ValueError: the order is not a permutation, or the attributes contradict each other.
 
     >>> Layout((-1, -2)) == Layout((1, 0))
     True
@@ -77,16 +80,16 @@ class Layout:
         if sorted(order) != list(range(rank)):
             return f"minor_to_major {order} is not a permutation of 0..{rank - 1}"
         if self.tail_padding < 1:
-            return f"tail padding is to a multiple of {self.tail_padding}, which is not positive"
+            return f"the tail padding must be positive, but is {self.tail_padding}"
         if self.physical_shape and not self.dim_level_types:
-            return "a physical shape P(..) is only for sparse arrays, which have D(..)"
+            return "a physical shape P(..) requires dimension level types D(..) of a sparse array"
         if self.padded_dimensions and len(self.padded_dimensions) != rank:
-            return f"{len(self.padded_dimensions)} padded dimensions are given for {rank}"
+            return f"{len(self.padded_dimensions)} padded dimensions for {rank} dimensions"
         return ""
 
     @classmethod
     def row_major(cls, rank: int) -> Layout:
-        """The layout of an array whose last dimension varies fastest: XLA's default.
+        """Return the layout of an array whose last dimension varies fastest: XLA's default.
 
         >>> print(Layout.row_major(3))
         {2,1,0}
@@ -95,7 +98,7 @@ class Layout:
 
     @classmethod
     def column_major(cls, rank: int) -> Layout:
-        """The layout of an array whose first dimension varies fastest.
+        """Return the layout of an array whose first dimension varies fastest.
 
         >>> print(Layout.column_major(3))
         {0,1,2}
@@ -109,12 +112,12 @@ class Layout:
 
     @property
     def rank(self) -> int:
-        """How many dimensions it orders."""
+        """Number of dimensions."""
         return len(self.minor_to_major)
 
     @property
     def is_plain(self) -> bool:
-        """Says that there is nothing but an order of dimensions: no tiles or other suffix."""
+        """True if the layout is only an order of dimensions, without tiles or other suffixes."""
         return self == Layout(self.minor_to_major)
 
     def __str__(self) -> str:
@@ -156,7 +159,7 @@ _LEVELS = re.compile(rf"{SPACE}[DCSH][+~]*{SPACE}(?:,{SPACE}[DCSH][+~]*{SPACE})*
 _ANYTHING = re.compile(r".*", re.DOTALL)
 _PIECE = re.compile(r"\d+|\*|[A-Za-z]\w*[+~]*")
 
-# suffix -> (field, pattern of what is in its parentheses, what to call that)
+# suffix -> (field, pattern of the text in parentheses, description in errors)
 _SUFFIXES = {
     "D": ("dim_level_types", _LEVELS, "dimension level types such as D,C"),
     "T": ("tiles", _TILE, "tile sizes such as 8,128"),
@@ -172,49 +175,49 @@ _SUFFIXES = {
 
 
 def read_layout(source: Source, position: int) -> tuple[Layout, int]:
-    """The layout in braces at `position`, and the position after it.
+    """Read the layout in braces at `position`; return it and the position after it.
 
     >>> layout, end = read_layout(Source("{0,1:E(4)} p"), 0)
     >>> layout.minor_to_major, layout.element_bits, end
     ((0, 1), 4, 10)
 
     Raises:
-        HloError: it is no layout, or no permutation.
+        HloError: the text is not a layout, or the layout is invalid.
     """
     start = skip(source.text, position)
-    found = _ORDER.match(source.text, position)
-    if not found:
+    match = _ORDER.match(source.text, position)
+    if not match:
         raise expected("a layout such as {1,0}", source, position)
-    if not found[1] and found[2] == "}":
-        span = source.span(start, found.end())
-        raise HloError("the layout of a scalar is not written", span, "layout", "leave it out")
-    order = source.span(*found.span(1))
+    if not match[1] and match[2] == "}":
+        span = source.span(start, match.end())
+        raise HloError("a scalar must not have a layout", span, "layout", help="omit the layout")
+    order = source.span(*match.span(1))
     fields: dict[str, object] = {
-        "minor_to_major": tuple(integer(digits, order) for digits in _PIECE.findall(found[1]))
+        "minor_to_major": tuple(integer(digits, order) for digits in _PIECE.findall(match[1]))
     }
-    cursor = found.end()
-    if found[2] == ":":
+    cursor = match.end()
+    if match[2] == ":":
         cursor = _read_suffixes(source, cursor, fields)
     try:
-        return Layout(**fields), cursor  # type: ignore[arg-type]  # _SUFFIXES keeps types right
+        return Layout(**fields), cursor  # type: ignore[arg-type]  # types follow from _SUFFIXES
     except ValueError as error:
         raise HloError(str(error), source.span(start, cursor), "layout") from None
 
 
 def _read_suffixes(source: Source, position: int, fields: dict[str, object]) -> int:
-    """Put the suffixes from `position` on into `fields`; gives the position after ``}``."""
-    while found := _SUFFIX.match(source.text, position):
-        name, pattern, what = _SUFFIXES[found[1]]
+    """Read the suffixes from `position` on into `fields`; return the position after ``}``."""
+    while suffix := _SUFFIX.match(source.text, position):
+        name, pattern, wanted = _SUFFIXES[suffix[1]]
         if name in fields:
-            span = source.span(*found.span(1))
-            raise HloError(f"the layout says {found[1]}(..) twice", span, label="the second one")
-        position = found.end()
+            span = source.span(*suffix.span(1))
+            raise HloError(f"duplicate layout suffix {suffix[1]}(..)", span, label="given again")
+        position = suffix.end()
         groups = []
         while source.text.startswith("(", position):
             end = balanced(source, position)
-            groups.append(_read_group(source, position + 1, end - 1, pattern, what))
+            groups.append(_read_group(source, position + 1, end - 1, pattern, wanted))
             position = end
-        fields[name] = _value(found[1], groups)
+        fields[name] = _value(suffix[1], groups)
     close = skip(source.text, position)
     if not source.text.startswith("}", close):
         raise expected("a layout suffix such as T(8,128) or `}`", source, position)
@@ -222,16 +225,17 @@ def _read_suffixes(source: Source, position: int, fields: dict[str, object]) -> 
 
 
 def _read_group(
-    source: Source, start: int, end: int, pattern: re.Pattern[str], what: str
+    source: Source, start: int, end: int, pattern: re.Pattern[str], wanted: str
 ) -> tuple[int | str, ...]:
-    """What stands between one pair of parentheses of a suffix, as its pieces."""
+    """Return the items in one pair of parentheses of a suffix."""
     if not pattern.fullmatch(source.text, start, end):
-        raise expected(what, source, start)
+        raise expected(wanted, source, start)
     if pattern is _ANYTHING:
         return (source.text[start:end].strip(),)
     span = source.span(start, end)
     if pattern is _TYPE and span.text.strip() not in ELEMENT_TYPES:
-        raise HloError(f"{span.text.strip()} is no element type", span, "layout", "not known")
+        message = f"unknown element type {span.text.strip()}"
+        raise HloError(message, span, "layout")
     pieces = _PIECE.findall(source.text, start, end)
     return tuple(
         COMBINE if piece == "*" else integer(piece, span) if piece.isdigit() else piece
@@ -240,7 +244,7 @@ def _read_group(
 
 
 def _value(suffix: str, groups: list[tuple[int | str, ...]]) -> object:
-    """The value of a field from the groups in parentheses that follow its suffix."""
+    """Return the value of a field from the parenthesised groups of its suffix."""
     if suffix == "T":
         return tuple(groups)
     if suffix == "SC":

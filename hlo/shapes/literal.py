@@ -1,4 +1,4 @@
-"""Literals: the values of constants, from text to NumPy.
+"""Parser of literals, the values of constants, to NumPy arrays.
 
 >>> from hlo.shapes.shape import parse_shape
 >>> array("{ { 1, 2.5 }, { -inf, /*i1=1*/ 1e-3 } }", parse_shape("f32[2,2]"))
@@ -7,7 +7,7 @@ array([[1.0e+00, 2.5e+00],
 >>> array("(7, {1, 0})", parse_shape("(s32[], pred[2])"))
 (array(7, dtype=int32), array([ True, False]))
 
-The forms are those that XLA's parser accepts (``xla/hlo/parser/hlo_parser.cc``, ``ParseLiteral``).
+The syntax is that of XLA's parser (``xla/hlo/parser/hlo_parser.cc``, ``ParseLiteral``).
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _MANTISSA_BITS = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}  # of the types wi
 
 
 def array(text: str, shape: AnyShape) -> Literal:
-    """The array, or the tuple of arrays, that `text` says.
+    """Parse a literal to an array or a tuple of arrays.
 
     Raises:
-        HloError: `text` is no literal of this shape; code ``elided`` where it is ``{...}``.
+        HloError: `text` is not a literal of this shape; with code ``elided`` for ``{...}``.
     """
     return read_literal(Source(text, "<literal>").span(0, len(text)), shape)
 
 
 def read_literal(span: Span, shape: AnyShape) -> Literal:
-    """The same as `array` for text in a file: errors point into the file."""
+    """Parse a literal in a source, as `array`; errors point into the source."""
     pieces = _Pieces(span)
     value = _read(pieces, shape)
     pieces.expect("", "the end of the literal")
@@ -57,7 +57,7 @@ def read_literal(span: Span, shape: AnyShape) -> Literal:
 
 
 class _Pieces:
-    """The words of a literal, one at a time; `word` is empty at the end."""
+    """The tokens of a literal, one at a time; `word` is empty at the end."""
 
     def __init__(self, span: Span) -> None:
         self.source = span.source
@@ -67,11 +67,11 @@ class _Pieces:
 
     def _split(self, span: Span) -> Iterator[tuple[str, int]]:
         text, position = self.source.text, span.start
-        while found := _PIECE.match(text, position, span.end):
-            position = found.end()
-            yield found[found.lastindex or 0], found.start(found.lastindex or 0)
+        while piece := _PIECE.match(text, position, span.end):
+            position = piece.end()
+            yield piece[piece.lastindex or 0], piece.start(piece.lastindex or 0)
         rest = re.compile(rf"{SPACE}", re.ASCII).match(text, position, span.end)
-        assert rest is not None  # it matches the empty text too
+        assert rest is not None  # SPACE matches the empty text
         if rest.end() < span.end:
             wrong = self.source.span(rest.end())
             raise HloError("expected a number in a literal", wrong, "literal", "not a number")
@@ -83,17 +83,17 @@ class _Pieces:
     def span(self) -> Span:
         return self.source.span(self.start, self.start + max(1, len(self.word)))
 
-    def expect(self, word: str, what: str) -> None:
-        """Step over `word`, or say that `what` should be here."""
+    def expect(self, word: str, wanted: str) -> None:
+        """Step over `word`, or raise the error "expected `wanted` in a literal"."""
         if self.word != word:
             label = "" if self.word else "the literal ends here"
-            raise HloError(f"expected {what} in a literal", self.span(), "literal", label)
+            raise HloError(f"expected {wanted} in a literal", self.span(), "literal", label)
         if word:
             self.step()
 
 
 def _read(pieces: _Pieces, shape: AnyShape) -> Literal:
-    """The value of `shape` that comes next; recursion is as deep as the shape."""
+    """Read a value of `shape`; the recursion is as deep as the shape."""
     match shape:
         case TupleShape(elements):
             pieces.expect("(", "`(` of a tuple")
@@ -107,15 +107,16 @@ def _read(pieces: _Pieces, shape: AnyShape) -> Literal:
         case Shape():
             return _read_array(pieces, shape)
         case _:
-            raise HloError(f"{shape} has no literals", pieces.span(), "literal")
+            message = f"a literal must be an array or a tuple, not {shape}"
+            raise HloError(message, pieces.span(), "literal")
 
 
 def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
     element = ELEMENT_TYPES[shape.element_type]
     values: list[Any] = []
-    places: list[Span] = []
-    counts = [0]  # of the values or rows so far in each open brace, the outermost first
-    depth = _depth(shape) if pieces.word == "{" else 0  # without braces: one value
+    spans: list[Span] = []
+    counts = [0]  # numbers of values or rows in each open brace, the outermost first
+    depth = _depth(shape) if pieces.word == "{" else 0  # one value without braces
     while True:
         word = pieces.word
         if word == "...":
@@ -129,35 +130,35 @@ def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
             pieces.step()
             counts.pop()
         elif len(counts) == depth + 1 and word not in ("}", "{", ",", ")", ""):
-            places.append(pieces.span())
+            spans.append(pieces.span())
             values.append(_read_value(pieces, element))
         else:
             raise _misplaced(pieces, shape, depth, len(counts) - 1)
         counts[-1] += 1
         if len(counts) == 1:
-            return _filled(values, places, shape)
+            return _filled(values, spans, shape)
         if pieces.word == ",":
             pieces.step()
 
 
 def _misplaced(pieces: _Pieces, shape: Shape, depth: int, opened: int) -> HloError:
-    """The error for a word that cannot stand within so many braces, of `depth` around a value."""
+    """Return the error for a token inside `opened` braces, if values are inside `depth` braces."""
     is_brace = pieces.word == "{"
     label = ""
     if is_brace or opened < depth:
         label = f"{shape} has {depth} level{'s' * (depth != 1)} of braces"
-    what = "`{`" if opened < depth and not is_brace else "a value"
-    return HloError(f"expected {what} in a literal", pieces.span(), "literal", label)
+    wanted = "`{`" if opened < depth and not is_brace else "a value"
+    return HloError(f"expected {wanted} in a literal", pieces.span(), "literal", label)
 
 
 def _elided(pieces: _Pieces) -> HloError:
-    message = "the values are not in the text: `...` stands for them"
+    message = "the values of the constant are elided"
     help = "print the module with large constants"  # noqa: A001 - the word of `HloError`
     return HloError(message, pieces.span(), "elided", "elided", help=help)
 
 
 def _depth(shape: Shape) -> int:
-    """How many braces are around a value; rows without elements have none inside."""
+    """Return the number of braces around a value; empty rows have no braces inside."""
     return shape.dims.index(0) + 1 if 0 in shape.dims else shape.rank
 
 
@@ -165,41 +166,43 @@ def _check_count(pieces: _Pieces, shape: Shape, counts: list[int]) -> None:
     level = len(counts) - 2
     wanted = shape.dims[level]
     if counts[-1] != wanted:
-        message = f"expected {wanted} values in dimension {level} of {shape}, but saw {counts[-1]}"
+        message = (
+            f"dimension {level} of {shape} has size {wanted}, but the literal has {counts[-1]}"
+        )
         raise HloError(message, pieces.span(), "literal", "ends here")
 
 
-def _filled(values: list[Any], places: list[Span], shape: Shape) -> NDArray[Any]:
-    """The array that holds `values`.
+def _filled(values: list[Any], spans: list[Span], shape: Shape) -> NDArray[Any]:
+    """Return the array of `values`.
 
-    A value without braces is the first element, and the others are 0: so XLA's parser reads it.
+    As in XLA's parser, a value without braces is the first element and all others are 0.
     """
     import numpy
 
     kind = dtype(shape.element_type)
     with numpy.errstate(over="ignore", invalid="ignore"):
-        found = numpy.array([v.number if isinstance(v, _Nan) else v for v in values], dtype=kind)
+        flat = numpy.array([v.number if isinstance(v, _Nan) else v for v in values], dtype=kind)
     for index, value in enumerate(values):
         if isinstance(value, _Nan):
-            found.view(f"uint{8 * kind.itemsize}")[index] = value.bits
+            flat.view(f"uint{8 * kind.itemsize}")[index] = value.bits
     if ELEMENT_TYPES[shape.element_type].kind in ("floating", "complex"):
         wide = numpy.complex128 if kind.kind == "c" else numpy.float64
         with numpy.errstate(invalid="ignore"):
-            got = numpy.isfinite(found.astype(wide))
-        lost = numpy.isfinite(numpy.array(values, dtype=wide)) & ~got
-        if lost.any():
-            place = places[int(lost.argmax())]
-            message = f"the value does not fit into {shape.element_type}"
-            raise HloError(message, place, "literal", "too large")
+            is_finite = numpy.isfinite(flat.astype(wide))
+        overflows = numpy.isfinite(numpy.array(values, dtype=wide)) & ~is_finite
+        if overflows.any():
+            span = spans[int(overflows.argmax())]
+            message = f"the value overflows {shape.element_type}"
+            raise HloError(message, span, "literal", "too large")
     if len(values) == 1 and shape.size > 1:
         try:
             filled = numpy.zeros(shape.dims, kind)
         except MemoryError:
-            message = f"{shape} does not fit into memory"
-            raise HloError(message, places[0], "literal", "all of it is needed") from None
-        filled.flat[0] = found[0]
+            message = f"not enough memory for a constant {shape}"
+            raise HloError(message, spans[0], "literal") from None
+        filled.flat[0] = flat[0]
         return filled
-    return found.reshape(shape.dims)
+    return flat.reshape(shape.dims)
 
 
 # ---------------------------------------------------------------- one value
@@ -207,7 +210,7 @@ def _filled(values: list[Any], places: list[Span], shape: Shape) -> NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class _Nan:
-    """A NaN with a mantissa of its own."""
+    """A NaN with a payload."""
 
     bits: int
     number: float = math.nan
@@ -222,7 +225,7 @@ def _read_value(pieces: _Pieces, element: ElementType) -> Any:
         pieces.step()
         return value
     if element.kind != "complex":
-        message = f"a pair of numbers is complex, but the elements are {element.name}"
+        message = f"a pair of numbers is a complex value, but the element type is {element.name}"
         raise HloError(message, pieces.span(), "literal")
     pieces.step()
     real = _number(pieces, element)
@@ -235,7 +238,7 @@ def _read_value(pieces: _Pieces, element: ElementType) -> Any:
 
 
 def _number(pieces: _Pieces, element: ElementType) -> Any:
-    """The value of the word that is next, if elements of this type can hold it."""
+    """Return the value of the current token; raise an error if the element type lacks it."""
     word = pieces.word
     if word in ("true", "false"):
         if element.kind != "pred":
@@ -245,12 +248,12 @@ def _number(pieces: _Pieces, element: ElementType) -> Any:
         return _real(pieces, element)
     if not _INTEGER.fullmatch(word) or len(word) > MAX_DIGITS + 2:
         raise _unfit(pieces, element)
-    least, most = _bounds(element)
+    minimum, maximum = _bounds(element)
     value = int(word)
     if element.name == "u64" and -(2**63) <= value < 0:
-        value += 2**64  # as XLA reads it
-    if not least <= value <= most:
-        raise _unfit(pieces, element, f"not in [{least}, {most}]")
+        value += 2**64  # as in XLA's parser
+    if not minimum <= value <= maximum:
+        raise _unfit(pieces, element, f"not in [{minimum}, {maximum}]")
     return value
 
 
@@ -264,8 +267,8 @@ def _bounds(element: ElementType) -> tuple[int, int]:
 
 def _real(pieces: _Pieces, element: ElementType) -> float | _Nan:
     word = pieces.word
-    if found := _NAN.fullmatch(word):
-        return _nan(pieces, element, found[1] == "-", found[2])
+    if nan := _NAN.fullmatch(word):
+        return _nan(pieces, element, nan[1] == "-", nan[2])
     if not (_REAL.fullmatch(word) or word.endswith(("inf", "nan"))):
         raise _unfit(pieces, element)
     value = float(word)
@@ -275,11 +278,11 @@ def _real(pieces: _Pieces, element: ElementType) -> float | _Nan:
 
 
 def _nan(pieces: _Pieces, element: ElementType, is_negative: bool, payload: str) -> _Nan:
-    """The NaN with a mantissa given in hexadecimal."""
+    """Return the NaN with a payload in hexadecimal."""
     mantissa = _MANTISSA_BITS.get(element.name, 0)
     if not mantissa or not 0 < int(payload, 16) < 1 << mantissa:
-        most = f"at most 0x{(1 << mantissa) - 1:x}" if mantissa else "no payloads here"
-        raise _unfit(pieces, element, most)
+        limit = f"at most 0x{(1 << mantissa) - 1:x}" if mantissa else "no payload is supported"
+        raise _unfit(pieces, element, limit)
     exponent = element.bits - 1 - mantissa
     infinity = ((1 << exponent) - 1) << mantissa
     return _Nan(is_negative << (element.bits - 1) | infinity | int(payload, 16))
@@ -287,5 +290,5 @@ def _nan(pieces: _Pieces, element: ElementType, is_negative: bool, payload: str)
 
 def _unfit(pieces: _Pieces, element: ElementType, label: str = "") -> HloError:
     word = pieces.word if len(pieces.word) < 40 else f"{pieces.word[:37]}..."
-    message = f"{word} is no value of {element.name}"
+    message = f"{word} is not a value of {element.name}"
     return HloError(message, pieces.span(), "literal", label or f"not {element.name}")

@@ -6,7 +6,7 @@
 >>> print(parse_shape("(f32[2], /*index=1*/s32[])"))
 (f32[2], s32[])
 
-Source: XLA ``docs/shapes.md``; the forms are those that XLA's HLO parser accepts.
+Source: XLA ``docs/shapes.md``; the syntax is that of XLA's HLO parser.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ from hlo.text.source import HloError, Source
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TupleShape:
-    """Several values in one: the shape of an instruction with many results."""
+    """The shape of a tuple, such as the result of an instruction with several results.
+
+    >>> print(TupleShape((Shape("f32", (2,)), Shape("s32", ()))))
+    (f32[2], s32[])
+    """
 
     elements: tuple[AnyShape, ...]
     _hash: int = field(init=False, repr=False)
@@ -40,7 +44,7 @@ class TupleShape:
         object.__setattr__(self, "_hash", hash(self.elements))
 
     def compatible(self, other: AnyShape) -> bool:
-        """Says that both hold the same elements, whatever their layouts."""
+        """Return True if the elements are compatible (`Shape.compatible`); layouts are ignored."""
         if not isinstance(other, TupleShape) or len(self.elements) != len(other.elements):
             return False
         return all(a.compatible(b) for a, b in zip(self.elements, other.elements, strict=True))
@@ -59,12 +63,16 @@ class TupleShape:
 
 @dataclass(frozen=True, slots=True)
 class OpaqueShape:
-    """A value without elements: ``token[]`` or ``opaque[]``."""
+    """The shape of a value without elements: ``token[]`` or ``opaque[]``.
+
+    >>> print(OpaqueShape("token"))
+    token[]
+    """
 
     kind: str
 
     def compatible(self, other: AnyShape) -> bool:
-        """Says that both are of one kind."""
+        """Return True if the kinds are equal."""
         return self == other
 
     def __str__(self) -> str:
@@ -73,12 +81,16 @@ class OpaqueShape:
 
 @dataclass(frozen=True, slots=True)
 class BufferShape:
-    """A piece of memory that holds an array: ``b(f32[2,3]{1,0})``."""
+    """The shape of a buffer: ``b(f32[2,3]{1,0})``.
+
+    >>> print(BufferShape(Shape("f32", (2, 3))))
+    b(f32[2,3])
+    """
 
     element: AnyShape
 
     def compatible(self, other: AnyShape) -> bool:
-        """Says that both hold the same elements, whatever their layouts."""
+        """Return True if the elements are compatible (`Shape.compatible`); layouts are ignored."""
         return isinstance(other, BufferShape) and self.element.compatible(other.element)
 
     def __str__(self) -> str:
@@ -91,8 +103,7 @@ _OPAQUE = {kind: OpaqueShape(kind) for kind in ("token", "opaque")}
 
 
 def leaves(shape: AnyShape) -> tuple[tuple[tuple[int, ...], Shape | OpaqueShape], ...]:
-    """The values in a shape in order, each with its path; an array is its own one leaf, with the
-    path ``()``.
+    """Return the leaves of a shape in order, each with its path; that of an array is ``()``.
 
     >>> [(path, str(leaf)) for path, leaf in leaves(parse_shape("(f32[2], (s32[], token[]))"))]
     [((0,), 'f32[2]'), ((1, 0), 's32[]'), ((1, 1), 'token[]')]
@@ -111,9 +122,7 @@ def leaves(shape: AnyShape) -> tuple[tuple[tuple[int, ...], Shape | OpaqueShape]
 
 _SIZE = rf"{SPACE}(?:(?:<={SPACE})?+\d++|(?:<={SPACE})?+\?){SPACE}"
 _DIMS = rf"(?:{_SIZE}(?:,{_SIZE})*+|{SPACE})"
-_LAYOUT = (
-    r"\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}"  # a physical shape in it may have a layout of its own
-)
+_LAYOUT = r"\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}"  # a nested physical shape may have its own layout
 _ARRAY = word(
     rf"([a-z]\w*+{SPACE}\[{_DIMS}\](?:{SPACE}(?=\{{{SPACE}[\d:}}])(?:{_LAYOUT}|(\{{)))?+)"
 )
@@ -125,13 +134,15 @@ _ONE_SIZE = re.compile(rf"{COMMENT}|(<=)?+{SPACE}(\d++|\?)")
 
 
 def parse_shape(text: str) -> AnyShape:
-    """The shape that `text` says, and nothing but that.
+    """Parse the text of a shape.
 
     >>> parse_shape("bf16[8,<=128]").dynamic
     (False, True)
 
     Raises:
-        HloError: it is not a shape, or an impossible one.
+        HloError: the text is not a shape, or the shape is invalid.
+
+    Source: XLA ``docs/shapes.md`` and ``xla/hlo/parser/hlo_parser.cc``, ``ParseShape``.
     """
     source = Source(text, "<shape>")
     shape, end = read_shape(source, 0)
@@ -141,7 +152,7 @@ def parse_shape(text: str) -> AnyShape:
 
 
 def find_shape(source: Source, position: int) -> tuple[AnyShape | None, int]:
-    """What `read_shape` gives, or None and `position` when no shape begins there."""
+    """Read a shape as `read_shape`; return None and `position` if no shape begins there."""
     if array := _ARRAY.match(source.text, position):
         return _known(source, array), array.end()
     if opened := _OPEN.match(source.text, position):
@@ -150,13 +161,12 @@ def find_shape(source: Source, position: int) -> tuple[AnyShape | None, int]:
 
 
 def read_shape(source: Source, position: int, depth: int = 0) -> tuple[AnyShape, int]:
-    """Read the shape at `position`, within `depth` others; return it and the position after it.
+    """Read the shape at `position`, nested in `depth` others; return it and the position after it.
 
-    Equal texts of arrays give one object, so that a file costs no more than the different shapes in
-    it.
+    Shapes of arrays are memoised by text.
 
     Raises:
-        HloError: there is no shape, or an impossible one.
+        HloError: the text is not a shape, or the shape is invalid.
     """
     if array := _ARRAY.match(source.text, position):
         return _known(source, array), array.end()
@@ -166,7 +176,7 @@ def read_shape(source: Source, position: int, depth: int = 0) -> tuple[AnyShape,
 
 
 def _read_elements(source: Source, opened: re.Match[str], depth: int) -> tuple[AnyShape, int]:
-    """The tuple or the buffer that `opened` begins."""
+    """Read the tuple or the buffer that begins with `opened`."""
     position, is_buffer = opened.end(), bool(opened[1])
     if depth > MAX_NESTING:
         raise too_deep(source, position - 1)
@@ -186,27 +196,27 @@ def _read_elements(source: Source, opened: re.Match[str], depth: int) -> tuple[A
             return BufferShape(element) if is_buffer else TupleShape(tuple(elements)), position
 
 
-def no_shape(what: str, source: Source, position: int) -> HloError:
-    """The error for text that is not `what`, or what an array that begins there lacks."""
-    if not (found := _BEGINNING.match(source.text, position)):
-        return expected(what, source, position)
+def no_shape(wanted: str, source: Source, position: int) -> HloError:
+    """Return the error "expected `wanted`", or that of an incomplete array at `position`."""
+    if not (beginning := _BEGINNING.match(source.text, position)):
+        return expected(wanted, source, position)
     message = "a size, or `]` after the last one"
-    return expected(message if found[1] else "a size or `]`", source, found.end())
+    return expected(message if beginning[1] else "a size or `]`", source, beginning.end())
 
 
-def _known(source: Source, found: re.Match[str]) -> Shape | OpaqueShape:
-    """The array that a match of `_ARRAY` says; its errors point into `source`."""
-    if found[2]:
-        read_layout(source, found.start(2))  # which says what is wrong
+def _known(source: Source, match: re.Match[str]) -> Shape | OpaqueShape:
+    """Return the array of a match of `_ARRAY`; errors point into `source`."""
+    if match[2]:
+        read_layout(source, match.start(2))  # raises the error of an invalid layout
     try:
-        return _array(found[1])
+        return _array(match[1])
     except HloError as error:
-        raise error.moved(source, found.start(1)) from None
+        raise error.moved(source, match.start(1)) from None
 
 
 @lru_cache(maxsize=1 << 16)
 def _array(text: str) -> Shape | OpaqueShape:
-    """The array that `text` says, a text that `_ARRAY` accepts."""
+    """Parse a text that `_ARRAY` accepts."""
     source = Source(text)
     name, rest = text[: text.index("[")], text.index("]") + 1
     name = _TYPE.findall(name)[0]
@@ -214,13 +224,13 @@ def _array(text: str) -> Shape | OpaqueShape:
     if name in _OPAQUE:
         if sizes:
             span = source.span(0, rest)
-            raise HloError(f"{name} has no dimensions", span, "shape", f"write {name}[]")
+            raise HloError(f"{name} has no dimensions", span, "shape", help=f"write {name}[]")
         return _OPAQUE[name]
     if name not in ELEMENT_TYPES:
         close = get_close_matches(name, ELEMENT_TYPES, 1)
-        hint = f"do you mean {close[0]}?" if close else ""
+        hint = f"did you mean `{close[0]}`?" if close else ""
         span = source.span(0, len(name))
-        raise HloError(f"{name} is no element type", span, "shape", "not known", help=hint)
+        raise HloError(f"unknown element type {name}", span, "shape", help=hint)
     dims = tuple(
         UNBOUNDED if size[2] == "?" else integer(size[2], source.span(*size.span(2)))
         for size in sizes

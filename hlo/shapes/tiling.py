@@ -1,16 +1,16 @@
-"""Where an element lies in memory: between the index of an array and a position, through tiles.
+"""Conversion between the index of an element and its position in memory, through tiles.
 
-A tile splits the most minor dimensions in two, the number of the tile and the place in it; the next
-tile splits those places again. What is left is a mixed-radix number. Source: XLA
-``docs/tiled_layout.md``, whose example this is, an ``f32[3,5]{1,0:T(2,2)}``:
+A tile splits the most minor dimensions in two: the number of the tile and the index in the tile.
+The next tile splits the index in the tile. The resulting digits form a mixed-radix number. The
+example ``f32[3,5]{1,0:T(2,2)}`` is from the source, XLA ``docs/tiled_layout.md``:
 
 >>> position_of((2, 3), (3, 5), Layout((1, 0), tiles=((2, 2),)))
 17
 >>> index_at(17, (3, 5), Layout((1, 0), tiles=((2, 2),)))
 (2, 3)
 
-The formulas need nothing but ``+ - * // %``: they hold for numbers, for NumPy arrays of them, and
-for expressions of an indexing map.
+The formulas use only ``+ - * // %``: they apply to numbers, NumPy arrays and expressions of an
+indexing map.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ Tile = tuple[int, ...]
 
 
 class Guard(NamedTuple):
-    """Data lies at a position only if ``value < limit``."""
+    """The condition ``value < limit`` for a position to be data, not padding."""
 
     value: Any
     limit: int
 
 
 def position_of(index: Sequence[Any], dims: Sequence[int], layout: Layout) -> Any:
-    """The position in memory, in elements from 0, of the element at `index`."""
-    sizes = _ordered_room(dims, layout)
+    """Return the position in memory, in elements from 0, of the element at `index`."""
+    sizes = _ordered_sizes(dims, layout)
     digits = [index[d] for d in layout.major_to_minor]
     for tile in layout.tiles:
         digits, sizes = _split(digits, sizes, tile), _split_sizes(sizes, tile)
@@ -43,13 +43,13 @@ def position_of(index: Sequence[Any], dims: Sequence[int], layout: Layout) -> An
 def index_with_guards(
     position: Any, dims: Sequence[int], layout: Layout
 ) -> tuple[tuple[Any, ...], tuple[Guard, ...]]:
-    """The index of the element at `position`, and what must hold so that it is no padding.
+    """Return the index of the element at `position`, and the conditions for it to be data.
 
     >>> index_with_guards(3, (3,), Layout((0,), tiles=((2,),)))
     ((3,), (Guard(value=3, limit=3),))
     """
     order = layout.major_to_minor
-    stages = [_ordered_room(dims, layout)]
+    stages = [_ordered_sizes(dims, layout)]
     for tile in layout.tiles:
         stages.append(_split_sizes(stages[-1], tile))
     digits = _digits(position, stages[-1])
@@ -57,16 +57,16 @@ def index_with_guards(
     if math.prod(stages[-1]) != extent(dims, layout):
         guards.append(Guard(position, math.prod(stages[-1])))
     for tile, sizes in zip(reversed(layout.tiles), reversed(stages[:-1]), strict=True):
-        digits, found = _join(digits, sizes, tile)
-        guards += found
+        digits, tile_guards = _join(digits, sizes, tile)
+        guards += tile_guards
     index = tuple(digits[order.index(d)] for d in range(len(dims)))
-    room = room_of(dims, layout)
-    guards += [Guard(i, n) for i, n, wide in zip(index, dims, room, strict=True) if n < wide]
+    padded = padded_dims(dims, layout)
+    guards += [Guard(i, n) for i, n, wide in zip(index, dims, padded, strict=True) if n < wide]
     return index, tuple(guards)
 
 
 def index_at(position: int, dims: Sequence[int], layout: Layout) -> tuple[int, ...] | None:
-    """The index of the element at `position`; None where only padding lies, or nothing.
+    """Return the index of the element at `position`; None for padding or out of range.
 
     >>> index_at(1, (3,), Layout((0,), tiles=((2,),))), index_at(3, (3,), Layout((0,), ((2,),)))
     ((1,), None)
@@ -78,49 +78,49 @@ def index_at(position: int, dims: Sequence[int], layout: Layout) -> tuple[int, .
 
 
 def extent(dims: Sequence[int], layout: Layout) -> int:
-    """The number of elements that memory has room for, padding included.
+    """Return the number of elements in memory, with padding.
 
     >>> extent((3, 5), Layout((1, 0), tiles=((2, 2),))), extent((3,), Layout((0,), tail_padding=8))
     (24, 8)
     """
-    sizes = _ordered_room(dims, layout)
+    sizes = _ordered_sizes(dims, layout)
     for tile in layout.tiles:
         sizes = _split_sizes(sizes, tile)
     return -(-math.prod(sizes) // layout.tail_padding) * layout.tail_padding
 
 
-def room_of(dims: Sequence[int], layout: Layout) -> tuple[int, ...]:
-    """For each dimension the size that memory has room for, before tiles.
+def padded_dims(dims: Sequence[int], layout: Layout) -> tuple[int, ...]:
+    """Return the size of each dimension with padding, before tiles.
 
     Raises:
-        ValueError: the layout is for another number of dimensions, or for smaller ones.
+        ValueError: the layout has another rank, or padded dimensions smaller than `dims`.
     """
     if layout.rank != len(dims):
-        raise ValueError(f"a layout of {layout.rank} dimensions for an array of {len(dims)}")
-    room = layout.padded_dimensions or tuple(dims)
-    if any(wide < size for wide, size in zip(room, dims, strict=True)):
-        raise ValueError(f"an array of {tuple(dims)} does not fit into {room}")
-    return room
+        raise ValueError(f"the layout has rank {layout.rank}, but the array has rank {len(dims)}")
+    padded = layout.padded_dimensions or tuple(dims)
+    if any(wide < size for wide, size in zip(padded, dims, strict=True)):
+        raise ValueError(f"the dimensions {tuple(dims)} exceed the padded dimensions {padded}")
+    return padded
 
 
 def tile_fault(tile: Tile) -> str:
-    """Why a tile means nothing; empty if it does.
+    """Return the reason why a tile is invalid; empty if it is valid.
 
     >>> tile_fault((8, COMBINE))
-    'the tile (8,*) does not end in a size'
+    'the tile (8,*) must end in a size'
     """
     text = ",".join("*" if size == COMBINE else str(size) for size in tile)
     if not tile or tile[-1] == COMBINE:
-        return f"the tile ({text}) does not end in a size"
+        return f"the tile ({text}) must end in a size"
     if any(size < 1 and size != COMBINE for size in tile):
-        return f"a size of the tile ({text}) is not positive"
+        return f"the tile ({text}) has a size that is not positive"
     return ""
 
 
-def _ordered_room(dims: Sequence[int], layout: Layout) -> list[int]:
-    """What there is room for, the slowest varying dimension first."""
-    room = room_of(dims, layout)
-    return [room[d] for d in layout.major_to_minor]
+def _ordered_sizes(dims: Sequence[int], layout: Layout) -> list[int]:
+    """Return the padded dimensions, the slowest varying first."""
+    padded = padded_dims(dims, layout)
+    return [padded[d] for d in layout.major_to_minor]
 
 
 # ---------------------------------------------------------------- one tile
@@ -144,7 +144,7 @@ def _split_sizes(sizes: list[int], tile: Tile) -> list[int]:
 
 
 def _join(digits: list[Any], sizes: list[int], tile: Tile) -> tuple[list[Any], list[Guard]]:
-    """Undo `_split` of an array of `sizes`; the guards say that the place is no padding."""
+    """Invert `_split` of an array of `sizes`; the guards exclude padding."""
     groups = _groups(tile)
     rank = max(len(sizes), len(tile))
     outer = digits[: rank - len(tile)]
@@ -158,12 +158,12 @@ def _join(digits: list[Any], sizes: list[int], tile: Tile) -> tuple[list[Any], l
         if math.prod(own) % length:
             guards.append(Guard(rest, math.prod(own)))
         joined += _digits(rest, own)
-    found = [*outer, *joined]
-    return found[len(found) - len(sizes) :], guards
+    index = [*outer, *joined]
+    return index[len(index) - len(sizes) :], guards
 
 
 def _combined(digits: list[Any], sizes: list[int], tile: Tile) -> list[tuple[Any, int, int]]:
-    """Digit, size and tile length of each group of dimensions that `COMBINE` makes one."""
+    """Return digit, size and tile length of each group of dimensions that `COMBINE` combines."""
     return [
         (
             _number([digits[d] for d in group], [sizes[d] for d in group]),
@@ -175,7 +175,7 @@ def _combined(digits: list[Any], sizes: list[int], tile: Tile) -> list[tuple[Any
 
 
 def _groups(tile: Tile) -> list[list[int]]:
-    """Positions in `tile` that belong together: each size with the `COMBINE` before it."""
+    """Return the positions in `tile` by group: each size with the `COMBINE` entries before it."""
     if fault := tile_fault(tile):
         raise ValueError(fault)
     groups: list[list[int]] = [[]]
@@ -187,7 +187,7 @@ def _groups(tile: Tile) -> list[list[int]]:
 
 
 def _aligned(values: list[Any], rank: int, filler: int) -> list[Any]:
-    """`values` with as many major ones before them as a tile of `rank` needs."""
+    """Prepend `filler` up to the rank of a tile."""
     return [filler] * (rank - len(values)) + values
 
 
@@ -199,7 +199,7 @@ def _number(digits: Sequence[Any], sizes: Sequence[int]) -> Any:
 
 
 def _digits(number: Any, sizes: Sequence[int]) -> list[Any]:
-    """The digits of `number`; the first one takes what is too much for the others."""
+    """Return the mixed-radix digits of `number`; the first digit is unbounded."""
     digits = []
     for size in reversed(sizes[1:]):
         digits.append(number % max(size, 1))

@@ -1,8 +1,8 @@
-"""The words of HLO text: one compiled pattern per word, matched at a cursor.
+"""Tokens of HLO text: one compiled pattern per token, matched at a position.
 
-Every pattern first eats the white space and the comments before its word, so that a parser never
-handles them. Names, numbers and comments follow XLA's lexer (``xla/hlo/parser/hlo_lexer.cc``): a
-name is a letter or ``_``, then letters, digits, ``_``, ``.`` and ``-``.
+Every pattern first skips white space and comments. Names, numbers and comments follow XLA's lexer
+(``xla/hlo/parser/hlo_lexer.cc``): a name is a letter or ``_``, then letters, digits, ``_``, ``.``
+and ``-``.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import re
 
 from hlo.text.source import HloError, Source, Span
 
-MAX_NESTING = 100  # brackets within brackets; deeper text is refused rather than met with recursion
-MAX_DIGITS = 19  # of a number of 64 bits
+MAX_NESTING = 100  # nested brackets; the limit bounds the recursion of parsers
+MAX_DIGITS = 19  # digits that always fit into 64 bits
 
 COMMENT = r"/\*(?:[^*]|\*(?!/))*+\*/|//[^\r\n]*+"
 SPACE = rf"(?:\s++|{COMMENT})*+"
@@ -20,7 +20,7 @@ NAME = r"[A-Za-z_][\w.\-]*+"
 
 
 def word(pattern: str) -> re.Pattern[str]:
-    """`pattern`, compiled, after any white space and comments.
+    """Compile `pattern`, preceded by any white space and comments.
 
     >>> word(NAME).match("  /* a name */ add.1 = ").group().split()[-1]
     'add.1'
@@ -34,77 +34,87 @@ COMMA = word(",")
 
 
 def skip(text: str, position: int) -> int:
-    """The first position at or after `position` that is neither white space nor in a comment."""
-    found = SKIP.match(text, position)
-    assert found is not None  # it matches the empty text too
-    return found.end()
+    """Return the first position from `position` on that is not white space or in a comment."""
+    skipped = SKIP.match(text, position)
+    assert skipped is not None  # SKIP matches the empty text
+    return skipped.end()
 
 
 def here(source: Source, position: int) -> Span:
-    """The word at `position` (white space skipped), or one character where no word is."""
+    """Return the span of the name or number at `position`, after white space, or one character."""
     start = skip(source.text, position)
-    found = _SHOWN.match(source.text, start)
-    return source.span(start, found.end() if found else start + 1)
+    token = _TOKEN.match(source.text, start)
+    return source.span(start, token.end() if token else start + 1)
 
 
-def expected(what: str, source: Source, position: int, help: str = "") -> HloError:  # noqa: A002
-    """The error that says what should stand at `position` and shows what does."""
+def expected(
+    wanted: str,
+    source: Source,
+    position: int,
+    help: str = "",  # noqa: A002 - the word of `HloError`
+) -> HloError:
+    """Return the syntax error "expected `wanted`" at `position`."""
     span = here(source, position)
     if span.start >= len(source.text):
-        return HloError(f"expected {what}, but the text ends", span, label="ends here", help=help)
+        message = f"expected {wanted}, found the end of the text"
+        return HloError(message, span, label="ends here", help=help)
     if source.text.startswith("/*", span.start):
-        return HloError("a comment `/*` is not closed", span, label="no `*/` follows")
-    return HloError(f"expected {what}", span, help=help)
+        return _open_comment(span)
+    return HloError(f"expected {wanted}", span, help=help)
+
+
+def _open_comment(span: Span) -> HloError:
+    return HloError("unterminated comment: `/*` without `*/`", span)
 
 
 def integer(digits: str, span: Span) -> int:
-    """The value of a number of at most 64 bits.
+    """Return the value of a decimal number.
 
     Raises:
-        HloError: it has more digits than any number of 64 bits.
+        HloError: the number has more digits than any 64-bit number.
     """
     if len(digits) > MAX_DIGITS + 1:
         label = f"{len(digits)} digits"
-        raise HloError("the number does not fit into 64 bits", span, "number", label)
+        raise HloError("integer overflows 64 bits", span, "number", label)
     return int(digits)
 
 
-# an integer that may have more than 64 bits; a number with a point or an exponent has no limit
+# integers of 64 bits or more; numbers with a point or an exponent are excluded
 _LONG = re.compile(rf"(?<![\w.])\d{{{MAX_DIGITS},}}+(?![.eE])", re.ASCII)
 
 
 def check_numbers(source: Source, start: int, end: int) -> None:
-    """Refuse integers that no type of 64 bits can hold.
+    """Reject integers outside ``[-2^63, 2^64 - 1]``.
 
     >>> check_numbers(Source("{18446744073709551615, -9223372036854775808}"), 0, 44)
 
     Raises:
-        HloError: there is one between `start` and `end`.
+        HloError: such an integer occurs between `start` and `end`.
     """
-    for found in _LONG.finditer(source.text, start, end):
-        span = source.span(*found.span())
-        is_negative = source.text.startswith("-", max(found.start() - 1, start))
-        if integer(found[0], span) > (2**63 if is_negative else 2**64 - 1):
+    for digits in _LONG.finditer(source.text, start, end):
+        span = source.span(*digits.span())
+        is_negative = source.text.startswith("-", max(digits.start() - 1, start))
+        if integer(digits[0], span) > (2**63 if is_negative else 2**64 - 1):
             label = f"not in [{-(2**63)}, {2**64 - 1}]"
-            raise HloError("the number does not fit into 64 bits", span, "number", label)
+            raise HloError("integer overflows 64 bits", span, "number", label)
 
 
-_SHOWN = re.compile(rf"%?{NAME}|-?\d++")
+_TOKEN = re.compile(rf"%?{NAME}|-?\d++")
 
 
 # ---------------------------------------------------------------- balanced text
 
 STRING = r'"(?:[^"\\]++|\\.)*+"' + r"|'(?:[^'\\\n]++|\\.)*+'"
-# text without a bracket, strings, comments, and brackets with no further bracket inside
+# text without brackets outside strings and comments
 PLAIN = rf'(?:[^\[\](){{}}"\'/]++|{STRING}|{COMMENT}|/(?![/*]))*+'
 _CHUNK = re.compile(rf"(?:{PLAIN}(?:\[{PLAIN}\]|\({PLAIN}\)|\{{{PLAIN}\}})?+)*+", re.DOTALL)
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
 def balanced(source: Source, position: int) -> int:
-    """Where the bracket at `position` is closed: the position after its partner.
+    """Return the position after the partner of the bracket at `position`.
 
-    Brackets in strings and comments do not count.
+    Brackets in strings and comments are ignored.
 
     >>> balanced(Source('{a, "}", {2}} tail'), 0)
     13
@@ -113,9 +123,9 @@ def balanced(source: Source, position: int) -> int:
     opened = [position]
     cursor = position + 1
     while opened:
-        found = _CHUNK.match(text, cursor)
-        assert found is not None  # it matches the empty text too
-        cursor = found.end()
+        chunk = _CHUNK.match(text, cursor)
+        assert chunk is not None  # _CHUNK matches the empty text
+        cursor = chunk.end()
         character = text[cursor : cursor + 1]
         if character in _CLOSING and character:
             opened.append(cursor)
@@ -130,23 +140,24 @@ def balanced(source: Source, position: int) -> int:
 
 
 def too_deep(source: Source, position: int) -> HloError:
-    """The error for brackets within more than `MAX_NESTING` others."""
+    """Return the error for brackets nested more than `MAX_NESTING` deep."""
     message = f"brackets are nested more than {MAX_NESTING} deep"
-    return HloError(message, source.span(position), "nesting", "one bracket too many")
+    return HloError(message, source.span(position), "nesting", f"depth {MAX_NESTING + 1}")
 
 
 def _unbalanced(source: Source, opened: int, position: int) -> HloError:
-    """The error for the bracket at `opened` when what stands at `position` is not its partner."""
+    """Return the error for the bracket at `opened` if `position` has no matching bracket."""
     bracket = source.text[opened]
     wanted = _CLOSING[bracket]
     note = f"`{bracket}` is opened at {source.span(opened).place()}"
-    found = source.text[position : position + 1]
-    if not found:
-        message = f"`{bracket}` is not closed before the text ends"
-        return HloError(message, source.span(opened), label=f"no `{wanted}` follows")
+    character = source.text[position : position + 1]
+    if not character:
+        message = f"unclosed `{bracket}`: expected `{wanted}` before the end of the text"
+        return HloError(message, source.span(opened), label="opened here")
     span = source.span(position)
-    if found in "\"'":
-        return HloError("a string is not closed", span, label="no closing quote", notes=[note])
-    if found == "/":
-        return HloError("a comment `/*` is not closed", span, label="no `*/` follows")
+    if character in "\"'":
+        message = "unterminated string"
+        return HloError(message, span, label="no closing quote", notes=[note])
+    if character == "/":
+        return _open_comment(span)
     return HloError(f"expected `{wanted}`", span, notes=[note])

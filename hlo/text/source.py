@@ -1,7 +1,6 @@
-"""Text with a name, places in it, and errors that point at them: the only module that draws carets.
+"""Source texts, spans in them, and errors with carets.
 
-A `Span` is a half-open range of characters in a `Source`. An `HloError` says what is wrong and
-where:
+A `Span` is a half-open range of characters in a `Source`. An `HloError` is a message with a span:
 
 >>> source = Source("x = f32[2] add(p)", "sum.hlo")
 >>> print(HloError("`p` is not defined", source.span(15, 16), label="no instruction of this name"))
@@ -18,28 +17,32 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-WIDTH = 160  # characters of a source line that an error shows; longer lines are cut around the span
+WIDTH = 160  # maximum characters of a source line in an error; longer lines are clipped
 
 
 class Source:
-    """A text and the name of the file it came from. Compared by identity."""
+    """A text and the name of its file. Sources are compared by identity.
+
+    >>> Source("ENTRY e { p = f32[] parameter(0) }", "m.hlo").span(10, 11)
+    Span(source=Source('m.hlo', 34 characters), start=10, end=11)
+    """
 
     __slots__ = ("_line_starts", "filename", "text")
 
     def __init__(self, text: str, filename: str = "<string>") -> None:
         self.text = text
         self.filename = filename
-        self._line_starts: list[int] | None = None  # made when the first place is asked for
+        self._line_starts: list[int] | None = None  # computed on first use
 
     def __repr__(self) -> str:
         return f"Source({self.filename!r}, {len(self.text)} characters)"
 
     def span(self, start: int, end: int | None = None) -> Span:
-        """From `start` up to and without `end`; one character long when `end` is missing."""
+        """Return the span of the offsets ``[start, end)``; one character long without `end`."""
         return Span(self, start, start + 1 if end is None else end)
 
     def position(self, offset: int) -> tuple[int, int]:
-        """Line and column of the character at `offset`, both counted from 1.
+        """Return the line and the column of the character at `offset`, both counted from 1.
 
         >>> Source("ab\\ncd").position(4)
         (2, 2)
@@ -53,7 +56,7 @@ class Source:
         return number, offset - self._line_starts[number - 1] + 1
 
     def line_text(self, line: int) -> str:
-        """The text of line number `line` (from 1), without its line break."""
+        """Return the text of line number `line` (from 1), without its line break."""
         start = self._line_start(line)
         end = self.text.find("\n", start)
         return self.text[start : end if end >= 0 else len(self.text)].rstrip("\r")
@@ -66,7 +69,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place in a source: the characters from `start` up to and without `end`."""
+    """The characters ``[start, end)`` of a source.
+
+    >>> span = Source("p = f32[2] parameter(0)", "m.hlo").span(4, 10)
+    >>> span.text, span.line, span.column, span.place()
+    ('f32[2]', 1, 5, 'm.hlo:1:5')
+    """
 
     source: Source
     start: int
@@ -88,7 +96,7 @@ class Span:
         return self.source.text[self.start : self.end]
 
     def place(self) -> str:
-        """File, line and column as one word that editors understand.
+        """Return ``file:line:column`` of the first character.
 
         >>> Source("a\\nbc", "m.hlo").span(3).place()
         'm.hlo:2:2'
@@ -98,15 +106,22 @@ class Span:
 
 
 class HloError(Exception):
-    """Something is wrong in the input: what, where, what was expected, and what to write instead.
+    """An error in the input, with its source location.
 
     Attributes:
-        message: what is wrong, in one line.
-        span: the characters that are wrong.
-        code: the kind of error, a stable word such as ``syntax``.
-        label: what is wrong with just these characters; shown beside the carets.
-        notes: related facts, such as the place of a declaration.
-        help: what to write instead; may be empty.
+        message: the error in one line.
+        span: the invalid characters.
+        code: the kind of the error, a stable word such as ``syntax`` or ``op-constraint``.
+        label: a remark about the characters of the span, shown beside the carets.
+        notes: related facts, such as the location of a declaration.
+        help: the repair; may be empty.
+
+    >>> from hlo.formats.parser import parse
+    >>> try:
+    ...     parse("ENTRY e { ROOT n = f32[] negate(p) }", "m.hlo")
+    ... except HloError as error:
+    ...     print(error.code, error.span.place(), error.message, sep=" | ")
+    undefined | m.hlo:1:33 | operand `p` is not defined
     """
 
     def __init__(
@@ -116,7 +131,7 @@ class HloError(Exception):
         code: str = "syntax",
         label: str = "",
         notes: Sequence[str] = (),
-        help: str = "",  # noqa: A002 - the word that users read in the message
+        help: str = "",  # noqa: A002 - as in the printed error
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -127,9 +142,9 @@ class HloError(Exception):
         self.help = help
 
     def moved(self, source: Source, offset: int) -> HloError:
-        """The same error in a text that holds this one's text at `offset`.
+        """Return this error relocated to `source`, which contains this source's text at `offset`.
 
-        Values are read once for each text and remembered; this gives their errors the right place.
+        Parsed values are memoised by text; relocation gives their errors the actual location.
         """
         span = source.span(self.span.start + offset, self.span.end + offset)
         return HloError(self.message, span, self.code, self.label, self.notes, self.help)
@@ -147,7 +162,7 @@ class HloError(Exception):
 
 
 def _excerpt(span: Span, label: str) -> list[str]:
-    """The place, the line and the carets of an error message."""
+    """Return the location, the source line and the carets of an error."""
     line, column = span.source.position(span.start)
     text = span.source.line_text(line)
     first = min(column - 1, len(text))
@@ -165,7 +180,7 @@ def _excerpt(span: Span, label: str) -> list[str]:
 
 
 def _clip(text: str, first: int, length: int) -> tuple[str, int]:
-    """About `WIDTH` characters of `text` around the span, and where the span begins there."""
+    """Return about `WIDTH` characters of `text` around the span, and the span's first offset."""
     if len(text) <= WIDTH:
         return text, first
     start = max(0, min(first - WIDTH // 4, len(text) - WIDTH))
@@ -175,5 +190,5 @@ def _clip(text: str, first: int, length: int) -> tuple[str, int]:
 
 
 def _printable(text: str) -> str:
-    """`text` with tabs and control characters replaced, one for one: carets stay in place."""
+    """Replace each tab and control character by one character, to keep the carets aligned."""
     return "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in text)

@@ -1,8 +1,7 @@
-"""Pieces of HLO text that are kept as text until somebody asks what they mean.
+"""Attribute values as text with a source location.
 
-The parser does not know ops, so it cannot know what ``dimensions={1,0}`` means. It keeps the value
-as an `AttributeText`: the text and where it stands, so that whoever interprets it can point at what
-is wrong.
+The parser is independent of ops and does not interpret ``dimensions={1,0}``. It keeps the value as
+an `AttributeText`: the text and its span, which later errors refer to.
 """
 
 from __future__ import annotations
@@ -28,10 +27,10 @@ CALLING: Final = frozenset(
         "true_computation",
     }
 )
-"""The attributes whose values are names or bodies of computations, whatever the op."""
+"""Attributes whose values are names or bodies of computations, for every op."""
 
-_LOOSE = re.compile(r"[/%\s]")  # without these, text is in normal form already
-_SPREAD = re.compile(r"/[/*]|\n")  # comments and line breaks are not printed back
+_LOOSE = re.compile(r"[/%\s]")  # text without these characters is in normal form
+_SPREAD = re.compile(r"/[/*]|\n")  # comments and line breaks are not printed
 _BLANK = re.compile(rf"({STRING})|(?:{COMMENT}|\s)++", re.DOTALL)
 _NEEDLESS = re.compile(
     rf"({STRING})|%(?=[A-Za-z_])|(?<=[\[\](){{}},:=]) | (?=[\[\](){{}},:=])", re.DOTALL
@@ -39,9 +38,9 @@ _NEEDLESS = re.compile(
 
 
 class AttributeText:
-    """The text of a value, and the place where it stands.
+    """The text of a value and its source location.
 
-    Two are equal when they differ in no more than white space, comments and ``%`` before names.
+    Equality ignores white space, comments and ``%`` before names.
 
     >>> source = Source("dimensions={1, /*second*/ 0}")
     >>> value = AttributeText("{1, /*second*/ 0}", source, 11, 28)
@@ -59,7 +58,7 @@ class AttributeText:
 
     @classmethod
     def of(cls, text: str) -> AttributeText:
-        """A value that was not read from a file.
+        """Return the value of a text without a file.
 
         >>> AttributeText.of("{1,0}").span.place()
         '<string>:1:1'
@@ -68,25 +67,25 @@ class AttributeText:
 
     @property
     def span(self) -> Span:
-        """Where the value stands."""
+        """Source location of the value."""
         return Span(self.source, self.start, self.end)
 
     @property
     def line(self) -> str:
-        """The text on one line: one blank for any white space and comments."""
-        return _BLANK.sub(lambda found: found[1] or " ", self.text).strip()
+        """The text on one line: white space and comments become one blank."""
+        return _BLANK.sub(lambda match: match[1] or " ", self.text).strip()
 
     @property
     def printed(self) -> str:
-        """The text as it was read, or on one line if it has comments or several lines."""
+        """The original text, or `line` if the text has comments or line breaks."""
         return self.line if _SPREAD.search(self.text) else self.text
 
     @property
     def normal(self) -> str:
-        """The text without comments, ``%`` before names, and white space that separates nothing."""
+        """The text without comments, ``%`` before names, and redundant white space."""
         if not _LOOSE.search(self.text):
             return self.text
-        return _NEEDLESS.sub(lambda found: found[1] or "", self.line)
+        return _NEEDLESS.sub(lambda match: match[1] or "", self.line)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AttributeText):
@@ -104,7 +103,7 @@ class AttributeText:
 
 
 def attributes_text(attributes: Mapping[str, AttributeText]) -> str:
-    """Attributes as they follow an instruction, the name of a module, or a computation.
+    """Return the text of attributes after an instruction, a computation or a module's name.
 
     >>> attributes_text({"kind": AttributeText.of("kLoop"), "calls": AttributeText.of("add")})
     ', kind=kLoop, calls=add'
@@ -112,7 +111,7 @@ def attributes_text(attributes: Mapping[str, AttributeText]) -> str:
     return "".join([f", {name}={value.printed}" for name, value in attributes.items()])
 
 
-# what may stand apart: a mesh and its axes, ``mesh['x'=8] {'x'}``; a shape and its literal
+# values with white space inside: a mesh and its axes, ``mesh['x'=8] {'x'}``; a shape and a literal
 _GOES_ON = rf"(?:{SPACE}(?=[{{(\d\-]|(?:true|false|inf|nan)\b))?+"
 _WORD = rf"[^\s,{{}}()\[\]\"'/]++|/(?![/*])|{STRING}|\({PLAIN}\)"
 _VALUE = re.compile(rf"(?:{_WORD}|(?:\{{{PLAIN}\}}|\[{PLAIN}\]){_GOES_ON})++", re.ASCII | re.DOTALL)
@@ -120,10 +119,10 @@ _MORE = re.compile(_GOES_ON, re.ASCII)
 
 
 def read_value(source: Source, position: int) -> int:
-    """The position after the value that begins at `position`.
+    """Return the position after the value that begins at `position`.
 
-    A value is words, strings and anything in balanced brackets, without white space between them
-    but for a few forms.
+    A value is a sequence of words, strings and balanced brackets, in general without white space
+    between them.
 
     >>> source = Source("{{0,1},{2,3}}, kind=kLoop")
     >>> source.text[: read_value(source, 0)]
@@ -131,12 +130,12 @@ def read_value(source: Source, position: int) -> int:
     """
     end = position
     while True:
-        if found := _VALUE.match(source.text, end):
-            end = found.end()
+        if value := _VALUE.match(source.text, end):
+            end = value.end()
         if source.text[end : end + 1] not in ("{", "[", "("):
             break
         more = _MORE.match(source.text, balanced(source, end))
-        assert more is not None  # it matches the empty text too
+        assert more is not None  # _MORE matches the empty text
         end = more.end()
     if end == position:
         raise expected("a value", source, position)

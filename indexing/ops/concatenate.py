@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from hlo.ops.attributes import int_list
-from hlo.ops.op import HOLDS, Fault, Shape, alike_fault, attribute, constraint, op
+from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, mismatch_fault, op
 from hlo.ops.unify import UNKNOWN, Dim, PartialShape, array, dims_of, same_shape
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, VariadicOp
@@ -69,7 +69,7 @@ class Concatenate(VariadicOp):
 
     @constraint("C2", "the operands must have the same sizes in all other dimensions")
     def fits(self, *operands: Shape) -> Fault:
-        return alike_fault(operands, self._others)
+        return mismatch_fault(operands, self._others)
 
     def _others(self, shape: Shape) -> tuple[int, list[int]]:
         return shape.rank, [n for k, n in enumerate(shape.dims) if k != self.dimension]

@@ -16,10 +16,10 @@ from hlo.ops.op import (
     Fault,
     Shape,
     Signature,
-    alike_fault,
     attribute,
     constraint,
     declared,
+    mismatch_fault,
     op,
     signature,
 )
@@ -70,7 +70,7 @@ class Map(VariadicOp):
 
     @constraint("C1", "the operands must have the same dimensions")
     def same_dims(self, *operands: Shape) -> Fault:
-        return alike_fault(operands)
+        return mismatch_fault(operands)
 
     @constraint("C2", "dimensions must be empty or list all dimensions of the operands in order")
     def names_dimensions(self, *operands: Shape) -> Fault:

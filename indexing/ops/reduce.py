@@ -14,10 +14,10 @@ from hlo.ops.op import (
     Fault,
     Shape,
     Signature,
-    alike_fault,
     attribute,
     constraint,
     dimensions_fault,
+    mismatch_fault,
     op,
     signature,
 )
@@ -35,7 +35,7 @@ def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
         label = f"{len(operands)} operands, expected an even number"
         return Fault(label, help="write one init value for each array")
     half = len(operands) // 2
-    if fault := alike_fault(operands[:half]):
+    if fault := mismatch_fault(operands[:half]):
         return fault
     for number, init in enumerate(operands[half:], half):
         if init.rank:

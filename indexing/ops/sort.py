@@ -17,10 +17,10 @@ from hlo.ops.op import (
     Fault,
     Shape,
     Signature,
-    alike_fault,
     attribute,
     constraint,
     dimensions_fault,
+    mismatch_fault,
     op,
     signature,
 )
@@ -77,7 +77,7 @@ class Sort(VariadicOp):
 
     @constraint("C1", "the operands must have the same dimensions")
     def same_dims(self, *operands: Shape) -> Fault:
-        return alike_fault(operands)
+        return mismatch_fault(operands)
 
     @constraint("C2", "dimensions must be one dimension of the operands")
     def names_dimension(self, *operands: Shape) -> Fault:

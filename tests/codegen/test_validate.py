@@ -121,7 +121,7 @@ def test_an_invalid_module_is_reported_and_not_validated(run: Run, tmp_path: Pat
     assert status == 1
     assert lines[-1] == "m.hlo: 1 ok, 0 skipped, 0 wrong"
     assert "u.hlo" not in "".join(lines)
-    assert "error[shape]: `n` is declared s32[6], but its negate is s32[5]" in errors
+    assert "error[shape]: `n` is declared s32[6], but its inferred shape is s32[5]" in errors
 
 
 def test_a_dynamic_size_that_changes_with_a_poke_is_not_an_error(run: Run, tmp_path: Path) -> None:

@@ -162,7 +162,7 @@ FAULTS = [
     (LOOP, ["--max-trips", "50"], "the loop does not terminate within 50 iterations"),
     (LOOP, ["--max-iterations", "40", "--max-trips", "50"], "within 40 iterations"),
     (ELIDED, [], "the values of constant `c` are elided"),
-    (UNSOUND, [], "error[shape]: `n` is declared s32[6], but its negate is s32[5]"),
+    (UNSOUND, [], "error[shape]: `n` is declared s32[6], but its inferred shape is s32[5]"),
     (HUGE, [], "error[memory]: estimated memory 58.2 TiB exceeds"),
     (PAIR, ["--inputs", "missing.npz"], "missing.npz: cannot read: No such file or directory"),
     (PAIR, ["--inputs", "none.npz"], "none.npz: not an .npz file of arrays"),

@@ -38,20 +38,20 @@ FORMS = [
 ]
 REFUSED = [
     # computations before   lines of the entry                                              line column message
-    ("", ["s = (f32[3], f32[3], u32[]) negate-start(p)"],                                   3, 29, "the shape of negate-start is ((operands), results, state)"),
-    ("", ["s = ((f32[3])) negate-start(p)"],                                                3, 16, "the shape of negate-start is ((operands), results, state)"),
-    ("", ["s = negate-start(p)"],                                                           3, 5,  "the shape of negate-start is ((operands), results, state)"),
-    ("", ["s = ((f32[3], f32[3]), f32[3]) negate-start(p)"],                                3, 32, "the shape of negate-start is ((operands), results, state)"),
-    (F,  ["s = (f32[3], f32[3], u32[]) async-start(p), calls=f"],                           4, 29, "the shape of async-start is ((operands), results, state)"),
-    ("", ["d = f32[3] negate-done(p)"],                                                     3, 12, "the operand of negate-done is one async-start or async-update"),
-    ("", ["d = f32[3] async-done()"],                                                       3, 12, "the operand of async-done is one async-start or async-update"),
-    ("", [f"t = {START} tuple(p, p, p)", f"u = {START} abs-update(t)"],                     4, 31, "the operand of abs-update is one async-start or async-update"),
-    ("", [f"s = {START} negate-start(p)", "d = f32[3] abs-done(s)"],                        4, 12, "abs-done belongs to a start of abs, but `s` starts negate"),
-    ("", [f"s = {START} negate-start(p)", f"u = {START} abs-update(s)"],                    4, 31, "abs-update belongs to a start of abs, but `s` starts negate"),
-    ("", [f"s = {START} negate-start(p)", "u = (f32[3], f32[3]) negate-update(s)"],         4, 22, "negate-update has the shape of its operand"),
-    (F,  [f"s = {START} async-start(p), calls=f", f"t = {START} async-start(p), calls=f"],  5, 31, "the computation `f` is started twice"),
-    (F + G, [f"s = {START} async-start(p), calls=f", "d = f32[3] async-done(s), calls=g"],  6, 33, "`s` has started `f`, not `g`"),
-    ("", [f"s = {START} negate-start(p)", 'd = f32[3] negate-done(s), async_execution_thread="t"'], 4, 51, "`s` runs on the thread main, not on \"t\""),
+    ("", ["s = (f32[3], f32[3], u32[]) negate-start(p)"],                                   3, 29, "negate-start must have a shape ((operands), results, state)"),
+    ("", ["s = ((f32[3])) negate-start(p)"],                                                3, 16, "negate-start must have a shape ((operands), results, state)"),
+    ("", ["s = negate-start(p)"],                                                           3, 5,  "negate-start must have a shape ((operands), results, state)"),
+    ("", ["s = ((f32[3], f32[3]), f32[3]) negate-start(p)"],                                3, 32, "negate-start must have a shape ((operands), results, state)"),
+    (F,  ["s = (f32[3], f32[3], u32[]) async-start(p), calls=f"],                           4, 29, "async-start must have a shape ((operands), results, state)"),
+    ("", ["d = f32[3] negate-done(p)"],                                                     3, 12, "negate-done must have one operand, an async-start or async-update"),
+    ("", ["d = f32[3] async-done()"],                                                       3, 12, "async-done must have one operand, an async-start or async-update"),
+    ("", [f"t = {START} tuple(p, p, p)", f"u = {START} abs-update(t)"],                     4, 31, "abs-update must have one operand, an async-start or async-update"),
+    ("", [f"s = {START} negate-start(p)", "d = f32[3] abs-done(s)"],                        4, 12, "abs-done requires a start of abs, but `s` starts negate"),
+    ("", [f"s = {START} negate-start(p)", f"u = {START} abs-update(s)"],                    4, 31, "abs-update requires a start of abs, but `s` starts negate"),
+    ("", [f"s = {START} negate-start(p)", "u = (f32[3], f32[3]) negate-update(s)"],         4, 22, "negate-update must have the shape of its operand, ((f32[3]), f32[3], u32[])"),
+    (F,  [f"s = {START} async-start(p), calls=f", f"t = {START} async-start(p), calls=f"],  5, 31, "two starts call the computation `f`"),
+    (F + G, [f"s = {START} async-start(p), calls=f", "d = f32[3] async-done(s), calls=g"],  6, 33, "async-done calls `g`, but `s` calls `f`"),
+    ("", [f"s = {START} negate-start(p)", 'd = f32[3] negate-done(s), async_execution_thread="t"'], 4, 51, "negate-done specifies thread \"t\", but `s` runs on thread \"main\""),
 ]
 # fmt: on
 
@@ -72,7 +72,7 @@ def test_a_short_form_is_a_start_of_a_computation(
 
 
 @pytest.mark.parametrize("before, lines, line, column, message", REFUSED)
-def test_what_does_not_belong_together_is_refused(
+def test_mismatched_asynchronous_ops_are_rejected(
     before: str, lines: list[str], line: int, column: int, message: str
 ) -> None:
     with pytest.raises(hlo.HloError) as caught:
@@ -82,7 +82,7 @@ def test_what_does_not_belong_together_is_refused(
     assert (error.span.line, error.span.column) == (line, column)
 
 
-def test_attributes_go_where_xla_puts_them() -> None:
+def test_attributes_of_a_short_form_are_split_as_in_xla() -> None:
     found = module(
         f's = {START} custom-call-start(p), custom_call_target="x", sharding={{replicated}}, '
         'metadata={op_name="m"}, backend_config={"a":1}, async_execution_thread="t"',
@@ -107,7 +107,7 @@ def test_attributes_go_where_xla_puts_them() -> None:
     assert second.called_computations[0].root.attributes["custom_call_target"].text == '"y"'
 
 
-def test_new_names_are_no_names_of_the_text() -> None:
+def test_generated_names_do_not_occur_in_the_text() -> None:
     text = (
         f"ENTRY e {{ p = f32[3] parameter(0) s = {START} negate-start(p) }}\n"
         "async_wrapped { p = f32[3] parameter(0) }"
@@ -116,7 +116,9 @@ def test_new_names_are_no_names_of_the_text() -> None:
 
 
 @pytest.mark.parametrize("before, lines, opcodes", FORMS[:11])
-def test_xla_counts_the_same(before: str, lines: list[str], opcodes: str) -> None:
+def test_xla_expands_short_forms_to_the_same_opcodes(
+    before: str, lines: list[str], opcodes: str
+) -> None:
     """Computations, instructions and opcodes are those of XLA's parser."""
     xla: Any = pytest.importorskip("jaxlib._hlo", reason="needs jaxlib, which this is compared to")
     text = "\n".join([f"{before}ENTRY e {{", "p = f32[3] parameter(0)", *lines, "}"])

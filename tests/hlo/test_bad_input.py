@@ -1,4 +1,4 @@
-"""Text that is no HLO: each gets an error with its place, never another exception, never a hang."""
+"""Invalid HLO text: each raises an `HloError` with its location, never another exception."""
 # ruff: noqa: E501 - a row of a table is a line
 
 import pytest
@@ -18,24 +18,24 @@ PARAMETER = "  p = f32[2] parameter(0)"
 # fmt: off
 BAD = [
     # text                                                          line column code       message
-    ("",                                                            1, 1,   "syntax",    "expected HLO text, but there is none"),
-    (" \n// only a comment\n",                                      3, 1,   "syntax",    "expected HLO text, but there is none"),
+    ("",                                                            1, 1,   "syntax",    "expected HLO text, found only white space and comments"),
+    (" \n// only a comment\n",                                      3, 1,   "syntax",    "expected HLO text, found only white space and comments"),
     ("import sys\n",                                                1, 1,   "syntax",    "expected a shape such as f32[2,3]"),
-    ("HloModule m\n",                                               2, 1,   "syntax",    "expected a computation such as ENTRY main { ... }, but the text ends"),
+    ("HloModule m\n",                                               2, 1,   "syntax",    "expected a computation such as ENTRY main { ... }, found the end of the text"),
     ("HloModule\nENTRY e { p = f32[] parameter(0) }",               2, 1,   "syntax",    "expected a name after HloModule"),
-    ("ENTRY e {\n}\n",                                              2, 1,   "syntax",    "a computation holds at least one instruction"),
+    ("ENTRY e {\n}\n",                                              2, 1,   "syntax",    "a computation must have at least one instruction"),
     ("ENTRY e (p: f32[2]) {\n}",                                    1, 21,  "syntax",    "expected `->` and the shape of the result"),
-    ("ENTRY e (p: f32[2]) -> f32[2]\n",                             2, 1,   "syntax",    "expected `{` and the instructions of the computation, but the text ends"),
+    ("ENTRY e (p: f32[2]) -> f32[2]\n",                             2, 1,   "syntax",    "expected `{` and the instructions of the computation, found the end of the text"),
 
     # truncated and unbalanced
-    (f"ENTRY e {{\n{PARAMETER}\n",                                  3, 1,   "syntax",    "expected an instruction such as `name = f32[2] add(a, b)`, or `}`, but the text ends"),
-    (f"ENTRY e {{\n{PARAMETER}\n  n = f32[2] negate(p",             3, 22,  "syntax",    "expected `,` or `)` after an operand, but the text ends"),
-    (f"ENTRY e {{\n{PARAMETER}, sharding={{rep",                    2, 37,  "syntax",    "`{` is not closed before the text ends"),
-    (lines(f"{PARAMETER}, sharding={{{{replicated}}"),              3, 2,   "syntax",    "expected an instruction such as `name = f32[2] add(a, b)`, or `}`, but the text ends"),
+    (f"ENTRY e {{\n{PARAMETER}\n",                                  3, 1,   "syntax",    "expected an instruction such as `name = f32[2] add(a, b)`, or `}`, found the end of the text"),
+    (f"ENTRY e {{\n{PARAMETER}\n  n = f32[2] negate(p",             3, 22,  "syntax",    "expected `,` or `)` after an operand, found the end of the text"),
+    (f"ENTRY e {{\n{PARAMETER}, sharding={{rep",                    2, 37,  "syntax",    "unclosed `{`: expected `}` before the end of the text"),
+    (lines(f"{PARAMETER}, sharding={{{{replicated}}"),              3, 2,   "syntax",    "expected an instruction such as `name = f32[2] add(a, b)`, or `}`, found the end of the text"),
     (lines(f"{PARAMETER}, sharding={{(replicated}}"),               2, 49,  "syntax",    "expected `)`"),
     (lines(PARAMETER, "}"),                                         4, 1,   "syntax",    "expected a computation such as ENTRY main { ... }"),
-    (lines(f'{PARAMETER}, metadata={{op_name="x}}'),                2, 46,  "syntax",    "a string is not closed"),
-    (lines(f"{PARAMETER} /* x"),                                    2, 27,  "syntax",    "a comment `/*` is not closed"),
+    (lines(f'{PARAMETER}, metadata={{op_name="x}}'),                2, 46,  "syntax",    "unterminated string"),
+    (lines(f"{PARAMETER} /* x"),                                    2, 27,  "syntax",    "unterminated comment: `/*` without `*/`"),
     (lines("  p = f32[2,3 parameter(0)"),                           2, 15,  "syntax",    "expected a size, or `]` after the last one"),
     (lines("  p = f32[2]{0 parameter(0)"),                          2, 13,  "syntax",    "expected a layout such as {1,0}"),
 
@@ -51,26 +51,26 @@ BAD = [
     (lines(PARAMETER, "  n = f32[2] call(p), calls={%f %g}"),       3, 31,  "undefined", "computation `f` is not defined"),
 
     # shapes
-    (lines("  p = f33[2,3]{1,0} parameter(0)"),                     2, 7,   "shape",     "f33 is no element type"),
+    (lines("  p = f33[2,3]{1,0} parameter(0)"),                     2, 7,   "shape",     "unknown element type f33"),
     (lines("  p = f32[2,-3] parameter(0)"),                         2, 13,  "syntax",    "expected a size, or `]` after the last one"),
     (lines("  p = f32[2,3]{1,1} parameter(0)"),                     2, 15,  "layout",    "minor_to_major (1, 1) is not a permutation of 0..1"),
-    (lines("  p = f32[2,3]{0} parameter(0)"),                       2, 7,   "shape",     "the layout orders 1 dimensions, but the array has 2"),
-    (lines("  p = f32[4294967296,4294967296] parameter(0)"),        2, 7,   "shape",     "the number of elements does not fit into 64 bits"),
-    (lines(f"  p = f32[{DIGITS}] parameter(0)"),                    2, 11,  "number",    "the number does not fit into 64 bits"),
-    (lines(f"  p = f32[2]{{0:S({DIGITS})}} parameter(0)"),          2, 18,  "number",    "the number does not fit into 64 bits"),
-    (lines(PARAMETER, "  n = f32[2] negate(f32[3] p)"),             3, 28,  "shape",     "operand `p` is said to be f32[3], but it is f32[2]"),
-    ("ENTRY e () -> f32[3] {\n p = f32[2] parameter(0)\n}",         1, 15,  "shape",     "`e` is said to give f32[3], but its root is f32[2]"),
+    (lines("  p = f32[2,3]{0} parameter(0)"),                       2, 7,   "shape",     "the layout has rank 1, but the array has rank 2"),
+    (lines("  p = f32[4294967296,4294967296] parameter(0)"),        2, 7,   "shape",     "the number of elements overflows 64 bits"),
+    (lines(f"  p = f32[{DIGITS}] parameter(0)"),                    2, 11,  "number",    "integer overflows 64 bits"),
+    (lines(f"  p = f32[2]{{0:S({DIGITS})}} parameter(0)"),          2, 18,  "number",    "integer overflows 64 bits"),
+    (lines(PARAMETER, "  n = f32[2] negate(f32[3] p)"),             3, 28,  "shape",     "operand `p` is written as f32[3], but declared f32[2]"),
+    ("ENTRY e () -> f32[3] {\n p = f32[2] parameter(0)\n}",         1, 15,  "shape",     "`e` is declared to return f32[3], but its root is f32[2]"),
 
     # names
     (lines("  param = f32[] parameter(0)", "  n = f32[] abs(parm)"), 3, 17, "undefined", "operand `parm` is not defined"),
     (lines("  n = f32[2] negate(p)", PARAMETER),                    2, 21,  "undefined", "operand `p` is not defined"),
     (lines("  n = f32[2] negate(n)"),                               2, 21,  "undefined", "operand `n` is not defined"),
     (lines(f"{PARAMETER}, control-predecessors={{%q}}"),            2, 51,  "undefined", "operand `q` is not defined"),
-    (lines(PARAMETER, PARAMETER),                                   3, 3,   "duplicate", "the instruction `p` is defined twice"),
-    (lines(f"{PARAMETER}, a=1, a=2"),                               2, 33,  "duplicate", "the attribute `a` is defined twice"),
-    (lines(" ROOT p = f32[] parameter(0)", " ROOT q = f32[] parameter(1)"), 3, 2, "duplicate", "a computation has one ROOT"),
-    ("e { p = f32[] parameter(0) }\nENTRY e { p = f32[] parameter(0) }", 2, 7, "duplicate", "the computation `e` is defined twice"),
-    ("ENTRY e { p = f32[] parameter(0) }\nENTRY f { p = f32[] parameter(0) }", 2, 7, "duplicate", "a module has one ENTRY"),
+    (lines(PARAMETER, PARAMETER),                                   3, 3,   "duplicate", "duplicate instruction `p`"),
+    (lines(f"{PARAMETER}, a=1, a=2"),                               2, 33,  "duplicate", "duplicate attribute `a`"),
+    (lines(" ROOT p = f32[] parameter(0)", " ROOT q = f32[] parameter(1)"), 3, 2, "duplicate", "a computation must have one ROOT"),
+    ("e { p = f32[] parameter(0) }\nENTRY e { p = f32[] parameter(0) }", 2, 7, "duplicate", "duplicate computation `e`"),
+    ("ENTRY e { p = f32[] parameter(0) }\nENTRY f { p = f32[] parameter(0) }", 2, 7, "duplicate", "a module must have one ENTRY"),
     (lines(PARAMETER, "  n = f32[2] call(p), to_apply=%g"),         3, 33,  "undefined", "computation `g` is not defined"),
     (lines(PARAMETER, "  n = f32[2] call(p), to_apply=e"),          3, 32,  "undefined", "computation `e` is not defined"),
     ("ROOT a = f32[2] add(p, q)",                                   1, 21,  "undefined", "operand `p` is not defined"),
@@ -88,20 +88,20 @@ BAD = [
 ]
 HELPED = [
     # text                                                          note or help
-    (lines("  param = f32[] parameter(0)", "  n = f32[] abs(parm)"), "  = help: do you mean `param`?"),
-    (lines("  n = f32[2] negate(p)", PARAMETER),                    "  = note: `p` is defined at bad.hlo:3:3; operands come before their users"),
-    (lines(PARAMETER, "  n = f32[2] call(p), to_apply=e"),          "  = note: `e` is defined at bad.hlo:1:7; computations come before those that call them, and so cannot call in a circle"),
-    (lines(PARAMETER, PARAMETER),                                   "  = note: the first one is at bad.hlo:2:3"),
+    (lines("  param = f32[] parameter(0)", "  n = f32[] abs(parm)"), "  = help: did you mean `param`?"),
+    (lines("  n = f32[2] negate(p)", PARAMETER),                    "  = note: `p` is defined at bad.hlo:3:3; operands must precede their users"),
+    (lines(PARAMETER, "  n = f32[2] call(p), to_apply=e"),          "  = note: `e` is defined at bad.hlo:1:7; callees must precede their callers, so calls cannot be recursive"),
+    (lines(PARAMETER, PARAMETER),                                   "  = note: `p` is first defined at bad.hlo:2:3"),
     (lines(f"{PARAMETER}, sharding={{(replicated}}"),               "  = note: `(` is opened at bad.hlo:2:38"),
-    (lines("  p = f33[2,3]{1,0} parameter(0)"),                     "  = help: do you mean f32?"),
-    ("ROOT a = f32[2] add(p, q)",                                   "  = help: give the operand a shape to make it a parameter: f32[2] p"),
-    ("HloModule a e { p = f32[] parameter(0) }\nHloModule b",       "  = help: put a line `// -----` between modules and use hlo.parse_all"),
+    (lines("  p = f33[2,3]{1,0} parameter(0)"),                     "  = help: did you mean `f32`?"),
+    ("ROOT a = f32[2] add(p, q)",                                   "  = help: write a shape to make the operand a parameter: f32[2] p"),
+    ("HloModule a e { p = f32[] parameter(0) }\nHloModule b",       "  = help: separate modules by lines `// -----` and call hlo.parse_all"),
 ]
 # fmt: on
 
 
 @pytest.mark.parametrize("text, line, column, code, message", BAD)
-def test_bad_text_is_refused_with_its_place(
+def test_invalid_text_raises_an_error_with_its_location(
     text: str, line: int, column: int, code: str, message: str
 ) -> None:
     with pytest.raises(hlo.HloError) as caught:
@@ -116,13 +116,13 @@ def test_bad_text_is_refused_with_its_place(
 
 
 @pytest.mark.parametrize("text, hint", HELPED)
-def test_errors_say_what_else_there_is_to_know(text: str, hint: str) -> None:
+def test_errors_have_notes_and_help(text: str, hint: str) -> None:
     with pytest.raises(hlo.HloError) as caught:
         hlo.parse(text, "bad.hlo")
     assert hint in str(caught.value).splitlines()
 
 
-def test_calls_in_a_circle_are_refused() -> None:
+def test_recursive_calls_are_rejected() -> None:
     text = (
         "f {\n  p = f32[] parameter(0)\n  ROOT c = f32[] call(p), to_apply=g\n}\n"
         "g {\n  p = f32[] parameter(0)\n  ROOT c = f32[] call(p), to_apply=f\n}\n"
@@ -133,7 +133,7 @@ def test_calls_in_a_circle_are_refused() -> None:
     assert "`g` is defined at f.hlo:5:1" in caught.value.notes[0]
 
 
-def test_an_error_in_a_later_module_has_its_place_in_the_whole_text() -> None:
+def test_an_error_in_a_later_module_has_its_location_in_the_whole_text() -> None:
     text = "ENTRY e { p = f32[] parameter(0) }\n// -----\nENTRY e { p = f32[] negate(q) }\n"
     with pytest.raises(hlo.HloError) as caught:
         hlo.parse_all(text, "two.hlo")

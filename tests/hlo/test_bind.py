@@ -46,16 +46,16 @@ ERRORS = [
     ([P, "ROOT r = f32[2,3] add(p)"],                                   "operands",  "add takes 2 operands, but 1 is given"),
     ([P, "ROOT r = f32[2,3] negate(p, p)"],                             "operands",  "negate takes 1 operand, but 2 are given"),
     ([P, "ROOT r = f32[2] reduce(p), dimensions={1}, to_apply=add"],    "operands",  "reduce takes at least 2 operands, but 1 is given"),
-    ([P, T, "ROOT r = f32[2,3] negate(t)"],                             "operands",  "negate takes arrays, but operand 0 is (f32[2,3], f32[2,3])"),
-    ([P, "ROOT r = f32[2] negate(p)"],                                  "shape",     "`r` is declared f32[2], but its negate is f32[2,3]"),
-    ([P, "ROOT r = s32[2,3] negate(p)"],                                "shape",     "`r` is declared s32[2,3], but its negate is f32[2,3]"),
-    ([P, "ROOT r = (f32[2,3]) tuple(p, p)"],                            "shape",     "`r` is declared (f32[2,3]), but its tuple is (f32[2,3], f32[2,3])"),
-    ([P, "ROOT r = f32[3,2] transpose(p)"],                             "attribute", "`dimensions` of transpose is missing: a list of integers"),
-    ([P, "ROOT r = f32[3,2] transpose(p), dimensions=1"],               "attribute", "`dimensions` of transpose is not a list of integers"),
+    ([P, T, "ROOT r = f32[2,3] negate(t)"],                             "operands",  "negate takes arrays, but operand 0 has shape (f32[2,3], f32[2,3])"),
+    ([P, "ROOT r = f32[2] negate(p)"],                                  "shape",     "`r` is declared f32[2], but its inferred shape is f32[2,3]"),
+    ([P, "ROOT r = s32[2,3] negate(p)"],                                "shape",     "`r` is declared s32[2,3], but its inferred shape is f32[2,3]"),
+    ([P, "ROOT r = (f32[2,3]) tuple(p, p)"],                            "shape",     "`r` is declared (f32[2,3]), but its inferred shape is (f32[2,3], f32[2,3])"),
+    ([P, "ROOT r = f32[3,2] transpose(p)"],                             "attribute", "`dimensions` of transpose is missing: expected a list of integers"),
+    ([P, "ROOT r = f32[3,2] transpose(p), dimensions=1"],               "attribute", "`dimensions` of transpose must be a list of integers"),
     ([P, "ROOT r = f32[3,2] transpose(p), dimensions={1,0}, dimension={1}"], "attribute", "transpose has no attribute `dimension`"),
     ([P, "ROOT r = f32[] call(p, p), to_apply=add"],                    "operands",  "operand 0 is f32[2,3], but parameter 0 of `add` is f32[]"),
     ([P, Z, "ROOT r = f32[] call(z), to_apply=add"],                    "operands",  "`add` has 2 parameters, but 1 operand is given"),
-    ([P, Z, "ROOT r = f32[2] call(z, z), to_apply=add"],                "shape",     "`r` is declared f32[2], but its call is f32[]"),
+    ([P, Z, "ROOT r = f32[2] call(z, z), to_apply=add"],                "shape",     "`r` is declared f32[2], but its inferred shape is f32[]"),
 ]
 # fmt: on
 
@@ -136,11 +136,11 @@ def test_a_missing_shape_is_inferred(line: str, shape: str) -> None:
 @pytest.mark.parametrize(
     "line, message",
     [
-        ("broadcast(p), dimensions={0,1}", "the shape of `r` does not follow from its operands"),
-        ("map(p, p)", "the shape of `r` does not follow from its operands"),
-        ("conditional(p, p)", "the shape of `r` does not follow from its operands"),
-        ("scan(p), dimensions={0}", "the shape of `r` does not follow from its operands"),
-        ("mystery(p)", "the shape of `r` is missing, and mystery is unknown"),
+        ("broadcast(p), dimensions={0,1}", "the shape of `r` cannot be inferred from its operands"),
+        ("map(p, p)", "the shape of `r` cannot be inferred from its operands"),
+        ("conditional(p, p)", "the shape of `r` cannot be inferred from its operands"),
+        ("scan(p), dimensions={0}", "the shape of `r` cannot be inferred from its operands"),
+        ("mystery(p)", "the shape of `r` is missing, and opcode mystery is not registered"),
         ("transpose(p), dimensions={0,0}", "transpose C2"),
     ],
 )

@@ -120,18 +120,18 @@ def test_a_broken_rule_is_told_at_once() -> None:
 @pytest.mark.parametrize(
     "opcode, attributes, says",
     [
-        ("transpos", {}, "'transpos' is not declared; do you mean `transpose`?"),
-        ("zzz", {}, "'zzz' is not declared; with `shape=` any opcode may be used"),
+        ("transpos", {}, "'transpos' is not registered; did you mean `transpose`?"),
+        ("zzz", {}, "'zzz' is not registered; an unregistered opcode needs `shape=`"),
         (
             "transpose",
             {"dimension": (0,)},
-            "transpose has no attribute `dimension`: do you mean `dimensions`?",
+            "transpose has no attribute `dimension`: did you mean `dimensions`?",
         ),
     ],
 )
 def test_what_is_not_declared_is_told(opcode: str, attributes: dict[str, Any], says: str) -> None:
     build = Builder()
-    with pytest.raises(ValueError, match=r"is not declared|has no attribute") as caught:
+    with pytest.raises(ValueError, match=r"is not registered|has no attribute") as caught:
         build.op(opcode, vector(build), **attributes)
     assert says in str(caught.value)
 
@@ -144,7 +144,7 @@ def test_an_operand_of_another_computation_is_told() -> None:
 
 
 def test_an_empty_computation_is_told() -> None:
-    with pytest.raises(ValueError, match="computation `main` is empty"):
+    with pytest.raises(ValueError, match="computation `main` has no instructions"):
         Builder().build()
 
 
@@ -161,4 +161,4 @@ def test_without_ops_it_is_told_what_to_import() -> None:
     run = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    assert "nor is any: `import indexing` declares those of HLO" in run.stderr
+    assert "`import indexing` registers the ops of HLO" in run.stderr

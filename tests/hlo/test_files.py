@@ -44,14 +44,14 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 # fmt: off
 NO_TEXT = [
     # name      bytes                              line column  message
-    ("m.hlo",   b"\x0a\x12\x08\xffproto",          2, 3,        "the file is not text: byte 3 is no UTF-8"),
-    ("m.hlo",   b"ENTRY e {\n\x00}",               2, 1,        "the file is not text: byte 10 is no UTF-8"),
-    ("m.hlo",   "größe \x00".encode(),             1, 7,        "the file is not text: byte 8 is no UTF-8"),
-    ("m.gz",    b"plain",                          1, 1,        "the compressed file is damaged: Not a gzipped file (b'pl')"),
-    ("m.xz",    b"plain",                          1, 1,        "the compressed file is damaged: Input format not supported by decoder"),
-    ("m.gz",    gzip.compress(UTF8, mtime=0)[:-9],          1, 1,        "the compressed file is damaged: Compressed file ended before the end-of-stream marker was reached"),
-    ("m.xz",    lzma.compress(UTF8)[:-9],          1, 1,        "the compressed file is damaged: Compressed data ended before the end-of-stream marker was reached"),
-    ("m.hlo",   b"",                               1, 1,        "expected HLO text, but there is none"),
+    ("m.hlo",   b"\x0a\x12\x08\xffproto",          2, 3,        "the file is not text: invalid UTF-8 at byte 3"),
+    ("m.hlo",   b"ENTRY e {\n\x00}",               2, 1,        "the file is not text: NUL at byte 10"),
+    ("m.hlo",   "größe \x00".encode(),             1, 7,        "the file is not text: NUL at byte 8"),
+    ("m.gz",    b"plain",                          1, 1,        "corrupt compressed file: Not a gzipped file (b'pl')"),
+    ("m.xz",    b"plain",                          1, 1,        "corrupt compressed file: Input format not supported by decoder"),
+    ("m.gz",    gzip.compress(UTF8, mtime=0)[:-9],          1, 1,        "corrupt compressed file: Compressed file ended before the end-of-stream marker was reached"),
+    ("m.xz",    lzma.compress(UTF8)[:-9],          1, 1,        "corrupt compressed file: Compressed data ended before the end-of-stream marker was reached"),
+    ("m.hlo",   b"",                               1, 1,        "expected HLO text, found only white space and comments"),
 ]
 # fmt: on
 
@@ -124,7 +124,7 @@ def test_what_is_no_protocol_buffer_is_refused(tmp_path: Path, data: bytes) -> N
     pytest.importorskip("jaxlib._hlo", reason="needs jaxlib, to read a protocol buffer")
     path = tmp_path / "m.pb"
     path.write_bytes(data)
-    with pytest.raises(hlo.HloError, match="the file is no serialized HLO module") as caught:
+    with pytest.raises(hlo.HloError, match="the file is not a serialized HLO module") as caught:
         hlo.load(path)
     assert caught.value.code == "encoding"
 

@@ -38,7 +38,7 @@ WRONG = [
     ("buffer_donor={ (0, {a}) }",                    34,     "expected an integer"),
     ("buffer_donor={ 0 }",                           29,     "expected `(`"),
     ("input_output_alias={ {0}: (0, {0}): {1} }",    48,     "expected `,` or `}`"),
-    ("input_output_alias={ {0}: (0, {0}, so) }",     49,     "`so` is none of them"),
+    ("input_output_alias={ {0}: (0, {0}, so) }",     49,     "`so` is not one of them"),
     ("entry_computation_layout={f32[2]->f32[2]}",    40,     "expected the shapes of the parameters in parentheses"),
 ]
 # fmt: on

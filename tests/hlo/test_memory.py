@@ -59,16 +59,16 @@ NO_LAYOUT = [
     (lambda: Layout((1, -1)),                                           "not a permutation"),
     (lambda: Layout((-3, 0)),                                           "not a permutation"),
     (lambda: Layout((0,), padded_dimensions=(2, 3)),                    "2 padded dimensions"),
-    (lambda: Layout((0,), tail_padding=0),                              "not positive"),
+    (lambda: Layout((0,), tail_padding=0),                              "positive"),
     (lambda: Layout((0,), physical_shape="f32[2]{0}"),                  "sparse"),
-    (lambda: Shape("f32", (4,), Layout((0,), padded_dimensions=(3,))),  "do not fit"),
-    (lambda: linear_index((0,), (4,), Layout((0,), padded_dimensions=(3,))), "does not fit"),
-    (lambda: linear_index((0,), (4,), Layout((1, 0))),                  "2 dimensions for an array of 1"),
-    (lambda: Shape("f32", (4,), Layout((0,), ((2, COMBINE),))).physical_size, "does not end in a size"),
-    (lambda: Shape("f32", (4,), Layout((0,), ((0,),))).physical_size,   "not positive"),
+    (lambda: Shape("f32", (4,), Layout((0,), padded_dimensions=(3,))),  "exceed the padded"),
+    (lambda: linear_index((0,), (4,), Layout((0,), padded_dimensions=(3,))), "exceed the padded"),
+    (lambda: linear_index((0,), (4,), Layout((1, 0))),                  "the layout has rank 2"),
+    (lambda: Shape("f32", (4,), Layout((0,), ((2, COMBINE),))).physical_size, "must end in a size"),
+    (lambda: Shape("f32", (4,), Layout((0,), ((0,),))).physical_size,   "positive"),
     (lambda: Shape("f32", (4, 4), TILED).strides,                       "has no strides"),
     (lambda: Shape("f32", (UNBOUNDED,)).physical_size,                  "unbounded"),
-    (lambda: from_physical([1, 2, 3], ROW, (2, 2)),                     "4 positions"),
+    (lambda: from_physical([1, 2, 3], ROW, (2, 2)),                     "4 elements"),
 ]
 OUTSIDE = [
     # what is asked

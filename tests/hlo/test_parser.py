@@ -78,7 +78,7 @@ def test_users_are_listed_once_in_text_order() -> None:
 def test_parameters_come_in_the_order_of_their_numbers() -> None:
     found = entry("ENTRY e { b = f32[3] parameter(1) a = f32[2] parameter(0) }")
     assert names(found.parameters) == ["a", "b"]
-    with pytest.raises(hlo.HloError, match="a parameter has a number"):
+    with pytest.raises(hlo.HloError, match="a parameter must have a number"):
         _ = entry("ENTRY e { a = f32[2] parameter(-1) }").parameters
 
 

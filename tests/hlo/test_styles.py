@@ -64,16 +64,16 @@ STYLES: list[tuple[str, str, tuple[Facet, ...]]] = [
 ]
 DIFFERENT = [
     # change of the default          what is told
-    (("HloModule m", "HloModule n"), "the modules are called m and n"),
+    (("HloModule m", "HloModule n"), "the modules are named m and n"),
     (("is_scheduled=true, ", ""),    "only one header has is_scheduled"),
-    (("->f32[2]{0}}", "->f32[3]{0}}"), "the headers give different values of entry_computation_layout"),
-    (("add(", "multiply("),          "`plus` and `plus` have different instructions"),
-    (("(%x, %y)", "(%y, %x)"),       "instruction 2 of `plus`: the operands are different"),
+    (("->f32[2]{0}}", "->f32[3]{0}}"), "the headers have different values of entry_computation_layout"),
+    (("add(", "multiply("),          "`plus` and `plus` have different opcodes"),
+    (("(%x, %y)", "(%y, %x)"),       "instruction 2 of `plus`: the operands differ"),
     (("ROOT %sum", "%sum"),          None),
     (("ROOT %x", "%x"),              None),
-    (("constant(0)", "constant(1)"), "instruction 1 of `main`: the contents are 0 and 1"),
+    (("constant(0)", "constant(1)"), "instruction 1 of `main`: the literals are 0 and 1"),
     (("dimensions={1}", "dimensions={0}"), "instruction 4 of `main`: dimensions is {1} and {0}"),
-    (("{%zero}", "{%table}"),        "instruction 3 of `main`: the control predecessors are different"),
+    (("{%zero}", "{%table}"),        "instruction 3 of `main`: the control predecessors differ"),
     (("%p = f32[2,3]{1,0}", "%p = f32[2,4]{1,0}"), "instruction 0 of `main`: the shapes are f32[2,3] and f32[2,4]"),
 ]
 INCOMPLETE = [
@@ -82,8 +82,8 @@ INCOMPLETE = [
     ("operand names",         DEFAULT.replace("(%x, %y)", "(, )"),                                      "expected the name of an operand",                         "print the module with operand names"),
     ("operand names",         DEFAULT.replace("(%x, %y)", "(f32[], f32[])"),                            "expected the name of an operand",                         "print the module with operand names"),
     ("some operands",         DEFAULT.replace("(%x, %y)", "(%x, ...(+1))"),                             "expected the name of an operand",                         "print the module with all operands"),
-    ("extra attributes",      DEFAULT.replace(", dimensions={1}, to_apply=%plus", ""),                  "`dimensions` of reduce is missing: a list of integers",   "add it, for example dimensions={1,0}"),
-    ("result shapes",         DEFAULT.replace("%p = f32[2,3]{1,0}", "%p ="),                            "the shape of `p` does not follow from its operands",      "write the result shape before parameter"),
+    ("extra attributes",      DEFAULT.replace(", dimensions={1}, to_apply=%plus", ""),                  "`dimensions` of reduce is missing: expected a list of integers",   "add it, for example dimensions={1,0}"),
+    ("result shapes",         DEFAULT.replace("%p = f32[2,3]{1,0}", "%p ="),                            "the shape of `p` cannot be inferred from its operands",      "write the result shape before parameter"),
 ]
 # fmt: on
 

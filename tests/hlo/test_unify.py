@@ -36,8 +36,8 @@ MERGED = [
     ("f32[2]",       "f32[3]",       "dimension 0 is 2 in f32[2], but 3 in f32[3]"),
     ("f32[<=4]",     "f32[5]",       "dimension 0 is 4 in f32[<=4], but 5 in f32[5]"),
     ("f32[2]",       "f32[2,1]",     "f32[2] has rank 1, but f32[2,1] has rank 2"),
-    ("f32[2]",       "s32[2]",       "f32[2] and s32[2] have elements of different types"),
-    ("f32[2]",       "(f32[2])",     "f32[2] and (f32[2]) are different things"),
+    ("f32[2]",       "s32[2]",       "f32[2] and s32[2] have different element types"),
+    ("f32[2]",       "(f32[2])",     "f32[2] and (f32[2]) are incompatible"),
 ]
 # fmt: on
 
@@ -61,7 +61,7 @@ def test_dimensions_carry_what_is_not_known() -> None:
 def test_a_rank_is_demanded() -> None:
     assert str(with_rank(Unranked("s8"), 2)) == "s8[?,?]"
     assert with_rank(Unranked(), 2) == Unranked()
-    with pytest.raises(Conflict, match=r"f32\[2\] is no array of 3 dimensions"):
+    with pytest.raises(Conflict, match=r"f32\[2\] is not an array of rank 3"):
         with_rank(hlo.Shape("f32", (2,)), 3)
 
 
@@ -136,8 +136,8 @@ CONFLICTS = [
     (["f32[?,3]", "f32[?,4]"],           "add(p, q)",                                    "add C0: the operands must have compatible shapes"),
     (["f32[?,3]"],                       "transpose(p), dimensions={0,1,2}",             "transpose C0: the operands must have compatible shapes"),
     (["f32[?,3]"],                       "slice(p), slice={[0:1], [0:4]}",               "slice C2"),
-    (["f32[?,3]"],                       "f32[2,4] negate(p)",                           "`out` is declared f32[2,4], but its negate is f32[?,3]"),
-    (["f32[2,?]", "f32[?,3]"],           "f32[2,4] add(p, q)",                           "`out` is declared f32[2,4], but its add is f32[2,3]"),
+    (["f32[?,3]"],                       "f32[2,4] negate(p)",                           "`out` is declared f32[2,4], but its inferred shape is f32[?,3]"),
+    (["f32[2,?]", "f32[?,3]"],           "f32[2,4] add(p, q)",                           "`out` is declared f32[2,4], but its inferred shape is f32[2,3]"),
     (["f32[?,3,4]"],                     "cholesky(p)",                                  "cholesky C0"),
     (["f32[?,3]", "f32[4,?]"],           "triangular-solve(p, q), left_side=true, transpose_a=NO_TRANSPOSE", "triangular-solve C0"),
     (["f32[?,3]", "f32[4]", "f32[?]"],   "batch-norm-training(p, q, r), epsilon=1, feature_index=1", "batch-norm-training C0"),

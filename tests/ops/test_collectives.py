@@ -114,7 +114,7 @@ MALFORMED = [
     ("all-reduce(p), replica_groups=[2,3]<=[8], to_apply=add",               "[8]",     "8 devices for groups of 6 devices in all"),
     ("all-reduce(p), replica_groups=mesh['x'=8] {'y'}, to_apply=add",        "'y'",     "the axes are x"),
     ("collective-permute(p), source_target_pairs={{0,1},{2}}",               "}",       "expected `,`"),
-    ("collective-broadcast(p), replica_groups={{0,1},{}}",                   "{}",      "there are 0"),
+    ("collective-broadcast(p), replica_groups={{0,1},{}}",                   "{}",      "the list has 0"),
 ]
 # fmt: on
 

@@ -18,8 +18,8 @@ FAULTS = [
     # instruction                                                     rule   location      label
     (CONV + "window={size=1}, dim_labels=bf01_oi01->bf01",            "C1", "bf01_oi01->bf01", "4 labels, but operand 0 is f32[1,2,3]"),
     (CONV + "window={size=1}, dim_labels=bf?_oi?->bf?",               "C1", "bf?_oi?->bf?", "`?` names no dimension of the convolution"),
-    (CONV + "window={size=1x1}, dim_labels=bf0_oi0->bf0",             "C2", "{size=1x1}", "2 instead of 1: one for each spatial dimension"),
-    (CONV + "dim_labels=bf0_oi0->bf0",                                "C2", None, "0 instead of 1: one for each spatial dimension"),
+    (CONV + "window={size=1x1}, dim_labels=bf0_oi0->bf0",             "C2", "{size=1x1}", "2 values, expected 1: one for each spatial dimension"),
+    (CONV + "dim_labels=bf0_oi0->bf0",                                "C2", None, "0 values, expected 1: one for each spatial dimension"),
     (CONV + "window={size=1 rhs_dilate=0}, dim_labels=bf0_oi0->bf0",  "C3", "{size=1 rhs_dilate=0}", "`rhs_dilate` of dimension 0 is 0"),
     (CONV + "window={size=2}, dim_labels=bf0_oi0->bf0",               "C4", "{size=2}", "window dimension 0 has size 2, kernel dimension 2 has size 1"),
     (CONV + "window={size=1}, dim_labels=bf0_oi0->bf0, feature_group_count=0", "C5", "0", "feature_group_count is 0"),
@@ -27,7 +27,7 @@ FAULTS = [
     (CONV + "window={size=1}, dim_labels=bf0_oi0->bf0, feature_group_count=2", "C6", "2", "the input feature dimension has size 2, expected 2 x 2"),
     (CONV + "window={size=1}, dim_labels=bf0_oi0->bf0, batch_group_count=2", "C7", "2", "2 does not divide the batch size 1"),
     ("f32[1,3] convolution(f32[1,2] p, f32[1,3] q), dim_labels=bf_io->bf, feature_group_count=2", "C7", "2", "2 does not divide the output feature size 3"),
-    (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=1x1}}, {SELECT}", "C1", "{size=1x1}", "2 instead of 1: one for each operand dimension"),
+    (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=1x1}}, {SELECT}", "C1", "{size=1x1}", "2 values, expected 1: one for each operand dimension"),
     (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=0}}, {SELECT}", "C2", "{size=0}", "`size` of dimension 0 is 0"),
     (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[] z), window={{size=2}}, {SELECT}", "C3", None, "the source is f32[3], the window has [2] positions"),
     (f"f32[3] select-and-scatter(f32[3] p, f32[3] q, f32[1] z), window={{size=1}}, {SELECT}", "C4", None, "the init value is f32[1]"),
@@ -55,9 +55,9 @@ FAULTS = [
 ]
 LABELS = [
     # labels                location     label
-    ("bf0_oi0->bf1",        "bf1",       "expected each of b, f, 0, once"),
-    ("bb0_oi0->bf0",        "bb0",       "expected each of b, f, 0, once"),
-    ("bf0_oi01->bf0",       "oi01",      "expected each of i, o, 0, once"),
+    ("bf0_oi0->bf1",        "bf1",       "expected each of b, f, 0 exactly once"),
+    ("bb0_oi0->bf0",        "bb0",       "expected each of b, f, 0 exactly once"),
+    ("bf0_oi01->bf0",       "oi01",      "expected each of i, o, 0 exactly once"),
     ("bf0_oi0?->bf0",       "oi0?",      "4 labels, but the first array has 3"),
     ("bf0_oi0",             "bf0_oi0",   "expected labels such as b01f_01io->b01f"),
 ]

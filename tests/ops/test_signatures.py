@@ -62,32 +62,32 @@ OLD = {
     },
     "constraints": {"C1": "it fits"},
 }
-TIGHTER = "a constraint may be loosened, not tightened: "
+TIGHTER = "a constraint may be relaxed, not tightened: "
 CHANGES = [
     # place                                   new value                             says
     ("operands",                              [1, 3],                               []),
     ("operands",                              [0, None],                            []),
-    ("operands",                              [2, 2],                               [f"{TIGHTER}at least 2 operands are needed now, 1 before"]),
-    ("operands",                              [0, 0],                               [f"{TIGHTER}at most 0 operands are taken now, 1 before"]),
+    ("operands",                              [2, 2],                               [f"{TIGHTER}min_operands was 1, is 2"]),
+    ("operands",                              [0, 0],                               [f"{TIGHTER}max_operands was 1, is 0"]),
     ("types",                                 ["T: numeric"],                       []),
     ("types",                                 [],                                   []),
-    ("types",                                 ["T: signed"],                        [f"{TIGHTER}operand 0 was T: integer, and is T: signed now"]),
+    ("types",                                 ["T: signed"],                        [f"{TIGHTER}operand 0 was T: integer, is T: signed"]),
     ("constraints",                           {},                                   []),
     ("constraints",                           {"C1": "it fits well"},               []),
     ("constraints",                           {"C1": "it fits", "C2": "it is new"}, [f"{TIGHTER}C2 is new (it is new)"]),
     ("attributes.more",                       {"kind": "a word", "default": "''"},  []),
-    ("attributes.more",                       {"kind": "a word"},                   ["a new attribute needs a default: `more` has none"]),
-    ("attributes.k",                          None,                                 ["an attribute stays: `k` is gone"]),
+    ("attributes.more",                       {"kind": "a word"},                   ["a new attribute must have a default: `more` has none"]),
+    ("attributes.k",                          None,                                 ["an attribute must not be removed: `k`"]),
     ("attributes.k.default",                  "3",                                  []),
-    ("attributes.k.kind",                     "a word",                             ["an attribute keeps its kind: `k` was an integer, is a word"]),
+    ("attributes.k.kind",                     "a word",                             ["an attribute must keep its kind: `k` was an integer, is a word"]),
     ("attributes.k.limits",                   {"at least": 1},                      []),
     ("attributes.k.limits",                   {},                                   []),
     ("attributes.k.limits",                   {"at least": 3},                      [f"{TIGHTER}`k` is now at least 3"]),
     ("attributes.k.limits",                   {"at least": 2, "at most": 9},        [f"{TIGHTER}`k` is now at most 9"]),
     ("attributes.mode.limits",                {"one of": ["A", "B", "C"]},          []),
     ("attributes.mode.limits",                {"one of": ["A"]},                    [f"{TIGHTER}`mode` may no longer be B"]),
-    ("attributes.mode.default",               "'B'",                                ["a default stays what it is: `mode` was 'A', is 'B'"]),
-    ("attributes.mode.default",               None,                                 ["a default stays what it is: `mode` was 'A', is missing"]),
+    ("attributes.mode.default",               "'B'",                                ["an attribute must keep its default: `mode` was 'A', is 'B'"]),
+    ("attributes.mode.default",               None,                                 ["an attribute must keep its default: `mode` was 'A', is missing"]),
 ]
 # fmt: on
 
