@@ -19,7 +19,7 @@ CANCELLED: Final = 16
 
 
 def tolerance(kind: np.dtype[Any]) -> float:
-    """Return the tolerance relative to an element; 0 for integers. The order of sums may differ.
+    """Return the tolerance relative to an element, for sums in another order; 0 for integers.
 
     >>> tolerance(np.dtype(np.float32)) < 1e-4, tolerance(np.dtype(np.int32))
     (True, 0.0)

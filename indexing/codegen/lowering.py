@@ -136,13 +136,17 @@ class Lowering:
 
     def _computed(self, array: ProgramArray, rule: ElementwiseRule, index: Index) -> Node:
         answer = _maps_of(array)
-        arguments = tuple([self._only(array, answer, k, index) for k in range(len(answer.maps))])
+        arguments = tuple(
+            [self._single_read(array, answer, k, index) for k in range(len(answer.maps))]
+        )
         function = rule.function
         if function is None:
             function = self.function(array.instruction.called_computations[0])
         return Apply(function, arguments, array.name, array.dtype)
 
-    def _only(self, array: ProgramArray, answer: Answer, number: int, index: Index) -> BufferRead:
+    def _single_read(
+        self, array: ProgramArray, answer: Answer, number: int, index: Index
+    ) -> BufferRead:
         """Return the only element of an operand that the element at an index reads."""
         (indexing_map,) = answer.maps[number]
         at, _, _ = self._access(array, indexing_map, index)
@@ -283,7 +287,9 @@ class Lowering:
     def fold(self, array: ProgramArray, rule: ReductionRule, index: Index) -> Fold:
         """Return the fold that computes the element of `array` at an index."""
         answer = _maps_of(array, exact=True)
-        inits: tuple[Node, ...] = tuple([self._only(array, answer, k, index) for k in rule.inits])
+        inits: tuple[Node, ...] = tuple(
+            [self._single_read(array, answer, k, index) for k in rule.inits]
+        )
         values: list[Node] = []
         ranges: tuple[Variable, ...] = ()
         guards: dict[Constraint, None] = {}

@@ -360,7 +360,7 @@ def _listed(items: Sequence[str]) -> str:
 
 
 def random_values(shape: Shape, random: np.random.Generator) -> Array:
-    """Draw an array as `random_array`, with more different integers, also negative ones."""
+    """Draw an array as `random_array`, with a larger range of integers, negative ones included."""
     kind, element = dtype(shape.element_type), ELEMENT_TYPES[shape.element_type]
     if element.kind not in ("integral", "unsigned"):
         return random_array(shape, random)

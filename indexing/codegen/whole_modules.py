@@ -104,7 +104,7 @@ def _incomparable(instruction: Instruction) -> str:
 def nudge_effects(
     module: Module, inputs: Sequence[Array], results: Sequence[Array], seed: int
 ) -> list[float]:
-    """Return the `distance` of each result when the last bits of the inputs change, the largest.
+    """Return the largest change of each result, as `distance`, if the inputs' last bits change.
 
     A result for which this is comparable to the distance from XLA's result is ill-conditioned.
     """

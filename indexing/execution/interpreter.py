@@ -67,7 +67,7 @@ class PlanStep:
         instruction: the instruction.
         handler: computes its value.
         operands: indices of the operands in the computation.
-        dead: indices of the values that no later step needs.
+        dead: indices of the values whose last use is this step.
     """
 
     instruction: Instruction

@@ -124,7 +124,7 @@ def _gesdd(instruction: Instruction, arrays: Sequence[Array], find: Any) -> Sequ
     left, values, right, info = find("gesdd")(
         arrays[0], compute_uv=mode != "N", full_matrices=mode == "A"
     )
-    return arrays[0], values, left, right, info  # LAPACK overwrites the matrix: any value will do
+    return arrays[0], values, left, right, info  # LAPACK overwrites the matrix
 
 
 @routine("syevd", "s", "d")

@@ -324,7 +324,7 @@ def integers(values: object, kind: type = np.int8) -> Array:
         (f32(2), f32(3), ()),
     ],
 )
-def test_the_first_index_that_differs(
+def test_first_difference_returns_the_first_index_that_differs(
     actual: Array, expected: Array, index: tuple[int, ...] | None
 ) -> None:
     assert first_difference(np.asarray(actual), np.asarray(expected)) == index

@@ -276,7 +276,7 @@ TABLE = [
 
 
 @pytest.mark.parametrize(("section", "line", "expected"), TABLE, ids=[row[0] for row in TABLE])
-def test_an_example_has_its_value(section: str, line: str, expected: list[Any]) -> None:
+def test_a_worked_example_computes_its_value(section: str, line: str, expected: list[Any]) -> None:
     module = hlo.parse(f"{COMPUTATIONS} ENTRY e {{ {line} }}")
     assert [array.tolist() for array in run(module, [])] == expected
 
@@ -297,7 +297,9 @@ REPLICAS = [
 @pytest.mark.parametrize(
     ("section", "line", "expected"), REPLICAS, ids=[row[0] for row in REPLICAS]
 )
-def test_two_replicas_have_their_values(section: str, line: str, expected: list[Any]) -> None:
+def test_two_replicas_compute_the_documented_values(
+    section: str, line: str, expected: list[Any]
+) -> None:
     module = hlo.parse(f"{COMPUTATIONS} ENTRY e {{ p = f32[2] parameter(0) ROOT r = {line} }}")
     inputs = [[f32([1.0, 2.5])], [f32([3.0, 5.25])]]
     assert [out.tolist() for (out,) in run(module, inputs, replicas=2)] == expected

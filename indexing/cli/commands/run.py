@@ -64,7 +64,7 @@ def _tile(
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Simulate N devices; inputs may be named per device (device0.in0, ..), results always are",
+    help="Simulate N devices; device0.in0, .. are inputs of one device, in0, .. of all devices",
 )
 @click.option(
     "--tile",
