@@ -138,7 +138,7 @@ def test_a_configured_attribute_is_parsed_from_the_backend_config(
         ),
         ("p", '{"step": [1]}', "[", "`step` in backend_config of custom-call must be an integer"),
         ("p", '"{}", extra=1', "1", "custom-call has no attribute `extra`"),
-        ("q", "{step = 2}", None, "custom-call C1: the operand is a vector"),
+        ("q", "{step = 2}", None, "custom-call C1: the operand must be a vector"),
         ("b", "{step = 2}", None, "custom-call T: the element types"),
     ],
 )
