@@ -1,6 +1,6 @@
-"""Several checks in one test case: each runs, and the case fails with the names of those that do.
+"""Several checks in one test case; the case fails with the names of all checks that fail.
 
-A test case costs pytest about a millisecond, which is more than most checks of one sample cost.
+A test case costs pytest about a millisecond, more than most checks of one sample.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Brute force, for tests: trees with an obvious meaning, and relations as sets of points.
+"""Brute-force oracles for tests: expression trees, and relations as sets of points.
 
-Nothing here uses a law of the simplifier: a tree is evaluated with Python's own ``//`` and ``%``,
-and a map is the set of the pairs that `IndexingMap.evaluate` gives.
+No oracle uses a law of the simplifier: a tree is evaluated with Python's ``//`` and ``%``, and a
+map is the set of pairs that `IndexingMap.evaluate` returns.
 
 Random tests draw the same examples in every run.  ``FUZZ=20 pytest tests/simplifier`` draws twenty
-times as many, new ones each time; ``FUZZ=0.4``, as in `make quick`, fewer of the fixed ones.  A
-failure prints the example that it shrank to, and the line that makes it again.
+times as many, different in each run; ``FUZZ=0.4``, as in `make quick`, draws fewer of the fixed
+examples.  A failure prints the shrunk example and the line that reproduces it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Pair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Tree: TypeAlias = "int | tuple[str, Tree, Tree]"
 
 ONE_BY_ONE = 500
-"""Points up to which `IndexingMap.points` is the oracle; larger boxes take arrays."""
+"""Limit on points for the oracle `IndexingMap.points`; larger boxes use arrays."""
 
 _FUZZ = float(os.environ.get("FUZZ", "1"))
 
@@ -41,7 +41,7 @@ settings.register_profile(
     "tests",
     max_examples=max(1, round(100 * _FUZZ)),
     derandomize=_FUZZ <= 1,
-    deadline=None,  # and no health check that reads the clock: a loaded machine is no failure
+    deadline=None,  # and no health check of time: a loaded machine must not fail
     database=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -50,7 +50,7 @@ settings.load_profile("tests")
 
 
 def fuzz(examples: int) -> settings:
-    """Settings of a random test: `examples`, times ``FUZZ``."""
+    """Return the settings of a random test with ``examples * FUZZ`` examples."""
     return settings(max_examples=max(1, round(examples * _FUZZ)))
 
 
@@ -58,18 +58,18 @@ def fuzz(examples: int) -> settings:
 
 
 def points(variables: Sequence[Variable]) -> Iterator[Point]:
-    """Every point of the box."""
+    """Yield every point of the box."""
     for values in product(*[range(v.lower, v.upper + 1) for v in variables]):
         yield dict(zip(variables, values, strict=True))
 
 
 def holds(constraints: Iterable[Constraint], point: Mapping[Variable, int]) -> bool:
-    """The point satisfies all constraints."""
+    """Return True if the point satisfies all constraints."""
     return all(c.lower <= c.expr.value(point) <= c.upper for c in constraints)
 
 
 def values(expr: Expr, variables: Sequence[Variable]) -> set[int]:
-    """What `expr` is on the box."""
+    """Return the values of `expr` on the box."""
     return {expr.value(point) for point in points(variables)}
 
 
@@ -78,7 +78,7 @@ def values(expr: Expr, variables: Sequence[Variable]) -> set[int]:
 
 
 def tree_value(tree: Tree, at: Sequence[int]) -> int:
-    """The tree's number where variable k is ``at[k]``."""
+    """Evaluate the tree; variable k has the value ``at[k]``."""
     match tree:
         case int():
             return tree
@@ -98,7 +98,7 @@ def tree_value(tree: Tree, at: Sequence[int]) -> int:
 
 
 def tree_expr(tree: Tree, variables: Sequence[Variable]) -> Expr:
-    """The tree as an expression in normal form."""
+    """Return the tree as an expression in normal form."""
     match tree:
         case int():
             return as_expr(tree)
@@ -121,7 +121,7 @@ _WORDS = {"//": "floordiv", "%": "mod"}
 
 
 def tree_text(tree: Tree, names: Sequence[str]) -> str:
-    """The tree in the notation of maps, with all parentheses."""
+    """Return the tree in the notation of maps, fully parenthesised."""
     match tree:
         case int():
             return str(tree)
@@ -133,9 +133,9 @@ def tree_text(tree: Tree, names: Sequence[str]) -> str:
     raise AssertionError(tree)
 
 
-@cache  # Hypothesis validates each new strategy, which costs more than a draw from it.
+@cache  # validating a new strategy costs more than drawing from it
 def trees(variables: int, leaves: int = 8) -> st.SearchStrategy[Tree]:
-    """Affine trees over variables 0 to `variables` − 1."""
+    """Return a strategy for affine trees over variables 0 to `variables` − 1."""
     variable = st.integers(0, variables - 1).map(lambda k: ("v", k, 0))
     factor = st.integers(-7, 7)
     divisor = st.sampled_from([2, 3, 4, 5, 6, 8, 12])
@@ -153,12 +153,12 @@ def trees(variables: int, leaves: int = 8) -> st.SearchStrategy[Tree]:
 
 @cache
 def sums(variables: int) -> st.SearchStrategy[Tree]:
-    """``c + Σ k·x``, without divisions."""
+    """Return a strategy for sums ``c + Σ k·x`` without divisions."""
     term = st.tuples(st.integers(-9, 9), st.integers(0, variables - 1))
 
-    def summed(parts: tuple[list[tuple[int, int]], int]) -> Tree:
-        tree: Tree = parts[1]
-        for factor, k in parts[0]:
+    def summed(drawn: tuple[list[tuple[int, int]], int]) -> Tree:
+        tree: Tree = drawn[1]
+        for factor, k in drawn[0]:
             tree = ("+", tree, ("*", ("v", k, 0), factor))
         return tree
 
@@ -167,61 +167,65 @@ def sums(variables: int) -> st.SearchStrategy[Tree]:
 
 @st.composite
 def boxes(
-    draw: st.DrawFn, most: int = 3, prefix: str = "d", empty: bool = False
+    draw: st.DrawFn, max_dims: int = 3, prefix: str = "d", empty: bool = False
 ) -> tuple[Variable, ...]:
-    """One to `most` variables of few points each: negative bounds and single points included."""
-    least = -1 if empty else 0
+    """One to `max_dims` variables of few points, with negative bounds and single points."""
+    min_width = -1 if empty else 0
     box = []
-    for k in range(draw(st.integers(1, most))):
+    for k in range(draw(st.integers(1, max_dims))):
         lower = draw(st.integers(-9, 5))
-        box.append(Variable(f"{prefix}{k}", lower, lower + draw(st.integers(least, 6))))
+        box.append(Variable(f"{prefix}{k}", lower, lower + draw(st.integers(min_width, 6))))
     return tuple(box)
 
 
 @st.composite
 def constraint_lists(
-    draw: st.DrawFn, variables: tuple[Variable, ...], most: int = 3
+    draw: st.DrawFn, variables: tuple[Variable, ...], max_count: int = 3
 ) -> list[Constraint]:
-    """A few constraints over these variables; some are empty, some always hold."""
-    found = []
-    for _ in range(draw(st.integers(0, most))):
+    """Up to `max_count` constraints; some are unsatisfiable, some always hold."""
+    constraints = []
+    for _ in range(draw(st.integers(0, max_count))):
         expr = tree_expr(draw(trees(len(variables), leaves=5)), variables)
         lower = draw(st.integers(-15, 15))
-        found.append(Constraint(expr, lower, lower + draw(st.integers(-1, 12))))
-    return found
+        constraints.append(Constraint(expr, lower, lower + draw(st.integers(-1, 12))))
+    return constraints
 
 
 # ---------------------------------------------------------------- relations
 
 
-def relation(asked: IndexingMap, runtime: Sequence[int] = ()) -> set[Pair]:
-    """Every related pair ``(dims, results)``, with these values of the runtime variables."""
-    variables = (*asked.dims, *asked.ranges)
+def relation(indexing_map: IndexingMap, runtime: Sequence[int] = ()) -> set[Pair]:
+    """Return every related pair ``(dims, results)`` for these values of runtime variables."""
+    variables = (*indexing_map.dims, *indexing_map.ranges)
     if prod([v.upper - v.lower + 1 for v in variables]) > ONE_BY_ONE:
-        with suppress(ZeroDivisionError, ValueError):  # at some points; extrema take no arrays
-            return _relation_at_once(asked, variables, runtime)
-    return set(asked.points(runtime))
+        with suppress(
+            ZeroDivisionError, ValueError
+        ):  # division by zero at a point, or extrema, which do not support arrays
+            return _relation_by_arrays(indexing_map, variables, runtime)
+    return set(indexing_map.points(runtime))
 
 
-def _relation_at_once(
-    asked: IndexingMap, variables: Sequence[Variable], runtime: Sequence[int]
+def _relation_by_arrays(
+    indexing_map: IndexingMap, variables: Sequence[Variable], runtime: Sequence[int]
 ) -> set[Pair]:
-    """`relation` of a non-empty box, by arrays of Python's integers, which do not overflow."""
+    """Return `relation` of a non-empty box, by arrays of Python integers, which do not overflow."""
     axes = [np.arange(v.lower, v.upper + 1).astype(object) for v in variables]
     grids = [grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")]
     point: dict[Variable, Any] = dict(zip(variables, grids, strict=True))
-    for rt, value in zip(asked.runtime, runtime, strict=True):
+    for rt, value in zip(indexing_map.runtime, runtime, strict=True):
         if not rt.variable.lower <= value <= rt.variable.upper:
             return set()
         point[rt.variable] = value
-    for constraint in asked.constraints:
+    for constraint in indexing_map.constraints:
         value = constraint.expr.value(point)
         inside = np.logical_and(constraint.lower <= value, value <= constraint.upper)
         inside = np.broadcast_to(inside.astype(bool), grids[0].shape)
         grids = [grid[inside] for grid in grids]
         point.update(zip(variables, grids, strict=True))
-    columns = [np.broadcast_to(result.value(point), grids[0].shape) for result in asked.results]
-    count = len(asked.dims)
+    columns = [
+        np.broadcast_to(result.value(point), grids[0].shape) for result in indexing_map.results
+    ]
+    count = len(indexing_map.dims)
     dims = zip(*[grid.tolist() for grid in grids[:count]], strict=True)
     results = zip(*[column.tolist() for column in columns], strict=True)
     return set(
@@ -233,24 +237,24 @@ def _relation_at_once(
     )
 
 
-def runtime_relations(asked: IndexingMap) -> dict[tuple[int, ...], set[Pair]]:
-    """The relation for each value that the runtime variables may have."""
-    boxes_ = [range(rt.variable.lower, rt.variable.upper + 1) for rt in asked.runtime]
-    return {at: relation(asked, at) for at in product(*boxes_)}
+def runtime_relations(indexing_map: IndexingMap) -> dict[tuple[int, ...], set[Pair]]:
+    """Return the relation for each combination of values of the runtime variables."""
+    boxes_ = [range(rt.variable.lower, rt.variable.upper + 1) for rt in indexing_map.runtime]
+    return {at: relation(indexing_map, at) for at in product(*boxes_)}
 
 
 def union(maps: Iterable[IndexingMap]) -> set[Pair]:
-    """The pairs that any of the maps relates."""
+    """Return the pairs that any of the maps relates."""
     return {pair for each in maps for pair in relation(each)}
 
 
 def swapped(pairs: Iterable[Pair]) -> set[Pair]:
-    """The inverse relation."""
+    """Return the inverse relation."""
     return {(b, a) for a, b in pairs}
 
 
 def joined(first: Iterable[Pair], second: Iterable[Pair]) -> set[Pair]:
-    """``x -> z`` where ``x -> y`` in `first` and ``y -> z`` in `second`."""
+    """Compose relations: ``x -> z`` for ``x -> y`` in `first` and ``y -> z`` in `second`."""
     after: dict[tuple[int, ...], list[tuple[int, ...]]] = {}
     for y, z in second:
         after.setdefault(y, []).append(z)
@@ -258,6 +262,6 @@ def joined(first: Iterable[Pair], second: Iterable[Pair]) -> set[Pair]:
 
 
 def divisions(text: str) -> int:
-    """How many floordiv, ceildiv and mod a map's text has: what the index costs to compute."""
+    """Return the number of floordiv, ceildiv and mod in a map's text, the cost of its index."""
     words = text.replace("(", " ").replace(")", " ").split()
     return sum(word in ("floordiv", "ceildiv", "mod") for word in words)

@@ -24,14 +24,14 @@ def test_an_answer_is_a_table_with_formulas() -> None:
     assert r"\left(d_{1}, d_{0}\right)" in html
 
 
-def test_outputs_are_rows_in_the_other_direction() -> None:
+def test_forward_answers_have_a_row_for_each_output() -> None:
     instruction = hlo.parse(TEXT).entry["pair"]
     html = answer_html(indexing.input_to_output(instruction, input_id=1))
     assert html.count("<tr>") == 3
     assert "nothing is read" in html.partition("f32[5]")[0]
 
 
-def test_reasons_are_shown_as_text() -> None:
+def test_unknown_reasons_are_text() -> None:
     unknown = hlo.parse(TEXT).entry.root
     html = answer_html(indexing.output_to_input(unknown))
     assert "what-is-this" in html

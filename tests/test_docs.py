@@ -1,8 +1,8 @@
-"""What the documentation shows is executed, and must print what the documentation says.
+"""Code blocks of the documentation are executed and must print the documented output.
 
-* ```` ```python ```` with prompts is a doctest; without prompts it only has to run. Blocks of one
-  document share their names.
-* ```` ```console ```` holds commands after ``$ `` with their output; ``...`` stands for anything.
+* ```` ```python ```` with prompts is a doctest; without prompts, the block only has to run. All
+  blocks of a page share their variables.
+* ```` ```console ```` has commands after ``$ `` with their output; ``...`` matches any text.
 """
 
 import doctest
@@ -28,7 +28,7 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 class Command(NamedTuple):
-    """One command of a console block with what it prints."""
+    """One command of a console block with its output."""
 
     page: Path
     line: int
@@ -37,7 +37,7 @@ class Command(NamedTuple):
 
 
 def blocks(page: Path, kind: str) -> Iterator[tuple[int, str]]:
-    """The fenced blocks of one kind: line number of the first line, and text."""
+    """Yield the line number and text of each fenced block of one kind."""
     content = page.read_text()
     for match in FENCED.finditer(content):
         if match["kind"] == kind:
@@ -58,12 +58,12 @@ def commands(page: Path) -> Iterator[Command]:
 
 
 def prose(page: Path) -> str:
-    """The text of a page without its fenced blocks."""
+    """Return the text of a page without its fenced blocks."""
     return FENCED.sub("", page.read_text())
 
 
 def anchors(page: Path) -> set[str]:
-    """What links to parts of a page may name: headings, as GitHub spells them, and HTML anchors."""
+    """Return the anchors of a page: headings as GitHub spells them, and HTML anchors."""
     headings = re.findall(r"^#+ (.*)$", prose(page), re.MULTILINE)
     slugs = {re.sub(r"[^\w\- ]", "", text.lower()).replace(" ", "-") for text in headings}
     return slugs | set(re.findall(r'<a id="([\w-]+)">', page.read_text()))
@@ -74,7 +74,7 @@ COMMANDS = [command for page in PAGES for command in commands(page)]
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment whose `hlo-indexing` is the one of this tree."""
+    """Environment variables for running the `hlo-indexing` of this tree."""
     folder = tmp_path_factory.mktemp("bin")
     script = folder / "hlo-indexing"
     script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m indexing.cli "$@"\n')
@@ -145,7 +145,7 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 
 
 def test_the_page_of_opcodes_is_up_to_date(environment: dict[str, str]) -> None:
-    """If not: `make docs`."""
+    """To repair: `make docs`."""
     page = subprocess.check_output(
         ["hlo-indexing", "ops", "--format", "markdown"], env=environment, text=True
     )
@@ -169,7 +169,7 @@ def test_limits_of_the_architecture_page_are_those_of_the_code() -> None:
 
 
 def test_the_page_of_laws_is_up_to_date() -> None:
-    """If not: `make docs`."""
+    """To repair: `make docs`."""
     assert (ROOT / "docs" / "laws.md").read_text() == laws_page.page()
 
 
@@ -178,8 +178,8 @@ def make_commands(page: Path) -> Iterator[str]:
         yield from (line.split()[1] for line in text.splitlines() if line.startswith("make "))
 
 
-def test_make_knows_the_targets() -> None:
-    """An error of `make` names the target that it does not know."""
+def test_documented_make_targets_exist() -> None:
+    """`make` reports unknown targets."""
     targets = sorted({target for page in PAGES for target in make_commands(page)})
     run = subprocess.run(
         ["make", "--dry-run", *targets], cwd=ROOT, capture_output=True, check=False

@@ -1,4 +1,4 @@
-"""The arrows between layers, and what only one module may do, read from the source by `ast`."""
+"""Dependencies between layers and restrictions of single modules, checked on the source."""
 
 import ast
 import subprocess
@@ -17,8 +17,8 @@ ROOT = Path(__file__).parent.parent
 PACKAGES = ("hlo", "simplifier", "indexing")
 MODULES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 
-# The rooms of each package, lowest first: a room imports only rooms before it. What is in no room
-# (``__init__``, ``methods``, ``moved``) may be imported by all and imports none.
+# The rooms of each package, lowest first: a room imports only earlier rooms. Modules outside rooms
+# (``__init__``, ``methods``, ``moved``) may be imported by all rooms and import none.
 ROOMS = {
     "hlo": ("text", "shapes", "ops", "modules", "formats"),
     "simplifier": (),
@@ -30,7 +30,7 @@ ROOMS = {
     ),
 }
 EVERY_ROOM = [(package, room) for package, rooms in ROOMS.items() for room in ("", *rooms)]
-SIDE_BY_SIDE = {("tiling", "memory")}  # rooms that do not import each other
+SIDE_BY_SIDE = {("tiling", "memory")}  # rooms that must not import each other
 
 MAY_IMPORT = {
     "hlo": {"hlo"},
@@ -38,10 +38,10 @@ MAY_IMPORT = {
     "indexing": {"hlo", "simplifier", "indexing"},
 }
 
-MAX_LINES = 400  # CONTRIBUTING says the same
-MAX_COMPLEXITY = 15  # the linter's `max-complexity`, counted as radon does
+MAX_LINES = 400  # also in CONTRIBUTING
+MAX_COMPLEXITY = 15  # also the linter's `max-complexity`; measured by radon
 
-# What is drawn from outside, and the only modules and packages that may: others go through them.
+# External libraries, and the only modules and packages that may import them.
 ONLY_IN = {
     "islpy": ("simplifier/exact",),
     "click": ("indexing/cli/",),
@@ -59,7 +59,7 @@ def tree_of(module: Path) -> ast.Module:
 
 
 def imported(tree: ast.AST, package: str) -> Iterator[tuple[str, int]]:
-    """Package and line of every import in `tree`; relative ones lead to `package`."""
+    """Yield the package and line of every import in `tree`; relative imports are of `package`."""
     for node in ast.walk(tree):
         match node:
             case ast.Import():
@@ -86,8 +86,8 @@ NAMES = {dotted(module) for module in MODULES}
 
 @cache
 def modules_imported(module: Path) -> list[tuple[str, int]]:
-    """Our modules that a module imports, anywhere in it, with the line."""
-    found: list[tuple[str, int]] = []
+    """Return the project's modules that a module imports, also inside functions, with lines."""
+    imports: list[tuple[str, int]] = []
     for node in ast.walk(tree_of(module)):
         match node:
             case ast.Import():
@@ -97,19 +97,19 @@ def modules_imported(module: Path) -> list[tuple[str, int]]:
                 names = [name if name in NAMES else home for name in inner]
             case _:
                 continue
-        found += [(name, node.lineno) for name in dict.fromkeys(names) if name in NAMES]
-    return found
+        imports += [(name, node.lineno) for name in dict.fromkeys(names) if name in NAMES]
+    return imports
 
 
 def room_of(name: str) -> tuple[str, str]:
-    """The package and the room that a module belongs to; no room for what is in none."""
+    """Return the package and room of a module; the room is empty for modules outside rooms."""
     package, _, rest = name.partition(".")
     room = rest.partition(".")[0]
     return package, room if room in ROOMS[package] else ""
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_imports_run_along_the_arrows(package: str) -> None:
+def test_packages_import_only_packages_below(package: str) -> None:
     others = set(PACKAGES) - MAY_IMPORT[package]
     against = [
         f"{name_of(module)}:{line} imports {name}"
@@ -123,7 +123,7 @@ def test_imports_run_along_the_arrows(package: str) -> None:
 
 @pytest.mark.parametrize("package, room", EVERY_ROOM)
 def test_rooms_import_only_rooms_below(package: str, room: str) -> None:
-    """Also inside functions, and for types alone."""
+    """This includes imports inside functions and for type checking."""
     inside = [module for module in MODULES if room_of(dotted(module)) == (package, room)]
     against = [hit for module in inside for hit in imports_against_the_order(module)]
     assert not against
@@ -149,20 +149,20 @@ def test_every_folder_is_a_room() -> None:
 
 
 @pytest.mark.parametrize("room", [f"{p}/{room}" for p, rooms in ROOMS.items() for room in rooms])
-def test_a_room_says_what_it_is_for(room: str) -> None:
+def test_a_room_documents_its_purpose_and_imports(room: str) -> None:
     text = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text())) or ""
     assert 2 <= len(text.partition(">>>")[0].strip().splitlines()) <= 8
     assert "Imports" in text
 
 
-def test_no_modules_import_each_other() -> None:
+def test_imports_have_no_cycles() -> None:
     graph = {dotted(m): [name for name, _ in modules_imported(m)] for m in MODULES}
-    circles = [sorted(circle) for circle in strongly_connected(graph) if len(circle) > 1]
-    assert not circles
+    cycles = [sorted(cycle) for cycle in strongly_connected(graph) if len(cycle) > 1]
+    assert not cycles
 
 
 def strongly_connected(graph: dict[str, list[str]]) -> Iterator[set[str]]:
-    """The sets of modules each of which leads to all others (Tarjan 1972)."""
+    """Yield the strongly connected components of a graph (Tarjan 1972)."""
     number: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
@@ -194,13 +194,13 @@ def test_methods_have_implementations(name: str) -> None:
 
 
 @pytest.mark.parametrize("library", ONLY_IN)
-def test_one_module_speaks_to_a_library(library: str) -> None:
+def test_an_external_library_is_imported_only_where_allowed(library: str) -> None:
     users = {name_of(m) for m in MODULES if library in {name for name, _ in imports_of(m)}}
     assert not [user for user in users if not user.startswith(ONLY_IN[library])]
 
 
 def draws_carets(tree: ast.AST) -> bool:
-    """Whether a run of `^` is made anywhere: a string of carets multiplied, or used as fill."""
+    """Return True if a string of carets is built by multiplication."""
     for node in ast.walk(tree):
         match node:
             case ast.BinOp(op=ast.Mult(), left=ast.Constant(value="^")):
@@ -215,7 +215,7 @@ def test_only_source_draws_carets() -> None:
 
 
 def test_help_imports_nothing_heavy() -> None:
-    """`hlo-indexing --help` answers at once: what a command needs is imported inside it."""
+    """`hlo-indexing --help` is fast: a command imports its dependencies inside its function."""
     script = (
         "import sys, indexing.cli\n"
         "heavy = {'numpy', 'sympy', 'islpy', 'rich', 'jax', 'hlo.formats.parser', 'simplifier'}\n"
@@ -228,16 +228,16 @@ def test_help_imports_nothing_heavy() -> None:
 
 
 @pytest.mark.parametrize("package, room", EVERY_ROOM)
-def test_modules_and_functions_stay_readable_in_one_sitting(package: str, room: str) -> None:
-    too_much = []
+def test_modules_and_functions_stay_within_limits(package: str, room: str) -> None:
+    violations = []
     for module in MODULES:
         if room_of(dotted(module)) == (package, room):
             lines = len(module.read_text().splitlines())
             if lines > MAX_LINES:
-                too_much.append(f"{name_of(module)} has {lines} lines")
-            too_much += [
+                violations.append(f"{name_of(module)} has {lines} lines")
+            violations += [
                 f"{name_of(module)}:{block.lineno} {block.name} has complexity {block.complexity}"
                 for block in cc_visit_ast(tree_of(module))
                 if block.complexity > MAX_COMPLEXITY
             ]
-    assert not too_much
+    assert not violations

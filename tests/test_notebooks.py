@@ -1,4 +1,4 @@
-"""Notebooks run from top to bottom, and are committed without outputs."""
+"""Notebooks run without errors and are committed without outputs."""
 
 from pathlib import Path
 
@@ -11,20 +11,20 @@ NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_notebook_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notebook_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(
         notebook,
         timeout=None,
-        startup_timeout=3600,  # it needs a number
+        startup_timeout=3600,  # None is not accepted
         kernel_name="python3",
         resources={"metadata": {"path": path.parent}},
     ).execute()
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.name)
-def test_notebook_is_committed_without_outputs(path: Path) -> None:
+def test_a_notebook_is_committed_without_outputs(path: Path) -> None:
     cells = nbformat.read(path, as_version=4).cells
-    left = [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
-    assert not left
+    with_output = [cell for cell in cells if cell.get("outputs") or cell.get("execution_count")]
+    assert not with_output

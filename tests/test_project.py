@@ -1,4 +1,4 @@
-"""Files that repeat a fact of the project agree: the lock, the hooks, the limits."""
+"""Files that repeat facts of the project are consistent: the lock, the hooks, the limits."""
 
 import re
 import tomllib
@@ -11,15 +11,15 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def test_the_lock_has_an_exact_version_of_each_dependency() -> None:
-    """If not: `make lock`."""
+    """To repair: `make lock`."""
     pins = (ROOT / "requirements-ci.lock").read_text().splitlines()
     assert not [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.+!]+", pin)]
     pinned = {normalised(pin.partition("==")[0]) for pin in pins}
     project = PROJECT["project"]
     extras = project["optional-dependencies"]
-    wanted = [*PROJECT["build-system"]["requires"], *project["dependencies"]]
-    wanted += [*extras["dev"], *extras["notebook"], *extras["xla"]]
-    names = {normalised(re.split(r"[\[<>=~! ]", requirement)[0]) for requirement in wanted}
+    required = [*PROJECT["build-system"]["requires"], *project["dependencies"]]
+    required += [*extras["dev"], *extras["notebook"], *extras["xla"]]
+    names = {normalised(re.split(r"[\[<>=~! ]", requirement)[0]) for requirement in required}
     assert names - {project["name"]} <= pinned
 
 
@@ -37,7 +37,7 @@ def test_hooks_run_the_tools_of_make_check() -> None:
     ]
 
 
-def test_the_limits_are_the_same_everywhere() -> None:
+def test_contributing_states_the_limits() -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text()
     assert f"at most {MAX_LINES} lines" in page
     assert f"at most {MAX_COMPLEXITY}" in page

@@ -18,9 +18,9 @@ Values = tuple[int, ...]
 @st.composite
 def any_maps(draw: st.DrawFn, grade: Grade = "exact") -> IndexingMap:
     """Negative bounds, points, and empty domains; floors and mods in results and constraints."""
-    dims = draw(boxes(most=2, empty=True))
-    ranges = draw(boxes(most=1, prefix="s")) if draw(st.booleans()) else ()
-    unknown = draw(boxes(most=1, prefix="rt")) if draw(st.booleans()) else ()
+    dims = draw(boxes(max_dims=2, empty=True))
+    ranges = draw(boxes(max_dims=1, prefix="s")) if draw(st.booleans()) else ()
+    unknown = draw(boxes(max_dims=1, prefix="rt")) if draw(st.booleans()) else ()
     every = (*dims, *ranges, *unknown)
     results = draw(st.lists(trees(len(every), leaves=4), max_size=2))
     return IndexingMap.of(
@@ -28,7 +28,7 @@ def any_maps(draw: st.DrawFn, grade: Grade = "exact") -> IndexingMap:
         [tree_expr(result, every) for result in results],
         ranges=ranges,
         runtime=[draw(runtime_variables(variable, every)) for variable in unknown],
-        constraints=draw(constraint_lists(every, most=2)),
+        constraints=draw(constraint_lists(every, max_count=2)),
         grade=grade,
     )
 

@@ -51,15 +51,15 @@ def test_composition_simplifies_to(first: str, second: str, together: str) -> No
 @st.composite
 def maps(draw: st.DrawFn, dims: tuple[Variable, ...], results: int) -> IndexingMap:
     """A map over these dimensions, with up to two range variables and some constraints."""
-    inner = draw(st.one_of(st.just(()), boxes(most=2, prefix="s")))
+    inner = draw(st.one_of(st.just(()), boxes(max_dims=2, prefix="s")))
     every = (*dims, *inner)
     found = [tree_expr(draw(trees(len(every), leaves=4)), every) for _ in range(results)]
     return IndexingMap.of(
-        dims, found, ranges=inner, constraints=draw(constraint_lists(every, most=1))
+        dims, found, ranges=inner, constraints=draw(constraint_lists(every, max_count=1))
     )
 
 
-@given(st.data(), boxes(most=2), boxes(most=2))
+@given(st.data(), boxes(max_dims=2), boxes(max_dims=2))
 @fuzz(250)
 def test_composition_joins_the_relations(
     data: st.DataObject, outer: tuple[Variable, ...], inner: tuple[Variable, ...]
@@ -71,7 +71,7 @@ def test_composition_joins_the_relations(
     assert relation(together.simplify(certify=True)) == relation(together)
 
 
-@given(st.data(), boxes(most=2), boxes(most=1), boxes(most=2))
+@given(st.data(), boxes(max_dims=2), boxes(max_dims=1), boxes(max_dims=2))
 @fuzz(100)
 def test_composition_is_associative(
     data: st.DataObject,
@@ -87,7 +87,7 @@ def test_composition_is_associative(
     assert relation(a.then(b).then(c)) == relation(a.then(b.then(c)))
 
 
-@given(st.data(), boxes(most=2), boxes(most=2), st.booleans())
+@given(st.data(), boxes(max_dims=2), boxes(max_dims=2), st.booleans())
 @fuzz(250)
 def test_where_results_lie_is_handed_on(
     data: st.DataObject, outer: tuple[Variable, ...], inner: tuple[Variable, ...], simple: bool
@@ -274,7 +274,7 @@ def test_a_runtime_variable_that_only_a_constraint_leaves_one_value_stays() -> N
     assert [str(rt.source) for rt in again.runtime] == ["start"]
 
 
-@given(st.data(), boxes(most=1), boxes(most=1))
+@given(st.data(), boxes(max_dims=1), boxes(max_dims=1))
 @fuzz(100)
 def test_composition_with_runtime_variables_joins_for_each_of_their_values(
     data: st.DataObject, outer: tuple[Variable, ...], inner: tuple[Variable, ...]
@@ -285,7 +285,7 @@ def test_composition_with_runtime_variables_joins_for_each_of_their_values(
         rt = RuntimeVariable(Variable("rt0", 0, size), source, (), (0, size))
         every = (*d, rt.variable)
         result = tree_expr(data.draw(trees(len(every), leaves=4)), every)
-        constraints = data.draw(constraint_lists(every, most=1))
+        constraints = data.draw(constraint_lists(every, max_count=1))
         made.append(IndexingMap.of(d, [result], runtime=[rt], constraints=constraints))
     first, second = made
     together = first.then(second)

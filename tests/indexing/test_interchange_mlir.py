@@ -255,7 +255,7 @@ def test_mlir_reads_our_maps_as_we_mean_them(made: IndexingMap) -> None:
             assert inside == holds(made.constraints, point)
 
 
-@given(st.data(), boxes(most=3))
+@given(st.data(), boxes(max_dims=3))
 @fuzz(80)
 def test_we_read_the_maps_of_mlir_as_it_means_them(
     data: st.DataObject, box: tuple[Variable, ...]

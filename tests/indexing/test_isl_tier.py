@@ -99,7 +99,7 @@ def test_what_intervals_finish_asks_nothing(text: str) -> None:
     assert written.simplify(certify=True) == simple
 
 
-@given(st.data(), boxes(most=2), boxes(most=2, prefix="s"))
+@given(st.data(), boxes(max_dims=2), boxes(max_dims=2, prefix="s"))
 @fuzz(100)
 def test_a_map_without_constraints_asks_nothing(
     data: st.DataObject, d: tuple[Variable, ...], s: tuple[Variable, ...]
@@ -125,7 +125,7 @@ def test_simplifying_the_examples_asks_nothing(path: Path) -> None:
 @st.composite
 def coupled_maps(draw: st.DrawFn) -> IndexingMap:
     """Maps with equations, congruences and sums over dimensions and ranges, negatives included."""
-    d, s = draw(boxes(most=2)), draw(boxes(most=2, prefix="s"))
+    d, s = draw(boxes(max_dims=2)), draw(boxes(max_dims=2, prefix="s"))
     every = (*d, *s)
     constraints = []
     for _ in range(draw(st.integers(1, 3))):

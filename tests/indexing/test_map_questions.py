@@ -28,7 +28,7 @@ def test_as_many_values_are_given_as_there_are_variables() -> None:
         SHOWN.evaluate([1, 2, 3])
 
 
-@given(st.data(), boxes(most=2), boxes(most=1, prefix="s"))
+@given(st.data(), boxes(max_dims=2), boxes(max_dims=1, prefix="s"))
 @fuzz(150)
 def test_equality_is_that_of_relations_and_a_witness_is_in_only_one(
     data: st.DataObject, d: tuple[Variable, ...], s: tuple[Variable, ...]
@@ -39,7 +39,7 @@ def test_equality_is_that_of_relations_and_a_witness_is_in_only_one(
             d,
             [tree_expr(data.draw(trees(len(every), leaves=3)), every)],
             ranges=s,
-            constraints=data.draw(constraint_lists(every, most=1)),
+            constraints=data.draw(constraint_lists(every, max_count=1)),
         )
         for _ in range(2)
     )
@@ -79,7 +79,7 @@ def test_empty_maps_are_equal_whatever_their_spaces() -> None:
         empty.is_equal(IndexingMap.identity((3,)))
 
 
-@given(st.data(), boxes(most=3))
+@given(st.data(), boxes(max_dims=3))
 @fuzz(100)
 def test_emptiness_is_decided(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     constraints = data.draw(constraint_lists(box))
@@ -103,14 +103,14 @@ def test_sets_of_maps_compare_by_structure() -> None:
 # ---------------------------------------------------------------- other notations
 
 
-@given(st.data(), boxes(most=2), boxes(most=1, prefix="s"))
+@given(st.data(), boxes(max_dims=2), boxes(max_dims=1, prefix="s"))
 @fuzz(100)
 def test_isl_reads_the_same_relation(
     data: st.DataObject, d: tuple[Variable, ...], s: tuple[Variable, ...]
 ) -> None:
     every = (*d, *s)
     result = tree_expr(data.draw(trees(len(every), leaves=5)), every)
-    constraints = data.draw(constraint_lists(every, most=1))
+    constraints = data.draw(constraint_lists(every, max_count=1))
     shown = IndexingMap.of(d, [result], ranges=s, constraints=constraints)
     wanted = relation(shown)
     found = set()

@@ -64,7 +64,7 @@ def assert_unknown(answer: object, reason: str) -> None:
     assert reason in answer.reason
 
 
-@given(st.data(), boxes(most=4))
+@given(st.data(), boxes(max_dims=4))
 @fuzz(150)
 def test_counts_are_those_of_the_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     maps: list[IndexingMap] = []
@@ -76,13 +76,13 @@ def test_counts_are_those_of_the_points(data: st.DataObject, box: tuple[Variable
                 box[:split] if not maps else maps[0].dims,
                 [tree_expr(data.draw(kind), box) for _ in range(2)],
                 ranges=box[split:] if not maps else maps[0].ranges,
-                constraints=data.draw(constraint_lists(box, most=2)),
+                constraints=data.draw(constraint_lists(box, max_count=2)),
             )
         )
     check(known(multiplicity(maps)), counted(maps))
 
 
-@given(st.data(), boxes(most=3))
+@given(st.data(), boxes(max_dims=3))
 @fuzz(60)
 def test_counts_of_an_array_are_those_of_the_points(
     data: st.DataObject, box: tuple[Variable, ...]
@@ -91,7 +91,7 @@ def test_counts_of_an_array_are_those_of_the_points(
         box[:1],
         [tree_expr(data.draw(sums(len(box))), box) for _ in range(2)],
         ranges=box[1:],
-        constraints=data.draw(constraint_lists(box, most=1)),
+        constraints=data.draw(constraint_lists(box, max_count=1)),
     )
     sizes = data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5)))
     points = counted([m])

@@ -115,7 +115,7 @@ def map_sets(draw: st.DrawFn, most: int = 3) -> list[IndexingMap]:
         every = (*dims, *s)
         kind = st.one_of(sums(len(every)), trees(len(every), leaves=3))
         exprs = [tree_expr(draw(kind), every) for _ in range(results)]
-        constraints = draw(constraint_lists(every, most=1))
+        constraints = draw(constraint_lists(every, max_count=1))
         found.append(IndexingMap.of(dims, exprs, ranges=s, constraints=constraints))
     return found
 

@@ -110,7 +110,7 @@ def test_a_domain_with_points_is_not_called_empty(text: str) -> None:
 @st.composite
 def any_maps(draw: st.DrawFn) -> IndexingMap:
     """Up to two dimensions and two range variables, two results, three constraints."""
-    d, s = draw(boxes(most=2)), draw(boxes(most=2, prefix="s"))
+    d, s = draw(boxes(max_dims=2)), draw(boxes(max_dims=2, prefix="s"))
     every = (*d, *s)
     results = [tree_expr(draw(trees(len(every), leaves=5)), every) for _ in range(2)]
     return IndexingMap.of(d, results, ranges=s, constraints=draw(constraint_lists(every)))

@@ -152,7 +152,7 @@ def test_normalising_keeps_the_points(data: st.DataObject, box: tuple[Variable, 
 def test_merging_keeps_the_points_in_any_order(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    constraints = data.draw(constraint_lists(box, most=5))
+    constraints = data.draw(constraint_lists(box, max_count=5))
     found = merged(constraints)
     for point in points(box):
         assert holds(found, point) == holds(constraints, point), point
@@ -164,7 +164,7 @@ def test_merging_keeps_the_points_in_any_order(
 @given(st.data(), boxes())
 @fuzz(300)
 def test_tightening_keeps_the_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
-    constraints = data.draw(constraint_lists(box, most=4))
+    constraints = data.draw(constraint_lists(box, max_count=4))
     domain = tightened(box, constraints)
     before = [tuple(p.values()) for p in points(box) if holds(constraints, p)]
     after = [tuple(p.values()) for p in points(domain.variables) if holds(domain.constraints, p)]
@@ -182,7 +182,7 @@ def test_tightening_keeps_the_points(data: st.DataObject, box: tuple[Variable, .
 def test_what_a_domain_rebuilds_has_the_same_values_there(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    domain = tightened(box, data.draw(constraint_lists(box, most=3)))
+    domain = tightened(box, data.draw(constraint_lists(box, max_count=3)))
     expr = tree_expr(data.draw(trees(len(box), leaves=8)), box)
     rebuilt = domain.rebuild(box)(expr)
     for point in points(domain.variables):
@@ -196,7 +196,7 @@ def test_what_a_domain_rebuilds_has_the_same_values_there(
 def test_isl_agrees_that_no_point_is_lost_or_won(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    constraints = data.draw(constraint_lists(box, most=3))
+    constraints = data.draw(constraint_lists(box, max_count=3))
     before = exact.Relation(box, (), (), tuple(constraints))
     domain = tightened(box, constraints)
     after = exact.Relation(domain.variables, (), (), domain.constraints)

@@ -118,7 +118,7 @@ def test_bounds_are_rounded_to_values_that_fit(one: Residues, low: int, width: i
     assert one.holds((low, low + width)) == (len(values) == width + 1)
 
 
-@given(st.data(), boxes(most=2))
+@given(st.data(), boxes(max_dims=2))
 @fuzz(300)
 def test_the_canonical_form_keeps_the_points(
     data: st.DataObject, box: tuple[Variable, ...]

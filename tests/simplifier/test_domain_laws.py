@@ -175,7 +175,7 @@ def test_rewriting_keeps_the_values_on_the_domain(
             assert rewritten.value(point) == expr.value(point), point
 
 
-@given(st.data(), boxes(most=2), boxes(most=2, prefix="s"))
+@given(st.data(), boxes(max_dims=2), boxes(max_dims=2, prefix="s"))
 @fuzz(300)
 def test_changes_are_one_to_one(
     data: st.DataObject, box: tuple[Variable, ...], free: tuple[Variable, ...]

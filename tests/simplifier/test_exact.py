@@ -37,7 +37,7 @@ def test_a_difference_is_a_point_that_only_one_relation_has(
     related, relations = [], []
     for _ in range(2):
         result = tree_expr(data.draw(trees(len(box), leaves=4)), box)
-        constraints = tuple(data.draw(constraint_lists(box, most=1)))
+        constraints = tuple(data.draw(constraint_lists(box, max_count=1)))
         relations.append(exact.Relation(inputs, inner, (result,), constraints))
         related.append(
             {

@@ -20,7 +20,7 @@ ENOUGH = 2_000_000
 @given(st.data(), boxes(empty=True))
 @fuzz(400)
 def test_all_points_say_what_isl_says(data: st.DataObject, box: tuple[Variable, ...]) -> None:
-    constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, most=4))))
+    constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, max_count=4))))
     exprs = tuple([tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)])
     assert exact.enumerated_tight_bounds(box, constraints, exprs) == exact.tight_bounds(
         box, constraints, exprs, ENOUGH
@@ -33,7 +33,7 @@ def test_all_points_say_what_isl_says(data: st.DataObject, box: tuple[Variable, 
 def test_what_some_points_show_all_points_say(
     data: st.DataObject, box: tuple[Variable, ...], unit: int
 ) -> None:
-    constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, most=3))))
+    constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, max_count=3))))
     exprs = tuple([tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)])
     probe = exact.probe(box, constraints)
     if probe is not None:
