@@ -1,10 +1,10 @@
-"""Mutations of real modules: whatever the text, hlo gives a module or an `HloError`.
+"""Fuzz test of the parser: every mutation of a module gives a module or an `HloError`.
 
     python -m tests.hlo.fuzz [--count 100000] [--seed 0] [FILE...]
 
-tries that many mutations of the modules in FILE (``examples/`` without), each within a bounded time
-and all of them within a bounded memory, and prints what came of them. A mutation that fails is
-printed with the seed that makes it again: ``--seed 4711 --count 1``.
+parses mutations of the modules in FILE, by default ``examples/``, with limits on time and memory,
+and prints the number of each outcome. A failure is printed with the arguments that reproduce it:
+``--seed 4711 --count 1``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import indexing.ops  # noqa: F401 - registers the ops that `hlo.verify` checks
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 MAX_SECONDS = 5.0
 MAX_MEMORY = 4 << 30
-LARGEST = 6000  # characters of a text that is mutated; larger modules are taken in pieces
+LARGEST = 6000  # maximum characters of a mutated text; larger modules are split
 
 _TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|%?[A-Za-z_][\w.\-]*|\d+|->|[^\w\s]')
 _ATTRIBUTE = re.compile(r", ([\w\-]+)=(\{[^{}]*\}|[^\s,{}]+)")
@@ -47,12 +47,12 @@ LAYOUTS = ("{0}", "{1,0}", "{0,0}", "{}", "{0:T(2)}", "{1,0:T(0,*)}", "{0:S(1)",
 
 
 def texts(paths: Sequence[Path]) -> list[str]:
-    """The modules of files, or pieces of them where they are large."""
-    found = []
+    """Return the modules of files; large modules are split into computations with their callees."""
+    pieces = []
     for path in paths:
         text = path.read_text()
         if len(text) <= LARGEST:
-            found.append(text)
+            pieces.append(text)
             continue
         header = text.partition("\n")[0][:LARGEST] if text.startswith("HloModule") else ""
         known: dict[str, str] = {}
@@ -62,15 +62,15 @@ def texts(paths: Sequence[Path]) -> list[str]:
             called = [known[n] for n in re.findall(r"=%?([\w.\-]+)", match[0]) if n in known]
             piece = "\n\n".join([header, *dict.fromkeys(called), match[0]])
             if len(piece) <= LARGEST:
-                found.append(piece)
-    return found
+                pieces.append(piece)
+    return pieces
 
 
 # ---------------------------------------------------------------- mutations
 
 
 def mutated(text: str, seed: int) -> str:
-    """`text` with one to four changes, the same for the same seed."""
+    """Apply one to four random changes to `text`, determined by the seed."""
     chance = random.Random(seed)
     for _ in range(chance.choice([1, 1, 1, 2, 3, 4])):
         text = chance.choice(MUTATIONS)(text, chance)
@@ -89,19 +89,19 @@ def _truncated(text: str, chance: random.Random) -> str:
 
 
 def _tokens(text: str, chance: random.Random) -> str:
-    found = list(_TOKEN.finditer(text))
-    if not found:
+    matches = list(_TOKEN.finditer(text))
+    if not matches:
         return text
-    one, other = chance.choice(found), chance.choice(found)
+    one, other = chance.choice(matches), chance.choice(matches)
     new = chance.choice([other[0], chance.choice(TOKENS), "", f"{one[0]} {one[0]}", "7" * 5000])
     return text[: one.start()] + new + text[one.end() :]
 
 
 def _attributes(text: str, chance: random.Random) -> str:
-    found = list(_ATTRIBUTE.finditer(text))
-    if not found:
+    matches = list(_ATTRIBUTE.finditer(text))
+    if not matches:
         return _tokens(text, chance)
-    one, other = chance.choice(found), chance.choice(found)
+    one, other = chance.choice(matches), chance.choice(matches)
     new = chance.choice(
         [
             "",
@@ -117,10 +117,10 @@ def _attributes(text: str, chance: random.Random) -> str:
 
 
 def _shapes(text: str, chance: random.Random) -> str:
-    found = list(_SHAPE.finditer(text))
-    if not found:
+    matches = list(_SHAPE.finditer(text))
+    if not matches:
         return _tokens(text, chance)
-    one, other = chance.choice(found), chance.choice(found)
+    one, other = chance.choice(matches), chance.choice(matches)
     size, kind = chance.choice(SIZES), chance.choice(TYPES)
     new = chance.choice(
         [
@@ -162,54 +162,54 @@ MUTATIONS: Sequence[Callable[[str, random.Random], str]] = (
 )
 
 
-# ---------------------------------------------------------------- what must hold
+# ---------------------------------------------------------------- properties
 
 
 def outcome(text: str) -> str:
-    """``module``, ``wrong module`` (verify finds something) or the code of the parser's error.
+    """Return ``module``, the parser's error code, or ``invalid module`` if `hlo.verify` has errors.
 
     Raises:
-        AssertionError: an error without a place, or a module that its own text does not give back.
-        Exception: anything that is no `HloError` is a bug.
+        AssertionError: an error without a location, or a module whose text parses to another one.
+        Exception: every exception other than `HloError` is a bug.
     """
     try:
         module = hlo.parse(text, "fuzz.hlo")
     except hlo.HloError as error:
-        _has_a_place(error, text)
+        _check_location(error, text)
         return f"error[{error.code}]"
     printed = str(module)
     again = hlo.parse(printed)
     assert again == module, "the module is not equal to that of its own text"
-    assert str(again) == printed, "the text of the text is another one"
+    assert str(again) == printed, "printing the parsed text changes it"
     for instruction in module.instructions:
         try:
             _ = instruction.shape
         except hlo.HloError as error:
-            _has_a_place(error, text)
+            _check_location(error, text)
     errors = hlo.verify(module)
-    for found in errors:
-        _has_a_place(found, text)
-    return "wrong module" if errors else "module"
+    for reported in errors:
+        _check_location(reported, text)
+    return "invalid module" if errors else "module"
 
 
-def _has_a_place(error: hlo.HloError, text: str) -> None:
+def _check_location(error: hlo.HloError, text: str) -> None:
     assert str(error).startswith("error["), str(error)
-    assert 0 <= error.span.start <= len(text), "the place of an error is not in the text"
+    assert 0 <= error.span.start <= len(text), "the span of an error is outside the text"
 
 
 def cases(bases: Sequence[str], seed: int, count: int) -> Iterator[tuple[int, str]]:
-    """Seeds and mutated texts, from `seed` on."""
+    """Yield seeds, from `seed` on, and mutated texts."""
     for number in range(seed, seed + count):
         yield number, mutated(bases[number % len(bases)], number)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Try mutations and print what came of them; 1 if one failed."""
+    """Parse mutations and print the outcomes; return 1 if one failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.hlo.fuzz")
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep-going", action="store_true", help="show all that fail")
+    parser.add_argument("--keep-going", action="store_true", help="report all failures")
     given = parser.parse_args(arguments)
     bases = texts(given.files or sorted(EXAMPLES.glob("*.hlo")))
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
@@ -221,7 +221,7 @@ def main(arguments: Sequence[str]) -> int:
         signal.setitimer(signal.ITIMER_REAL, MAX_SECONDS)
         try:
             counts[outcome(text)] += 1
-        except Exception as error:  # anything but an HloError, which `outcome` takes
+        except Exception as error:  # `outcome` catches HloError
             failed += 1
             print(f"--seed {number} --count 1: {type(error).__name__}: {error}", file=sys.stderr)
             if not given.keep_going:
@@ -230,10 +230,10 @@ def main(arguments: Sequence[str]) -> int:
             signal.setitimer(signal.ITIMER_REAL, 0)
         slowest = max(slowest, (time.perf_counter() - start, number))
     print(f"{given.count:,} mutations of {len(bases)} texts, {failed} failed")
-    for what, count in counts.most_common():
-        print(f"  {count:8,}  {what}")
+    for name, count in counts.most_common():
+        print(f"  {count:8,}  {name}")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"  slowest {slowest[0]:.3f} s (seed {slowest[1]}), most memory {memory:.0f} MB")
+    print(f"  slowest {slowest[0]:.3f} s (seed {slowest[1]}), peak memory {memory:.0f} MB")
     return 1 if failed else 0
 
 

@@ -1,4 +1,4 @@
-"""Asynchronous ops: short forms become computations, as in XLA; what does not belong together is refused."""
+"""Asynchronous ops: short forms expand to computations, as in XLA; mismatched ops are rejected."""
 # ruff: noqa: E501 - a row of a table is a line
 
 from collections import Counter
@@ -36,7 +36,7 @@ FORMS = [
     ("", ["s = f32[3] my-own-start(p)", "d = f32[3] my-own-done(s)"],                       "my-own-start my-own-done"),
     ("", ["s = f32[3] start(p)"],                                                           "start"),
 ]
-REFUSED = [
+REJECTED = [
     # computations before   lines of the entry                                              line column message
     ("", ["s = (f32[3], f32[3], u32[]) negate-start(p)"],                                   3, 29, "negate-start must have a shape ((operands), results, state)"),
     ("", ["s = ((f32[3])) negate-start(p)"],                                                3, 16, "negate-start must have a shape ((operands), results, state)"),
@@ -57,21 +57,21 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("before, lines, opcodes", FORMS)
-def test_a_short_form_is_a_start_of_a_computation(
+def test_a_short_form_expands_to_a_start_of_a_computation(
     before: str, lines: list[str], opcodes: str
 ) -> None:
-    found = module(*lines, before=before)
-    counted = Counter(i.opcode for i in found.instructions if i.opcode != "parameter")
+    parsed = module(*lines, before=before)
+    counted = Counter(i.opcode for i in parsed.instructions if i.opcode != "parameter")
     assert counted == Counter(opcodes.split())
-    assert hlo.parse(str(found)) == found
-    for start in found.instructions:
+    assert hlo.parse(str(parsed)) == parsed
+    for start in parsed.instructions:
         if start.opcode == "async-start":
             (called,) = start.called_computations
             assert [p.shape for p in called.parameters] == [o.shape for o in start.operands]
             assert called.root.shape == start.shape.elements[1]  # type: ignore[union-attr]  # a tuple
 
 
-@pytest.mark.parametrize("before, lines, line, column, message", REFUSED)
+@pytest.mark.parametrize("before, lines, line, column, message", REJECTED)
 def test_mismatched_asynchronous_ops_are_rejected(
     before: str, lines: list[str], line: int, column: int, message: str
 ) -> None:
@@ -83,12 +83,12 @@ def test_mismatched_asynchronous_ops_are_rejected(
 
 
 def test_attributes_of_a_short_form_are_split_as_in_xla() -> None:
-    found = module(
+    parsed = module(
         f's = {START} custom-call-start(p), custom_call_target="x", sharding={{replicated}}, '
         'metadata={op_name="m"}, backend_config={"a":1}, async_execution_thread="t"',
         f's.1 = {START} custom-call-start(p), custom_call_target="y"',
     )
-    start, second = found.entry["s"], found.entry["s.1"]
+    start, second = parsed.entry["s"], parsed.entry["s.1"]
     assert list(start.attributes) == [
         "calls",
         "sharding",
@@ -99,7 +99,7 @@ def test_attributes_of_a_short_form_are_split_as_in_xla() -> None:
     called = start.called_computations[0]
     assert list(called.root.attributes) == ["custom_call_target", "backend_config"]
     assert called.attributes["execution_thread"].text == '"t"'
-    assert [c.name for c in found.computations.values()] == [
+    assert [c.name for c in parsed.computations.values()] == [
         "async_wrapped",
         "async_wrapped.1",
         "e",

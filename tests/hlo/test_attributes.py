@@ -1,4 +1,4 @@
-"""Attribute kinds: text to value and back, and errors that point at the wrong characters."""
+"""Attribute kinds: parsing, printing, and errors at the invalid characters."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -76,20 +76,24 @@ FAULTS: list[tuple[Kind[Any], str, str, str]] = [
 
 
 @pytest.mark.parametrize("kind, text, value, printed", ROWS)
-def test_a_value_is_read_and_printed(kind: Kind[Any], text: str, value: Any, printed: str) -> None:
+def test_a_value_is_parsed_and_printed(
+    kind: Kind[Any], text: str, value: Any, printed: str
+) -> None:
     assert kind.parse(text) == value
     assert kind.print(value) == printed
     assert kind.parse(printed) == value
 
 
 @pytest.mark.parametrize("kind, text, at, label", FAULTS)
-def test_a_bad_value_is_pointed_at(kind: Kind[Any], text: str, at: str, label: str) -> None:
+def test_an_error_points_at_the_invalid_characters(
+    kind: Kind[Any], text: str, at: str, label: str
+) -> None:
     with pytest.raises(HloError) as caught:
         kind.parse(text, "`x` of some op")
     assert (caught.value.span.text, caught.value.label) == (at, label)
 
 
-def test_every_kind_reads_its_example() -> None:
+def test_every_kind_parses_its_example() -> None:
     kinds = [value for value in vars(a).values() if isinstance(value, Kind)]
     assert len(kinds) >= 14
     for kind in kinds:
@@ -106,7 +110,7 @@ def test_a_slice_counts_its_elements(cut: SliceDimension) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 2, 7])
 @pytest.mark.parametrize("window", [WindowDimension(3, 2, 1, 2, 2), WindowDimension(1, 3, -1, -1)])
-def test_window_positions_are_those_that_fit(window: WindowDimension, size: int) -> None:
+def test_window_positions_are_inside_the_padded_array(window: WindowDimension, size: int) -> None:
     padded = window.low + a.dilated(size, window.base_dilation) + window.high
     extent = a.dilated(window.size, window.window_dilation)
     starts = [s for s in range(0, max(padded, 0), window.stride) if s + extent <= padded]

@@ -1,4 +1,4 @@
-"""Binding: attributes become typed values, rules are checked, shapes are inferred and compared."""
+"""Binding: typed attributes, checks of constraints, inference and comparison of shapes."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -18,7 +18,7 @@ def entry(*lines: str, before: str = "") -> hlo.Module:
     return hlo.parse(f"{SCALARS}{before}ENTRY e {{\n{body}\n}}", filename="bad.hlo")
 
 
-def test_an_error_says_what_is_wrong_and_where_and_what_to_write() -> None:
+def test_an_error_has_rule_values_location_and_repair() -> None:
     text = (
         "HloModule fusion\nENTRY e {\n  p = f32[2,3,4] parameter(0)\n"
         "  ROOT t = f32[4,2,3] transpose(p), dimensions={2,0,0}\n}\n"
@@ -61,13 +61,13 @@ ERRORS = [
 
 
 @pytest.mark.parametrize("lines, code, message", ERRORS)
-def test_every_error_of_an_instruction(lines: list[str], code: str, message: str) -> None:
+def test_an_invalid_instruction_has_one_error(lines: list[str], code: str, message: str) -> None:
     (error,) = hlo.verify(entry(*lines))
     assert (error.code, error.message) == (code, message)
     assert error.span.line == len(lines) + 2
 
 
-def test_an_unknown_attribute_is_no_error_until_verified() -> None:
+def test_unknown_attributes_are_reported_by_verify_only() -> None:
     root = entry(P, "ROOT r = f32[3,2] transpose(p), dimensions={1,0}, dimenions={1}").entry.root
     assert check_instruction(root) is None
     (error,) = hlo.verify(root.module)
@@ -85,12 +85,12 @@ def test_an_unknown_attribute_is_no_error_until_verified() -> None:
         "ROOT r = f32[9] no-such-opcode(p), what={ever}",
     ],
 )
-def test_what_is_no_error(line: str) -> None:
+def test_valid_instructions_have_no_errors(line: str) -> None:
     assert hlo.verify(entry(P, line)) == []
 
 
 @pytest.mark.parametrize("line", ["ROOT r = f32[?,3] negate(q)", "ROOT r = f32[9,3] add(q, q)"])
-def test_unknown_sizes_break_no_rule(line: str) -> None:
+def test_unknown_sizes_violate_no_constraint(line: str) -> None:
     assert hlo.verify(entry("q = f32[?,3] parameter(0)", line)) == []
 
 
@@ -144,12 +144,12 @@ def test_a_missing_shape_is_inferred(line: str, shape: str) -> None:
         ("transpose(p), dimensions={0,0}", "transpose C2"),
     ],
 )
-def test_a_shape_that_does_not_follow_is_an_error(line: str, message: str) -> None:
+def test_a_shape_that_cannot_be_inferred_is_an_error(line: str, message: str) -> None:
     with pytest.raises(hlo.HloError, match=message):
-        entry(P, f"ROOT r = {line}").entry.root.shape  # noqa: B018 - asking for it infers it
+        entry(P, f"ROOT r = {line}").entry.root.shape  # noqa: B018 - access infers it
 
 
-def test_a_missing_shape_is_told_once_and_not_for_every_user() -> None:
+def test_an_error_is_reported_once_and_not_for_every_user() -> None:
     module = entry(P, "q = transpose(p), dimensions={0,0}", "ROOT r = f32[2] negate(q)")
     (error,) = hlo.verify(module)
     assert error.label == "0 appears twice, 1 is missing"

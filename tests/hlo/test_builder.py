@@ -1,4 +1,4 @@
-"""Modules made in Python: shapes are inferred, mistakes are told, the text parses back."""
+"""The builder: shape inference, immediate errors, and text that parses to an equal module."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -40,7 +40,7 @@ OPS = [
 
 
 @pytest.mark.parametrize("opcode, attributes, text", OPS)
-def test_an_op_is_made_by_its_name(opcode: str, attributes: dict[str, Any], text: str) -> None:
+def test_an_op_is_built_by_its_opcode(opcode: str, attributes: dict[str, Any], text: str) -> None:
     build = Builder()
     build.op(opcode, vector(build), **attributes)
     module = build.build()
@@ -58,7 +58,7 @@ CONSTANTS = [
 
 
 @pytest.mark.parametrize("shape, value, text", CONSTANTS)
-def test_constants_are_written(shape: str, value: Any, text: str) -> None:
+def test_constants_print_as_literals(shape: str, value: Any, text: str) -> None:
     build = Builder()
     build.constant(shape, value)
     module = build.build()
@@ -88,7 +88,7 @@ def everything() -> Builder:
     return build
 
 
-def test_computations_come_before_their_callers() -> None:
+def test_callees_precede_their_callers() -> None:
     module = everything().build()
     assert list(module.computations) == ["add", "fused", "outer", "main"]
     assert (module.entry.root.name, str(module.entry.root.shape)) == ("total", "f32[2]")
@@ -97,7 +97,7 @@ def test_computations_come_before_their_callers() -> None:
     assert [u is None for u in indexing.output_to_input(module.entry.root).unknown] == [True, True]
 
 
-def test_names_are_made_different() -> None:
+def test_names_are_made_unique() -> None:
     build = Builder()
     p = vector(build)
     names = [
@@ -108,7 +108,7 @@ def test_names_are_made_different() -> None:
     assert names == ["negate", "negate.1", "p.1"]
 
 
-def test_a_broken_rule_is_told_at_once() -> None:
+def test_a_violated_constraint_raises_immediately() -> None:
     build = Builder()
     with pytest.raises(hlo.HloError) as caught:
         build.op("transpose", vector(build), dimensions=(1, 1))
@@ -129,26 +129,28 @@ def test_a_broken_rule_is_told_at_once() -> None:
         ),
     ],
 )
-def test_what_is_not_declared_is_told(opcode: str, attributes: dict[str, Any], says: str) -> None:
+def test_an_unknown_op_or_attribute_is_an_error(
+    opcode: str, attributes: dict[str, Any], says: str
+) -> None:
     build = Builder()
     with pytest.raises(ValueError, match=r"is not registered|has no attribute") as caught:
         build.op(opcode, vector(build), **attributes)
     assert says in str(caught.value)
 
 
-def test_an_operand_of_another_computation_is_told() -> None:
+def test_an_operand_of_another_computation_is_an_error() -> None:
     build = Builder()
     inner = build.computation("inner")
     with pytest.raises(ValueError, match="`p` belongs to computation `main`, not to `inner`"):
         inner.op("negate", vector(build))
 
 
-def test_an_empty_computation_is_told() -> None:
+def test_an_empty_computation_is_an_error() -> None:
     with pytest.raises(ValueError, match="computation `main` has no instructions"):
         Builder().build()
 
 
-def test_importing_the_package_declares_the_ops() -> None:
+def test_importing_indexing_registers_the_ops() -> None:
     script = "import hlo, indexing\nm = hlo.parse('e { p = f32[2] parameter(0) ROOT n = f32[3] negate(p) }')\nprint(len(hlo.verify(m)))"
     run = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
@@ -156,7 +158,7 @@ def test_importing_the_package_declares_the_ops() -> None:
     assert run.stdout.strip() == "1"
 
 
-def test_without_ops_it_is_told_what_to_import() -> None:
+def test_an_error_without_ops_names_the_import() -> None:
     script = "import hlo\nb = hlo.Builder()\nb.op('negate', b.parameter('f32[]'))"
     run = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=False

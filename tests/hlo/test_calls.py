@@ -1,4 +1,4 @@
-"""Called computations that do not fit what an op gives them or wants from them."""
+"""Called computations that contradict the signatures of ops."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCATTER = "update_window_dims={}, inserted_window_dims={0}, scatter_dims_to_oper
 
 # fmt: off
 ROWS = [
-    # instruction                                                        at       what is wrong; empty if nothing is
+    # instruction                                                        at       message; empty if valid
     ("f32[] reduce(p, z), dimensions={0}, to_apply=add",                 "",      ""),
     ("f32[] reduce(p, z), dimensions={0}, to_apply=add16",               "",      ""),
     ("f32[] reduce(p, z), dimensions={0}, to_apply=one",                 "one",   "`one` has 1 parameter, but reduce passes 2 arguments to its `to_apply`"),
@@ -55,7 +55,7 @@ ROWS = [
 
 
 @pytest.mark.parametrize("text, at, message", ROWS)
-def test_a_called_computation_fits(text: str, at: str, message: str) -> None:
+def test_called_computations_match_their_signatures(text: str, at: str, message: str) -> None:
     module = hlo.parse(f"{COMPUTATIONS}ENTRY e {{\n{OPERANDS}\nROOT out = {text}\n}}")
     errors = hlo.verify(module)
     assert [error.message for error in errors] == ([message] if message else [])
@@ -64,7 +64,7 @@ def test_a_called_computation_fits(text: str, at: str, message: str) -> None:
         assert error.span.line == module.entry.root.span.line
 
 
-def test_all_errors_of_a_file_are_told_in_one_run() -> None:
+def test_verify_returns_all_errors_of_a_module() -> None:
     text = f"""{COMPUTATIONS}
 ENTRY e {{
   p = f32[3] parameter(0)
@@ -74,6 +74,6 @@ ENTRY e {{
   d = f32[3] while(p), condition=row, body=yes
   ROOT e = f32[3] negate(p), colour={{red}}
 }}"""
-    found = [(error.code, error.span.line) for error in hlo.verify(hlo.parse(text))]
+    errors = [(error.code, error.span.line) for error in hlo.verify(hlo.parse(text))]
     codes = ["op-constraint", "shape", "operands", "signature", "signature", "attribute"]
-    assert found == list(zip(codes, [12, 13, 14, 15, 15, 16], strict=True))
+    assert errors == list(zip(codes, [12, 13, 14, 15, 15, 16], strict=True))

@@ -1,4 +1,4 @@
-"""Files: plain, compressed, standard input, and those that are no text."""
+"""Files: plain, compressed, standard input, protocol buffers, and invalid files."""
 # ruff: noqa: E501 - a row of a table is a line
 
 import gzip
@@ -27,7 +27,7 @@ UTF8 = TEXT.encode()
         ("m.hlo.xz", lzma.compress(UTF8)),
     ],
 )
-def test_a_file_is_read_by_what_it_is_called(tmp_path: Path, name: str, data: bytes) -> None:
+def test_the_suffix_of_a_file_selects_the_format(tmp_path: Path, name: str, data: bytes) -> None:
     path = tmp_path / name
     path.write_bytes(data)
     module = hlo.load(path)
@@ -42,7 +42,7 @@ def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # fmt: off
-NO_TEXT = [
+INVALID = [
     # name      bytes                              line column  message
     ("m.hlo",   b"\x0a\x12\x08\xffproto",          2, 3,        "the file is not text: invalid UTF-8 at byte 3"),
     ("m.hlo",   b"ENTRY e {\n\x00}",               2, 1,        "the file is not text: NUL at byte 10"),
@@ -56,8 +56,8 @@ NO_TEXT = [
 # fmt: on
 
 
-@pytest.mark.parametrize("name, data, line, column, message", NO_TEXT)
-def test_a_file_that_is_no_text_is_refused(
+@pytest.mark.parametrize("name, data, line, column, message", INVALID)
+def test_an_invalid_file_is_an_error(
     tmp_path: Path, name: str, data: bytes, line: int, column: int, message: str
 ) -> None:
     path = tmp_path / name
@@ -69,7 +69,7 @@ def test_a_file_that_is_no_text_is_refused(
     assert str(caught.value)
 
 
-def test_a_missing_file_is_an_error_of_the_system(tmp_path: Path) -> None:
+def test_a_missing_file_raises_oserror(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         hlo.load(tmp_path / "missing.hlo")
 
@@ -84,7 +84,7 @@ def serialized(text: str) -> bytes:
 
 
 def in_hlo_proto(data: bytes) -> bytes:
-    """A module as the first field of an HloProto: a tag, its length in groups of 7 bits, itself."""
+    """Return an HloProto with the module as its first field: tag, varint length, bytes."""
     length, digits = len(data), bytearray()
     while length >= 128:
         digits.append(length % 128 + 128)
@@ -98,7 +98,7 @@ LARGE = "ENTRY e { ROOT c = f32[16] constant({" + ", ".join("7" * 16) + "}) }"
 
 @pytest.mark.parametrize("name", ["m.pb", "m.hlo.pb", "m.pb.gz", "m.pb.xz"])
 @pytest.mark.parametrize("wrap", [bytes, in_hlo_proto])
-def test_a_protocol_buffer_is_a_module(
+def test_a_protocol_buffer_loads_as_a_module(
     tmp_path: Path, name: str, wrap: Callable[[bytes], bytes]
 ) -> None:
     data = wrap(serialized(SMALL))
@@ -120,7 +120,7 @@ def test_a_protocol_buffer_keeps_its_constants(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"no module", b"\x0a", b"\x0a\x05hello"])
-def test_what_is_no_protocol_buffer_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_an_invalid_protocol_buffer_is_an_error(tmp_path: Path, data: bytes) -> None:
     pytest.importorskip("jaxlib._hlo", reason="needs jaxlib, to read a protocol buffer")
     path = tmp_path / "m.pb"
     path.write_bytes(data)
@@ -129,7 +129,7 @@ def test_what_is_no_protocol_buffer_is_refused(tmp_path: Path, data: bytes) -> N
     assert caught.value.code == "encoding"
 
 
-def test_without_jaxlib_a_protocol_buffer_asks_for_it(
+def test_an_error_without_jaxlib_names_the_package(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "jaxlib", None)

@@ -1,4 +1,4 @@
-"""Whatever the text: a module or an `HloError`, and modules print to text that gives them back."""
+"""Every text gives a module or an `HloError`, and modules print as text that parses to them."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def parsed(text: str) -> hlo.Module | None:
 
 
 def check(text: str) -> bool:
-    """Says whether `text` is a module; if so, its own text gives it back."""
+    """Return True if `text` is a module, and check that its own text parses to it."""
     module = parsed(text)
     if module is None:
         return False
@@ -55,7 +55,7 @@ def check(text: str) -> bool:
     return True
 
 
-def test_the_text_that_is_mutated_is_good() -> None:
+def test_the_unmutated_text_is_valid() -> None:
     assert check(SMALL)
 
 
@@ -73,7 +73,7 @@ PIECES = st.sampled_from([*CHARACTERS, "/*", "*/", "//", "f32[]", "ROOT ", "ENTR
 
 @fuzz(400)
 @given(st.data())
-def test_changed_text_gives_a_module_or_an_error(data: st.DataObject) -> None:
+def test_mutated_text_gives_a_module_or_an_error(data: st.DataObject) -> None:
     text = SMALL
     for _ in range(data.draw(st.integers(1, 4))):
         start = data.draw(st.integers(0, len(text)))
@@ -89,7 +89,7 @@ def test_any_text_gives_a_module_or_an_error(text: str) -> None:
     check(f"ENTRY e {{ p = f32[] parameter(0) {text} }}")
 
 
-def test_examples_read_back_from_their_own_text(example: Path) -> None:
+def test_examples_parse_from_their_own_text(example: Path) -> None:
     assert check(example.read_text())
 
 
@@ -105,12 +105,12 @@ def test_mutations_of_real_modules_are_modules_or_errors(seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100_000, 120_000, 2000))
 def test_many_mutations_of_real_modules_are_modules_or_errors(seed: int) -> None:
-    """The same for others; for 100,000 of them: ``python -m tests.hlo.fuzz``."""
+    """Further seeds; ``python -m tests.hlo.fuzz`` runs 100,000."""
     for number, text in cases(BASES, seed, 2000):
         assert outcome(text), f"python -m tests.hlo.fuzz --seed {number} --count 1"
 
 
 def test_mutations_reach_every_kind_of_outcome() -> None:
-    found = {outcome(text) for _, text in cases(BASES, 0, 1000)}
-    kinds = {"module", "wrong module", *(f"error[{c}]" for c in ("syntax", "undefined", "shape"))}
-    assert kinds <= found
+    outcomes = {outcome(text) for _, text in cases(BASES, 0, 1000)}
+    kinds = {"module", "invalid module", *(f"error[{c}]" for c in ("syntax", "undefined", "shape"))}
+    assert kinds <= outcomes

@@ -1,4 +1,4 @@
-"""The header of a module: its values, and what is no value."""
+"""The header of a module: its values, and invalid values."""
 # ruff: noqa: E501 - a row of a table is a line
 
 from typing import Any
@@ -45,7 +45,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("key, text, value", VALUES)
-def test_the_header_has_values(key: str, text: str, value: Any) -> None:
+def test_header_values_are_typed(key: str, text: str, value: Any) -> None:
     module = hlo.parse(f"HloModule m, {key}={text}\n{ENTRY}")
     assert module.header(key) == value
     assert module.header("nothing") is None
@@ -54,7 +54,7 @@ def test_the_header_has_values(key: str, text: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("text, column, label", WRONG)
-def test_a_wrong_value_is_refused_with_its_place(text: str, column: int, label: str) -> None:
+def test_an_invalid_value_is_an_error_with_its_location(text: str, column: int, label: str) -> None:
     with pytest.raises(hlo.HloError) as caught:
         hlo.parse(f"HloModule m, {text}\n{ENTRY}")
     error = caught.value

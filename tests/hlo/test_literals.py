@@ -1,4 +1,4 @@
-"""Literals: their values in NumPy, and what is refused."""
+"""Literals: their values in NumPy, and invalid literals."""
 # ruff: noqa: E501 - a row of a table is a line
 
 from typing import Any
@@ -65,20 +65,20 @@ WRONG = [
 
 
 @pytest.mark.parametrize("shape, text, value", VALUES)
-def test_a_literal_has_the_value_it_says(shape: str, text: str, value: Any) -> None:
-    found = array(text, parse_shape(shape))
-    assert isinstance(found, np.ndarray)
+def test_a_literal_has_its_value(shape: str, text: str, value: Any) -> None:
+    values = array(text, parse_shape(shape))
+    assert isinstance(values, np.ndarray)
     kind = dtype(parse_shape(shape).element_type)  # type: ignore[union-attr]  # arrays only
-    assert found.dtype == kind
+    assert values.dtype == kind
     wanted = np.array(value).astype(kind)
-    assert found.shape == wanted.shape
+    assert values.shape == wanted.shape
     if kind.name.startswith(("bfloat", "float8")):  # whose NaNs NumPy does not know
-        found, wanted = found.astype(np.float64), wanted.astype(np.float64)
-    np.testing.assert_array_equal(found, wanted)
+        values, wanted = values.astype(np.float64), wanted.astype(np.float64)
+    np.testing.assert_array_equal(values, wanted)
 
 
 @pytest.mark.parametrize("shape, text, column, message", WRONG)
-def test_a_wrong_literal_is_refused(shape: str, text: str, column: int, message: str) -> None:
+def test_an_invalid_literal_is_an_error(shape: str, text: str, column: int, message: str) -> None:
     with pytest.raises(HloError) as caught:
         array(text, parse_shape(shape))
     assert (caught.value.message, caught.value.span.column) == (message, column)
@@ -86,18 +86,18 @@ def test_a_wrong_literal_is_refused(shape: str, text: str, column: int, message:
 
 
 def test_a_tuple_has_a_tuple_of_values() -> None:
-    found = array("(1, ({2, 3}, ()))", parse_shape("(f32[], (s32[2], ()))"))
-    assert isinstance(found, tuple)
-    one, two = found
+    values = array("(1, ({2, 3}, ()))", parse_shape("(f32[], (s32[2], ()))"))
+    assert isinstance(values, tuple)
+    one, two = values
     assert isinstance(one, np.ndarray)
     assert isinstance(two, tuple)
     assert (float(one), list(two[0]), two[1]) == (1.0, [2, 3], ())
 
 
-def test_signs_and_payloads_of_nan_are_kept() -> None:
-    found = array("{nan(0x7f), -nan(0x3f), -nan}", parse_shape("bf16[3]"))
-    assert isinstance(found, np.ndarray)
-    assert [hex(bits) for bits in found.view(np.uint16)] == ["0x7fff", "0xffbf", "0xffc0"]
+def test_signs_and_payloads_of_nan_are_preserved() -> None:
+    values = array("{nan(0x7f), -nan(0x3f), -nan}", parse_shape("bf16[3]"))
+    assert isinstance(values, np.ndarray)
+    assert [hex(bits) for bits in values.view(np.uint16)] == ["0x7fff", "0xffbf", "0xffc0"]
 
 
 @pytest.mark.parametrize("text", ["{...}", "...", "{ {...} }"])
@@ -107,6 +107,6 @@ def test_an_elided_literal_has_no_value(text: str) -> None:
     assert caught.value.code == "elided"
 
 
-def test_an_array_that_does_not_fit_is_an_error() -> None:
+def test_an_array_larger_than_memory_is_an_error() -> None:
     with pytest.raises(HloError, match="not enough memory"):
         array("1", parse_shape("f32[1000000000,1000000000]"))

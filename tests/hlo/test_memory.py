@@ -1,4 +1,4 @@
-"""Arrays in memory: the worked examples of XLA's documents, padding, and buffers there and back."""
+"""Arrays in memory: XLA's worked examples, padding, and conversion to buffers and back."""
 # ruff: noqa: E501 - a row of a table is a line
 
 from typing import Any
@@ -15,11 +15,11 @@ from hlo.shapes.shape import UNBOUNDED, Shape
 LETTERS = np.array([list("abc"), list("def")])
 ROW, COLUMN = Layout((1, 0)), Layout((0, 1))
 TILED = Layout((1, 0), tiles=((2, 2),))
-_ = ""  # what padding is in an array of texts
+_ = ""  # padding in an array of strings
 
 # fmt: off
 STORED = [
-    # layout                                                        what lies in memory
+    # layout                                                        buffer
     (COLUMN,                                                        list("adbecf")),
     (ROW,                                                           list("abcdef")),
     (Layout((-2, -1)),                                              list("adbecf")),
@@ -54,7 +54,7 @@ STRIDES = [
     ((2, 3),     Layout((1, 0), tail_padding=4),               (3, 1)),
 ]
 NO_LAYOUT = [
-    # what is asked                                                     why it fails
+    # call                                                     why it fails
     (lambda: Layout((1, 1)),                                            "not a permutation"),
     (lambda: Layout((1, -1)),                                           "not a permutation"),
     (lambda: Layout((-3, 0)),                                           "not a permutation"),
@@ -71,7 +71,7 @@ NO_LAYOUT = [
     (lambda: from_physical([1, 2, 3], ROW, (2, 2)),                     "4 elements"),
 ]
 OUTSIDE = [
-    # what is asked
+    # call
     lambda: Shape("f32", (2, 3)).linear_index((2, 0)),
     lambda: Shape("f32", (2, 3)).linear_index((0, -1)),
     lambda: Shape("f32", (2, 3)).linear_index((0,)),
@@ -88,7 +88,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("layout, stored", STORED)
-def test_a_layout_says_what_lies_where(layout: Layout, stored: list[str]) -> None:
+def test_a_layout_orders_the_elements_of_the_buffer(layout: Layout, stored: list[str]) -> None:
     buffer = to_physical(LETTERS, layout)
     assert buffer.tolist() == stored
     assert from_physical(buffer, layout, (2, 3)).tolist() == LETTERS.tolist()
@@ -105,7 +105,7 @@ def test_padding_has_a_value() -> None:
     assert to_physical(numbers, sevens).tolist() == [1, 2, 3, 7, 4, 5, 6, 7]
 
 
-def test_the_element_of_the_document_lies_at_17() -> None:
+def test_the_element_of_xlas_example_is_at_17() -> None:
     shape = Shape("f32", (3, 5), TILED)
     assert shape.linear_index((2, 3)) == 17
     assert shape.multi_index(17) == (2, 3)
@@ -114,7 +114,7 @@ def test_the_element_of_the_document_lies_at_17() -> None:
 
 
 @pytest.mark.parametrize("shape, rank, true, size, physical, data, memory", MEASURES)
-def test_an_array_is_so_large(
+def test_physical_sizes_include_padding(
     shape: Shape, rank: int, true: int, size: int, physical: int, data: int, memory: int
 ) -> None:
     assert (shape.rank, shape.true_rank, shape.size) == (rank, true, size)
@@ -122,7 +122,7 @@ def test_an_array_is_so_large(
 
 
 @pytest.mark.parametrize("dims, layout, strides", STRIDES)
-def test_strides_lead_to_neighbours(
+def test_strides_are_the_distances_of_adjacent_elements(
     dims: tuple[int, ...], layout: Layout, strides: tuple[int, ...]
 ) -> None:
     shape = Shape("f32", dims, layout)
@@ -133,13 +133,13 @@ def test_strides_lead_to_neighbours(
 
 
 @pytest.mark.parametrize("ask, why", NO_LAYOUT)
-def test_what_means_nothing_is_refused(ask: Any, why: str) -> None:
+def test_invalid_layouts_are_errors(ask: Any, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         ask()
 
 
 @pytest.mark.parametrize("ask", OUTSIDE)
-def test_what_is_outside_is_an_index_error(ask: Any) -> None:
+def test_out_of_range_is_an_index_error(ask: Any) -> None:
     with pytest.raises(IndexError):
         ask()
 
@@ -152,7 +152,7 @@ def test_dimensions_count_from_the_end() -> None:
 
 @st.composite
 def laid_out(draw: st.DrawFn) -> Shape:
-    """A small array with any order, padding, tiles and tail padding."""
+    """Draw a small array with any order, padding, tiles and tail padding."""
     dims = tuple(draw(st.lists(st.integers(0, 5), max_size=3)))
     sizes = st.one_of(st.integers(1, 4), st.just(COMBINE))
     tile = st.tuples(st.lists(sizes, max_size=2), st.integers(1, 4)).map(lambda t: (*t[0], t[1]))
@@ -168,7 +168,7 @@ def laid_out(draw: st.DrawFn) -> Shape:
 
 
 @given(laid_out())
-def test_buffers_give_back_what_was_stored(shape: Shape) -> None:
+def test_from_physical_inverts_to_physical(shape: Shape) -> None:
     layout = shape.layout_or_default
     array = np.arange(shape.size).reshape(shape.dims)
     buffer = to_physical(array, layout)
@@ -179,7 +179,7 @@ def test_buffers_give_back_what_was_stored(shape: Shape) -> None:
 
 
 @given(laid_out())
-def test_arrays_of_numbers_and_numbers_agree(shape: Shape) -> None:
+def test_numbers_and_arrays_give_equal_results(shape: Shape) -> None:
     dims, layout = shape.dims, shape.layout_or_default
     indices = list(np.ndindex(*dims))
     columns = [np.array([i[d] for i in indices], dtype=int) for d in range(len(dims))]
@@ -190,6 +190,6 @@ def test_arrays_of_numbers_and_numbers_agree(shape: Shape) -> None:
     many = multi_index(positions, dims, layout)
     assert many is not None
     one_by_one = [multi_index(p, dims, layout) for p in positions]
-    for position, found in enumerate(one_by_one):
+    for position, index in enumerate(one_by_one):
         padding = (-1,) * len(dims)
-        assert tuple(int(np.asarray(m)[position]) for m in many) == (found or padding)
+        assert tuple(int(np.asarray(m)[position]) for m in many) == (index or padding)

@@ -1,4 +1,4 @@
-"""The op framework: what `@op` makes of a class, what it refuses, and how users add ops."""
+"""The op framework: classes with `@op`, incomplete classes, and ops of users."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hlo.shapes.shape import Shape
 
 @pytest.fixture(autouse=True)
 def _registry() -> Iterator[None]:
-    """Ops that a test registers are gone after it."""
+    """Remove the ops that a test registers."""
     before = dict(OPS)
     yield
     OPS.clear()
@@ -65,13 +65,13 @@ def test_an_op_is_a_frozen_value() -> None:
     assert not hasattr(value, "__dict__")
 
 
-def test_defaults_are_not_printed_and_names_are() -> None:
+def test_defaults_are_not_printed_and_names_in_text_are_used() -> None:
     cls = flip()
     assert cls(dimensions=(1, 0)).attribute_text() == "dimensions={1,0}"
     assert cls(dimensions=(), times=3).attribute_text() == "dimensions={}, how_often=3"
 
 
-def test_a_user_teaches_an_opcode_from_a_file_of_their_own() -> None:
+def test_a_user_registers_an_op_outside_the_package() -> None:
     body = "p = f32[2,3] parameter(0) ROOT r = f32[2,3] example-flip(p), dimensions={5}"
     assert hlo.parse(f"ENTRY e {{ {body} }}").entry.root.op is None
     cls = flip()
@@ -140,7 +140,7 @@ def test_deprecated_keywords_of_at_least_still_work() -> None:
     assert kind.limits == (("at least", 0), ("at most", 2))
 
 
-def test_an_incomplete_op_is_refused() -> None:
+def test_an_incomplete_op_is_rejected() -> None:
     with pytest.raises(TypeError, match=r"'half' \(Half\) lacks infer_shape, a docstring, samples"):
 
         @op("half", samples=[])
@@ -150,12 +150,12 @@ def test_an_incomplete_op_is_refused() -> None:
     assert "half" not in OPS
 
 
-def test_a_field_without_a_kind_is_refused() -> None:
+def test_a_field_without_a_kind_is_rejected() -> None:
     with pytest.raises(TypeError, match=r"lacks attribute\(\.\.\).* for field axis"):
 
         @op("bare", samples=["f32[] bare()"])
         class Bare(Op):
-            """Has a field that no text gives."""
+            """Has a field without a kind."""
 
             axis: int
 
@@ -163,7 +163,7 @@ def test_a_field_without_a_kind_is_refused() -> None:
                 return Shape("f32", ())
 
 
-def test_an_opcode_has_one_op_but_a_cell_may_run_again() -> None:
+def test_an_opcode_has_one_op_but_its_class_may_be_redefined() -> None:
     flip()
     flip()  # the same class, defined again
     with pytest.raises(TypeError, match="'example-flip' is registered already"):
@@ -192,7 +192,7 @@ PERMUTATIONS = [
 
 
 @pytest.mark.parametrize("values, size, label, suggestion", PERMUTATIONS)
-def test_what_is_wrong_with_a_permutation(
+def test_permutation_faults_have_a_label_and_a_repair(
     values: tuple[int, ...], size: int, label: str, suggestion: str
 ) -> None:
     fault = permutation_fault(values, size)

@@ -1,4 +1,4 @@
-"""Modules from text: every form that XLA prints or accepts."""
+"""The parser: every form that XLA prints or accepts."""
 # ruff: noqa: E501 - a row of a table is a line
 
 import pytest
@@ -28,7 +28,7 @@ def entry(text: str) -> hlo.Computation:
 
 
 def body(*lines: str) -> dict[str, Instruction]:
-    """The instructions of an entry whose text is `lines`, by name."""
+    """Return the instructions of an entry with the text `lines`, by name."""
     text = "\n".join(["ENTRY e {", *lines, "}"])
     return {instruction.name: instruction for instruction in entry(text).instructions}
 
@@ -37,7 +37,7 @@ def names(instructions: tuple[Instruction, ...]) -> list[str]:
     return [instruction.name for instruction in instructions]
 
 
-def test_names_become_objects() -> None:
+def test_names_are_resolved_to_objects() -> None:
     module = hlo.parse(ADDITION, "sums.hlo")
     assert (module.name, module.filename) == ("sums", "sums.hlo")
     assert list(module.computations) == ["plus", "main"]
@@ -52,7 +52,7 @@ def test_names_become_objects() -> None:
     assert [i.index for i in module.entry.instructions] == [0, 1, 2]
 
 
-def test_attributes_are_kept_as_text_with_their_places() -> None:
+def test_attributes_are_text_with_a_location() -> None:
     module = hlo.parse(ADDITION, "sums.hlo")
     assert module.attributes["is_scheduled"].text == "true"
     assert module.attributes["entry_computation_layout"].normal == "{(f32[4]{0},f32[])->f32[4]{0}}"
@@ -65,19 +65,19 @@ def test_attributes_are_kept_as_text_with_their_places() -> None:
 
 
 def test_users_are_listed_once_in_text_order() -> None:
-    found = body(
+    instructions = body(
         "p = f32[2] parameter(0)",
         "a = f32[2] add(p, p)",
         "ROOT b = f32[2] subtract(p, a)",
     )
-    assert names(found["p"].users) == ["a", "b"]
-    assert names(found["b"].users) == []
-    assert names(found["a"].operands) == ["p", "p"]
+    assert names(instructions["p"].users) == ["a", "b"]
+    assert names(instructions["b"].users) == []
+    assert names(instructions["a"].operands) == ["p", "p"]
 
 
-def test_parameters_come_in_the_order_of_their_numbers() -> None:
-    found = entry("ENTRY e { b = f32[3] parameter(1) a = f32[2] parameter(0) }")
-    assert names(found.parameters) == ["a", "b"]
+def test_parameters_are_in_the_order_of_their_numbers() -> None:
+    computation = entry("ENTRY e { b = f32[3] parameter(1) a = f32[2] parameter(0) }")
+    assert names(computation.parameters) == ["a", "b"]
     with pytest.raises(hlo.HloError, match="a parameter must have a number"):
         _ = entry("ENTRY e { a = f32[2] parameter(-1) }").parameters
 
@@ -114,7 +114,7 @@ ROOTS = [
 
 
 @pytest.mark.parametrize("text, name, computations", MODULES)
-def test_a_module_may_be_written_so(text: str, name: str, computations: list[str]) -> None:
+def test_a_module_has_several_forms(text: str, name: str, computations: list[str]) -> None:
     module = hlo.parse(text)
     assert module.entry.name == name
     assert list(module.computations) == computations
@@ -138,7 +138,7 @@ def test_tables_are_kept_by_number() -> None:
     assert hlo.parse(str(module)) == module
 
 
-def test_several_modules_in_one_text_keep_their_places() -> None:
+def test_several_modules_in_one_text_keep_their_locations() -> None:
     text = (
         "// RUN: a\n// -----\nHloModule a ENTRY e { p = f32[] parameter(0) }\n"
         "  // ----- second\nHloModule b\nENTRY e { q = f32[] parameter(0) }\n// -----\n"
@@ -173,7 +173,7 @@ OPERANDS = [
     ("(add(a, negate(b)))",                                ["add.anon"]),
 ]
 LITERALS = [
-    # what is in the parentheses: no list of operands
+    # text in parentheses: not a list of operands
     "0", "-1", "1e-3", "-inf", "inf", "nan", "-nan", "nan(0x1234)", "true", "false", "{}", "{...}", "(1, -2)",
     "{ { 1, 2 }, { 3, 4 } }", "{/*i0=0*/ 1}", "(1, {2, 3})", "((true), 2)", "{(1, 2), (-inf, nan)}", "...",
 ]
@@ -181,8 +181,8 @@ LITERALS = [
 
 
 @pytest.mark.parametrize("text, operands", OPERANDS)
-def test_operands_may_be_written_so(text: str, operands: list[str]) -> None:
-    found = body(
+def test_operands_have_several_forms(text: str, operands: list[str]) -> None:
+    instructions = body(
         "a = f32[2]{0} parameter(0)",
         "b = f32[2]{0} parameter(1)",
         "t = (f32[2], (s32[])) parameter(2)",
@@ -190,37 +190,37 @@ def test_operands_may_be_written_so(text: str, operands: list[str]) -> None:
         "inf.1 = f32[] parameter(4)",
         f"ROOT n = f32[2] anything{text}",
     )
-    assert names(found["n"].operands) == operands
-    assert found["n"].literal is None
+    assert names(instructions["n"].operands) == operands
+    assert instructions["n"].literal is None
 
 
 @pytest.mark.parametrize("text", LITERALS)
-def test_a_literal_is_no_operand(text: str) -> None:
-    found = body("a = f32[] parameter(0)", f"ROOT c = f32[] anything( {text} ), b=1")["c"]
-    assert found.literal is not None
-    assert found.literal.text.strip() == text
-    assert found.operands == ()
-    assert found.attributes["b"].text == "1"
+def test_a_literal_is_not_an_operand(text: str) -> None:
+    instruction = body("a = f32[] parameter(0)", f"ROOT c = f32[] anything( {text} ), b=1")["c"]
+    assert instruction.literal is not None
+    assert instruction.literal.text.strip() == text
+    assert instruction.operands == ()
+    assert instruction.attributes["b"].text == "1"
 
 
-def test_a_single_instruction_makes_parameters_of_its_operands() -> None:
-    found = entry("f32[4] fused(f32[2] b, s32[] a, f32[2] b, u8[3]), k={1}")
-    assert [str(i) for i in found.instructions] == [
+def test_operands_of_a_single_instruction_become_parameters() -> None:
+    computation = entry("f32[4] fused(f32[2] b, s32[] a, f32[2] b, u8[3]), k={1}")
+    assert [str(i) for i in computation.instructions] == [
         "%b = f32[2] parameter(0)",
         "%a = s32[] parameter(1)",
         "%parameter = u8[3] parameter(2)",
         "%fused = f32[4] fused(%b, %a, %b, %parameter), k={1}",
     ]
-    assert found.root.name == "fused"
+    assert computation.root.name == "fused"
 
 
-def test_an_instruction_without_a_name_leaves_all_names_to_others() -> None:
-    found = entry(
+def test_an_unnamed_instruction_gets_a_unique_name() -> None:
+    computation = entry(
         "ENTRY e { p = f32[] parameter(0) negate = f32[] add(f32[] negate(p), f32[] negate(p))"
         " negate.anon = f32[] negate(negate)"
         " ROOT x = f32[] subtract(negate.anon, f32[] negate(negate)) }"
     )
-    assert [str(i) for i in found.instructions[1:]] == [
+    assert [str(i) for i in computation.instructions[1:]] == [
         "%negate.anon.1 = f32[] negate(%p)",
         "%negate.anon.2 = f32[] negate(%p)",
         "%negate = f32[] add(%negate.anon.1, %negate.anon.2)",
@@ -230,13 +230,13 @@ def test_an_instruction_without_a_name_leaves_all_names_to_others() -> None:
     ]
 
 
-def test_any_opcode_and_any_attribute_is_kept() -> None:
+def test_unknown_opcodes_and_attributes_are_preserved() -> None:
     text = "x = (u7x, f32[]) parameter(0)"
     with pytest.raises(hlo.HloError):
         body(text)
-    found = body("x = f32[] what.is-this_1(0), zorp={a=[1,(2)] b='}'}, y=-1_2x3, z=a->b")["x"]
-    assert found.opcode == "what.is-this_1"
-    assert {name: value.text for name, value in found.attributes.items()} == {
+    instruction = body("x = f32[] what.is-this_1(0), zorp={a=[1,(2)] b='}'}, y=-1_2x3, z=a->b")["x"]
+    assert instruction.opcode == "what.is-this_1"
+    assert {name: value.text for name, value in instruction.attributes.items()} == {
         "zorp": "{a=[1,(2)] b='}'}",
         "y": "-1_2x3",
         "z": "a->b",
@@ -256,16 +256,16 @@ VALUES = [
 
 
 @pytest.mark.parametrize("value", VALUES)
-def test_a_value_goes_up_to_the_next_attribute(value: str) -> None:
-    found = body(
+def test_a_value_ends_at_the_next_attribute(value: str) -> None:
+    instructions = body(
         "a = f32[] parameter(0)",
         f"b = f32[] anything(a), first={value}, second=2",
         f"c = f32[] anything(a), last={value}",
         "ROOT d = f32[] anything(c)",
     )
-    assert found["b"].attributes["first"].text == value
-    assert found["b"].attributes["second"].text == "2"
-    assert found["c"].attributes["last"].text == value
+    assert instructions["b"].attributes["first"].text == value
+    assert instructions["b"].attributes["second"].text == "2"
+    assert instructions["c"].attributes["last"].text == value
 
 
 # fmt: off
@@ -286,11 +286,11 @@ EQUAL = [
 
 @pytest.mark.parametrize("first, second, same", EQUAL)
 def test_values_are_equal_up_to_white_space(first: str, second: str, same: bool) -> None:
-    found = body(
+    instructions = body(
         f"a = f32[] parameter(0), v={first}",
         f"b = f32[] parameter(1), v={second}",
     )
-    one, other = found["a"].attributes["v"], found["b"].attributes["v"]
+    one, other = instructions["a"].attributes["v"], instructions["b"].attributes["v"]
     assert (one == other) is same
     assert (hash(one) == hash(other)) is same
 
@@ -304,7 +304,7 @@ g { p = f32[] parameter(0) }
 
 # fmt: off
 CALLS = [
-    # attribute                                     names of what is called       value by name
+    # attribute                                     names of the callees       value by name
     ("to_apply=f",                                  ["f"],                        "f"),
     ("to_apply=%f",                                 ["f"],                        "f"),
     ("calls=%f, x=1",                               ["f"],                        "f"),
@@ -334,7 +334,7 @@ def test_computations_are_called_by_name_or_body(
     assert hlo.parse(str(module)) == module
 
 
-def test_bodies_within_bodies_come_before_those_that_call_them() -> None:
+def test_nested_bodies_precede_their_callers() -> None:
     module = hlo.parse(
         "ENTRY e { p = f32[] parameter(0)\n"
         "  ROOT a = f32[] call(p), to_apply={ p = f32[] parameter(0)\n"
@@ -344,14 +344,14 @@ def test_bodies_within_bodies_come_before_those_that_call_them() -> None:
     assert hlo.parse(str(module)) == module
 
 
-def test_a_missing_shape_of_an_unknown_op_is_an_error_only_when_asked_for() -> None:
+def test_a_missing_shape_of_an_unknown_op_is_an_error_on_access() -> None:
     root = entry("ENTRY e { p = f32[] parameter(0) ROOT x = no-such-op(p) }").root
     assert root.declared_shape is None
     with pytest.raises(hlo.HloError, match="shape"):
         _ = root.shape
 
 
-def test_a_long_chain_of_missing_shapes_is_no_deep_recursion() -> None:
+def test_a_long_chain_of_missing_shapes_is_inferred_without_recursion() -> None:
     lines = [f"x{i + 1} = no-such-op(x{i})" for i in range(5000)]
     root = entry("ENTRY e { x0 = f32[] parameter(0) " + " ".join(lines) + " }").root
     with pytest.raises(hlo.HloError, match="shape"):

@@ -1,4 +1,4 @@
-"""What modules, computations and instructions look like when they are printed."""
+"""Printing of modules, computations and instructions."""
 
 import hlo
 
@@ -43,7 +43,7 @@ def test_a_module_prints_without_comments_and_signatures() -> None:
     assert hlo.parse(PRINTED) == module
 
 
-def test_parts_print_as_they_do_in_the_whole() -> None:
+def test_parts_print_as_in_the_module() -> None:
     module = hlo.parse(TEXT)
     assert str(module.entry) in PRINTED
     assert str(module.entry.root) in PRINTED
@@ -56,7 +56,7 @@ def test_a_missing_shape_stays_missing() -> None:
     assert hlo.parse(str(module)) == module
 
 
-def test_modules_differ_in_anything_that_is_printed() -> None:
+def test_modules_with_different_text_are_unequal() -> None:
     module = hlo.parse(PRINTED)
     changes = {
         "sums": "sum",

@@ -1,4 +1,4 @@
-"""Shapes and layouts: every printed form, and what is refused."""
+"""Shapes and layouts: every printed form, and invalid forms."""
 # ruff: noqa: E501 - a row of a table is a line
 
 import pytest
@@ -98,18 +98,18 @@ COMPATIBLE = [
 
 
 @pytest.mark.parametrize("text, shape", FORMS)
-def test_a_shape_reads_and_prints(text: str, shape: AnyShape) -> None:
+def test_a_shape_is_parsed_and_printed(text: str, shape: AnyShape) -> None:
     assert parse_shape(text) == shape
     assert str(shape) == text
 
 
 @pytest.mark.parametrize("text, printed", LOOSE)
-def test_white_space_comments_and_order_of_suffixes_do_not_count(text: str, printed: str) -> None:
+def test_white_space_comments_and_order_of_suffixes_are_ignored(text: str, printed: str) -> None:
     assert str(parse_shape(text)) == printed
 
 
 @pytest.mark.parametrize("text, column, code, message", WRONG)
-def test_a_wrong_shape_is_refused(text: str, column: int, code: str, message: str) -> None:
+def test_an_invalid_shape_is_an_error(text: str, column: int, code: str, message: str) -> None:
     with pytest.raises(HloError) as caught:
         parse_shape(text)
     error = caught.value
@@ -117,7 +117,7 @@ def test_a_wrong_shape_is_refused(text: str, column: int, code: str, message: st
 
 
 @pytest.mark.parametrize("first, second, compatible", COMPATIBLE)
-def test_compatible_shapes_hold_the_same_elements(
+def test_compatible_shapes_have_equal_types_and_dimensions(
     first: str, second: str, compatible: bool
 ) -> None:
     assert parse_shape(first).compatible(parse_shape(second)) is compatible
@@ -134,7 +134,9 @@ def test_compatible_shapes_hold_the_same_elements(
         (("f32", (2**32, 2**31)), "64 bits"),
     ],
 )
-def test_construction_checks(arguments: tuple[str, tuple[int, ...]], fault: str) -> None:
+def test_an_invalid_shape_cannot_be_constructed(
+    arguments: tuple[str, tuple[int, ...]], fault: str
+) -> None:
     with pytest.raises(ValueError, match=fault):
         Shape(*arguments)
 
@@ -143,7 +145,7 @@ def test_equal_texts_give_one_object() -> None:
     assert parse_shape("f32[7,11]{1,0}") is parse_shape("f32[7,11]{1,0}")
 
 
-def test_size_counts_elements_and_needs_bounds() -> None:
+def test_size_counts_elements_and_requires_bounds() -> None:
     assert (F32.size, Shape("f32", ()).size, Shape("f32", (5, 0)).size) == (6, 1, 0)
     with pytest.raises(ValueError, match="unbounded"):
         _ = Shape("f32", (UNBOUNDED,)).size
@@ -168,7 +170,7 @@ SIZES = st.one_of(st.integers(0, 40), st.just(UNBOUNDED))
 
 @st.composite
 def layouts(draw: st.DrawFn, rank: int) -> Layout:
-    """A layout of `rank` dimensions with any of the suffixes."""
+    """Draw a layout of rank `rank` with any of the suffixes."""
     numbers = st.integers(1, 300)
     tile = st.lists(st.one_of(numbers, st.just(COMBINE)), min_size=1, max_size=3).map(tuple)
     types = st.sampled_from(["", "u32", "s16"])
@@ -194,7 +196,7 @@ def layouts(draw: st.DrawFn, rank: int) -> Layout:
 
 @st.composite
 def arrays(draw: st.DrawFn) -> Shape:
-    """An array of up to four dimensions, of any type, with or without a layout."""
+    """Draw an array of rank 0 to 4, of any type, with or without a layout."""
     dims = tuple(draw(st.lists(SIZES, max_size=4)))
     dynamic = tuple(draw(st.booleans()) for _ in dims)
     layout = draw(st.one_of(st.none(), layouts(len(dims))))
@@ -212,7 +214,7 @@ shapes = st.recursive(
 
 
 @given(shapes)
-def test_what_is_printed_reads_back(shape: AnyShape) -> None:
+def test_a_printed_shape_parses_to_itself(shape: AnyShape) -> None:
     again = parse_shape(str(shape))
     assert again == shape
     assert hash(again) == hash(shape)

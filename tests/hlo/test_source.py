@@ -1,4 +1,4 @@
-"""Places in texts, and errors that show them."""
+"""Spans in sources, and errors that show them."""
 
 import pytest
 
@@ -27,11 +27,11 @@ def test_lines_and_columns_count_from_one(offset: int, line: int, column: int) -
     assert span.place() == f"f.hlo:{line}:{column}"
 
 
-def test_a_line_is_shown_without_its_break() -> None:
+def test_line_text_has_no_line_break() -> None:
     assert Source(TEXT).line_text(2) == "  second\tline"
 
 
-def test_an_error_shows_everything_it_knows() -> None:
+def test_an_error_shows_all_its_parts() -> None:
     source = Source("ENTRY e {\n  ROOT t = f32[4] add(p, q)\n}", "fusion.hlo")
     error = HloError(
         "`q` is wrong", source.span(35, 36), "undefined", "this one", ["see above"], "write p"
@@ -54,7 +54,7 @@ def test_the_gutter_is_as_wide_as_the_line_number() -> None:
     )
 
 
-def test_a_long_line_is_cut_around_the_place() -> None:
+def test_a_long_line_is_clipped_around_the_span() -> None:
     source = Source("a" * 5000 + "!" + "b" * 5000)
     lines = str(HloError("m", source.span(5000))).splitlines()
     shown, carets = lines[3], lines[4]
@@ -63,7 +63,7 @@ def test_a_long_line_is_cut_around_the_place() -> None:
     assert lines[1].endswith(":1:5001")
 
 
-def test_carets_stay_in_place_behind_tabs_and_control_characters() -> None:
+def test_carets_are_aligned_after_tabs_and_control_characters() -> None:
     source = Source("\t\x00\x1b[31m wrong")
     lines = str(HloError("m", source.span(8, 13))).splitlines()
     start = lines[4].index("^")
@@ -76,7 +76,7 @@ def test_a_span_over_lines_is_underlined_to_the_end_of_the_first() -> None:
     assert str(HloError("m", source.span(3, 8))).splitlines()[-1] == "  |    ^^"
 
 
-def test_an_error_moves_with_the_text_it_is_about() -> None:
+def test_a_moved_error_has_the_location_in_the_new_source() -> None:
     inner = HloError("m", Source("xy").span(1, 2), "shape", "l", ["n"], "h")
     outer = Source("ab\nxy", "f.hlo")
     moved = inner.moved(outer, 3)

@@ -1,4 +1,4 @@
-"""One module in each style that XLA prints: the same program, up to what the style leaves out."""
+"""One module in each print style of XLA: the same program, up to the omitted parts."""
 # ruff: noqa: E501 - a row of a table is a line
 
 from pathlib import Path
@@ -63,7 +63,7 @@ STYLES: list[tuple[str, str, tuple[Facet, ...]]] = [
     ("canonical",                  CANONICAL,                                                                 ("backend_config", "literals", "metadata", "names", "order")),
 ]
 DIFFERENT = [
-    # change of the default          what is told
+    # change of the default          difference
     (("HloModule m", "HloModule n"), "the modules are named m and n"),
     (("is_scheduled=true, ", ""),    "only one header has is_scheduled"),
     (("->f32[2]{0}}", "->f32[3]{0}}"), "the headers have different values of entry_computation_layout"),
@@ -77,7 +77,7 @@ DIFFERENT = [
     (("%p = f32[2,3]{1,0}", "%p = f32[2,4]{1,0}"), "instruction 0 of `main`: the shapes are f32[2,3] and f32[2,4]"),
 ]
 INCOMPLETE = [
-    # what is left out        text                                                                      what is told                                               what to do
+    # omitted part            text                                                                      message                                                    help
     ("names (fingerprint)",   DEFAULT.replace("HloModule m,", "HloModule ,"),                           "expected a name after HloModule",                         "print the module with names"),
     ("operand names",         DEFAULT.replace("(%x, %y)", "(, )"),                                      "expected the name of an operand",                         "print the module with operand names"),
     ("operand names",         DEFAULT.replace("(%x, %y)", "(f32[], f32[])"),                            "expected the name of an operand",                         "print the module with operand names"),
@@ -89,7 +89,9 @@ INCOMPLETE = [
 
 
 @pytest.mark.parametrize("style, text, up_to", STYLES)
-def test_a_style_is_the_same_program(style: str, text: str, up_to: tuple[Facet, ...]) -> None:
+def test_every_style_parses_to_the_same_program(
+    style: str, text: str, up_to: tuple[Facet, ...]
+) -> None:
     module = hlo.parse(text)
     assert hlo.difference(hlo.parse(DEFAULT), module, up_to=up_to) is None, style
     for facet in up_to:
@@ -98,22 +100,25 @@ def test_a_style_is_the_same_program(style: str, text: str, up_to: tuple[Facet, 
     assert hlo.parse(str(module)) == module
 
 
-@pytest.mark.parametrize("change, told", DIFFERENT)
-def test_what_is_different_is_told(change: tuple[str, str], told: str | None) -> None:
+@pytest.mark.parametrize("change, message", DIFFERENT)
+def test_difference_describes_the_first_difference(
+    change: tuple[str, str], message: str | None
+) -> None:
     changed = hlo.parse(DEFAULT.replace(*change))
-    assert hlo.difference(hlo.parse(DEFAULT), changed, up_to=["layouts"]) == told
+    assert hlo.difference(hlo.parse(DEFAULT), changed, up_to=["layouts"]) == message
 
 
-@pytest.mark.parametrize("what, text, told, hint", INCOMPLETE)
-def test_what_cannot_be_guessed_is_asked_for(what: str, text: str, told: str, hint: str) -> None:
-    """Names cannot be guessed at all: the parser says so. Missing attributes and shapes parse, so
-    that the module can be looked at, and are told by `hlo.verify` where they matter."""
+@pytest.mark.parametrize("part, text, message, hint", INCOMPLETE)
+def test_an_omitted_part_that_is_required_is_an_error(
+    part: str, text: str, message: str, hint: str
+) -> None:
+    """The parser reports missing names; `hlo.verify` reports missing attributes and shapes."""
     try:
         errors = hlo.verify(hlo.parse(text))
     except hlo.HloError as error:
         errors = [error]
-    assert errors, what
-    assert errors[0].message == told
+    assert errors, part
+    assert errors[0].message == message
     assert hint in errors[0].help
 
 
@@ -133,7 +138,7 @@ def test_what_cannot_be_guessed_is_asked_for(what: str, text: str, told: str, hi
         ("canonicalize_instruction_names", True, ("names",)),
     ],
 )
-def test_what_xla_prints_of_an_example_is_the_same_program(
+def test_an_example_printed_by_xla_is_the_same_program(
     option: str, value: bool, up_to: tuple[Facet, ...], root: Path
 ) -> None:
     xla: Any = pytest.importorskip("jaxlib._hlo", reason="needs jaxlib, to print in this style")

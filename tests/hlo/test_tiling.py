@@ -1,4 +1,4 @@
-"""Positions in memory: one for each element, none for two, and back."""
+"""Positions in memory are injective and invertible."""
 
 from itertools import product
 
@@ -27,7 +27,7 @@ PLACES = [
 
 
 @pytest.mark.parametrize("dims, layout, index, position, room", PLACES)
-def test_an_element_lies_where_tiles_put_it(
+def test_positions_are_those_of_the_tiled_layout(
     dims: tuple[int, ...],
     layout: Layout,
     index: tuple[int, ...] | None,
@@ -42,7 +42,7 @@ def test_an_element_lies_where_tiles_put_it(
 
 @st.composite
 def tiled(draw: st.DrawFn) -> tuple[tuple[int, ...], Layout]:
-    """Small dimensions and a layout with up to two tiles."""
+    """Draw small dimensions and a layout with up to two tiles."""
     dims = tuple(draw(st.lists(st.integers(1, 5), max_size=3)))
     order = tuple(draw(st.permutations(range(len(dims)))))
     sizes = st.one_of(st.integers(1, 4), st.just(COMBINE))
@@ -59,7 +59,7 @@ def test_positions_and_indices_are_inverse(case: tuple[tuple[int, ...], Layout])
     room = extent(dims, layout)
     assert len(set(positions)) == len(positions)
     assert all(0 <= position < room for position in positions)
-    found = {position: index_at(position, dims, layout) for position in range(room)}
-    assert {p: i for p, i in found.items() if i is not None} == dict(
+    index_of = {position: index_at(position, dims, layout) for position in range(room)}
+    assert {p: i for p, i in index_of.items() if i is not None} == dict(
         zip(positions, indices, strict=True)
     )

@@ -1,4 +1,4 @@
-"""Partly known shapes: what follows from several, through ops, and what contradicts itself."""
+"""Partial shapes: unification, inference through ops, and contradictions."""
 
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hlo.modules.infer import known_shapes
 from hlo.ops.unify import Conflict, Dim, PartialShape, Unranked, merge, same_shape, with_rank
 
 
-def known(text: str) -> PartialShape:
+def partial(text: str) -> PartialShape:
     return (
         Unranked(text.removesuffix("[..]").strip("?"))
         if text.endswith("[..]")
@@ -43,22 +43,22 @@ MERGED = [
 
 
 @pytest.mark.parametrize("one, other, both", MERGED)
-def test_two_shapes_tell_about_each_other(one: str, other: str, both: str) -> None:
+def test_merge_unifies_two_shapes(one: str, other: str, both: str) -> None:
     try:
-        found = str(merge(known(one), known(other)))
+        text = str(merge(partial(one), partial(other)))
     except Conflict as conflict:
-        found = str(conflict)
-    assert found == both
+        text = str(conflict)
+    assert text == both
 
 
-def test_dimensions_carry_what_is_not_known() -> None:
+def test_dimensions_propagate_unknown_sizes() -> None:
     open_one = Dim(-1, True)
     assert Dim(2) + 3 * Dim(4, True) == Dim(14, True)
     assert Dim(2) + open_one == open_one
     assert open_one.through(lambda size: size // 2) == open_one
 
 
-def test_a_rank_is_demanded() -> None:
+def test_with_rank_refines_or_raises() -> None:
     assert str(with_rank(Unranked("s8"), 2)) == "s8[?,?]"
     assert with_rank(Unranked(), 2) == Unranked()
     with pytest.raises(Conflict, match=r"f32\[2\] is not an array of rank 3"):
@@ -66,7 +66,7 @@ def test_a_rank_is_demanded() -> None:
 
 
 def test_a_conflict_names_the_operands() -> None:
-    shapes = [known(text) for text in ("f32[2,?]", "f32[?,3]", "f32[4,3]")]
+    shapes = [partial(text) for text in ("f32[2,?]", "f32[?,3]", "f32[4,3]")]
     with pytest.raises(Conflict, match=r"operand 0 is f32\[2,\?\], operand 2 f32\[4,3\]") as caught:
         same_shape(*shapes)
     assert caught.value.operands == (0, 2)
@@ -74,7 +74,7 @@ def test_a_conflict_names_the_operands() -> None:
 
 # fmt: off
 INFERRED = [
-    # operands p, q, ..                  instruction                                     what follows
+    # operands p, q, ..                  instruction                                     inferred shape
     (["f32[?,3]", "f32[2,?]"],           "add(p, q)",                                    "f32[2,3]"),
     (["f32[?,3]", "f32[?,3]"],           "compare(p, q), direction=LT",                  "pred[?,3]"),
     (["f32[<=5,3]"],                     "negate(p)",                                    "f32[<=5,3]"),
@@ -173,15 +173,13 @@ def program(operands: list[str], text: str) -> hlo.Module:
 
 
 @pytest.mark.parametrize("operands, text, shape", INFERRED)
-def test_what_follows_through_an_op(operands: list[str], text: str, shape: str) -> None:
+def test_shapes_are_inferred_through_an_op(operands: list[str], text: str, shape: str) -> None:
     module = program(operands, text)
     assert str(known_shapes(module)[module.entry.root]) == shape
 
 
 @pytest.mark.parametrize("operands, text, message", CONFLICTS)
-def test_a_contradiction_is_told_with_both_places(
-    operands: list[str], text: str, message: str
-) -> None:
+def test_a_contradiction_has_both_locations(operands: list[str], text: str, message: str) -> None:
     with pytest.raises(hlo.HloError) as caught:
         hlo.infer_shapes(program(operands, text))
     assert caught.value.message.startswith(message)
@@ -190,7 +188,7 @@ def test_a_contradiction_is_told_with_both_places(
     ]
 
 
-def test_the_first_contradiction_tells_of_the_others() -> None:
+def test_the_first_contradiction_has_notes_on_the_others() -> None:
     text = (
         "inner { a = f32[3] parameter(0) ROOT b = negate(a) }\n"
         "ENTRY e {\np = f32[?,3] parameter(0)\nq = f32[?,4] parameter(1)\n"
@@ -203,7 +201,7 @@ def test_the_first_contradiction_tells_of_the_others() -> None:
     )
 
 
-def test_missing_shapes_are_filled_in_and_the_rest_stays() -> None:
+def test_missing_shapes_are_inferred_and_declared_ones_remain() -> None:
     text = (
         "inner { a = f32[?,3] parameter(0) ROOT b = negate(a) }\n"
         "ENTRY e { p = f32[2,3] parameter(0) c = call(p), to_apply=inner u = strange(c) ROOT d = tuple(c, p) }"
@@ -223,6 +221,6 @@ def test_missing_shapes_are_filled_in_and_the_rest_stays() -> None:
     assert hlo.parse(str(filled)) == filled
 
 
-def test_a_module_with_all_shapes_is_the_same(example: object) -> None:
+def test_a_fully_declared_module_is_unchanged(example: object) -> None:
     module = hlo.load(str(example))
     assert hlo.infer_shapes(module) == module
