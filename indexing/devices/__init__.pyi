@@ -1,2 +1,2 @@
-# What the package gives, loaded on first use (`__init__.py`).
+# Public names, loaded on first use (`__init__.py`).
 from .devices import Devices as Devices

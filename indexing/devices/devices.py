@@ -80,9 +80,9 @@ class Devices:
     def of(
         cls, module: Module, num_replicas: int | None = None, num_partitions: int | None = None
     ) -> Devices:
-        """Return the devices of a module: its header gives each count that is None here.
+        """Return the devices that run a module.
 
-        A count without header attribute is 1.
+        The module header gives a count that is None; without header attribute the count is 1.
 
         Args:
             module: the module.
@@ -121,7 +121,7 @@ class Devices:
         return (self.variable, *dims(extents))
 
     def identity(self, extents: Extents) -> IndexingMap:
-        """Map each element of an array on each device to itself."""
+        """Return the map of each element of an array on each device to itself."""
         variables = self.dims(extents)
         return IndexingMap.of(variables, variables)
 
@@ -152,7 +152,7 @@ class Devices:
     # ------------------------------------------------------------ groups
 
     def groups(self, groups: ReplicaGroups, mode: Mode) -> tuple[DeviceGroup, ...]:
-        """Device groups that `groups` denotes in `mode`; the order within a group is kept.
+        """Return the device groups that `groups` denote in `mode`, in the order of the IDs.
 
         Empty `groups` denote one group of all replicas or partitions.
 
@@ -183,7 +183,7 @@ class Devices:
     def pairs(
         self, pairs: Iterable[tuple[int, int]], mode: Mode
     ) -> tuple[tuple[DeviceGroup, DeviceGroup], ...]:
-        """One ``(target,), (source,)`` for each pair of devices that `pairs` denote in `mode`.
+        """Return ``(target,), (source,)`` for each pair of devices that `pairs` denote in `mode`.
 
         Args:
             pairs: ``(source, target)`` IDs: partitions in mode "cross partition", else replicas.

@@ -129,7 +129,7 @@ def strided_group(rows: Sequence[DeviceGroup], first: int = 0) -> StridedGroup |
 
 
 def _fitting(numbers: Sequence[int]) -> Iterator[Digit]:
-    """Candidates for the fastest varying digit: without rotation first, then by falling size."""
+    """Yield possible fastest digits: without rotation before rotated, larger before smaller."""
     sizes = _divisors(len(numbers))
     steps = [b - a for a, b in pairwise(numbers[:4])]
     for size in sizes:

@@ -110,7 +110,7 @@ class _Equation:
 
 
 def _equations(read: IndexingMap) -> list[_Equation] | None:
-    """One equation for each result; None if a result that varies has no variable of its own."""
+    """One equation for each result; None if substitution cannot solve one of them."""
     results = [_undivided(result, read.constraints) for result in read.results]
     count = Counter(v for scaled, _ in results for v in scaled.variables())
     inner = {*read.dims, *read.ranges}

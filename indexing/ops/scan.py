@@ -51,8 +51,9 @@ class Scan(StructuredOp):
     The operands are the inputs followed by the initial carries. The results are the outputs
     followed by the final carries.
 
-    A step that reads a carry depends on the inputs of all earlier steps. The maps between slices
-    are exact if `to_apply` is elementwise; otherwise a slice may need all elements of another one.
+    A step that reads a carry depends on the inputs of all earlier steps. If `to_apply` is
+    elementwise, the maps between slices are as well; otherwise a slice may need all elements of
+    another slice.
     """
 
     rule: ClassVar[ElementRule] = OpaqueRule("it calls computations on whole arrays")

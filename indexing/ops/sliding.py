@@ -198,7 +198,7 @@ def _blocks(sizes: Sequence[int], each: int) -> Iterator[tuple[slice, ...]]:
 
     Args:
         sizes: the sizes of the index space.
-        each: bytes of each element.
+        each: bytes that each element of the index space needs.
     """
     inner = [math.prod(sizes[k + 1 :]) * each for k in range(2)]
     steps = [max(1, min(n, _BLOCK // max(1, i))) for n, i in zip(sizes, inner, strict=False)]
