@@ -120,7 +120,7 @@ def strided_group(rows: Sequence[DeviceGroup], first: int = 0) -> StridedGroup |
     numbers = [number for row in rows for number in row]
     digits: list[Digit] = []
     while len(numbers) > 1:
-        digit = next(_fitting(numbers), None)
+        digit = next(_candidates(numbers), None)
         if digit is None:
             return None
         digits.append(digit)
@@ -128,7 +128,7 @@ def strided_group(rows: Sequence[DeviceGroup], first: int = 0) -> StridedGroup |
     return StridedGroup(len(rows), len(rows[0]), first, numbers[0], tuple(digits))
 
 
-def _fitting(numbers: Sequence[int]) -> Iterator[Digit]:
+def _candidates(numbers: Sequence[int]) -> Iterator[Digit]:
     """Yield possible fastest digits: without rotation before rotated, larger before smaller."""
     sizes = _divisors(len(numbers))
     steps = [b - a for a, b in pairwise(numbers[:4])]

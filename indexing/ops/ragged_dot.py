@@ -112,12 +112,12 @@ class RaggedDot(TernaryOp):
     @property
     def _dot(self) -> Dot:
         """The dot of one group."""
-        gone = self.rhs_group_dims
+        removed = self.rhs_group_dims
         return Dot(
             lhs_batch_dims=self.lhs_batch_dims,
             lhs_contracting_dims=self.lhs_contracting_dims,
-            rhs_batch_dims=_without(gone, self.rhs_batch_dims),
-            rhs_contracting_dims=_without(gone, self.rhs_contracting_dims),
+            rhs_batch_dims=_without(removed, self.rhs_batch_dims),
+            rhs_contracting_dims=_without(removed, self.rhs_contracting_dims),
         )
 
     def _one_group(self, right: Shape) -> Shape:
@@ -182,9 +182,9 @@ class RaggedDot(TernaryOp):
         return np.asarray((low <= at) & (at < high))
 
 
-def _without(gone: tuple[int, ...], dimensions: tuple[int, ...]) -> tuple[int, ...]:
-    """`dimensions`, renumbered after removal of the dimensions `gone`."""
-    return tuple([k - sum(g < k for g in gone) for k in dimensions])
+def _without(removed: tuple[int, ...], dimensions: tuple[int, ...]) -> tuple[int, ...]:
+    """`dimensions`, renumbered after removal of the dimensions `removed`."""
+    return tuple([k - sum(g < k for g in removed) for k in dimensions])
 
 
 def _may(index_map: IndexingMap) -> IndexingMap:

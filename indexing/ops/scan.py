@@ -141,7 +141,7 @@ class Scan(StructuredOp):
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
         body = instruction.called_computations[0]
-        if reason := self._misfit(instruction, body):
+        if reason := self._mismatch(instruction, body):
             for number in range(len(instruction.operands)):
                 yield AccessEdge(number, (), output, (), Unknown(reason, instruction))
             return
@@ -151,7 +151,7 @@ class Scan(StructuredOp):
             if maps.maps or maps.unknown is not None:
                 yield AccessEdge(number, (), output, tuple(maps.maps), maps.unknown)
 
-    def _misfit(self, instruction: Instruction, body: Computation) -> str:
+    def _mismatch(self, instruction: Instruction, body: Computation) -> str:
         """Reason why the computation is not a step of this scan; empty if it is."""
         operands: list[AnyShape] = [operand.shape for operand in instruction.operands]
         if any(UNBOUNDED in _array(s).dims for _, s in leaves(TupleShape((self.shape, *operands)))):

@@ -109,11 +109,11 @@ def in_caller(
     """
     if not index_map.runtime:
         return index_map
-    runtime = [_seen_from(rt, instruction, numbers) for rt in index_map.runtime if not rt.is_fixed]
+    runtime = [_runtime_in_caller(rt, instruction, numbers) for rt in index_map.runtime if not rt.is_fixed]
     return replace(index_map, runtime=tuple(runtime))
 
 
-def _seen_from(
+def _runtime_in_caller(
     rt: RuntimeVariable, call: Instruction, numbers: Mapping[Instruction, int]
 ) -> RuntimeVariable:
     """A runtime variable of the caller: its source is an operand or a value computed by `call`."""
