@@ -46,11 +46,11 @@ def range_of(element_type: str) -> Interval | None:
     return None
 
 
-def cut(value: Expr, bounds: Interval) -> Cases:
+def clamp(value: Expr, bounds: Interval) -> Cases:
     """``min(max(value, lower), upper)``.
 
     >>> from simplifier.linear import variable
-    >>> for result, where in cut(variable("d0", 0, 9), (2, 9)):
+    >>> for result, where in clamp(variable("d0", 0, 9), (2, 9)):
     ...     print(result, *where)
     2 d0 in [0, 1]
     d0 d0 in [2, 9]
@@ -127,7 +127,7 @@ def clamped(x: Sequence[Expr]) -> Cases | None:
     low, value, high = x
     if not low.is_constant or not high.is_constant or low.constant > high.constant:
         return None
-    return cut(value, (low.constant, high.constant))
+    return clamp(value, (low.constant, high.constant))
 
 
 def larger(x: Sequence[Expr]) -> Cases:

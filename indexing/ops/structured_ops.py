@@ -109,7 +109,9 @@ def in_caller(
     """
     if not index_map.runtime:
         return index_map
-    runtime = [_runtime_in_caller(rt, instruction, numbers) for rt in index_map.runtime if not rt.is_fixed]
+    runtime = [
+        _runtime_in_caller(rt, instruction, numbers) for rt in index_map.runtime if not rt.is_fixed
+    ]
     return replace(index_map, runtime=tuple(runtime))
 
 
