@@ -1,6 +1,6 @@
-"""What a sum is made of: bounded variables, and the floors that no law takes apart.
+"""Atoms of sums: bounded variables, and floors that no law simplifies.
 
-Atoms are unique: the same structure is the same object, so that terms merge by identity.
+Atoms are unique: the same structure is the same object, so terms merge by identity.
 
 >>> Variable("d0", 0, 9) is Variable("d0", 0, 9)
 True
@@ -19,9 +19,21 @@ from simplifier.unique import SortKey, UniqueTable
 
 
 class Floor(Atom):
-    """``floor(numerator / divisor)``: an atom that the laws could not take apart.
+    """The atom ``floor(numerator / divisor)``, to which no simplification law applies.
 
-    Made by `simplifier.divmod` alone, which guarantees that no law applies to it.
+    Only `simplifier.divmod` constructs floors: write ``expr // divisor``, which applies the laws.
+
+    Attributes:
+        numerator: the dividend, in normal form.
+        divisor: a positive integer.
+        bounds: an interval that contains every value.
+
+    Source: MLIR "'affine' Dialect", "Affine Expressions" (``floordiv``).
+
+    >>> d0 = Variable("d0", 0, 9)
+    >>> ((floor, coefficient),) = (d0 // 4 * 3).terms
+    >>> floor, floor.bounds, coefficient
+    (Floor(Expr('d0'), 4), (0, 2), 3)
     """
 
     divides = True
@@ -33,7 +45,7 @@ class Floor(Atom):
     _weight: int
 
     def __new__(cls, numerator: Expr, divisor: int, bounds: Interval) -> Floor:
-        """The atom for ``floor(numerator / divisor)``, whose value lies in `bounds`."""
+        """Return the unique atom ``floor(numerator / divisor)``, whose values are in `bounds`."""
         made_of = numerator.identity, divisor
         held = _FLOORS.get(made_of)
         known = None if held is None else held()
@@ -51,7 +63,7 @@ class Floor(Atom):
         return f"Floor({self.numerator!r}, {self.divisor})"
 
     @property
-    def weight(self) -> int:  # type: ignore[override]  # found out when it is asked for
+    def weight(self) -> int:  # type: ignore[override]  # computed on first use
         if not self._weight:
             self._weight = 1 + self.numerator.weight
         return self._weight
@@ -71,12 +83,16 @@ _FLOORS: Final = UniqueTable[Floor]()
 
 
 def mentioned(exprs: Iterable[Expr]) -> set[Variable]:
-    """Every variable in `exprs`."""
-    found: set[Atom] = set()
+    """Return the set of all variables in `exprs`.
+
+    >>> sorted(v.name for v in mentioned([Variable("d0", 0, 9) // 4, Variable("s0", 0, 9) * 2]))
+    ['d0', 's0']
+    """
+    atoms: set[Atom] = set()
     pending = list(exprs)
     while pending:
         for atom in pending.pop().parts:
-            if atom not in found:
-                found.add(atom)
+            if atom not in atoms:
+                atoms.add(atom)
                 pending.extend(atom.operands)
-    return {atom for atom in found if isinstance(atom, Variable)}
+    return {atom for atom in atoms if isinstance(atom, Variable)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 Interval: TypeAlias = tuple[int, int]
+"""``(lower, upper)``, both included."""
 
 
 def scaled(interval: Interval, factor: int) -> Interval:
@@ -18,20 +19,36 @@ def scaled(interval: Interval, factor: int) -> Interval:
 
 
 def added(a: Interval, b: Interval) -> Interval:
-    """``{x + y}`` for x in `a`, y in `b`."""
+    """``{x + y}`` for x in `a`, y in `b`.
+
+    >>> added((1, 3), (-2, 2))
+    (-1, 5)
+    """
     return a[0] + b[0], a[1] + b[1]
 
 
 def intersected(a: Interval, b: Interval) -> Interval:
-    """What both hold; empty when they are apart."""
+    """The intersection; empty for disjoint intervals.
+
+    >>> intersected((1, 5), (3, 9)), intersected((1, 2), (4, 5))
+    ((3, 5), (4, 2))
+    """
     return max(a[0], b[0]), min(a[1], b[1])
 
 
 def floor_divided(interval: Interval, divisor: int) -> Interval:
-    """``{floor(x / divisor)}`` for a positive divisor."""
+    """``{floor(x / divisor)}`` for x in `interval` and a positive divisor.
+
+    >>> floor_divided((-1, 9), 4)
+    (-1, 2)
+    """
     return interval[0] // divisor, interval[1] // divisor
 
 
 def contains(outer: Interval, inner: Interval) -> bool:
-    """Every point of `inner` lies in `outer`."""
+    """Return True if `inner` is a subset of `outer`; `inner` is not empty.
+
+    >>> contains((0, 9), (2, 9)), contains((0, 9), (2, 10))
+    (True, False)
+    """
     return outer[0] <= inner[0] and inner[1] <= outer[1]

@@ -1,6 +1,6 @@
-"""Expressions to SymPy and back, for interchange and as an independent oracle.
+"""Conversion of expressions to SymPy and back, for interchange and as an independent oracle.
 
-SymPy rewrites ``floor`` and ``Mod`` as it likes, so the form changes on the way; the values do not.
+SymPy rewrites ``floor`` and ``Mod``, so a round trip preserves values, not structure.
 
 Source: SymPy's documentation, "Functions" (``floor``, ``ceiling``, ``frac``, ``Mod``).
 """
@@ -20,18 +20,18 @@ from simplifier.mods import split
 from simplifier.semiaffine import SemiAffine, maximum, minimum
 
 Fraction: TypeAlias = tuple[Expr, Expr]
-"""``numerator / denominator``; a denominator that is a constant is positive."""
+"""``numerator / denominator``; a constant denominator is positive."""
 
 _ONE: Final = constant(1)
 
 
 def symbol(variable: Variable) -> sympy.Symbol:
-    """The integer symbol of a variable; its bounds stay behind, but for the sign."""
+    """Return the integer symbol of a variable; of its bounds only the sign is kept."""
     return sympy.Symbol(variable.name, integer=True, nonnegative=variable.lower >= 0 or None)
 
 
 def to_sympy(expr: Expr) -> sympy.Expr:
-    """`expr` with ``floor`` and ``Mod`` of SymPy.
+    """Return `expr` as a SymPy expression with ``floor`` and ``Mod``.
 
     >>> d0 = Variable("d0", 0, 99)
     >>> to_sympy(d0 // 8 * 3 + 1)
@@ -63,15 +63,15 @@ def _atom(atom: Atom) -> Any:
                     return sympy.Min(*operands)
                 case "max":
                     return sympy.Max(*operands)
-    raise AssertionError(f"{atom} is an atom of a kind that is not known here")
+    raise AssertionError(f"unexpected kind of atom: {atom}")
 
 
 def from_sympy(given: Any, names: Mapping[str, Affine]) -> Expr:
-    """The expression that SymPy's `given` is; its symbols are looked up by name.
+    """Return the expression equal to a SymPy expression; symbols are looked up by name.
 
     Raises:
-        ValueError: it is made with other functions than those of expressions here, it is no integer
-            everywhere, or a symbol is none of `names` or assumed to be what its bounds do not say.
+        ValueError: `given` has a function without equivalent, is not always an integer, or has a
+            symbol that is not in `names` or whose assumptions contradict its bounds.
 
     >>> d0 = Variable("d0", 0, 99)
     >>> from_sympy(sympy.floor(symbol(d0) / 4 + sympy.Rational(1, 2)), {"d0": d0})
@@ -79,24 +79,24 @@ def from_sympy(given: Any, names: Mapping[str, Affine]) -> Expr:
     """
     numerator, denominator = fraction(given, names)
     if denominator != _ONE:
-        raise ValueError(f"{given} is no integer for all values of its symbols")
+        raise ValueError(f"{given} is not an integer for all values of its symbols")
     return numerator
 
 
 def fraction(given: Any, names: Mapping[str, Affine]) -> Fraction:
-    """The expressions whose quotient SymPy's `given` is; a constant denominator is positive.
+    """Return numerator and denominator of a SymPy expression; a constant denominator is positive.
 
     Raises:
-        ValueError: as for `from_sympy`, but it need not be an integer.
+        ValueError: as for `from_sympy`, except that `given` need not be an integer.
 
     >>> fraction(sympy.Symbol("d0") / 4 - 1, {"d0": Variable("d0", 0, 99)})
     (Expr('d0 - 4'), Expr('4'))
     """
     try:
-        read = sympy.sympify(given, strict=True)
+        expression = sympy.sympify(given, strict=True)
     except sympy.SympifyError as error:
-        raise ValueError(f"{given!r} is no expression of SymPy") from error
-    return _fraction(read, names)
+        raise ValueError(f"{given!r} is not a SymPy expression") from error
+    return _fraction(expression, names)
 
 
 def _fraction(given: Any, names: Mapping[str, Affine]) -> Fraction:
@@ -109,7 +109,7 @@ def _fraction(given: Any, names: Mapping[str, Affine]) -> Fraction:
         case sympy.Symbol() if given.name in names:
             return _looked_up(given, as_expr(names[given.name])), _ONE
         case sympy.Symbol():
-            raise ValueError(f"{given} is none of the variables {list(names)}")
+            raise ValueError(f"{given} is not one of the variables {list(names)}")
         case sympy.Add():
             return reduce(_added, inside())
         case sympy.Mul():
@@ -133,16 +133,16 @@ def _fraction(given: Any, names: Mapping[str, Affine]) -> Fraction:
             pick = minimum if isinstance(given, sympy.Min) else maximum
             return _picked(pick, [*inside()], given)
     raise ValueError(
-        f"{given} is no sum, product, floor, ceiling, Mod, Min or Max of the variables "
-        f"{list(names)}"
+        f"unsupported expression {given}: use sums, products, floor, ceiling, Mod, Min and Max of "
+        f"the variables {list(names)}"
     )
 
 
 def _looked_up(given: sympy.Symbol, value: Expr) -> Expr:
-    """`value`, unless it has values that SymPy has assumed `given` not to have.
+    """Return `value`; reject bounds that contradict the assumptions of the symbol `given`.
 
-    What SymPy has simplified with an assumption is wrong where the assumption is. Near the ends of
-    the bounds and around zero, a sign or a parity shows.
+    SymPy's simplifications rely on the assumptions. Values near the bounds and zero are tested,
+    which detects wrong signs and parities.
     """
     lower, upper = value.bounds
     for number in {lower, lower + 1, 0, 1, upper}:
@@ -167,7 +167,7 @@ def _multiplied(a: Fraction, b: Fraction) -> Fraction:
 
 
 def _floor(given: Fraction) -> Expr:
-    """Towards minus infinity, whatever the sign of the denominator."""
+    """The quotient rounded towards minus infinity, for either sign of the denominator."""
     numerator, denominator = given
     return numerator // (denominator.constant if denominator.is_constant else denominator)
 
@@ -180,18 +180,18 @@ def _mod(dividend: Fraction, modulus: Fraction) -> Fraction:
 
 def _picked(pick: Callable[..., Expr], parts: Sequence[Fraction], given: Any) -> Fraction:
     if any(not denominator.is_constant for _, denominator in parts):
-        raise ValueError(f"{given} compares quotients by expressions")
+        raise ValueError(f"unsupported: {given} compares quotients by expressions")
     common = lcm(*[denominator.constant for _, denominator in parts])
     scaled = [numerator * (common // below.constant) for numerator, below in parts]
     return _reduced(pick(*scaled), constant(common))
 
 
 def _reduced(numerator: Expr, denominator: Expr) -> Fraction:
-    """The fraction with common factors divided out, and with a positive denominator."""
+    """The fraction in lowest terms, with a positive constant denominator if it is constant."""
     if not denominator.is_constant:
-        whole = numerator // denominator
-        if whole * denominator == numerator:
-            return whole, _ONE
+        quotient = numerator // denominator
+        if quotient * denominator == numerator:
+            return quotient, _ONE
     elif denominator.constant < 0:
         numerator, denominator = -numerator, -denominator
     factor = gcd(*_numbers(numerator), *_numbers(denominator))

@@ -1,8 +1,10 @@
-"""Expressions as text, in the notation of XLA and MLIR: ``d0 * 2 + (d1 mod 4) floordiv 3``.
+"""Printer of expressions in the notation of XLA and MLIR: ``d0 * 2 + (d1 mod 4) floordiv 3``.
 
-``floordiv``, ``ceildiv`` and ``mod`` bind as tightly as ``*``; ``floordiv`` rounds towards minus
-infinity, ``ceildiv`` towards plus infinity, and ``e mod m`` lies in ``[0, m)``.  What is printed
-here is read by `simplifier.reading`.
+``floordiv``, ``ceildiv`` and ``mod`` have the precedence of ``*``.  ``floordiv`` rounds towards
+minus infinity, ``ceildiv`` towards plus infinity, and ``e mod m`` is in ``[0, m)``.
+`simplifier.reading` parses the text.
+
+Source: MLIR "'affine' Dialect", "Affine Expressions".
 
 >>> from simplifier.atoms import Variable
 >>> print(expr_text((Variable("d0", 0, 9) * 2 + 20) // 4 - 1))
@@ -18,7 +20,7 @@ from simplifier.semiaffine import SemiAffine
 
 
 def expr_text(expr: Expr) -> str:
-    """`expr` as text; what it parses back to has the same value everywhere."""
+    """Return the text of `expr`, which parses back to an expression with the same values."""
     text, constant = terms_and_constant(expr)
     if not constant:
         return text or "0"
@@ -28,9 +30,9 @@ def expr_text(expr: Expr) -> str:
 
 
 def terms_and_constant(expr: Expr) -> tuple[str, int]:
-    """``expr = text + constant``, where `text` is empty for a constant.
+    """Return ``(text, constant)`` with ``expr = text + constant``; `text` is empty for constants.
 
-    What stands inside floors and mods is chosen so that little is left outside:
+    Offsets are moved into floors and mods if that shortens the rest:
 
     >>> from simplifier.atoms import Variable
     >>> d0 = Variable("d0", 0, 99)
@@ -60,10 +62,9 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
 
 
 def _from_other_side(floor: Floor, coefficient: int, outside: dict[Variable, int]) -> Expr:
-    """The numerator of a floor that takes variables in from `outside`, where it may.
+    """The numerator of a floor, after moving variables from `outside` into it where possible.
 
-    ``(d0 + s0) floordiv 2 - s0`` is ``(d0 - s0) floordiv 2``: the variable is as far from the other
-    side.
+    ``(d0 + s0) floordiv 2 - s0`` is ``(d0 - s0) floordiv 2``.
     """
     numerator, divisor = floor.numerator, floor.divisor
     for inner, count in numerator.terms:
@@ -81,13 +82,13 @@ def _semiaffine_text(atom: SemiAffine) -> str:
 
 
 def _operand(expr: Expr) -> str:
-    """`expr` where an operator follows it."""
+    """The text of `expr` as an operand, in parentheses if necessary."""
     text = expr_text(expr)
     return f"({text})" if _is_compound(text) or text.startswith("-") else text
 
 
 def _is_compound(text: str) -> bool:
-    """An operator stands outside all parentheses; those of a call do not count."""
+    """True if the text has an operator outside of parentheses; a call is not compound."""
     call = text.startswith(("min(", "max(")) and text.find(")") == len(text) - 1
     return " " in text and not call
 

@@ -1,4 +1,4 @@
-"""`Unknown`: the answer to a question that could not be decided, with the reason.
+"""`Unknown`: the answer to an undecided query, with the reason.
 
 >>> Unknown("beyond the budget of 10 isl operations")
 Unknown(reason='beyond the budget of 10 isl operations', instruction=None)
@@ -13,26 +13,37 @@ Answer = TypeVar("Answer")
 
 
 class UndecidedError(RuntimeError):
-    """Code used an `Unknown` where an answer was needed, for example as a condition."""
+    """An `Unknown` was used where an answer is required, for example as a condition.
+
+    >>> try:
+    ...     bool(Unknown("`topk` has no per-element rule"))
+    ... except UndecidedError as error:
+    ...     print(str(error).partition(";")[0])
+    `topk` has no per-element rule
+    """
 
 
 class Named(Protocol):
-    """An instruction, or anything else that has a name."""
+    """An instruction, or another object with a name."""
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """An answer that is not known.
+    """The answer to an undecided query.
 
     It is neither true nor false: its truth value raises `UndecidedError`.
 
     Attributes:
-        reason: the obstacle, in a sentence.
-        instruction: the instruction that is the obstacle; `None` where there is none.
+        reason: the obstacle.
+        instruction: the instruction with the obstacle, or `None`.
+
+    >>> answer = Unknown("beyond the budget of 10 isl operations")
+    >>> print(answer, "|", answer is True)
+    beyond the budget of 10 isl operations | False
     """
 
     reason: str
@@ -43,16 +54,16 @@ class Unknown:
 
     def __bool__(self) -> bool:
         raise UndecidedError(
-            f"{self.reason}; this is neither true nor false: test `isinstance(answer, Unknown)` "
-            "first, or compare with `is True`"
+            f"{self.reason}; an Unknown is neither true nor false: test `isinstance(answer, "
+            "Unknown)` first, or compare with `is True`"
         )
 
 
 def known(answer: Answer | Unknown) -> Answer:
-    """`answer`, which must be known.
+    """Return `answer` if it is known.
 
     Raises:
-        UndecidedError: it is not.
+        UndecidedError: `answer` is an `Unknown`.
 
     >>> known(3)
     3
@@ -63,15 +74,15 @@ def known(answer: Answer | Unknown) -> Answer:
 
 
 def first_unknown(*reasons: Unknown | None) -> Unknown | None:
-    """The first reason that is there; `None` without one."""
+    """Return the first of `reasons` that is not `None`, if any."""
     return next((reason for reason in reasons if reason is not None), None)
 
 
 def about(answer: Answer | Unknown, *question: object) -> Answer | Unknown:
-    """`answer`; where it is unknown, with the question in front of the reason.
+    """Return `answer`; prefix the reason of an `Unknown` with the query.
 
-    >>> print(about(Unknown("beyond the budget"), "the number of", "points"))
-    the number of points: beyond the budget
+    >>> print(about(Unknown("beyond the budget"), "cannot count", "points"))
+    cannot count points: beyond the budget
     """
     if isinstance(answer, Unknown):
         return Unknown(f"{' '.join(map(str, question))}: {answer.reason}", answer.instruction)

@@ -1,4 +1,4 @@
-"""Questions to isl, each within a budget of isl's own operations."""
+"""isl queries, each with a budget of isl operations."""
 
 from __future__ import annotations
 
@@ -13,47 +13,50 @@ from simplifier.unknown import Unknown
 Answer = TypeVar("Answer")
 
 BUDGET: Final = 2_000_000
-"""Operations of isl for one question: a fraction of a second."""
-
+"""isl operations for one query: a fraction of a second."""
 
 _queries: Final = Counter[str]()
 
 
 def query_count(kind: str | None = None) -> int:
-    """How many questions were asked in this process so far, or those of one kind.
+    """Number of queries of this process so far, or of those of one kind.
 
-    A kind is "tight_bounds", what simplifying asks, of isl or of all points, or "other".
+    A kind is "tight_bounds" (from `simplify`, answered by isl or by enumeration) or "other".
     """
     return _queries.total() if kind is None else _queries[kind]
 
 
 def note_query(kind: str) -> None:
-    """Counts a question."""
+    """Count a query."""
     _queries[kind] += 1
 
 
 class NotAffineError(ValueError):
-    """A product or a quotient of variables, of which isl knows nothing."""
+    """A product or quotient of variables, which isl cannot represent."""
 
 
-class NothingLeftError(RuntimeError):
-    """isl gave nothing back, without saying so: it has no operations left."""
+class BudgetExhaustedError(RuntimeError):
+    """isl returned nothing, because its budget is exhausted."""
 
 
 def to_int(value: isl.Val) -> int:
-    """A whole number of isl's, which it needs operations to tell."""
+    """The integer of an isl value; its conversion needs isl operations.
+
+    Raises:
+        BudgetExhaustedError: no operations are left.
+    """
     try:
         return int(value.to_python())
-    except TypeError:  # of no text
-        raise NothingLeftError from None
+    except TypeError:  # isl returned no text
+        raise BudgetExhaustedError from None
 
 
 def within_budget(
     compute: Callable[[Any], Answer], budget: int, kind: str = "other"
 ) -> Answer | Unknown:
-    """The answer to `question` in a context of its own, within `budget` operations of isl.
+    """Return ``compute(context)`` with a new isl context; `Unknown` beyond `budget` operations.
 
-    A text that isl has no budget left to read is a syntax error, says isl.
+    isl reports a text that it has no budget left to read as a syntax error.
     """
     note_query(kind)
     ctx = isl.Context()
@@ -62,7 +65,7 @@ def within_budget(
         return compute(ctx)
     except NotAffineError as error:
         return Unknown(str(error))
-    except NothingLeftError:
+    except BudgetExhaustedError:
         return Unknown(f"beyond the budget of {budget} isl operations")
     except isl.Error as error:
         if not any(word in str(error) for word in ("operations", "quota", "syntax error")):

@@ -1,4 +1,4 @@
-"""isl's maps and sets as relations and expressions: disjoint pieces, each with its box."""
+"""Decoding of isl maps and sets as relations: disjoint pieces, each with bounded variables."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from simplifier.linear import Affine, Expr, as_expr, constant
 _OUT: Final = isl.dim_type.out
 
 
-def pieces(found: isl.Map, names: Sequence[str] | None = None) -> tuple[Relation, ...]:
-    """A map of isl in disjoint pieces: functions where it is one, else with hidden variables.
+def pieces(relation: isl.Map, names: Sequence[str] | None = None) -> tuple[Relation, ...]:
+    """Return an isl map in disjoint pieces: functions if single-valued, else with hidden variables.
 
-    The inputs are called `names`; ``d0, d1, …`` if there are none.
+    Args:
+        names: the names of the inputs; by default ``d0, d1, …``.
     """
-    found = found.coalesce()
-    names = names or [f"d{k}" for k in range(found.dim(isl.dim_type.in_))]
+    relation = relation.coalesce()
+    names = names or [f"d{k}" for k in range(relation.dim(isl.dim_type.in_))]
     parts: list[Relation] = []
-    if found.is_single_valued():
-        found.as_pw_multi_aff().foreach_piece(
+    if relation.is_single_valued():
+        relation.as_pw_multi_aff().foreach_piece(
             lambda domain, function: parts.extend(_functions(domain, function, names))
         )
     else:
-        for basic in found.compute_divs().make_disjoint().get_basic_maps():
+        for basic in relation.compute_divs().make_disjoint().get_basic_maps():
             parts.append(_general(basic, names))
     return tuple(parts)
 
@@ -46,17 +47,17 @@ def _functions(domain: isl.Set, function: isl.MultiAff, names: Sequence[str]) ->
 def _general(piece: isl.BasicMap, names: Sequence[str]) -> Relation:
     """One convex piece in which a point may have many results.
 
-    A result that follows from the inputs and the results before it is an expression of them; any
-    other one is a hidden variable.
+    A result determined by the inputs and the preceding results becomes an expression of them; any
+    other result becomes a hidden variable.
     """
-    whole = isl.Map.from_basic_map(piece)
-    inputs = _boxed(whole.domain(), names)
+    relation = isl.Map.from_basic_map(piece)
+    inputs = _boxed(relation.domain(), names)
     free = (name for k in count() if (name := f"s{k}") not in names)
-    boxes = _boxed(whole.range(), [""] * whole.dim(_OUT))
+    boxes = _boxed(relation.range(), [""] * relation.dim(_OUT))
     results: list[Affine] = []
     hidden: list[Variable] = []
     for k, box in enumerate(boxes):
-        expr = _following(whole, k, (*inputs, *results))
+        expr = _determined(relation, k, (*inputs, *results))
         if expr is None:
             hidden.append(box.renamed(next(free)))
         results.append(hidden[-1] if expr is None else expr)
@@ -64,9 +65,9 @@ def _general(piece: isl.BasicMap, names: Sequence[str]) -> Relation:
     return Relation(inputs, tuple(hidden), tuple(map(as_expr, results)), constraints)
 
 
-def _following(whole: isl.Map, k: int, known: Sequence[Affine]) -> Expr | None:
-    """Result `k` as an expression of the inputs and the results before it, if it is just one."""
-    one = whole.project_out(_OUT, k + 1, whole.dim(_OUT) - k - 1)
+def _determined(relation: isl.Map, k: int, known: Sequence[Affine]) -> Expr | None:
+    """Result `k` as a single expression of the inputs and preceding results, or `None`."""
+    one = relation.project_out(_OUT, k + 1, relation.dim(_OUT) - k - 1)
     one = one.move_dims(isl.dim_type.in_, one.dim(isl.dim_type.in_), _OUT, 0, k)
     if not one.is_single_valued():
         return None
@@ -89,25 +90,25 @@ def _boxed(points: isl.Set, names: Sequence[str]) -> tuple[Variable, ...]:
 
 
 def _constraints(part: isl.BasicSet, variables: Sequence[Affine]) -> tuple[Constraint, ...]:
-    """The constraints of one convex set over `variables`, without those that always hold."""
-    found: list[Constraint] = []
+    """The constraints of one convex set over `variables`, without those implied by bounds."""
+    constraints: list[Constraint] = []
     for constraint in part.get_constraints():
         expr = _expr(constraint.get_aff(), variables)
         high = expr.bounds[1]
-        exactly = Constraint(expr, 0, 0 if constraint.is_equality() else max(high, 0))
-        if not exactly.is_true:
-            found.append(exactly)
-    return tuple(found)
+        decoded = Constraint(expr, 0, 0 if constraint.is_equality() else max(high, 0))
+        if not decoded.is_true:
+            constraints.append(decoded)
+    return tuple(constraints)
 
 
 def _expr(aff: isl.Aff, variables: Sequence[Affine]) -> Expr:
-    """A quasi-affine expression of isl; one with a denominator is a whole number on its domain."""
+    """A quasi-affine isl expression, whose value is an integer on its domain."""
     denominator = to_int(aff.get_denominator_val())
     return _scaled(aff, variables, denominator) // denominator
 
 
 def _scaled(aff: isl.Aff, variables: Sequence[Affine], factor: int) -> Expr:
-    """``factor · aff``, where the factor takes all denominators away."""
+    """``factor · aff``, where the factor cancels all denominators."""
 
     def times(value: isl.Val) -> int:
         return int((value * isl.Val.int_from_si(value.get_ctx(), factor)).to_python())

@@ -1,4 +1,4 @@
-"""Expressions, constraints and relations as isl's text and isl's maps."""
+"""Encoding of expressions, constraints and relations as isl text and isl maps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from simplifier.semiaffine import SemiAffine
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """``inputs -> results`` where `constraints` hold, for some values of `hidden`."""
+    """``{ inputs -> results : exists hidden : constraints }``.
+
+    Attributes:
+        inputs, hidden: variables, whose bounds are further constraints.
+    """
 
     inputs: tuple[Variable, ...]
     hidden: tuple[Variable, ...]
@@ -28,12 +32,12 @@ class Relation:
 
 
 def to_isl(relation: Relation, parameters: Sequence[Variable] = ()) -> isl.Map:
-    """The relation as an ``isl.Map``; `parameters` are inputs that become named parameters."""
+    """Return the relation as an ``isl.Map``; `parameters` become named isl parameters."""
     return isl.Map.read_from_str(isl.DEFAULT_CONTEXT, relation_text(relation, parameters))
 
 
 def relation_text(relation: Relation, parameters: Sequence[Variable] = ()) -> str:
-    """The relation in isl's notation."""
+    """Return the relation in isl notation."""
     every = (*relation.inputs, *parameters, *relation.hidden)
     names = _own_names(every)
     inputs = ", ".join(names[v] for v in relation.inputs)
@@ -48,7 +52,7 @@ def relation_text(relation: Relation, parameters: Sequence[Variable] = ()) -> st
 
 
 def as_set(ctx: Any, domain: Relation) -> isl.Set:
-    """The inputs of a relation that has neither hidden variables nor results."""
+    """The set of inputs of a relation without hidden variables and results."""
     condition = _condition(domain.inputs, domain.constraints)
     return isl.Set.read_from_str(ctx, f"{{ {_tuple(domain.inputs)} : {condition} }}")
 
@@ -56,27 +60,27 @@ def as_set(ctx: Any, domain: Relation) -> isl.Set:
 def as_domain(
     ctx: Any, variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> isl.Set:
-    """The points of a box that satisfy `constraints`, put together by calls if these are affine.
+    """The points of a box that satisfy `constraints`.
 
-    That takes a tenth of the time of reading a text.
+    Affine constraints are built with isl calls, ten times as fast as parsing a text.
     """
     if not all(constraint.expr.is_affine for constraint in constraints):
         return as_set(ctx, Relation(variables, (), (), constraints))
-    found = isl.Set.universe(isl.Space.set_alloc(ctx, 0, len(variables)))
+    domain = isl.Set.universe(isl.Space.set_alloc(ctx, 0, len(variables)))
     for k, v in enumerate(variables):
-        found = found.lower_bound_val(isl.dim_type.set, k, _value(ctx, v.lower))
-        found = found.upper_bound_val(isl.dim_type.set, k, _value(ctx, v.upper))
+        domain = domain.lower_bound_val(isl.dim_type.set, k, _value(ctx, v.lower))
+        domain = domain.upper_bound_val(isl.dim_type.set, k, _value(ctx, v.upper))
     functions = as_functions(ctx, variables, [c.expr for c in constraints])
     for function, constraint in zip(functions, constraints, strict=True):
         above = function.add_constant_val(_value(ctx, -constraint.lower))
         below = function.neg().add_constant_val(_value(ctx, constraint.upper))
-        found = found.add_constraint(isl.Constraint.inequality_from_aff(above))
-        found = found.add_constraint(isl.Constraint.inequality_from_aff(below))
-    return found
+        domain = domain.add_constraint(isl.Constraint.inequality_from_aff(above))
+        domain = domain.add_constraint(isl.Constraint.inequality_from_aff(below))
+    return domain
 
 
 def as_map(ctx: Any, relation: Relation | Written) -> isl.Map:
-    """The relation in a context of isl, hidden variables projected out."""
+    """The relation as an isl map, with hidden variables projected out."""
     if isinstance(relation, Written):
         return isl.Map.read_from_str(ctx, relation.text)
     every = (*relation.inputs, *relation.hidden)
@@ -91,16 +95,16 @@ def as_map(ctx: Any, relation: Relation | Written) -> isl.Map:
 
 
 def as_functions(ctx: Any, inputs: Sequence[Variable], exprs: Sequence[Expr]) -> list[isl.Aff]:
-    """The expressions, which are affine, as isl's functions of `inputs`."""
+    """Affine expressions as isl functions of `inputs`."""
     space = isl.Space.set_alloc(ctx, 0, len(inputs))
-    nothing = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space))
+    zero = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space))
     known: dict[Atom, isl.Aff] = {
-        v: nothing.set_coefficient_val(isl.dim_type.in_, k, _value(ctx, 1))
+        v: zero.set_coefficient_val(isl.dim_type.in_, k, _value(ctx, 1))
         for k, v in enumerate(inputs)
     }
 
     def function(expr: Expr) -> isl.Aff:
-        total = nothing.set_constant_val(_value(ctx, expr.constant))
+        total = zero.set_constant_val(_value(ctx, expr.constant))
         for atom, coefficient in expr.terms:
             if atom not in known:
                 if not isinstance(atom, Floor):
@@ -114,15 +118,15 @@ def as_functions(ctx: Any, inputs: Sequence[Variable], exprs: Sequence[Expr]) ->
 
 
 def _value(ctx: Any, number: int) -> isl.Val:
-    return isl.Val(str(number), ctx)  # as a text, because a number may be of any size
+    return isl.Val(str(number), ctx)  # as text: the number may exceed 64 bits
 
 
 def _own_names(variables: Sequence[Variable]) -> dict[Variable, str]:
-    """The variables' own names where isl takes them, new ones for the others."""
-    said = [v for v in variables if _NAME.fullmatch(v.name) and v.name not in _WORDS]
-    others = [v for v in variables if v not in said]
-    new = _new_names("x", len(others), [v.name for v in said])
-    return {v: v.name for v in said} | dict(zip(others, new, strict=True))
+    """The variables' own names if they are valid in isl, otherwise new names."""
+    valid = [v for v in variables if _NAME.fullmatch(v.name) and v.name not in _WORDS]
+    others = [v for v in variables if v not in valid]
+    new = _new_names("x", len(others), [v.name for v in valid])
+    return {v: v.name for v in valid} | dict(zip(others, new, strict=True))
 
 
 def _new_names(prefix: str, count: int, taken: Iterable[str]) -> list[str]:
@@ -141,7 +145,7 @@ _WORDS: Final = frozenset(
 
 
 def _names(variables: Sequence[Variable]) -> dict[Variable, str]:
-    """Names that isl takes, whatever the variables are called."""
+    """Names ``x0, x1, …``, which are always valid in isl."""
     return {v: f"x{k}" for k, v in enumerate(variables)}
 
 
@@ -177,4 +181,4 @@ def _text(expr: Expr, names: dict[Variable, str]) -> str:
 
 
 def _hidden(atom: Atom) -> NotAffineError:
-    return NotAffineError(f"isl cannot see inside {from_atom(atom)}, which is not affine")
+    return NotAffineError(f"isl cannot represent {from_atom(atom)}, which is not affine")

@@ -25,18 +25,19 @@ from simplifier.interval import Interval
 from simplifier.linear import Expr, from_atom
 
 MAX_POINTS: Final = 100_000
-"""Points of the box of a relation that are looked at one by one, at most."""
+"""Maximum number of points of the boxes of relations to enumerate one by one."""
 
 MAX_AT_ONCE: Final = 1 << 20
-"""Points of a box that are looked at all at once, times the atoms of its constraints, at most; a
-quarter of it where no constraint divides, about which isl has an answer in a millisecond."""
+"""Maximum number of points of a box, times the atoms of its constraints, to evaluate at once.
+
+A quarter of it if no constraint divides: isl answers such queries in a millisecond."""
 
 Pair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Array: TypeAlias = npt.NDArray[Any]
 
 
 def may_be_enumerated(*relations: Relation) -> bool:
-    """isl cannot see all of it, and there are few points in the boxes."""
+    """Return True if isl cannot represent the relations, and their boxes have few points."""
     sizes = [_points_in((*r.inputs, *r.hidden)) for r in relations]
     return sum(sizes) <= MAX_POINTS and not all(map(_is_affine, relations))
 
@@ -51,9 +52,9 @@ def _is_affine(relation: Relation) -> bool:
 
 
 def pairs(relation: Relation) -> Iterator[Pair]:
-    """Each input with each of its results, some more than once.
+    """Enumerate pairs of inputs and results, with repetitions.
 
-    A point where something is divided by 0 is not in the relation.
+    A point with a division by 0 is not in the relation.
     """
     variables = (*relation.inputs, *relation.hidden)
     count = len(relation.inputs)
@@ -67,34 +68,35 @@ def pairs(relation: Relation) -> Iterator[Pair]:
 
 
 def first_difference(first: Relation, second: Relation) -> tuple[Pair, bool] | None:
-    """A pair that one relation has alone, and whether it is the first; `None` if they are equal."""
+    """Return a pair of only one relation, and True if it is the first; `None` if equal."""
     ours, theirs = set(pairs(first)), set(pairs(second))
-    alone = min(ours ^ theirs, default=None)
-    return None if alone is None else (alone, alone in ours)
+    unmatched = min(ours ^ theirs, default=None)
+    return None if unmatched is None else (unmatched, unmatched in ours)
 
 
-# ---------------------------------------------------------------- some points
+# ---------------------------------------------------------------- probes
 
 PROBE_POINTS: Final = 256
-"""Points of a box that are looked at to see what need not be asked."""
+"""Random points of a box that refute facts before an exact query."""
 
 SAMPLE_POINTS: Final = 4
-"""Of those, how many are looked at first, one by one: most things differ there already."""
+"""Number of these points to evaluate first, one by one: they refute most facts."""
 
 MAX_KEPT_EXPRS: Final = 1 << 10
-"""Expressions of which a domain's points remember what they are there, at most."""
+"""Maximum number of expressions whose values on the points are memoised."""
 
 
-_EXACT: Final = 1 << 51  # up to here a place in a box is a point in it, in double precision
+_EXACT: Final = 1 << 51  # bounds up to which double precision selects points inside the box
 
 
 class Probe(NamedTuple):
-    """What some points of a domain show.
+    """Some points of a domain, and facts that they prove.
 
     Attributes:
-        points: they are in the domain.
-        samples: some of them.
-        is_tight: all bounds of variables are reached, and no constraint follows from the others.
+        points: points of the domain.
+        samples: a few of these points.
+        is_tight: True if the points reach all bounds of variables, and prove that no constraint is
+            implied by the others.
     """
 
     points: Points
@@ -102,22 +104,23 @@ class Probe(NamedTuple):
     is_tight: bool
 
     def varies(self, expr: Expr, unit: int) -> bool:
-        """``expr floordiv unit`` has several values in the domain, which fit into 64 bits."""
+        """Return True if ``expr floordiv unit`` has several values on the points, in 64 bits."""
         if _number_type((expr,)) is object:
             return False
         low, high = self.points.bounds(expr)
         return low // unit != high // unit
 
 
-@lru_cache(maxsize=32)  # a chain of maps asks about one domain again and again
+@lru_cache(maxsize=32)  # a chain of maps has the same domain many times
 def probe(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) -> Probe | None:
-    """What points show that are picked from the box of `variables`, the same ones each time.
+    """Probe a domain with pseudorandom points of the box of `variables`; deterministic.
 
-    `None` where none of them is in the domain, or numbers get too large.
+    Returns:
+        The probe; `None` if no point is in the domain, or numbers exceed 64 bits.
 
     >>> d0, d1 = Variable("d0", 0, 999), Variable("d1", 0, 999)
-    >>> found = probe((d0, d1), (Constraint(d0 + d1, 0, 1500),))
-    >>> found.is_tight, found.varies(d0 + d1, 99), found.varies(d0 + d1, 1501)
+    >>> points = probe((d0, d1), (Constraint(d0 + d1, 0, 1500),))
+    >>> points.is_tight, points.varies(d0 + d1, 99), points.varies(d0 + d1, 1501)
     (True, True, False)
     """
     if any(v.is_empty for v in variables) or not all(c.expr.is_affine for c in constraints):
@@ -133,17 +136,17 @@ def probe(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) 
             for v, place in zip(variables, places, strict=True)
         }
     )
-    found = _cut(box, constraints)
-    if found is None:
+    restricted = _restricted(box, constraints)
+    if restricted is None:
         return None
-    points, needed = found
+    points, needed = restricted
     reached = all(points.bounds(v.as_expr()) == v.bounds for v in variables)
     return Probe(points, points.samples(), reached and len(needed) == len(constraints))
 
 
 @lru_cache(maxsize=32)
 def _places(rank: int) -> Array:
-    """Points of the unit box, without its upper sides: a third of their coordinates are at ends."""
+    """Points of the half-open unit box; a third of their coordinates are the ends."""
     random = np.random.default_rng(0)
     places = random.random((rank, PROBE_POINTS))
     ends = random.random((rank, PROBE_POINTS))
@@ -152,11 +155,11 @@ def _places(rank: int) -> Array:
     return places
 
 
-# ---------------------------------------------------------------- all points at once
+# ---------------------------------------------------------------- enumeration with arrays
 
 
 def should_enumerate(variables: Iterable[Variable], constraints: Sequence[Constraint]) -> bool:
-    """`enumerated_tight_bounds` and `enumerated_is_empty` give the answer, and sooner than isl."""
+    """Return True if enumeration (`enumerated_tight_bounds`) is faster than isl."""
     if not all(constraint.expr.is_affine for constraint in constraints):
         return False
     divided = any(constraint.expr.divides for constraint in constraints)
@@ -169,20 +172,20 @@ def enumerated_tight_bounds(
     constraints: tuple[Constraint, ...],
     exprs: tuple[Expr, ...],
 ) -> TightBounds | None:
-    """What `simplifier.exact.tightening.tight_bounds` says, read off all points.
+    """Return the same as `simplifier.exact.tightening.tight_bounds`, by enumeration.
 
     >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
     >>> both = Constraint(d0 + d1, 0, 4), Constraint(d0 * 2 + d1, 0, 9)
-    >>> found = enumerated_tight_bounds((d0, d1), both, (d0 - d1,))
-    >>> found.variables, found.exprs, [str(constraint) for constraint in found.constraints]
+    >>> tight = enumerated_tight_bounds((d0, d1), both, (d0 - d1,))
+    >>> tight.variables, tight.exprs, [str(constraint) for constraint in tight.constraints]
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
     note_query("tight_bounds")
     number = _number_type((*exprs, *_mentioned(variables, constraints)))
-    found = _inside(variables, constraints, number)
-    if found is None:
+    restricted = _inside(variables, constraints, number)
+    if restricted is None:
         return None
-    points, needed = found
+    points, needed = restricted
     return TightBounds(
         tuple([points.bounds(v.as_expr()) for v in variables]),
         tuple([points.bounds(expr) for expr in exprs]),
@@ -190,22 +193,22 @@ def enumerated_tight_bounds(
     )
 
 
-@lru_cache(maxsize=1)  # one domain is asked about several times in a row; the arrays are large
+@lru_cache(maxsize=1)  # consecutive queries have the same domain; the arrays are large
 def _inside(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...], number: type
 ) -> tuple[Points, tuple[Constraint, ...]] | None:
-    """`_cut` of the whole box."""
+    """`_restricted` for all points of the box of `variables`."""
     if any(v.is_empty for v in variables):
         return None
-    return _cut(_box(variables, number), constraints)
+    return _restricted(_box(variables, number), constraints)
 
 
-def _cut(
+def _restricted(
     box: Points, constraints: Sequence[Constraint]
 ) -> tuple[Points, tuple[Constraint, ...]] | None:
-    """The points of `box` that satisfy `constraints`, and those of them that others do not imply.
+    """The points of `box` that satisfy `constraints`, and the irredundant constraints.
 
-    `None` where there are no such points.
+    `None` if there are no such points.
     """
     broken = {c: box.broken(c) for c in constraints}
     count = _counted(broken.values())
@@ -214,7 +217,7 @@ def _cut(
         return None
     for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
         own = broken[constraint]
-        if not (own & (count == 1)).any():  # what breaks it breaks another one too
+        if not (own & (count == 1)).any():  # every violation also violates another constraint
             del broken[constraint]
             count = count - own
     return box.chosen(inside), tuple(broken)
@@ -223,7 +226,7 @@ def _cut(
 def enumerated_is_empty(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> bool:
-    """No point of the box of `variables` satisfies all `constraints`."""
+    """Return True if no point of the box satisfies all `constraints`, by enumeration."""
     note_query("other")
     if any(v.is_empty for v in variables):
         return True
@@ -232,9 +235,9 @@ def enumerated_is_empty(
 
 
 class Points:
-    """Many points at once: an array for each variable, and so one for each affine expression.
+    """Many points: one array of values for each variable and each affine expression.
 
-    The arrays are combined by NumPy's rules of broadcasting.
+    The arrays broadcast as in NumPy.
     """
 
     __slots__ = ("_arrays", "_bounds", "_variables")
@@ -245,7 +248,7 @@ class Points:
         self._bounds: dict[Expr, Interval] = {}
 
     def values(self, expr: Expr) -> Array:
-        """What `expr` is at each point."""
+        """The values of `expr` at the points."""
         total: Array | int = expr.constant
         terms = [(self._of_atom(atom), c) for atom, c in expr.parts.items()]
         for array, coefficient in sorted(terms, key=lambda term: term[0].size):
@@ -253,37 +256,37 @@ class Points:
         return np.asarray(total)
 
     def _of_atom(self, atom: Atom) -> Array:
-        found = self._arrays.get(atom)
-        if found is None:
+        array = self._arrays.get(atom)
+        if array is None:
             assert isinstance(atom, Floor), f"{from_atom(atom)} is not affine"
-            found = self._arrays[atom] = self.values(atom.numerator) // atom.divisor
-        return found
+            array = self._arrays[atom] = self.values(atom.numerator) // atom.divisor
+        return array
 
     def bounds(self, expr: Expr) -> Interval:
-        """The least and the greatest value of `expr`; there are points."""
-        found = self._bounds.get(expr)
-        if found is None:
+        """The minimum and maximum of `expr`; there must be points."""
+        bounds = self._bounds.get(expr)
+        if bounds is None:
             if len(self._bounds) >= MAX_KEPT_EXPRS:
                 self._bounds.clear()
                 self._arrays = dict(self._variables.items())
             values = self.values(expr)
-            found = self._bounds[expr] = int(values.min()), int(values.max())
-        return found
+            bounds = self._bounds[expr] = int(values.min()), int(values.max())
+        return bounds
 
     def samples(self) -> Samples:
-        """Some of the points; each variable has an array as long as the others'."""
+        """A few of the points; the arrays of all variables have the same length."""
         chosen = {
             v: array[:: max(1, array.size // SAMPLE_POINTS)] for v, array in self._variables.items()
         }
         return Samples({v: array.tolist() for v, array in chosen.items()})
 
     def broken(self, constraint: Constraint) -> Array:
-        """Where `constraint` does not hold."""
+        """True at the points that violate `constraint`."""
         values = self.values(constraint.expr)
         return (values < constraint.lower) | (values > constraint.upper)
 
     def chosen(self, inside: Array) -> Points:
-        """The points for which `inside` is true."""
+        """The points at which `inside` is true."""
         if inside.all():
             return self
         shape = np.broadcast_shapes(inside.shape, *[a.shape for a in self._variables.values()])
@@ -292,7 +295,7 @@ class Points:
 
 
 class Samples:
-    """A few points of a domain: for each affine expression, the numbers that it is there.
+    """A few points of a domain: a list of values for each affine expression.
 
     >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
     >>> Samples({d0: [0, 7, 9], d1: [1, 2, 3]}).values((d0 * 2 + d1) // 5)
@@ -307,7 +310,7 @@ class Samples:
         self._count = min(map(len, variables.values()), default=1)
 
     def values(self, expr: Expr) -> list[int]:
-        """What `expr` is at each point."""
+        """The values of `expr` at the points."""
         totals = [expr.constant] * self._count
         for atom, coefficient in expr.parts.items():
             for k, number in enumerate(self._numbers.get(atom) or self._of_floor(atom)):
@@ -316,22 +319,22 @@ class Samples:
 
     def _of_floor(self, atom: Atom) -> list[int]:
         assert isinstance(atom, Floor), f"{from_atom(atom)} is not affine"
-        found = [value // atom.divisor for value in self.values(atom.numerator)]
+        values = [value // atom.divisor for value in self.values(atom.numerator)]
         if len(self._numbers) >= MAX_KEPT_EXPRS:
             self._numbers = dict(self._variables.items())
-        self._numbers[atom] = found
-        return found
+        self._numbers[atom] = values
+        return values
 
 
 def _mentioned(
     variables: Iterable[Variable], constraints: Iterable[Constraint]
 ) -> tuple[Expr, ...]:
-    """The expressions of which a domain is made."""
+    """The expressions of a domain: its variables and constraints."""
     return (*[v.as_expr() for v in variables], *[c.expr for c in constraints])
 
 
 def _box(variables: Sequence[Variable], number: type) -> Points:
-    """All points of the box of `variables`, each of which is an axis."""
+    """All points of the box of `variables`; each variable is an axis."""
     arrays: dict[Variable, Array] = {}
     for k, v in enumerate(variables):
         along: Array = np.arange(v.lower, v.upper + 1, dtype=number)
@@ -339,22 +342,22 @@ def _box(variables: Sequence[Variable], number: type) -> Points:
     return Points(arrays)
 
 
-def _counted(claims: Iterable[Array]) -> Array:
-    """How many of `claims` are true at each point."""
-    return reduce(np.add, claims, np.zeros((), np.int32))
+def _counted(conditions: Iterable[Array]) -> Array:
+    """The number of `conditions` that are true at each point."""
+    return reduce(np.add, conditions, np.zeros((), np.int32))
 
 
 def _number_type(exprs: Iterable[Expr]) -> type:
-    """The smallest integers that hold `exprs` and all that is added up on the way to them."""
-    most = max(map(_largest, exprs), default=0)
-    if most <= np.iinfo(np.int32).max:
+    """The smallest integer type for the values of `exprs` and all intermediate values."""
+    largest = max(map(_largest, exprs), default=0)
+    if largest <= np.iinfo(np.int32).max:
         return np.int32
-    return np.int64 if most <= np.iinfo(np.int64).max else object
+    return np.int64 if largest <= np.iinfo(np.int64).max else object
 
 
 @lru_cache(maxsize=1 << 12)
 def _largest(expr: Expr) -> int:
-    """No number that comes up where `expr` is evaluated is larger, whatever its sign."""
+    """An upper bound of the absolute values that occur in the evaluation of `expr`."""
     total, inside = abs(expr.constant), 0
     for atom, coefficient in expr.parts.items():
         low, high = atom.bounds

@@ -1,4 +1,4 @@
-"""What is asked: emptiness, bounds, differences with a witness, counts, inverse and image."""
+"""Queries on relations: emptiness, bounds, difference with a witness, count, inverse, image."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from simplifier.unknown import Unknown
 
 @dataclass(frozen=True, slots=True)
 class DifferingPoint:
-    """A point and its results that one of two relations has and the other has not."""
+    """A point and its results that only one of two relations has."""
 
     point: tuple[int, ...]
     results: tuple[int, ...]
@@ -32,7 +32,7 @@ class DifferingPoint:
 def is_empty(
     variables: Sequence[Variable], constraints: Iterable[Constraint], budget: int = BUDGET
 ) -> bool | Unknown:
-    """No point of the box of `variables` satisfies all `constraints`."""
+    """Return True if no point of the box of `variables` satisfies all `constraints`."""
     domain = Relation(tuple(variables), (), (), tuple(constraints))
     if may_be_enumerated(domain):
         return next(pairs(domain), None) is None
@@ -47,7 +47,7 @@ def bounds(
     expr: Expr,
     budget: int = BUDGET,
 ) -> Interval | Unknown | None:
-    """The least and the greatest value of `expr` on the domain; `None` if it has no points."""
+    """Return the minimum and maximum of `expr` on the domain; `None` if the domain is empty."""
     valued = Relation(tuple(variables), (), (expr,), tuple(constraints))
 
     def compute(ctx: Any) -> Interval | None:
@@ -57,17 +57,17 @@ def bounds(
         return to_int(values.dim_min_val(0)), to_int(values.dim_max_val(0))
 
     if may_be_enumerated(valued):
-        reached = {value for _, (value,) in pairs(valued)}
-        return (min(reached), max(reached)) if reached else None
+        values = {value for _, (value,) in pairs(valued)}
+        return (min(values), max(values)) if values else None
     return within_budget(compute, budget)
 
 
 def difference(
     first: Relation | Written, second: Relation, budget: int = BUDGET
 ) -> DifferingPoint | Unknown | None:
-    """A point that only one of the relations has; `None` if they are equal.
+    """Return a point that only one of the relations has; `None` if they are equal.
 
-    Inputs are matched by position; both relations have as many inputs and as many results.
+    Inputs are matched by position; both relations have the same numbers of inputs and results.
     """
 
     def compute(ctx: Any) -> DifferingPoint | None:
@@ -85,13 +85,13 @@ def difference(
         return DifferingPoint(tuple(at[:count]), tuple(at[count:]), in_first)
 
     if isinstance(first, Relation) and may_be_enumerated(first, second):
-        alone = first_difference(first, second)
-        return None if alone is None else DifferingPoint(*alone[0], in_first=alone[1])
+        unmatched = first_difference(first, second)
+        return None if unmatched is None else DifferingPoint(*unmatched[0], in_first=unmatched[1])
     return within_budget(compute, budget)
 
 
 def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
-    """How many different results the relation has.
+    """Return the number of distinct results of the relation.
 
     >>> d0 = Variable("d0", 0, 999_999)
     >>> count(Relation((d0,), (), (d0 // 4, d0 // 2), ()))
@@ -103,12 +103,12 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
 
 
 def inverse(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
-    """``results -> inputs`` in disjoint pieces; the inputs are called ``d0, d1, …``."""
+    """Return ``results -> inputs`` in disjoint pieces with inputs ``d0, d1, …``."""
     return within_budget(lambda ctx: pieces(as_map(ctx, relation).reverse()), budget)
 
 
 def image(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
-    """All results, as relations from nothing, in disjoint pieces."""
+    """Return all results, as disjoint relations without inputs."""
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
         results = as_map(ctx, relation).range()

@@ -1,4 +1,4 @@
-"""All that simplifying wants to know of one domain, in one question."""
+"""Tight bounds and implied constraints of a domain, in one isl query."""
 
 from __future__ import annotations
 
@@ -19,7 +19,12 @@ from simplifier.unknown import Unknown
 
 @dataclass(frozen=True, slots=True)
 class TightBounds:
-    """What holds on a domain: exact bounds, and which constraints the others do not imply."""
+    """Exact bounds on a domain, and an irredundant subset of its constraints.
+
+    Attributes:
+        variables, exprs: bounds of the variables and of some expressions.
+        constraints: the constraints that the others do not imply.
+    """
 
     variables: tuple[Interval, ...]
     exprs: tuple[Interval, ...]
@@ -32,14 +37,14 @@ def tight_bounds(
     exprs: tuple[Expr, ...],
     budget: int,
 ) -> TightBounds | Unknown | None:
-    """Exact bounds of `variables` and `exprs` where `constraints` hold; `None` if nowhere.
+    """Return exact bounds of `variables` and `exprs`; `None` if the domain is empty.
 
-    Of constraints that imply each other, those with the most atoms go first.
+    Of constraints that imply each other, those with the most atoms are dropped first.
 
     >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 0, 9)
     >>> both = Constraint(d0 + d1, 0, 4), Constraint(d0 * 2 + d1, 0, 9)
-    >>> found = tight_bounds((d0, d1), both, (d0 - d1,), 100_000)
-    >>> found.variables, found.exprs, [str(constraint) for constraint in found.constraints]
+    >>> tight = tight_bounds((d0, d1), both, (d0 - d1,), 100_000)
+    >>> tight.variables, tight.exprs, [str(constraint) for constraint in tight.constraints]
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
 
@@ -50,13 +55,13 @@ def tight_bounds(
         if domain.is_empty():
             return None
         every = as_functions(ctx, variables, (*[v.as_expr() for v in variables], *exprs))
-        found = [(to_int(domain.min_val(f)), to_int(domain.max_val(f))) for f in every]
+        bounds = [(to_int(domain.min_val(f)), to_int(domain.max_val(f))) for f in every]
         for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
             others = [part for c, part in parts.items() if c is not constraint]
             if _intersection(box, others).is_subset(parts[constraint]):
                 del parts[constraint]
         count = len(variables)
-        return TightBounds(tuple(found[:count]), tuple(found[count:]), tuple(parts))
+        return TightBounds(tuple(bounds[:count]), tuple(bounds[count:]), tuple(parts))
 
     return within_budget(compute, budget, kind="tight_bounds")
 

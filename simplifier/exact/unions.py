@@ -1,6 +1,6 @@
-"""Questions about unions of relations: points that satisfy alternatives, images, what is left out.
+"""Queries on unions of relations: points that satisfy disjunctions, images, unreached points.
 
-A union is a sequence of `Relation` with as many inputs and as many results each.
+A union is a sequence of relations with the same numbers of inputs and results.
 
 >>> from simplifier.atoms import Variable
 >>> d0 = Variable("d0", 0, 9)
@@ -25,7 +25,7 @@ from simplifier.exact.encode import Relation, as_map, as_set
 from simplifier.unknown import Unknown
 
 Clause: TypeAlias = Sequence[Sequence[Constraint]]
-"""Alternatives: at least one of these lists of constraints holds."""
+"""A disjunction: the constraints of at least one of the lists hold."""
 
 Point: TypeAlias = tuple[int, ...]
 
@@ -36,7 +36,7 @@ def point(
     clauses: Iterable[Clause] = (),
     budget: int = BUDGET,
 ) -> Point | Unknown | None:
-    """A point of the box that satisfies all constraints and all clauses; `None` if there is none.
+    """Return a point of the box that satisfies all constraints and clauses; `None` without one.
 
     >>> d0, d1 = Variable("d0", 0, 3), Variable("d1", 0, 3)
     >>> unequal = [[Constraint(d0 - d1, 1, 3)], [Constraint(d0 - d1, -3, -1)]]
@@ -53,10 +53,9 @@ def only_first(
     clauses: Iterable[Clause] = (),
     budget: int = BUDGET,
 ) -> Point | Unknown | None:
-    """Inputs and results that the first union relates and the second does not.
+    """Return inputs and results that only the first union relates; `None` without any.
 
-    Inputs that break one of the `clauses`, which are about the inputs of ``first[0]``, do not
-    count.
+    The inputs satisfy the `clauses`, which are over the inputs of ``first[0]``.
     """
     inputs = Relation(first[0].inputs, (), (), ())
     conditions = tuple(clauses)
@@ -73,11 +72,11 @@ def only_first(
 def uncovered(
     relations: Sequence[Relation], target: Relation, budget: int = BUDGET
 ) -> Point | Unknown | None:
-    """A point of `target` that is no result; `None` if every one is."""
+    """Return a point of `target` that is not a result; `None` if every point is."""
 
     def compute(ctx: Any) -> Point | None:
-        wanted = as_set(ctx, target)
-        return _sample(wanted.subtract(_union(ctx, relations).range()) if relations else wanted)
+        points = as_set(ctx, target)
+        return _sample(points.subtract(_union(ctx, relations).range()) if relations else points)
 
     return within_budget(compute, budget)
 
@@ -85,24 +84,24 @@ def uncovered(
 def never_uncovered(
     cases: Sequence[tuple[Relation, Relation, int]], target: Relation, budget: int = BUDGET
 ) -> bool | Unknown:
-    """Every point of `target` is a result, whatever values an opponent gives some inputs.
+    """Return True if every point of `target` is a result for all values of some inputs.
 
-    Each case is ``(relation, box, count)``: the last `count` inputs of the relation are the
-    opponent's, who chooses them knowing the others and the result; `box` has as inputs all values
-    that inputs and results may have.  A point counts as covered if there are other inputs for which
-    every choice of the opponent gives it.
+    Each case is ``(relation, box, count)``.  The last `count` inputs of `relation` are universally
+    quantified: an opponent chooses them after the other inputs and the result.  The inputs of `box`
+    are the inputs and results of `relation` with all their possible values.  A point is covered if
+    some values of the other inputs relate it for every choice of the opponent.
     """
 
     def compute(ctx: Any) -> bool:
-        left = as_set(ctx, target)
+        remaining = as_set(ctx, target)
         for relation, box, count in cases:
             every = as_set(ctx, box)
-            held = as_map(ctx, relation).wrap().flatten()
+            related = as_map(ctx, relation).wrap().flatten()
             start = len(relation.inputs) - count
-            refuted = every.subtract(held).project_out(isl.dim_type.set, start, count)
+            refuted = every.subtract(related).project_out(isl.dim_type.set, start, count)
             sure = every.project_out(isl.dim_type.set, start, count).subtract(refuted)
-            left = left.subtract(sure.project_out(isl.dim_type.set, 0, start))
-        return bool(left.is_empty())
+            remaining = remaining.subtract(sure.project_out(isl.dim_type.set, 0, start))
+        return bool(remaining.is_empty())
 
     return within_budget(compute, budget)
 
@@ -110,13 +109,13 @@ def never_uncovered(
 def union_inverse(
     relations: Sequence[Relation], without: Sequence[Relation] = (), budget: int = BUDGET
 ) -> tuple[Relation, ...] | Unknown:
-    """``results -> inputs`` of the union, in disjoint pieces; but not where `without` relates."""
+    """Return ``results -> inputs`` of the union minus `without`, in disjoint pieces."""
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
-        found = _union(ctx, relations)
+        union = _union(ctx, relations)
         if without:
-            found = found.subtract(_union(ctx, without))
-        return pieces(found.reverse())
+            union = union.subtract(_union(ctx, without))
+        return pieces(union.reverse())
 
     return within_budget(compute, budget)
 
@@ -126,13 +125,13 @@ def union_image(
     points: Sequence[Relation] | None = None,
     budget: int = BUDGET,
 ) -> tuple[Relation, ...] | Unknown:
-    """All results, or those of some points (the results of relations from nothing), as pieces."""
+    """Return all results, or those of `points`, the results of relations without inputs."""
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
-        found = _union(ctx, relations)
+        union = _union(ctx, relations)
         if points is not None:
-            found = found.intersect_domain(_union(ctx, points).range())
-        return pieces(isl.Map.from_range(found.range()))
+            union = union.intersect_domain(_union(ctx, points).range())
+        return pieces(isl.Map.from_range(union.range()))
 
     return within_budget(compute, budget)
 
@@ -140,11 +139,11 @@ def union_image(
 def union_preimage(
     relations: Sequence[Relation], elements: Sequence[Relation], budget: int = BUDGET
 ) -> tuple[Relation, ...] | Unknown:
-    """All inputs that have one of `elements` (results of relations from nothing) as a result."""
+    """Return all inputs with a result in `elements`, the results of relations without inputs."""
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
-        wanted = _union(ctx, elements).range()
-        return pieces(isl.Map.from_range(_union(ctx, relations).intersect_range(wanted).domain()))
+        targets = _union(ctx, elements).range()
+        return pieces(isl.Map.from_range(_union(ctx, relations).intersect_range(targets).domain()))
 
     return within_budget(compute, budget)
 
@@ -154,17 +153,17 @@ def _union(ctx: Any, relations: Sequence[Relation]) -> isl.Map:
 
 
 def _restricted(ctx: Any, box: Relation, clauses: Iterable[Clause]) -> isl.Set:
-    found = as_set(ctx, box)
+    domain = as_set(ctx, box)
     for clause in clauses:
         choices = [as_set(ctx, Relation(box.inputs, (), (), tuple(choice))) for choice in clause]
-        found = found.intersect(reduce(lambda a, b: a.union(b), choices))
-    return found
+        domain = domain.intersect(reduce(lambda a, b: a.union(b), choices))
+    return domain
 
 
 def _sample(points: isl.Set) -> Point | None:
     if points.is_empty():
         return None
-    found = points.sample_point()
+    point = points.sample_point()
     count = points.dim(isl.dim_type.set)
-    coordinates = [found.get_coordinate_val(isl.dim_type.set, k) for k in range(count)]
+    coordinates = [point.get_coordinate_val(isl.dim_type.set, k) for k in range(count)]
     return tuple([int(value.to_python()) for value in coordinates])

@@ -1,6 +1,6 @@
-"""What a text says, given to isl as it is written: no law of ours is applied on the way.
+"""Translation of the text of a map to isl, verbatim: no simplification law is applied.
 
-It is the independent side of a certificate: the simplified map on one side, the text on the other.
+Certificates compare a simplified map with the text it was parsed from, independently of the laws.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from simplifier.exact.context import NotAffineError
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A relation in isl's notation, with so many inputs and results."""
+    """A relation in isl notation, and its numbers of inputs and results."""
 
     text: str
     inputs: int
@@ -22,21 +22,21 @@ class Written:
 
 
 class Piece(NamedTuple):
-    """A part of an expression: its text for isl, and its value where that is a number."""
+    """A subexpression: its isl text, and its value if it is a constant."""
 
     text: str
     number: int | None = None
 
 
 class Verbatim:
-    """An `Algebra` of isl's texts: nothing is added up, cancelled or taken apart."""
+    """An `Algebra` of isl texts, which only folds constants."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
         self._names = names
 
     @property
     def names(self) -> Collection[str]:
-        """The variables that may be written; isl has names of its own for them."""
+        """The declared variables, which have other names in isl."""
         return self._names
 
     def number(self, value: int) -> Piece:
@@ -60,15 +60,15 @@ class Verbatim:
         if operator == "*":
             number, other = (left, right) if right.number is None else (right, left)
             if number.number is None:
-                raise NotAffineError("isl knows nothing of a product of variables")
+                raise NotAffineError("isl cannot represent a product of variables")
             return Piece(f"({number.text}*({other.text}))")
         if right.number is None:
-            raise NotAffineError(f"isl knows nothing of {operator} by a variable")
+            raise NotAffineError(f"isl cannot represent {operator} by a variable")
         if operator == "mod":
             return Piece(f"(({left.text}) mod {right.number})")
         sign = "" if operator == "floordiv" else "-"
-        turned = "-" if (right.number < 0) != (operator == "ceildiv") else ""
-        return Piece(f"({sign}floor(({turned}({left.text}))/{abs(right.number)}))")
+        inner = "-" if (right.number < 0) != (operator == "ceildiv") else ""
+        return Piece(f"({sign}floor(({inner}({left.text}))/{abs(right.number)}))")
 
 
 def _number(operator: str, left: Piece, right: Piece) -> int | None:

@@ -81,13 +81,13 @@ READ = [
 ]
 
 REFUSED = [
-    (dict(results=[j], dims=[(i, 0, 9)]),                                          r"j is none of the variables \['i'\]"),
-    (dict(results=[i / 2], dims=[(i, 0, 9)]),                                      "no integer"),
+    (dict(results=[j], dims=[(i, 0, 9)]),                                          r"j is not one of the variables \['i'\]"),
+    (dict(results=[i / 2], dims=[(i, 0, 9)]),                                      "not an integer"),
     (dict(results=[i], dims=[(i, 0, 9), (i, 0, 9)]),                               "the symbol i has two limits"),
     (dict(results=[i], dims=[(i, 0)]),                                             r"expected \(symbol, lower, upper\), found \(i, 0\)"),
     (dict(results=[i], dims=[i]),                                                  r"expected \(symbol, lower, upper\), found i"),
-    (dict(results=[i], dims=[(i, 0, n)]),                                          r"n is none of the variables"),
-    (dict(results=[i], dims=[(i, 0, sympy.oo)]),                                   "oo is no sum"),
+    (dict(results=[i], dims=[(i, 0, n)]),                                          r"n is not one of the variables"),
+    (dict(results=[i], dims=[(i, 0, sympy.oo)]),                                   "unsupported expression oo"),
     (dict(results=[sympy.Symbol("i", positive=True)], dims=[(i, 0, 9)]),           "assumed"),
     (dict(results=[i], dims=[(i, 0, 9)], constraints=sympy.Or(i > 7, i < 2)),      "one map for each alternative"),
     (dict(results=[i], dims=[(i, 0, 9)], constraints=sympy.Ne(i, 7)),              "one map for each alternative"),
