@@ -71,7 +71,7 @@ REFUSED = [
     ("{ A[i] -> [i]; B[i] -> [i] }",         "expected one space, got 2"),
     ("{ [i : 0 <= i < 4 }",                  "invalid isl set or map"),
     ("",                                     "invalid isl set or map"),
-    (7,                                      rr"expected text or an isl object \(Set, .* got int"),
+    (7,                                      r"expected text or an isl object \(Set, .* got int"),
     (isl.Val(7),                             "expected text or an isl object .* got Val"),
 ]
 
