@@ -1,14 +1,13 @@
-"""The second tier: exact answers about a domain, where intervals could not tell.
+"""Refines a constrained box with exact answers where interval arithmetic is inconclusive.
 
-Constraints fall into groups that share no variable.  A question about a group is queries only if
-intervals leave something open there: whether it has points, how far its variables reach, which of
-its constraints the others imply, and what divisions do that depend on two of its variables at
-least.  All points of a small box are looked at; ISL is queries about a large one; and nothing is
-queries where some points that were picked show that no answer would help.
+Constraints that share no variable are independent, so they are split into groups.  A group is
+queried only if intervals leave one of these open: whether it has points, the bounds of its
+variables, which constraints the others imply, and the values of floors of at least two of its
+variables.  A few sampled points come first: they refute most queries.  Then a small box is
+enumerated with arrays, and ISL decides about a large one.
 
-ISL has a budget for a question (`BUDGET`), and one pass asks about `GROUPS` groups at most.  Beyond
-that the domain stays as it was: valid, only less simple.  Answers are remembered, also that the
-budget did not suffice.
+Each ISL query has a budget (`BUDGET`), and one pass refines at most `GROUPS` groups.  Beyond these
+limits the box stays as it was: valid, but less simple.  Answers are memoised, exceeded budgets too.
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ if TYPE_CHECKING:
     from simplifier.exact import Samples, TightBounds
 
 BUDGET: Final = 2_000
-"""Operations of isl for one question: a millisecond; few questions have an answer later."""
+"""Operations of one ISL query: about a millisecond. Few queries are decided later."""
 
 ATOMS: Final = 12
-"""In constraints that divide: about groups with more isl has no answer within that budget."""
+"""Maximum number of atoms in constraints with divisions; with more, ISL exceeds the budget."""
 
 GROUPS: Final = 4
-"""Questions in one pass."""
+"""Maximum number of groups that one pass refines."""
 
 Component: TypeAlias = tuple[set[Variable], list[Constraint]]
 
@@ -54,15 +53,15 @@ class BoundsQuery(NamedTuple):
     unit: int
 
     def has_one_value(self, bounds: Interval | None) -> bool:
-        """It has, if the terms of the expression have these bounds, which a constraint says."""
+        """Return True if `bounds`, which a constraint gives the terms, decide the query."""
         if bounds is None:
             return False
-        low, high = bounds[0] + self.expr.constant, bounds[1] + self.expr.constant
-        return low // self.unit == high // self.unit
+        lower, upper = bounds[0] + self.expr.constant, bounds[1] + self.expr.constant
+        return lower // self.unit == upper // self.unit
 
 
 class ConstraintGroup(NamedTuple):
-    """Constraints that share variables, directly or through others, and what is queries there."""
+    """Constraints connected by common variables, with queries about expressions of these."""
 
     variables: tuple[Variable, ...]
     constraints: tuple[Constraint, ...]
@@ -72,9 +71,10 @@ class ConstraintGroup(NamedTuple):
 def refined(
     variables: Sequence[Variable], constraints: Sequence[Constraint], exprs: Sequence[Expr]
 ) -> ConstrainedBox | None:
-    """The same points with exact bounds and without implied constraints; facts about `exprs`.
+    """Return the same points with exact bounds, without implied constraints.
 
-    `None` where intervals know all of it already, or the budget does not suffice to know more.
+    The result's `implied` constraints bound the floors and sums of `exprs`.  `None` if nothing was
+    refined: intervals were exact already, or the budget was exceeded.
 
     >>> d0, s0 = Variable("d0", 0, 20), Variable("s0", 0, 20)
     >>> value = (d0 + s0 * 2) // 22
@@ -108,14 +108,14 @@ def refined(
 def _renamed(
     facts: Iterable[Constraint], variables: Iterable[Variable], now: Iterable[Variable]
 ) -> tuple[Constraint, ...]:
-    """The facts in the variables as they are `now`."""
+    """Rewrite `facts` in terms of the variables `now`."""
     pairs = zip(variables, now, strict=True)
     rename = Substitution({old: new.as_expr() for old, new in pairs if old is not new})
     return tuple([replace(fact, expr=rename(fact.expr)) for fact in facts])
 
 
 def _note_refinement(group: ConstraintGroup, refinement: Refinement) -> None:
-    """Record exact bounds, and the constraints that the others imply."""
+    """Record exact bounds and dropped constraints for `simplifier.trace`."""
     known = " and ".join(map(str, group.constraints))
     exact = [c for c in refinement.facts if not c.is_true]
     for old, new in zip(group.variables, refinement.variables, strict=True):
@@ -129,8 +129,13 @@ def _note_refinement(group: ConstraintGroup, refinement: Refinement) -> None:
 
 
 class Refinement(NamedTuple):
-    """What is known of a group: its variables in the bounds they reach, those of its constraints
-    that do not follow from others, and what decides floors."""
+    """Exact facts about a group.
+
+    Attributes:
+        variables: the variables of the group, with the bounds that they reach.
+        constraints: the constraints that the others do not imply.
+        facts: bounds of the queried expressions that have one value.
+    """
 
     variables: tuple[Variable, ...]
     constraints: tuple[Constraint, ...]
@@ -138,13 +143,12 @@ class Refinement(NamedTuple):
 
 
 def _refinement(group: ConstraintGroup) -> Refinement | None:
-    """What the budget suffices to learn of a group; `None` where it has no points."""
-
-    found = _survey(group._replace(queries=()), BUDGET)
-    if group.queries and not isinstance(found, Unknown):  # else more is undecided, too
-        found = _survey(group, BUDGET)
-    if not isinstance(found, Unknown):
-        return found
+    """Refine `group` within the budget; `None` if it has no points."""
+    refinement = _within_budget(group._replace(queries=()), BUDGET)
+    if group.queries and not isinstance(refinement, Unknown):  # else the queries exceed it too
+        refinement = _within_budget(group, BUDGET)
+    if not isinstance(refinement, Unknown):
+        return refinement
     variables, constraints, _ = group
     if _is_empty(variables, constraints, BUDGET) is True:
         return None
@@ -152,37 +156,42 @@ def _refinement(group: ConstraintGroup) -> Refinement | None:
 
 
 @lru_cache(maxsize=1 << 12)
-def _survey(group: ConstraintGroup, budget: int) -> Refinement | Unknown | None:
-    """`None` where the group has no points."""
+def _within_budget(group: ConstraintGroup, budget: int) -> Refinement | Unknown | None:
+    """Refine `group` and answer its queries; `None` if it has no points."""
     from simplifier import exact
 
     variables, constraints, queries = group
     probe = exact.probe(variables, constraints)
-    said = sum_bounds(constraints)
-    left = [each for each in queries if not each.has_one_value(said.get(each.expr.identity[0]))]
-    if probe:
-        left = [each for each in left if not probe.varies(*each)]
-        if probe.is_tight and not left:
-            return Refinement(variables, constraints, ())
-    found = _exact_survey(variables, constraints, tuple([expr for expr, _ in left]), budget)
-    if found is None or isinstance(found, Unknown):
-        return found
-    facts = [
-        Constraint(expr, low, high)
-        for (expr, unit), (low, high) in zip(left, found.exprs, strict=True)
-        if low // unit == high // unit
+    constrained = sum_bounds(constraints)
+    open_queries = [
+        query
+        for query in queries
+        if not query.has_one_value(constrained.get(query.expr.identity[0]))
     ]
-    narrow = [Variable(v.name, *b) for v, b in zip(variables, found.variables, strict=True)]
-    return Refinement(tuple(narrow), found.constraints, tuple(facts))
+    if probe:
+        open_queries = [query for query in open_queries if not probe.varies(*query)]
+        if probe.is_tight and not open_queries:
+            return Refinement(variables, constraints, ())
+    exprs = tuple([expr for expr, _ in open_queries])
+    tight = _tight_bounds(variables, constraints, exprs, budget)
+    if tight is None or isinstance(tight, Unknown):
+        return tight
+    facts = [
+        Constraint(expr, lower, upper)
+        for (expr, unit), (lower, upper) in zip(open_queries, tight.exprs, strict=True)
+        if lower // unit == upper // unit
+    ]
+    narrow = [Variable(v.name, *b) for v, b in zip(variables, tight.variables, strict=True)]
+    return Refinement(tuple(narrow), tight.constraints, tuple(facts))
 
 
-def _exact_survey(
+def _tight_bounds(
     variables: tuple[Variable, ...],
     constraints: tuple[Constraint, ...],
     exprs: tuple[Expr, ...],
     budget: int,
 ) -> TightBounds | Unknown | None:
-    """From all points of a small box, else from ISL."""
+    """Enumerate a small box, or query ISL."""
     from simplifier import exact
 
     if exact.should_enumerate(variables, constraints):
@@ -206,20 +215,20 @@ def _is_empty(
 
 
 def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> list[ConstraintGroup]:
-    """The groups about which intervals leave something open."""
+    """Return the groups for which intervals are inconclusive."""
     floors = [(floor, set(floor.numerator.variables())) for floor in _floors(exprs)]
-    found: list[ConstraintGroup] = []
+    open_groups: list[ConstraintGroup] = []
     for group, own in _components(constraints, [inside for _, inside in floors]):
         ours = [floor for floor, inside in floors if inside <= group]
         settled = is_settled(own)
-        if settled and all(_is_followed(floor, own[0]) for floor in ours):
+        if settled and all(_is_exact_by_intervals(floor, own[0]) for floor in ours):
             continue
         sums: list[Expr] = []
         if not settled:
             sums = [e for e in exprs if len(e.parts) > 1 and group.issuperset(e.variables())]
         domain = _sorted(group), tuple(own)
-        found.append(ConstraintGroup(*domain, _queries(*domain, ours, sums)))
-    return found
+        open_groups.append(ConstraintGroup(*domain, _queries(*domain, ours, sums)))
+    return open_groups
 
 
 def _queries(
@@ -228,7 +237,7 @@ def _queries(
     floors: Iterable[Floor],
     sums: Iterable[Expr],
 ) -> tuple[BoundsQuery, ...]:
-    """What may decide `floors`, and whether `sums` have one value; not what a few points refute."""
+    """Queries that may decide `floors` and `sums`, without those that samples refute."""
     from simplifier import exact  # loads ISL
 
     probe = exact.probe(variables, constraints)
@@ -255,9 +264,9 @@ def _sorted(variables: Iterable[Variable]) -> tuple[Variable, ...]:
 def _components(
     constraints: Iterable[Constraint], together: Iterable[set[Variable]] = ()
 ) -> list[Component]:
-    """The constraints in groups that share no variable.
+    """Split constraints into groups that share no variable.
 
-    Groups of which a set in `together` has variables are one.
+    Each set of variables in `together` joins the groups that have at least one of them.
     """
     groups: list[Component] = []
     for constraint in constraints:
@@ -270,7 +279,7 @@ def _components(
 
 
 def _join(groups: list[Component], inside: set[Variable], own: list[Constraint]) -> None:
-    """Adds a group, made one with those that share a variable with it."""
+    """Add a group, joined with the groups that share a variable with it."""
     for group in [group for group in groups if not inside.isdisjoint(group[0])]:
         groups.remove(group)
         inside, own = group[0] | inside, [*group[1], *own]
@@ -278,7 +287,7 @@ def _join(groups: list[Component], inside: set[Variable], own: list[Constraint])
 
 
 def _floors(exprs: Iterable[Expr]) -> Iterator[Floor]:
-    """Each floor in `exprs` once."""
+    """Every distinct floor in `exprs`."""
     pending: list[Atom] = [atom for expr in exprs for atom, _ in expr.terms]
     seen: set[Atom] = set()
     while pending:
@@ -292,7 +301,7 @@ def _floors(exprs: Iterable[Expr]) -> Iterator[Floor]:
 
 
 def _queries_of(floor: Floor, samples: Samples | None) -> Iterator[BoundsQuery]:
-    """What decides a floor, by the laws of `simplifier.divmod` and `simplifier.rewrite`."""
+    """Queries that decide a floor by the laws of `simplifier.divmod` and `simplifier.rewrite`."""
     numerator, divisor = floor.numerator, floor.divisor
     values = samples.values(numerator) if samples else [0]
     if len({value % divisor for value in values}) == 1:
@@ -308,11 +317,12 @@ def _queries_of(floor: Floor, samples: Samples | None) -> Iterator[BoundsQuery]:
                 yield BoundsQuery(rest, factor)
 
 
-def _is_followed(floor: Floor, constraint: Constraint) -> bool:
-    """Intervals follow what `constraint`, which is settled and alone, says of the floor.
+def _is_exact_by_intervals(floor: Floor, constraint: Constraint) -> bool:
+    """Return True if intervals derive all effects of `constraint` on `floor`.
 
-    They do if the numerator has one variable of it, or a multiple of the whole sum that it bounds;
-    and a congruence they follow through every sum (`simplifier.rewrite`).
+    `constraint` is settled and the only one of its group.  Intervals are exact if the numerator has
+    at most one of its variables, or a multiple of the constrained sum.  Congruences are propagated
+    through every sum by `simplifier.rewrite`.
     """
     numerator, bounded = floor.numerator.parts, constraint.expr.parts
     if len(set(constraint.expr.variables()).intersection(floor.numerator.variables())) < 2:
@@ -320,12 +330,12 @@ def _is_followed(floor: Floor, constraint: Constraint) -> bool:
     if not all(isinstance(atom, Variable) for atom in numerator):
         return False
     shared = [Fraction(numerator[atom], c) for atom, c in bounded.items() if atom in numerator]
-    whole = len(shared) == len(bounded) and len(set(shared)) == 1
-    return whole or residues_of(constraint.expr, constraint.bounds) is not None
+    is_multiple = len(shared) == len(bounded) and len(set(shared)) == 1
+    return is_multiple or residues_of(constraint.expr, constraint.bounds) is not None
 
 
 def has_points(constraints: Iterable[Constraint]) -> bool | None:
-    """Some point satisfies them; `None` where that is beyond the budget to decide."""
+    """Return True if a point satisfies `constraints`, `None` if the budget does not suffice."""
     left = [(_sorted(inside), tuple(own)) for inside, own in _components(constraints)]
     left = [group for group in left if not is_settled(group[1])]
     answers = [_is_empty(*group, BUDGET) for group in left[:GROUPS]]
@@ -336,10 +346,10 @@ def has_points(constraints: Iterable[Constraint]) -> bool | None:
 
 
 def is_settled(constraints: Sequence[Constraint]) -> bool:
-    """Intervals alone show that these constraints, which are normalised, have points.
+    """Return True if intervals prove that the normalised `constraints` have points.
 
-    One constraint is on a sum, or on residues of a sum, that reaches every number between the
-    bounds that its terms give it.
+    So it is for one constraint on a sum, or on the residues of a sum, that takes every value
+    between its bounds.
 
     >>> x, y = Variable("x", 0, 9), Variable("y", 0, 3)
     >>> is_settled([Constraint(x * 4 + y, 3, 3)]), is_settled([Constraint(x * 5 + y, 4, 4)])
@@ -350,16 +360,16 @@ def is_settled(constraints: Sequence[Constraint]) -> bool:
     (constraint,) = constraints
     residues = residues_of(constraint.expr, constraint.bounds)
     if residues:
-        low, high = residues.rounded(residues.dividend.bounds)
-        return low <= high and _reaches_all(residues.dividend)
+        lower, upper = residues.rounded(residues.dividend.bounds)
+        return lower <= upper and _reaches_all(residues.dividend)
     return not constraint.is_false and _reaches_all(constraint.expr)
 
 
 def _reaches_all(expr: Expr) -> bool:
-    """Every number between its bounds is a value of this sum of variables."""
-    reach = 0
+    """Return True if a sum of variables takes every value between its bounds."""
+    width = 0
     for atom, coefficient in sorted(expr.terms, key=lambda term: abs(term[1])):
-        if not isinstance(atom, Variable) or abs(coefficient) > reach + 1:
+        if not isinstance(atom, Variable) or abs(coefficient) > width + 1:
             return False
-        reach += abs(coefficient) * (atom.upper - atom.lower)
+        width += abs(coefficient) * (atom.upper - atom.lower)
     return True

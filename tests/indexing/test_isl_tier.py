@@ -47,7 +47,7 @@ SHARPER = [
 
 def forget() -> None:
     """No map is remembered, and no answer."""
-    simplifier.refine._survey.cache_clear()
+    simplifier.refine._within_budget.cache_clear()
     simplifier.refine._is_empty.cache_clear()
     indexing.maps.simplify._simplified_once.cache_clear()
 

@@ -15,7 +15,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged
 from simplifier.domain import tightened
 from simplifier.linear import Expr
-from simplifier.refine import ATOMS, GROUPS, _survey, has_points, is_settled, refined
+from simplifier.refine import ATOMS, GROUPS, _within_budget, has_points, is_settled, refined
 from simplifier.rewrite import Rewriting
 from simplifier.solve import change, projected
 from simplifier.substitute import Substitution
@@ -344,7 +344,7 @@ def test_isl_is_not_asked_where_the_budget_would_not_suffice(
     found = refined([a, b], near, [])
     assert found is not None
     assert [v.bounds for v in found.variables] == [(0, 20), (0, 20)]
-    _survey.cache_clear()
+    _within_budget.cache_clear()
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     assert sum(c.expr.weight for c in near if c.expr.divides) > ATOMS
     before = exact.query_count("tight_bounds")
