@@ -1,7 +1,7 @@
-"""Interval bounds of expressions, and facts that sharpen them.
+"""Interval bounds of expressions, and bounds that the constraints of a domain add.
 
-`UNCONSTRAINED` bounds an expression by its variables' own intervals; the results are kept on the
-expression.  `KnownBounds` made from a domain's constraints know more and keep their own results.
+`UNCONSTRAINED` derives bounds from the intervals of the variables and keeps them on the
+expression.  A `KnownBounds` of a domain also uses constraints, and keeps its own results.
 
 >>> from simplifier.linear import variable
 >>> d0, d1 = variable("d0", 0, 99), variable("d1", 0, 99)
@@ -23,56 +23,56 @@ from simplifier.mods import Mod, split, split_finest
 
 
 class KnownBounds:
-    """What is known beyond the intervals of the variables: bounds on sums of terms.
-
-    The keys are the terms of an expression, in no order (`Expr.identity`), without its constant.
+    """Bounds of expressions on a domain.
 
     Attributes:
-        floors: divisions that were done with these facts, for `simplifier.divmod`.
+        sums: bounds of sums of terms that constraints state, beyond the intervals of variables.
+            A key is the set of terms of an expression (`Expr.identity`), without its constant.
+        floors: memo of `simplifier.divmod.floor_div` for these bounds.
     """
 
-    __slots__ = ("_atoms", "_bounds", "floors", "known")
+    __slots__ = ("_atoms", "_bounds", "floors", "sums")
 
-    def __init__(self, known: Mapping[frozenset[Term], Interval]) -> None:
-        self.known = dict(known)
-        self._atoms = {atom for terms in known if len(terms) == 1 for atom, _ in terms}
+    def __init__(self, sums: Mapping[frozenset[Term], Interval]) -> None:
+        self.sums = dict(sums)
+        self._atoms = {atom for terms in sums if len(terms) == 1 for atom, _ in terms}
         self._bounds: dict[Expr, Interval] = {}
         self.floors: dict[tuple[object, ...], Expr] = {}
 
     def bounds(self, expr: Expr) -> Interval:
-        """An interval that holds every value of `expr` on the domain."""
-        if not self.known:
+        """Return an interval that contains every value of `expr` on the domain."""
+        if not self.sums:
             if expr.bounds_memo is None:
                 expr.bounds_memo = self._compute(expr)
             return expr.bounds_memo
-        found = self._bounds.get(expr)
-        if found is None:
-            found = self._compute(expr)
-            said = self.said(expr)
-            if said is not None:
-                found = intersected(found, said)
-            self._bounds[expr] = found
-        return found
+        bounds = self._bounds.get(expr)
+        if bounds is None:
+            bounds = self._compute(expr)
+            stated = self.bounds_of_sum(expr)
+            if stated is not None:
+                bounds = intersected(bounds, stated)
+            self._bounds[expr] = bounds
+        return bounds
 
-    def said(self, expr: Expr) -> Interval | None:
-        """What is known of exactly the terms of `expr`."""
-        known = self.known.get(expr.identity[0])
-        return known and (known[0] + expr.constant, known[1] + expr.constant)
+    def bounds_of_sum(self, expr: Expr) -> Interval | None:
+        """Return the bounds that a constraint states for exactly the terms of `expr`, if any."""
+        stated = self.sums.get(expr.identity[0])
+        return stated and (stated[0] + expr.constant, stated[1] + expr.constant)
 
     def bounds_of_atom(self, atom: Atom) -> Interval:
-        """An interval that holds every value of `atom` on the domain."""
-        if not self.known or (atom.__class__ is Variable and atom not in self._atoms):
+        """Return an interval that contains every value of `atom` on the domain."""
+        if not self.sums or (atom.__class__ is Variable and atom not in self._atoms):
             return atom.bounds
         return self.bounds(from_atom(atom))
 
     def bounds_of_mod(self, dividend: Expr, modulus: int) -> Interval:
-        """An interval that holds every value of ``dividend mod modulus`` on the domain."""
+        """Return an interval that contains every value of ``dividend mod modulus``."""
         low, high = self.bounds(dividend)
         fits = low // modulus == high // modulus
         return (low % modulus, high % modulus) if fits else (0, modulus - 1)
 
     def finest_bounds(self, expr: Expr) -> Interval:
-        """`bounds`, with finer mods in `expr` seen as well, which takes longer."""
+        """Return `bounds`, tightened by finer mods in `expr`, which takes longer."""
         mods, rest = split_finest(expr)
         bounds = self.bounds(expr)
         return intersected(bounds, self._summed(mods, rest)) if mods else bounds
@@ -84,14 +84,14 @@ class KnownBounds:
         return self._summed(mods, rest)
 
     def _summed(self, mods: tuple[Mod, ...], rest: Expr) -> Interval:
-        """The bounds of a sum, from those of its parts."""
+        """Bounds of a sum, from the bounds of its parts."""
         lower = upper = rest.constant
         for coefficient, dividend, modulus, _ in mods:
             low, high = self.bounds_of_mod(dividend, modulus)
             lower += coefficient * (low if coefficient > 0 else high)
             upper += coefficient * (high if coefficient > 0 else low)
         for atom, coefficient in rest.parts.items():
-            low, high = self._own_bounds(atom) if self.known else atom.bounds
+            low, high = self._own_bounds(atom) if self.sums else atom.bounds
             if coefficient > 0:
                 lower, upper = lower + coefficient * low, upper + coefficient * high
             else:
@@ -99,7 +99,7 @@ class KnownBounds:
         return lower, upper
 
     def _own_bounds(self, atom: Atom) -> Interval:
-        """The bounds of an atom as they follow from those of what is inside it."""
+        """Bounds of an atom, derived from the bounds of its operands."""
         if isinstance(atom, Variable):
             return atom.bounds
         if isinstance(atom, Floor):

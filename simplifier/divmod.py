@@ -29,7 +29,7 @@ from simplifier.mods import Mod, Split, may_hold_mods, split, split_finest
 from simplifier.trace import Law
 
 
-def floor_div(expr: Expr, divisor: int, facts: KnownBounds = UNCONSTRAINED) -> Expr:
+def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> Expr:
     """``floor(expr / divisor)``, rounded towards minus infinity, with the laws applied.
 
     Raises:
@@ -46,14 +46,14 @@ def floor_div(expr: Expr, divisor: int, facts: KnownBounds = UNCONSTRAINED) -> E
         return expr
     parts = expr.parts
     key = tuple(parts), tuple(parts.values()), expr.constant, divisor
-    floor = facts.floors.get(key)
+    floor = known.floors.get(key)
     if floor is None:
-        law, floor = _divided(expr, divisor, facts)
+        law, floor = _divided(expr, divisor, known)
         if trace.records and law is not None:
             trace.note(law, f"{trace.operand_text(expr)} floordiv {divisor}", floor)
-        if len(facts.floors) >= _MAX_FLOORS:
-            facts.floors.clear()
-        facts.floors[key] = floor
+        if len(known.floors) >= _MAX_FLOORS:
+            known.floors.clear()
+        known.floors[key] = floor
     return floor
 
 
@@ -62,9 +62,9 @@ _MAX_FLOORS: Final = 1 << 16
 trace.forget_when_recording(UNCONSTRAINED.floors.clear)
 
 
-def floor_mod(expr: Expr, modulus: int, facts: KnownBounds = UNCONSTRAINED) -> Expr:
+def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> Expr:
     """``expr − modulus·floor(expr / modulus)``, which lies in ``[0, modulus)``."""
-    remainder = added(expr, floor_div(expr, modulus, facts), -modulus)
+    remainder = added(expr, floor_div(expr, modulus, known), -modulus)
     if trace.records:
         trace.note(laws.EXPAND_MOD, f"{trace.operand_text(expr)} mod {modulus}", remainder)
     return remainder
@@ -82,7 +82,7 @@ class Bounded:
 Piece: TypeAlias = Atom | Bounded
 
 
-def _divided(expr: Expr, divisor: int, facts: KnownBounds) -> tuple[Law | None, Expr]:
+def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, Expr]:
     """``floor(expr / divisor)``, and the law that said the last word."""
     parts = expr.parts
     if not parts:
@@ -90,11 +90,11 @@ def _divided(expr: Expr, divisor: int, facts: KnownBounds) -> tuple[Law | None, 
     floors = [atom for atom in parts if isinstance(atom, Floor)]
     holds_mods = bool(floors) and may_hold_mods(floors, parts)
     if holds_mods:
-        found = _with_whole_mods(expr, divisor, facts)
+        found = _with_whole_mods(expr, divisor, known)
         if found is not None:
             return found
-    is_plain = not holds_mods and not facts.known
-    division = Division(_atoms(parts, facts), expr.constant, divisor, facts, is_plain)
+    is_plain = not holds_mods and not known.sums
+    division = Division(_atoms(parts, known), expr.constant, divisor, known, is_plain)
     decided = division.by_intervals()
     if decided is not None:
         return division.law, decided
@@ -105,35 +105,35 @@ def _divided(expr: Expr, divisor: int, facts: KnownBounds) -> tuple[Law | None, 
             division.sum(division.remainder, division.offset),
         )
         if holds_mods:  # without the multiples, others may show
-            return law, division.quotient_and(floor_div(remainder, divisor, facts))
+            return law, division.quotient_and(floor_div(remainder, divisor, known))
     floor = _mergeable(remainder) if floors else None
     if floor is not None:
         law = laws.MERGE_FLOORS if remainder.parts[floor] > 0 else laws.MERGE_NEGATED_FLOOR
-        return law, division.quotient_and(_merged(remainder, floor, divisor, facts))
+        return law, division.quotient_and(_merged(remainder, floor, divisor, known))
     return law, division.with_new_floor(remainder)
 
 
-def _with_whole_mods(expr: Expr, divisor: int, facts: KnownBounds) -> tuple[Law, Expr] | None:
+def _with_whole_mods(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law, Expr] | None:
     """Laws 1 to 3 with the mods in `expr` kept whole; `None` where intervals do not decide."""
     for mods, rest in _splits(expr, divisor):
-        pieces = _atoms(rest.parts, facts) | {_mod(m, facts): m.coefficient for m in mods}
-        division = Division(pieces, rest.constant, divisor, facts, False)
+        pieces = _atoms(rest.parts, known) | {_mod(m, known): m.coefficient for m in mods}
+        division = Division(pieces, rest.constant, divisor, known, False)
         decided = division.by_intervals()
         if decided is not None:
             if trace.records:
-                _note_mods(mods, facts)
+                _note_mods(mods, known)
             return division.law, decided
     return None
 
 
-def _note_mods(mods: Iterable[Mod], facts: KnownBounds) -> None:
+def _note_mods(mods: Iterable[Mod], known: KnownBounds) -> None:
     """Record that `mods` were recombined from their terms, and bounded as a whole."""
     for coefficient, dividend, modulus, floor in mods:
         text = trace.operand_text(dividend)
         whole = f"{text} mod {modulus}"
         terms = f"{text} * {coefficient} - ({from_atom(floor)}) * {coefficient * modulus}"
         trace.note(laws.RECOMBINE_MOD, terms, f"({whole}) * {coefficient}")
-        lower, upper = facts.bounds_of_mod(dividend, modulus)
+        lower, upper = known.bounds_of_mod(dividend, modulus)
         trace.note(laws.BOUND_MOD, whole, f"[{lower}, {upper}]")
 
 
@@ -147,19 +147,19 @@ def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
         yield finest
 
 
-def _atoms(parts: dict[Atom, int], facts: KnownBounds) -> dict[Piece, int]:
-    """The atoms with the bounds that `facts` give them."""
-    if not facts.known:
+def _atoms(parts: dict[Atom, int], known: KnownBounds) -> dict[Piece, int]:
+    """The atoms with the bounds that `known` give them."""
+    if not known.sums:
         return parts  # type: ignore[return-value]  # it is not changed
     pieces: dict[Piece, int] = {}
     for atom, coefficient in parts.items():
-        bounds = facts.bounds_of_atom(atom)
+        bounds = known.bounds_of_atom(atom)
         pieces[atom if bounds == atom.bounds else Bounded(from_atom(atom), bounds)] = coefficient
     return pieces
 
 
-def _mod(mod: Mod, facts: KnownBounds) -> Bounded:
-    bounds = facts.bounds_of_mod(mod.dividend, mod.modulus)
+def _mod(mod: Mod, known: KnownBounds) -> Bounded:
+    bounds = known.bounds_of_mod(mod.dividend, mod.modulus)
     return Bounded(added(mod.dividend, from_atom(mod.floor), -mod.modulus), bounds)
 
 
@@ -171,7 +171,7 @@ class Division:
     """
 
     __slots__ = (
-        *("divisor", "facts", "law", "offset", "quotient", "remainder", "whole"),
+        *("divisor", "known", "law", "offset", "quotient", "remainder", "whole"),
         *("bounds", "halves", "negative"),  # of the remainder
         "is_plain",  # all pieces are atoms, and nothing is known of them but their bounds
     )
@@ -181,12 +181,12 @@ class Division:
         pieces: Mapping[Piece, int],
         offset: int,
         divisor: int,
-        facts: KnownBounds,
+        known: KnownBounds,
         is_plain: bool,
     ) -> None:
-        self.divisor, self.facts, self.is_plain, self.law = (
+        self.divisor, self.known, self.is_plain, self.law = (
             divisor,
-            facts,
+            known,
             is_plain,
             laws.FOLD_CONSTANT_FLOOR,
         )
@@ -225,9 +225,9 @@ class Division:
         if least // divisor == most // divisor:
             return self.sum(self.quotient, self.whole + least // divisor)
         found = None
-        if self.facts.known:
+        if self.known.sums:
             found = self._whole_number(self.remainder, {})
-        if found is None and self.halves and (most - least < divisor or self.facts.known):
+        if found is None and self.halves and (most - least < divisor or self.known.sums):
             found = self._with_halves_turned()  # which is as wide
         if found is None and self.negative:
             found = self._with_residues()
@@ -254,7 +254,7 @@ class Division:
                 having = {p: c // factor for p, c in self.remainder.items() if p not in lacking}
                 rest = self.sum(having, multiple)
                 self.law = laws.CANCEL_COMMON_FACTOR
-                return self.quotient_and(floor_div(rest, self.divisor // factor, self.facts))
+                return self.quotient_and(floor_div(rest, self.divisor // factor, self.known))
         return None
 
     def with_new_floor(self, remainder: Expr) -> Expr:
@@ -297,7 +297,7 @@ class Division:
     def _only_multiple(self, pieces: dict[Piece, int], of: int) -> int | None:
         """``floor((offset + Σ pieces) / of)`` where intervals show that it is one number.
 
-        They are taken piece by piece first, then as facts know the sum.
+        They are taken piece by piece first, then as known know the sum.
         """
         least = most = self.offset
         for piece, coefficient in pieces.items():
@@ -306,8 +306,8 @@ class Division:
                 least, most = least + coefficient * lower, most + coefficient * upper
             else:
                 least, most = least + coefficient * upper, most + coefficient * lower
-        if least // of != most // of and self.facts.known and len(pieces) > 1:
-            said = self.facts.said(self.sum(pieces, self.offset))
+        if least // of != most // of and self.known.sums and len(pieces) > 1:
+            said = self.known.bounds_of_sum(self.sum(pieces, self.offset))
             if said:
                 least, most = max(least, said[0]), min(most, said[1])
         return least // of if least // of == most // of else None
@@ -333,7 +333,7 @@ def _mergeable(remainder: Expr) -> Floor | None:
     return inner[0] if len(inner) == 1 else None
 
 
-def _merged(remainder: Expr, floor: Floor, divisor: int, facts: KnownBounds) -> Expr:
+def _merged(remainder: Expr, floor: Floor, divisor: int, known: KnownBounds) -> Expr:
     """``floor(remainder / divisor)`` by law 4, where `floor` has the coefficient 1 or -1.
 
     ``floor((r − floor(n/e)) / d) = floor((e·r − n + e − 1) / (d·e))``, as ``−floor(x)`` is the
@@ -344,4 +344,4 @@ def _merged(remainder: Expr, floor: Floor, divisor: int, facts: KnownBounds) -> 
     inside = floor.numerator
     if sign < 0:
         inside = added(constant(floor.divisor - 1), inside, -1)
-    return floor_div(added(inside, rest, floor.divisor), divisor * floor.divisor, facts)
+    return floor_div(added(inside, rest, floor.divisor), divisor * floor.divisor, known)

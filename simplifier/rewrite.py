@@ -1,14 +1,15 @@
-"""What is known on a domain, and expressions rewritten by it: equal values there, fewer divisions.
+"""Rewriting of expressions on a domain: equal values there, fewer divisions.
 
-Beyond the laws that hold everywhere (`simplifier.divmod`), with facts as bounds, these hold where
-the constraints of a domain do:
+Floors are divided again by the laws of `simplifier.divmod`, with the bounds that the constraints
+state.  Further laws (`simplifier.laws`) hold only where the constraints do:
 
-* *zero*: a multiple of an expression that is 0 may be added where that leaves less: where
-  ``x mod 4 == 1``, that is ``x − 4·floor(x / 4) − 1 == 0``, ``8·floor(x / 4)`` is ``2·x − 2``;
-* *residue*: with ``n ≡ r (mod g)`` and ``g | d``, ``floor((n + c) / d)`` is
-  ``floor((n + g·k) / d)``, ``k = floor((r + c) / g)``: where x is odd, ``(x − 1) floordiv 2`` is
-  ``x floordiv 2``; and with g = d, ``d·floor(n / d)`` is ``n − r``;
-* *point*: what can have only one value is that number.
+* *add a multiple of zero*: where ``x mod 4 == 1``, ``x − 4·floor(x / 4) − 1`` is 0, so
+  ``8·floor(x / 4)`` is ``2·x − 2``;
+* *divide exactly*: where ``n ≡ r (mod d)`` and ``0 <= r < d``, ``d·floor(n / d)`` is ``n − r``;
+* *round the constant of a dividend*: where ``n ≡ r (mod g)`` and ``g | d``, ``floor((n + c) / d)``
+  is ``floor((n + g·k) / d)`` with ``k = floor((r + c) / g)``: for odd x, ``(x − 1) floordiv 2`` is
+  ``x floordiv 2``;
+* *fold a single value*: an expression whose bounds are one number is that number.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from simplifier.substitute import Substitution
 
 
 class Congruences:
-    """``dividend ≡ remainder (mod modulus)``, several of them."""
+    """A conjunction of congruences ``dividend ≡ remainder (mod modulus)``."""
 
-    def __init__(self, known: Iterable[Residues]) -> None:
+    def __init__(self, congruences: Iterable[Residues]) -> None:
         self._atoms: dict[Atom, tuple[int, int]] = {}
         self._sums: list[Residues] = []
-        for each in known:
+        for each in congruences:
             if len(each.dividend.terms) == 1 and each.dividend.terms[0][1] == 1:
                 self._atoms[each.dividend.terms[0][0]] = each.modulus, each.lower
             else:
@@ -42,7 +43,7 @@ class Congruences:
         return bool(self._atoms or self._sums)
 
     def modulo(self, expr: Expr) -> tuple[int, int]:
-        """``(g, r)`` with ``expr ≡ r (mod g)``; g is 0 for a constant, 1 if nothing is known.
+        """Return ``(g, r)`` with ``expr ≡ r (mod g)``; g is 0 for a constant, 1 if none is implied.
 
         >>> from simplifier.linear import variable
         >>> x, y = variable("x", 0, 99), variable("y", 0, 99)
@@ -55,9 +56,9 @@ class Congruences:
             factor = dict(expr.terms).get(atom, 0) // unit
             if factor:
                 rest, left = self._by_atoms(added(expr, each.dividend, -factor))
-                found = gcd(rest, factor * each.modulus)
-                if found > modulus > 0:
-                    modulus, remainder = found, left + factor * each.lower
+                larger = gcd(rest, factor * each.modulus)
+                if larger > modulus > 0:
+                    modulus, remainder = larger, left + factor * each.lower
         return modulus, remainder % modulus if modulus else remainder
 
     def _by_atoms(self, expr: Expr) -> tuple[int, int]:
@@ -70,9 +71,9 @@ class Congruences:
 
 
 class Rewriting(Substitution):
-    """Rewrites an expression as a simpler one with equal values where `constraints` hold.
+    """Rewrites expressions to simpler ones with equal values where `constraints` hold.
 
-    Variables of `values` are replaced; the constraints are about the variables that replace them.
+    First replaces the variables in the keys of `values`.  `constraints` are on the new variables.
 
     >>> from simplifier.linear import variable
     >>> x = variable("x", 0, 99)
@@ -88,8 +89,8 @@ class Rewriting(Substitution):
         super().__init__(values or {}, KnownBounds(sum_bounds(constraints)))
         equal = [c for c in constraints if c.lower == c.upper and c.expr.parts]
         self._zeros = [c.expr - c.lower for c in equal]
-        found = [residues_of(c.expr, c.bounds) for c in equal]
-        self._congruences = Congruences([each for each in found if each])
+        residues = [residues_of(c.expr, c.bounds) for c in equal]
+        self._congruences = Congruences([each for each in residues if each])
 
     def __call__(self, expr: Expr) -> Expr:
         rebuilt = super().__call__(expr)
@@ -97,23 +98,23 @@ class Rewriting(Substitution):
         if self._zeros or self._congruences:
             exact = [*self._without_remainder(rebuilt)]
             reduced = _reduced(rebuilt, [*self._zeros, *exact], exact)
-        lower, upper = self._facts.bounds(reduced)
-        found = constant(lower) if lower == upper else reduced
+        lower, upper = self._known.bounds(reduced)
+        folded = constant(lower) if lower == upper else reduced
         if trace.records:
-            trace.note(laws.FOLD_SINGLE_VALUE, reduced, found)
-        return found
+            trace.note(laws.FOLD_SINGLE_VALUE, reduced, folded)
+        return folded
 
     def _atom(self, atom: Atom) -> Expr:
         if not isinstance(atom, Floor) or not self._congruences:
             return super()._atom(atom)
-        found = self._floors.get(atom)
-        if found is None:
-            numerator = self._without_idle_constant(self(atom.numerator), atom.divisor)
-            found = self._floors[atom] = floor_div(numerator, atom.divisor, self._facts)
-        return found
+        rebuilt = self._floors.get(atom)
+        if rebuilt is None:
+            numerator = self._with_rounded_constant(self(atom.numerator), atom.divisor)
+            rebuilt = self._floors[atom] = floor_div(numerator, atom.divisor, self._known)
+        return rebuilt
 
     def _without_remainder(self, expr: Expr) -> Iterator[Expr]:
-        """``n − d·floor(n / d) − r``, which is 0, for floors in `expr` with ``n ≡ r (mod d)``."""
+        """``n − d·floor(n / d) − r``, equal to 0, for floors in `expr` with ``n ≡ r (mod d)``."""
         for floor in expr.parts if self._congruences else ():
             if isinstance(floor, Floor):
                 modulus, remainder = self._congruences.modulo(floor.numerator)
@@ -121,8 +122,8 @@ class Rewriting(Substitution):
                     numerator = floor.numerator - remainder % floor.divisor
                     yield added(numerator, from_atom(floor), -floor.divisor)
 
-    def _without_idle_constant(self, numerator: Expr, divisor: int) -> Expr:
-        """Law *residue*: the numerator with a multiple of g for its constant."""
+    def _with_rounded_constant(self, numerator: Expr, divisor: int) -> Expr:
+        """Law *round the constant of a dividend*: the new constant is a multiple of g."""
         terms = make(numerator.terms, 0)
         modulus, remainder = self._congruences.modulo(terms)
         step = gcd(modulus, divisor)
@@ -136,7 +137,7 @@ class Rewriting(Substitution):
 
 
 def _reduced(expr: Expr, zeros: Sequence[Expr], exact: Sequence[Expr]) -> Expr:
-    """Law *zero*, as long as one of `zeros` leaves less; those in `exact` are exact divisions."""
+    """Add multiples of `zeros` while that lowers the cost; `exact` of them are exact divisions."""
     left = _cost(expr) if zeros else (0, 0)
     for zero in zeros:
         have = dict(expr.terms)

@@ -1,4 +1,4 @@
-"""Replaces variables by expressions, and rebuilds what depends on them through the laws."""
+"""Substitution of expressions for variables; dependent atoms are rebuilt by the laws."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from simplifier.semiaffine import SemiAffine
 
 
 class Substitution:
-    """``expr`` with every variable of `values` replaced; the others stay.
+    """Replaces each variable in the keys of `values` by its value.
 
-    Each atom is rebuilt once, so that a chain of maps costs what its distinct parts cost.  With
-    `facts`, floors are rebuilt knowing them: the result equals the original where the facts hold.
+    Each atom is rebuilt once, so a chain of maps costs as much as its distinct atoms.  With
+    `known` bounds of a domain, floors are simplified by them: values are equal on that domain.
 
     >>> from simplifier.linear import variable
     >>> d0, x = variable("d0", 0, 7), Variable("x", 0, 63)
@@ -23,11 +23,11 @@ class Substitution:
     Expr('d0')
     """
 
-    __slots__ = ("_facts", "_floors", "_values")
+    __slots__ = ("_floors", "_known", "_values")
 
-    def __init__(self, values: Mapping[Variable, Expr], facts: KnownBounds = UNCONSTRAINED) -> None:
+    def __init__(self, values: Mapping[Variable, Expr], known: KnownBounds = UNCONSTRAINED) -> None:
         self._values = values
-        self._facts = facts
+        self._known = known
         self._floors: dict[Atom, Expr] = {}
 
     def __call__(self, expr: Expr) -> Expr:
@@ -49,15 +49,15 @@ class Substitution:
     def _atom(self, atom: Atom) -> Expr:
         if isinstance(atom, Variable):
             return self._values.get(atom) or atom.as_expr()
-        found = self._floors.get(atom)
-        if found is None:
+        rebuilt = self._floors.get(atom)
+        if rebuilt is None:
             operands = tuple([self(operand) for operand in atom.operands])
-            if operands == atom.operands and not self._facts.known:
-                found = from_atom(atom)
+            if operands == atom.operands and not self._known.sums:
+                rebuilt = from_atom(atom)
             elif isinstance(atom, Floor):
-                found = floor_div(operands[0], atom.divisor, self._facts)
+                rebuilt = floor_div(operands[0], atom.divisor, self._known)
             else:
                 assert isinstance(atom, SemiAffine)
-                found = atom.rebuilt(operands)
-            self._floors[atom] = found
-        return found
+                rebuilt = atom.rebuilt(operands)
+            self._floors[atom] = rebuilt
+        return rebuilt

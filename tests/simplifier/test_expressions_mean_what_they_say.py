@@ -95,12 +95,12 @@ def test_expressions_simplified_by_facts_are_equal_where_the_facts_hold(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     constraints = merged(data.draw(constraint_lists(box)))
-    facts = KnownBounds(sum_bounds(constraints))
+    known = KnownBounds(sum_bounds(constraints))
     expr = tree_expr(data.draw(trees(len(box), leaves=10)), box)
     divisor = data.draw(st.sampled_from([2, 3, 4, 6]))
-    floor, mod = floor_div(expr, divisor, facts), floor_mod(expr, divisor, facts)
-    rebuilt = Substitution({}, facts)(expr)
-    lower, upper = facts.bounds(expr)
+    floor, mod = floor_div(expr, divisor, known), floor_mod(expr, divisor, known)
+    rebuilt = Substitution({}, known)(expr)
+    lower, upper = known.bounds(expr)
     for point in points(box):
         if not holds(constraints, point):
             continue
