@@ -1,17 +1,17 @@
-"""Floor division of an expression by a positive constant: the few laws of the normal form.
+"""Floor division of an expression by a positive constant, and the laws of its normal form.
 
-For ``floor(e / d)``, in this order:
+For ``floor(e / d)``, in this order (`simplifier.laws` has the conditions and proofs):
 
-1. split off multiples of ``d``: ``floor((d·q + r) / d) = q + floor(r / d)``;
-2. if the interval of the rest lies within one multiple of ``d``, the floor is a constant;
-3. divide out a common factor ``g``: ``floor((g·a + b) / (g·c)) = floor((a + k) / c)`` where
+1. *factor out multiples*: ``floor((d·q + r) / d) = q + floor(r / d)``;
+2. *fold a constant floor*: the bounds of the remainder lie within one multiple of ``d``;
+3. *cancel a common factor*: ``floor((g·a + b) / (g·c)) = floor((a + k) / c)`` if
    ``floor(b / g)`` is the constant ``k``;
-4. a floor in a floor merges: ``floor((floor(n / e) + r) / d) = floor((n + e·r) / (d·e))``, and so
-   with ``−floor(n / e)``;
+4. *merge nested floors*: ``floor((floor(n / e) + r) / d) = floor((n + e·r) / (d·e))``, or *merge a
+   negated floor*, for ``−floor(n / e)``;
 5. otherwise a new atom.
 
-Laws 1 to 3 are tried first with the mods in ``e`` kept whole, because ``x mod m`` has much tighter
-bounds than ``x − m·floor(x / m)`` term by term, and then with the mods released into their terms.
+Laws 1 to 3 are tried first with the mods in ``e`` as a whole, because ``x mod m`` has much tighter
+bounds than ``x − m·floor(x / m)`` term by term, and then with the mods expanded to their terms.
 """
 
 from __future__ import annotations
@@ -30,7 +30,12 @@ from simplifier.trace import Law
 
 
 def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> Expr:
-    """``floor(expr / divisor)``, rounded towards minus infinity, with the laws applied.
+    """Return ``floor(expr / divisor)`` in normal form, rounded towards minus infinity.
+
+    Args:
+        expr: dividend.
+        divisor: positive constant.
+        known: bounds on a domain; the result is equal there.
 
     Raises:
         ValueError: `divisor` is not positive.
@@ -42,7 +47,7 @@ def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> E
     """
     if divisor <= 1:
         if divisor < 1:
-            raise ValueError(f"a divisor is a positive constant, not {divisor}")
+            raise ValueError(f"the divisor must be positive, got {divisor}")
         return expr
     parts = expr.parts
     key = tuple(parts), tuple(parts.values()), expr.constant, divisor
@@ -63,7 +68,11 @@ trace.forget_when_recording(UNCONSTRAINED.floors.clear)
 
 
 def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> Expr:
-    """``expr − modulus·floor(expr / modulus)``, which lies in ``[0, modulus)``."""
+    """Return ``expr − modulus·floor(expr / modulus)``, which lies in ``[0, modulus)``.
+
+    Raises:
+        ValueError: `modulus` is not positive.
+    """
     remainder = added(expr, floor_div(expr, modulus, known), -modulus)
     if trace.records:
         trace.note(laws.EXPAND_MOD, f"{trace.operand_text(expr)} mod {modulus}", remainder)
@@ -71,7 +80,7 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
 
 
 class Bounded:
-    """An expression that is divided as if it were an atom, with its bounds."""
+    """An expression with bounds, divided like an atom."""
 
     __slots__ = ("bounds", "expr")
 
@@ -83,28 +92,26 @@ Piece: TypeAlias = Atom | Bounded
 
 
 def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, Expr]:
-    """``floor(expr / divisor)``, and the law that said the last word."""
+    """Return ``floor(expr / divisor)`` and the last law applied to it."""
     parts = expr.parts
     if not parts:
         return None, constant(expr.constant // divisor)
     floors = [atom for atom in parts if isinstance(atom, Floor)]
     holds_mods = bool(floors) and may_hold_mods(floors, parts)
     if holds_mods:
-        found = _with_whole_mods(expr, divisor, known)
-        if found is not None:
-            return found
+        folded = _with_whole_mods(expr, divisor, known)
+        if folded is not None:
+            return folded
     is_plain = not holds_mods and not known.sums
     division = Division(_atoms(parts, known), expr.constant, divisor, known, is_plain)
     decided = division.by_intervals()
     if decided is not None:
         return division.law, decided
     law, remainder = None, expr
-    if division.quotient or division.whole:
-        law, remainder = (
-            laws.FACTOR_OUT_MULTIPLES,
-            division.sum(division.remainder, division.offset),
-        )
-        if holds_mods:  # without the multiples, others may show
+    if division.quotient or division.constant:
+        law = laws.FACTOR_OUT_MULTIPLES
+        remainder = division.sum(division.remainder, division.offset)
+        if holds_mods:  # the remainder may have other mods
             return law, division.quotient_and(floor_div(remainder, divisor, known))
     floor = _mergeable(remainder) if floors else None
     if floor is not None:
@@ -114,7 +121,7 @@ def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, 
 
 
 def _with_whole_mods(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law, Expr] | None:
-    """Laws 1 to 3 with the mods in `expr` kept whole; `None` where intervals do not decide."""
+    """Apply laws 1 to 3 with the mods in `expr` as a whole; `None` if intervals do not decide."""
     for mods, rest in _splits(expr, divisor):
         pieces = _atoms(rest.parts, known) | {_mod(m, known): m.coefficient for m in mods}
         division = Division(pieces, rest.constant, divisor, known, False)
@@ -127,7 +134,7 @@ def _with_whole_mods(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law,
 
 
 def _note_mods(mods: Iterable[Mod], known: KnownBounds) -> None:
-    """Record that `mods` were recombined from their terms, and bounded as a whole."""
+    """Record for `simplifier.trace` that `mods` were recombined and bounded as a whole."""
     for coefficient, dividend, modulus, floor in mods:
         text = trace.operand_text(dividend)
         whole = f"{text} mod {modulus}"
@@ -138,7 +145,7 @@ def _note_mods(mods: Iterable[Mod], known: KnownBounds) -> None:
 
 
 def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
-    """Ways to keep mods of `expr` whole, the likelier first."""
+    """Ways to recombine mods in `expr`, the likelier first."""
     first = split(expr, divisor)
     if first.mods:
         yield first
@@ -148,9 +155,9 @@ def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
 
 
 def _atoms(parts: dict[Atom, int], known: KnownBounds) -> dict[Piece, int]:
-    """The atoms with the bounds that `known` give them."""
+    """The terms, with the bounds that `known` gives their atoms."""
     if not known.sums:
-        return parts  # type: ignore[return-value]  # it is not changed
+        return parts  # type: ignore[return-value]  # never modified
     pieces: dict[Piece, int] = {}
     for atom, coefficient in parts.items():
         bounds = known.bounds_of_atom(atom)
@@ -164,16 +171,16 @@ def _mod(mod: Mod, known: KnownBounds) -> Bounded:
 
 
 class Division:
-    """``floor((offset + Σ pieces) / divisor)`` after law 1, which splits multiples off.
+    """``floor((offset + Σ pieces) / divisor)`` after law 1, which factors out multiples.
 
-    It is ``whole + Σ quotient + floor((offset + Σ remainder) / divisor)``, where the coefficients
-    of the remainder are the least absolute ones and ``0 <= offset < divisor``.
+    Its value is ``constant + Σ quotient + floor((offset + Σ remainder) / divisor)``, with
+    ``0 <= offset < divisor`` and remainder coefficients of the least absolute value.
     """
 
     __slots__ = (
-        *("divisor", "known", "law", "offset", "quotient", "remainder", "whole"),
+        *("constant", "divisor", "known", "law", "offset", "quotient", "remainder"),
         *("bounds", "halves", "negative"),  # of the remainder
-        "is_plain",  # all pieces are atoms, and nothing is known of them but their bounds
+        "is_plain",  # all pieces are atoms with their own bounds
     )
 
     def __init__(
@@ -184,72 +191,68 @@ class Division:
         known: KnownBounds,
         is_plain: bool,
     ) -> None:
-        self.divisor, self.known, self.is_plain, self.law = (
-            divisor,
-            known,
-            is_plain,
-            laws.FOLD_CONSTANT_FLOOR,
-        )
-        self.whole, self.offset = divmod(offset, divisor) if offset else (0, 0)
+        self.divisor, self.known, self.is_plain = divisor, known, is_plain
+        self.law = laws.FOLD_CONSTANT_FLOOR
+        self.constant, self.offset = divmod(offset, divisor) if offset else (0, 0)
         quotient: dict[Piece, int] = {}
         remainder: dict[Piece, int] = {}
-        below = (divisor - 1) >> 1  # multiples are rounded to the nearest, of two to the lower
-        least = most = self.offset
+        below = (divisor - 1) >> 1  # rounds a quotient to the nearest integer, ties down
+        lower = upper = self.offset
         negative = halves = False
-        for piece, coefficient in pieces.items():  # the innermost loop: kept free of calls
-            whole = (coefficient + below) // divisor
-            left = coefficient - whole * divisor
-            if whole:
-                quotient[piece] = whole
+        for piece, coefficient in pieces.items():  # the innermost loop: no calls
+            multiple = (coefficient + below) // divisor
+            left = coefficient - multiple * divisor
+            if multiple:
+                quotient[piece] = multiple
             if left:
                 remainder[piece] = left
-                lower, upper = piece.bounds
+                low, high = piece.bounds
                 if left > 0:
-                    least, most = least + left * lower, most + left * upper
+                    lower, upper = lower + left * low, upper + left * high
                     halves = halves or left << 1 == divisor
                 else:
-                    least, most = least + left * upper, most + left * lower
+                    lower, upper = lower + left * high, upper + left * low
                     negative = True
-        self.quotient, self.remainder, self.bounds = quotient, remainder, (least, most)
+        self.quotient, self.remainder, self.bounds = quotient, remainder, (lower, upper)
         self.negative, self.halves = negative, halves
 
     def by_intervals(self) -> Expr | None:
-        """Laws 2 and 3, or `None` where intervals do not decide."""
-        inside = self._inside_one_multiple()
-        return self._without_factor() if inside is None else inside
+        """Apply laws 2 and 3; `None` if intervals do not decide."""
+        folded = self._folded()
+        return self._without_factor() if folded is None else folded
 
-    def _inside_one_multiple(self) -> Expr | None:
-        """Law 2 with one of three remainders that differ in multiples of the divisor."""
+    def _folded(self) -> Expr | None:
+        """Law 2 for one of three remainders that differ by multiples of the divisor."""
         divisor = self.divisor
-        least, most = self.bounds
-        if least // divisor == most // divisor:
-            return self.sum(self.quotient, self.whole + least // divisor)
-        found = None
+        lower, upper = self.bounds
+        if lower // divisor == upper // divisor:
+            return self.sum(self.quotient, self.constant + lower // divisor)
+        folded = None
         if self.known.sums:
-            found = self._whole_number(self.remainder, {})
-        if found is None and self.halves and (most - least < divisor or self.known.sums):
-            found = self._with_halves_turned()  # which is as wide
-        if found is None and self.negative:
-            found = self._with_residues()
-        return found
+            folded = self._folded_with(self.remainder, {})
+        if folded is None and self.halves and (upper - lower < divisor or self.known.sums):
+            folded = self._with_negated_halves()  # an interval of the same width
+        if folded is None and self.negative:
+            folded = self._with_residues()
+        return folded
 
-    def _with_halves_turned(self) -> Expr | None:
+    def _with_negated_halves(self) -> Expr | None:
         """Law 2 with ``−divisor / 2`` for each coefficient ``divisor / 2``."""
         divisor, remainder = self.divisor, self.remainder
-        turned = {piece: -c if c << 1 == divisor else c for piece, c in remainder.items()}
-        return self._whole_number(turned, {p: 1 for p, c in remainder.items() if c << 1 == divisor})
+        negated = {piece: -c if c << 1 == divisor else c for piece, c in remainder.items()}
+        return self._folded_with(negated, {p: 1 for p, c in remainder.items() if c << 1 == divisor})
 
     def _with_residues(self) -> Expr | None:
         """Law 2 with the non-negative residues of all coefficients."""
         divisor, remainder = self.divisor, self.remainder
         residues = {piece: c % divisor for piece, c in remainder.items()}
-        return self._whole_number(residues, {p: -1 for p, c in remainder.items() if c < 0})
+        return self._folded_with(residues, {p: -1 for p, c in remainder.items() if c < 0})
 
     def _without_factor(self) -> Expr | None:
-        """Law 3 with the largest factor that has a constant left over."""
+        """Law 3 with the largest factor for which the other terms add a constant."""
         for factor in self._factors():
             lacking = {piece: c for piece, c in self.remainder.items() if c % factor}
-            multiple = self._only_multiple(lacking, factor)
+            multiple = self._constant_floor(lacking, factor)
             if multiple is not None:
                 having = {p: c // factor for p, c in self.remainder.items() if p not in lacking}
                 rest = self.sum(having, multiple)
@@ -258,23 +261,23 @@ class Division:
         return None
 
     def with_new_floor(self, remainder: Expr) -> Expr:
-        """``whole + Σ quotient + floor(remainder / divisor)``, where the floor is a new atom."""
+        """``constant + Σ quotient + floor(remainder / divisor)``, where the floor is a new atom."""
         divisor, quotient = self.divisor, self.quotient
-        least, most = self.bounds if self.is_plain else remainder.bounds  # they hold everywhere
-        floor = Floor(remainder, divisor, (least // divisor, most // divisor))
+        lower, upper = self.bounds if self.is_plain else remainder.bounds  # on the whole box
+        floor = Floor(remainder, divisor, (lower // divisor, upper // divisor))
         if self.is_plain and floor not in quotient:
             quotient[floor] = 1
-            return Expr(quotient, self.whole)  # type: ignore[arg-type]  # all of them are atoms
+            return Expr(quotient, self.constant)  # type: ignore[arg-type]  # all are atoms
         return self.quotient_and(from_atom(floor))
 
     def quotient_and(self, rest: Expr) -> Expr:
-        """``whole + Σ quotient + rest``."""
+        """``constant + Σ quotient + rest``."""
         if not self.quotient:
-            return Expr(rest.parts, rest.constant + self.whole) if self.whole else rest
-        return self.sum(self.quotient, self.whole) + rest
+            return Expr(rest.parts, rest.constant + self.constant) if self.constant else rest
+        return self.sum(self.quotient, self.constant) + rest
 
     def _factors(self) -> list[int]:
-        """What some coefficients share with the divisor, the largest first."""
+        """Common divisors of a coefficient and the divisor, the largest first."""
         factors: list[int] = []
         for coefficient in self.remainder.values():
             factor = gcd(coefficient, self.divisor)
@@ -284,38 +287,38 @@ class Division:
             factors.sort(reverse=True)
         return factors
 
-    def _whole_number(self, remainder: dict[Piece, int], more: dict[Piece, int]) -> Expr | None:
-        """Law 2 with this `remainder`, which left `more` to the quotient."""
-        multiple = self._only_multiple(remainder, self.divisor)
+    def _folded_with(self, remainder: dict[Piece, int], more: dict[Piece, int]) -> Expr | None:
+        """Law 2 with another `remainder`, and the quotient increased by `more`."""
+        multiple = self._constant_floor(remainder, self.divisor)
         if multiple is None:
             return None
         quotient = self.quotient
         if more:
             quotient = {**quotient, **{p: quotient.get(p, 0) + c for p, c in more.items()}}
-        return self.sum(quotient, self.whole + multiple)
+        return self.sum(quotient, self.constant + multiple)
 
-    def _only_multiple(self, pieces: dict[Piece, int], of: int) -> int | None:
-        """``floor((offset + Σ pieces) / of)`` where intervals show that it is one number.
+    def _constant_floor(self, pieces: dict[Piece, int], divisor: int) -> int | None:
+        """Return ``floor((offset + Σ pieces) / divisor)`` if bounds give one value, else `None`.
 
-        They are taken piece by piece first, then as known know the sum.
+        The bounds are those of the pieces, then those known for their sum.
         """
-        least = most = self.offset
+        lower = upper = self.offset
         for piece, coefficient in pieces.items():
-            lower, upper = piece.bounds
+            low, high = piece.bounds
             if coefficient > 0:
-                least, most = least + coefficient * lower, most + coefficient * upper
+                lower, upper = lower + coefficient * low, upper + coefficient * high
             else:
-                least, most = least + coefficient * upper, most + coefficient * lower
-        if least // of != most // of and self.known.sums and len(pieces) > 1:
-            said = self.known.bounds_of_sum(self.sum(pieces, self.offset))
-            if said:
-                least, most = max(least, said[0]), min(most, said[1])
-        return least // of if least // of == most // of else None
+                lower, upper = lower + coefficient * high, upper + coefficient * low
+        if lower // divisor != upper // divisor and self.known.sums and len(pieces) > 1:
+            stated = self.known.bounds_of_sum(self.sum(pieces, self.offset))
+            if stated:
+                lower, upper = max(lower, stated[0]), min(upper, stated[1])
+        return lower // divisor if lower // divisor == upper // divisor else None
 
     def sum(self, pieces: dict[Piece, int], constant: int) -> Expr:
         """``constant + Σ coefficient · piece``."""
         if self.is_plain and 0 not in pieces.values():
-            return Expr(pieces, constant)  # type: ignore[arg-type]  # all of them are atoms
+            return Expr(pieces, constant)  # type: ignore[arg-type]  # all are atoms
         total: dict[Atom, int] = {}
         for piece, factor in pieces.items():
             if isinstance(piece, Bounded):
@@ -328,7 +331,7 @@ class Division:
 
 
 def _mergeable(remainder: Expr) -> Floor | None:
-    """The floor with coefficient 1 or -1, or `None` unless there is exactly one."""
+    """Return the only floor with coefficient 1 or -1, or `None`."""
     inner = [a for a, c in remainder.parts.items() if isinstance(a, Floor) and c in (1, -1)]
     return inner[0] if len(inner) == 1 else None
 
@@ -336,8 +339,8 @@ def _mergeable(remainder: Expr) -> Floor | None:
 def _merged(remainder: Expr, floor: Floor, divisor: int, known: KnownBounds) -> Expr:
     """``floor(remainder / divisor)`` by law 4, where `floor` has the coefficient 1 or -1.
 
-    ``floor((r − floor(n/e)) / d) = floor((e·r − n + e − 1) / (d·e))``, as ``−floor(x)`` is the
-    ceiling of ``−x``.
+    ``floor((r − floor(n/e)) / d) = floor((e·r − n + e − 1) / (d·e))``, because ``−floor(x)`` is
+    the ceiling of ``−x``.
     """
     sign = remainder.parts[floor]
     rest = added(remainder, from_atom(floor), -sign)
