@@ -1,4 +1,4 @@
-"""``expression in [lower, upper]``: one constraint of a domain, and its simplest equal form."""
+"""Constraints ``expression in [lower, upper]``, their normal form and their conjunction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Constraint:
     upper: int
 
     def __reduce__(self) -> tuple[type[Constraint], tuple[Expr, int, int]]:
-        """Made anew where it is loaded: nothing can be set on it, least of all when compiled."""
+        """Pickle by construction, because attributes cannot be set, least of all when compiled."""
         return Constraint, (self.expr, self.lower, self.upper)
 
     def __str__(self) -> str:
@@ -44,13 +44,13 @@ class Constraint:
 
     @property
     def is_false(self) -> bool:
-        """No point satisfies it, as its interval alone shows."""
-        low, high = intersected(self.bounds, self.expr.bounds)
-        return low > high
+        """True if no value in the bounds of `expr` satisfies the constraint."""
+        lower, upper = intersected(self.bounds, self.expr.bounds)
+        return lower > upper
 
     @property
     def is_true(self) -> bool:
-        """Every point of the variables' intervals satisfies it."""
+        """True if every value in the bounds of `expr` satisfies the constraint."""
         return contains(self.bounds, self.expr.bounds)
 
 
@@ -61,12 +61,12 @@ _VERDICTS: Final[dict[Constraint | None, str]] = {FALSE: "false", None: "true"}
 
 @trace.memoised(1 << 14)
 def normalised(constraint: Constraint) -> Constraint | None:
-    """The simplest constraint with the same points; `None` if it always holds.
+    """Return the simplest constraint with the same points; `None` if it always holds.
 
-    The constant moves to the bounds, common factors are divided out, and a floordiv is undone:
+    The constant moves to the bounds, a common factor is divided out, and a floor is removed:
     ``e floordiv d in [a, b]`` is ``e in [a·d, b·d + d − 1]``.  A congruence gets its canonical form
-    (`simplifier.residues`).  No part of the expression is dropped, however small it is: a small
-    part can decide (``8·d0 + d1 <= 10`` is not ``8·d0 <= 10``).
+    (`simplifier.residues`).  Every term stays, because small terms matter too:
+    ``8·d0 + d1 <= 10`` is not ``8·d0 <= 10``.
 
     >>> from simplifier.linear import variable
     >>> d0, d1 = variable("d0", 0, 99), variable("d1", 0, 99)
@@ -101,7 +101,7 @@ def normalised(constraint: Constraint) -> Constraint | None:
             if trace.records:
                 trace.note(canonical_law(expr, residues), clipped, constraint)
             continue
-        simple = _plain(clipped)
+        simple = _without_printed_constant(clipped)
         if simple.is_true:
             return _noted(laws.DECIDE_CONSTRAINT, constraint, None)
         if trace.records:
@@ -110,22 +110,22 @@ def normalised(constraint: Constraint) -> Constraint | None:
 
 
 def _noted(law: Law, before: Constraint, after: Constraint | None) -> Constraint | None:
-    """Return `after`, which `law` makes of `before`; `None` is a constraint that always holds."""
+    """Return `after`, and record that `law` produced it; `None` means true."""
     if trace.records:
         trace.note(law, before, _VERDICTS.get(after, after))
     return after
 
 
 def _decided(constraint: Constraint) -> Constraint | None:
-    """`FALSE` or `None` for a constraint on a constant."""
+    """Return `None` for a constraint on a constant that holds, else `FALSE`."""
     is_true = constraint.lower <= constraint.expr.constant <= constraint.upper
     return _noted(laws.DECIDE_CONSTRAINT, constraint, None if is_true else FALSE)
 
 
 def _primitive(constraint: Constraint) -> Constraint:
-    """An equal constraint without a constant term, whose coefficients have no common factor.
+    """Return an equal constraint without a constant term and without a common factor.
 
-    The first coefficient is positive.
+    Its first coefficient is positive.
     """
     expr, lower, upper = constraint.expr, constraint.lower, constraint.upper
     factor = gcd(*expr.parts.values())
@@ -154,34 +154,34 @@ def _primitive(constraint: Constraint) -> Constraint:
 
 
 def _without_floor(expr: Expr, floor: Floor) -> Expr:
-    """``d·q + n`` of ``q + floor(n / d)``, or of ``-q - floor(n / d)``."""
+    """Return ``d·q + n`` for ``q + floor(n / d)``, or for ``-q - floor(n / d)``."""
     sign = expr.parts[floor]
     rest = added(expr, from_atom(floor), -sign)
     return added(floor.numerator, rest, floor.divisor * sign)
 
 
 def _undecided(constraint: Constraint) -> Constraint | None:
-    """It, unless intervals show in another way that it always holds, or never does."""
-    for low, high in _reaches(constraint.expr):
-        if contains(constraint.bounds, (low, high)):
+    """Return `constraint`, or `None` or `FALSE` if finer intervals decide it."""
+    for lower, upper in _finer_bounds(constraint.expr):
+        if contains(constraint.bounds, (lower, upper)):
             return _noted(laws.DECIDE_CONSTRAINT, constraint, None)
-        if high < constraint.lower or constraint.upper < low:
+        if upper < constraint.lower or constraint.upper < lower:
             return _noted(laws.DECIDE_CONSTRAINT, constraint, FALSE)
     return constraint
 
 
-def _reaches(expr: Expr) -> Iterator[Interval]:
-    """Intervals of `expr`: with finer mods in it, and with one of several floors undone."""
+def _finer_bounds(expr: Expr) -> Iterator[Interval]:
+    """Bounds of `expr` with its finest mods, and with one of several floors removed."""
     yield UNCONSTRAINED.finest_bounds(expr)
     units = _units(expr)
     for floor in units if len(units) > 1 else ():
-        low, high = UNCONSTRAINED.finest_bounds(_without_floor(expr, floor))
-        low, high = low // floor.divisor, high // floor.divisor
-        yield (low, high) if expr.parts[floor] == 1 else (-high, -low)
+        lower, upper = UNCONSTRAINED.finest_bounds(_without_floor(expr, floor))
+        lower, upper = lower // floor.divisor, upper // floor.divisor
+        yield (lower, upper) if expr.parts[floor] == 1 else (-upper, -lower)
 
 
-def _plain(constraint: Constraint) -> Constraint:
-    """The constant moved so that the text has none: ``x mod 7``, not ``x mod 7 - 4``."""
+def _without_printed_constant(constraint: Constraint) -> Constraint:
+    """Move the constant so that the text has none: ``x mod 7``, not ``x mod 7 - 4``."""
     if not split(constraint.expr).rest.constant:
         return constraint
     _, constant = terms_and_constant(constraint.expr)
@@ -190,7 +190,7 @@ def _plain(constraint: Constraint) -> Constraint:
 
 
 def _removable(expr: Expr) -> Floor | None:
-    """The one floor with coefficient ±1: ``q + floor(n / d)`` is ``floor((d·q + n) / d)``."""
+    """Return the only floor with coefficient ±1, if any: ``q + floor(n / d)`` has one."""
     units = _units(expr)
     return units[0] if len(units) == 1 else None
 
@@ -200,12 +200,12 @@ def _units(expr: Expr) -> list[Floor]:
 
 
 def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """The conjunction of `constraints`: each normalised, one for each expression, in a fixed order.
+    """Return an equal conjunction: normalised, one constraint for each expression, sorted.
 
-    Congruences of one dividend are one congruence, and bounds of that dividend move inwards to
-    values that satisfy it.  What follows from one other constraint and the variables' own bounds
-    goes: ``8·x + y in [0, 8·n + 7]`` where ``x in [0, n]`` and y lies in ``[0, 7]``.  ``(FALSE,)``
-    when this shows that no point is left.
+    Congruences of one dividend are combined, and bounds of that dividend are rounded to values that
+    satisfy them.  Constraints that one other constraint and the bounds of variables imply are
+    dropped: ``8·x + y in [0, 8·n + 7]`` if ``x in [0, n]`` and y lies in ``[0, 7]``.  The result is
+    ``(FALSE,)`` if no point is left.
 
     >>> from simplifier.linear import variable
     >>> x = variable("x", -20, 20)
@@ -213,26 +213,26 @@ def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     >>> [str(constraint) for constraint in both]
     ['x mod 12 in [9, 9]']
     """
-    known = _Conjunction()
-    waiting = list(constraints)
-    while waiting:
-        simple = normalised(waiting.pop())
-        if simple is FALSE or (simple and not known.add(simple, waiting)):
+    conjunction = _Conjunction()
+    pending = list(constraints)
+    while pending:
+        simple = normalised(pending.pop())
+        if simple is FALSE or (simple and not conjunction.add(simple, pending)):
             return (FALSE,)
-    left = [expr for expr in known.bounds if not known.is_implied(expr)]
+    left = [expr for expr in conjunction.bounds if not conjunction.is_implied(expr)]
     left.sort(key=lambda expr: expr.key)
-    return tuple([Constraint(expr, *known.bounds[expr]) for expr in left])
+    return tuple([Constraint(expr, *conjunction.bounds[expr]) for expr in left])
 
 
 class _Conjunction:
-    """Normalised constraints that hold together, with at most one for each expression."""
+    """A conjunction of normalised constraints, at most one for each expression."""
 
     def __init__(self) -> None:
         self.bounds: dict[Expr, Interval] = {}
         self.residues: dict[Expr, list[Residues]] = {}
 
-    def add(self, constraint: Constraint, again: list[Constraint]) -> bool:
-        """Adds it; what it changes of others goes to `again`.  False if nothing is left."""
+    def add(self, constraint: Constraint, pending: list[Constraint]) -> bool:
+        """Add a constraint; combined ones go to `pending`.  Return False if no point is left."""
         expr = constraint.expr
         old = self.bounds.get(expr)
         new = intersected(old, constraint.bounds) if old else constraint.bounds
@@ -245,31 +245,31 @@ class _Conjunction:
         if new[0] > new[1]:
             return False
         self.bounds[expr] = new
-        found = residues_of(expr, new)
-        return self._rounded(expr) if found is None else self._joined(expr, found, again)
+        residues = residues_of(expr, new)
+        return self._rounded(expr) if residues is None else self._combined(expr, residues, pending)
 
-    def _joined(self, expr: Expr, found: Residues, again: list[Constraint]) -> bool:
-        """`found`, which is the constraint on `expr`, joined with others of its dividend."""
-        others = self.residues.setdefault(found.dividend, [])
+    def _combined(self, expr: Expr, residues: Residues, pending: list[Constraint]) -> bool:
+        """Combine `residues`, the constraint on `expr`, with another one of the same dividend."""
+        others = self.residues.setdefault(residues.dividend, [])
         for other in others:
-            one = both(found, other)
+            one = both(residues, other)
             if one is not None:
                 if trace.records:
-                    pair = Constraint(*found.written), Constraint(*other.written)
+                    pair = Constraint(*residues.written), Constraint(*other.written)
                     after = "false" if one.is_never else Constraint(*one.written)
-                    trace.note_all(law_of_both(found, other), pair, after)
+                    trace.note_all(law_of_both(residues, other), pair, after)
                 others.remove(other)
                 del self.bounds[expr]
                 self.bounds.pop(other.written[0], None)
                 if one.is_never:
                     return False
-                again.append(Constraint(*one.written))
+                pending.append(Constraint(*one.written))
                 return True
-        others.append(found)
-        return self._rounded(found.dividend)
+        others.append(residues)
+        return self._rounded(residues.dividend)
 
     def _rounded(self, dividend: Expr) -> bool:
-        """Moves the bounds of `dividend` inwards to residues that it may have."""
+        """Round the bounds of `dividend` inwards to its residues; return False if none is left."""
         bounds = self.bounds.get(dividend)
         if bounds is None:
             return True
@@ -281,16 +281,16 @@ class _Conjunction:
         return bounds[0] <= bounds[1]
 
     def is_implied(self, expr: Expr) -> bool:
-        """Another constraint decides the one on `expr`.
+        """Return True if another constraint implies the constraint on `expr`.
 
-        The one on its dividend, if it is about residues; or one on a part of the sum.
+        That is a constraint on the dividend of residues, or on a part of the sum.
         """
         bounds = self.bounds[expr]
-        found = residues_of(expr, bounds)
-        of_dividend = self.bounds.get(found.dividend) if found else None
-        if found and of_dividend and found.holds(of_dividend):
+        residues = residues_of(expr, bounds)
+        of_dividend = self.bounds.get(residues.dividend) if residues else None
+        if residues and of_dividend and residues.holds(of_dividend):
             if trace.records:
-                known = Constraint(found.dividend, *of_dividend)
+                known = Constraint(residues.dividend, *of_dividend)
                 trace.note_all(
                     laws.DROP_IMPLIED_RESIDUES, (known, Constraint(expr, *bounds)), known
                 )
@@ -305,7 +305,7 @@ class _Conjunction:
 
 
 def note_rounding(dividend: Expr, residues: Residues, before: Interval, after: Interval) -> None:
-    """Record that the bounds of `dividend` were rounded to `residues`."""
+    """Record for `simplifier.trace` that bounds of `dividend` were rounded to `residues`."""
     congruent = Constraint(*residues.written)
     old, new = Constraint(dividend, *before), Constraint(dividend, *after)
     if old != new:
@@ -313,9 +313,9 @@ def note_rounding(dividend: Expr, residues: Residues, before: Interval, after: I
 
 
 def _follows(expr: Expr, bounds: Interval, part: Expr, known: Interval) -> bool:
-    """What is `known` of `part` and the interval of the rest show that `expr` lies in `bounds`.
+    """Return True if `known` bounds of `part` and intervals imply that `expr` lies in `bounds`.
 
-    Only a wider constraint goes: there is no circle of constraints that follow from each other.
+    `bounds` must be wider than `known`, so constraints never imply each other in a cycle.
     """
     if bounds[1] - bounds[0] <= known[1] - known[0] or not part.parts.keys() <= expr.parts.keys():
         return False
@@ -328,11 +328,11 @@ def _follows(expr: Expr, bounds: Interval, part: Expr, known: Interval) -> bool:
 
 
 def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Interval]:
-    """What normalised `constraints` say of sums of terms, for `simplifier.bounds.KnownBounds`."""
-    known: dict[frozenset[Term], Interval] = {}
+    """Bounds of sums of terms that `constraints` state, for `simplifier.bounds.KnownBounds`."""
+    bounds: dict[frozenset[Term], Interval] = {}
     for constraint in constraints:
         offset = constraint.expr.constant
         lower, upper = constraint.lower - offset, constraint.upper - offset
-        known[constraint.expr.identity[0]] = lower, upper
-        known[(-constraint.expr).identity[0]] = -upper, -lower
-    return known
+        bounds[constraint.expr.identity[0]] = lower, upper
+        bounds[(-constraint.expr).identity[0]] = -upper, -lower
+    return bounds

@@ -1,4 +1,4 @@
-"""A box of bounded variables cut by constraints, made as tight as intervals can tell.
+"""Boxes of bounded variables with constraints, tightened by interval arithmetic.
 
 >>> from simplifier.constraints import Constraint
 >>> d0, d1 = Variable("d0", 0, 9), Variable("d1", 3, 9)
@@ -24,15 +24,18 @@ from simplifier.residues import Residues, residues_of
 from simplifier.rewrite import Congruences, Rewriting
 from simplifier.substitute import Substitution
 
-# Bounds can chase each other in small steps (x < y, y < z, z < x), which `simplifier.refine` ends.
+# Propagation may converge slowly (x < y, y < z, z < x); `simplifier.refine` gives the limit.
 _ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedBox:
-    """Points of the box `variables` that satisfy `constraints`.
+    """The points of a box that satisfy constraints.
 
-    `implied` are further constraints that hold on all points.
+    Attributes:
+        variables: the box.
+        constraints: normalised constraints.
+        implied: further constraints that hold at every point.
     """
 
     variables: tuple[Variable, ...]
@@ -41,13 +44,14 @@ class ConstrainedBox:
 
     @property
     def is_known_empty(self) -> bool:
-        """No point is left, as intervals alone show."""
+        """True if intervals prove that there is no point."""
         return self.constraints == (FALSE,)
 
     def rebuild(self, old: Sequence[Variable]) -> Callable[[Expr], Expr]:
-        """Rewrites an expression of the `old` variables as a simpler one with equal values here.
+        """Return a function that rewrites expressions of `old` variables for this domain.
 
-        `variables` are what became of them, in the same order.
+        The rewritten expressions have equal values at every point of the domain.  `variables`
+        replace the `old` ones in order.
         """
         pairs = zip(old, self.variables, strict=True)
         replaced = {before: now.as_expr() for before, now in pairs if before is not now}
@@ -55,7 +59,7 @@ class ConstrainedBox:
 
 
 def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> ConstrainedBox:
-    """The same points with tighter variable bounds, and with simpler and fewer constraints."""
+    """Return the same points with tighter variable bounds and fewer, simpler constraints."""
     return _tightened(tuple(variables), tuple(constraints))
 
 
@@ -85,11 +89,11 @@ def _tightened(
 
 
 def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
-    """Without those that follow from the others by intervals, the heaviest first."""
+    """Drop constraints that the others imply by intervals, those of many atoms first."""
     if len(constraints) > 1:
         for constraint in sorted(constraints, key=lambda c: c.expr.weight, reverse=True):
             others = tuple([c for c in constraints if c is not constraint])
-            if contains(constraint.bounds, _reach(constraint.expr, others)):
+            if contains(constraint.bounds, _bounds_under(constraint.expr, others)):
                 if trace.records:
                     after = " and ".join(map(str, others))
                     trace.note(laws.DROP_IMPLIED, f"{after} and {constraint}", after)
@@ -97,8 +101,8 @@ def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
     return constraints
 
 
-def _reach(expr: Expr, known: tuple[Constraint, ...]) -> Interval:
-    """The bounds of `expr` where the constraints `known` hold, moved inwards to residues."""
+def _bounds_under(expr: Expr, known: tuple[Constraint, ...]) -> Interval:
+    """Bounds of `expr` under the constraints `known`, rounded to its residues."""
     bounds = KnownBounds(sum_bounds(known)).finest_bounds(expr)
     congruences: list[Residues] = []
     for constraint in known:
@@ -114,40 +118,40 @@ def _reach(expr: Expr, known: tuple[Constraint, ...]) -> Interval:
 
 
 def _propagated(constraints: Iterable[Constraint]) -> dict[Variable, Interval]:
-    """Bounds of single variables that follow from one constraint and the other terms' intervals."""
-    found: dict[Variable, Interval] = {}
+    """Bounds of variables that one constraint and the bounds of its other terms imply."""
+    propagated: dict[Variable, Interval] = {}
     for constraint in constraints:
-        _propagate(constraint.expr, constraint.bounds, found)
+        _propagate(constraint.expr, constraint.bounds, propagated)
         residues = residues_of(constraint.expr, constraint.bounds)
         variable = residues.dividend.as_variable if residues else None
         if residues and variable:
-            bounds = intersected(found.get(variable, variable.bounds), variable.bounds)
+            bounds = intersected(propagated.get(variable, variable.bounds), variable.bounds)
             if bounds[0] <= bounds[1]:
-                found[variable] = intersected(bounds, residues.rounded(bounds))
+                propagated[variable] = intersected(bounds, residues.rounded(bounds))
                 if trace.records:
-                    note_rounding(residues.dividend, residues, bounds, found[variable])
-    return found
+                    note_rounding(residues.dividend, residues, bounds, propagated[variable])
+    return propagated
 
 
-def _propagate(expr: Expr, bounds: Interval, found: dict[Variable, Interval]) -> None:
-    """What ``expr in bounds`` says of each variable, those in floors too, added to `found`."""
+def _propagate(expr: Expr, bounds: Interval, propagated: dict[Variable, Interval]) -> None:
+    """Propagate ``expr in bounds`` to its variables, those in floors too, into `propagated`."""
     terms = [(atom, c, scaled(atom.bounds, c)) for atom, c in expr.terms]
     low, high = (expr.constant + sum(own[k] for _, _, own in terms) for k in (0, 1))
     for atom, coefficient, own in terms:
-        least, most = bounds[0] - (high - own[1]), bounds[1] - (low - own[0])
+        lower, upper = bounds[0] - (high - own[1]), bounds[1] - (low - own[0])
         if coefficient < 0:
-            least, most = -most, -least
+            lower, upper = -upper, -lower
         step = abs(coefficient)
-        least, most = -(-least // step), most // step
-        if trace.records and (least > atom.bounds[0] or most < atom.bounds[1]):
+        lower, upper = -(-lower // step), upper // step
+        if trace.records and (lower > atom.bounds[0] or upper < atom.bounds[1]):
             trace.note(
                 laws.PROPAGATE_BOUNDS,
                 Constraint(expr, *bounds),
-                Constraint(from_atom(atom), *intersected((least, most), atom.bounds)),
+                Constraint(from_atom(atom), *intersected((lower, upper), atom.bounds)),
             )
         if isinstance(atom, Variable):
-            old = found.get(atom)
-            found[atom] = intersected(old, (least, most)) if old else (least, most)
-        elif isinstance(atom, Floor) and (least > atom.bounds[0] or most < atom.bounds[1]):
-            inner = least * atom.divisor, (most + 1) * atom.divisor - 1
-            _propagate(atom.numerator, inner, found)
+            old = propagated.get(atom)
+            propagated[atom] = intersected(old, (lower, upper)) if old else (lower, upper)
+        elif isinstance(atom, Floor) and (lower > atom.bounds[0] or upper < atom.bounds[1]):
+            inner = lower * atom.divisor, (upper + 1) * atom.divisor - 1
+            _propagate(atom.numerator, inner, propagated)
