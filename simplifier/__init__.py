@@ -1,4 +1,4 @@
-"""Affine expressions with floordiv and mod over bounded integers, and what can be proved of them.
+"""Affine expressions with floordiv and mod over bounded integers, in normal form.
 
 >>> from simplifier import variable
 >>> d0, d1 = variable("d0", 0, 6), variable("d1", 0, 14)

@@ -1,7 +1,7 @@
-"""Finds ``a·(g mod m)`` in an expression, where the normal form holds ``a·g − a·m·floor(g / m)``.
+"""Recombines ``a·(g mod m)`` from ``a·g − a·m·floor(g / m)``, its normal form.
 
-Bounds need it (``x mod m`` lies in ``[0, m − 1]``, which adding the intervals of its two terms
-cannot see) and so do the laws of division and the printer.
+Bounds need mods: ``x mod m`` lies in ``[0, m − 1]``, but the sum of the intervals of its two terms
+is wider.  The laws of division and the printer need them too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from simplifier.linear import Expr, from_atom
 
 
 class Mod(NamedTuple):
-    """``coefficient · (dividend mod modulus)``, whose ``dividend floordiv modulus`` is `floor`."""
+    """``coefficient · (dividend mod modulus)``; `floor` is ``dividend floordiv modulus``."""
 
     coefficient: int
     dividend: Expr
@@ -24,17 +24,17 @@ class Mod(NamedTuple):
 
 
 class Split(NamedTuple):
-    """An expression as a sum of mods and a rest in which no mod was found."""
+    """An expression as a sum of mods and a rest without mods."""
 
     mods: tuple[Mod, ...]
     rest: Expr
 
 
 def split(expr: Expr, divisor: int = 0) -> Split:
-    """``expr = Σ mods + rest``.
+    """Return mods and a rest with ``expr = Σ mods + rest``.
 
-    With a `divisor`, `expr` is about to be divided by it: a mod may then also leave on its floor a
-    coefficient that shares more with the divisor, because that much leaves the division.
+    With a `divisor`, `expr` is to be divided by it.  A mod may then leave a term of its floor in
+    the rest, if that term has a larger common factor with the divisor.
 
     >>> from simplifier.linear import variable
     >>> d0 = variable("d0", 0, 99)
@@ -44,16 +44,16 @@ def split(expr: Expr, divisor: int = 0) -> Split:
     """
     if divisor:
         return _split(expr, divisor)
-    found: Split | None = expr.split_memo
-    if found is None:
-        found = expr.split_memo = _split(expr, 0)
-    return found
+    memo: Split | None = expr.split_memo
+    if memo is None:
+        memo = expr.split_memo = _split(expr, 0)
+    return memo
 
 
 def split_finest(expr: Expr) -> Split:
-    """``expr = Σ mods + rest`` with every mod whose dividend is there, the finest first.
+    """Return a split with every mod whose dividend is in `expr`, those of small moduli first.
 
-    What that leaves on the floors does not matter: there may be less to bound all the same.
+    Terms of floors may stay in the rest.  Its bounds can be tighter nevertheless.
     """
     floors = _floors(expr)
     if not may_hold_mods(floors, expr.parts):
@@ -76,17 +76,17 @@ def _split(expr: Expr, divisor: int) -> Split:
     if not may_hold_mods(floors, expr.parts):
         return Split((), expr)
     _by_divisor(floors, -1)
-    if divisor and len(floors) > 1:  # those that leave anyway shall not take from the others
+    if divisor and len(floors) > 1:  # last those whose terms are multiples of the divisor
         floors.sort(key=lambda floor: expr.parts[floor] % divisor == 0)
     return _collected(expr, floors, lambda floor, left: _mod_of(floor, left, floors, divisor))
 
 
 def may_hold_mods(floors: list[Floor], terms: dict[Atom, int]) -> bool:
-    """A part of `terms`, with these or other coefficients, may hold a mod with one of its `floors`.
+    """Return False if no part of `terms`, with any coefficients, is a mod of one of its `floors`.
 
-    Most sums hold none, and this sees it at once; where it says yes, there may still be none.
-    Atoms of its dividend must be there: the floor's numerator, a finer floor, or, unless the
-    divisor is a small prime, some of the numerator.
+    A fast necessary condition, since most sums have no mod.  A mod needs atoms of its dividend:
+    the floor's numerator, a finer floor, or, unless the divisor is a small prime, a part of the
+    numerator.
     """
     atoms = terms.keys()
     for floor in floors:
@@ -101,7 +101,7 @@ def may_hold_mods(floors: list[Floor], terms: dict[Atom, int]) -> bool:
 
 
 def _floors(expr: Expr) -> list[Floor]:
-    """The floors that may be part of a mod in `expr`."""
+    """Floors that may be part of a mod in `expr`."""
     if len(expr.parts) < 2:
         return []
     return [atom for atom in expr.parts if isinstance(atom, Floor)]
@@ -112,15 +112,15 @@ def _collected(
     floors: list[Floor],
     mod_of: Callable[[Floor, dict[Atom, int]], tuple[Mod, int] | None],
 ) -> Split:
-    """The mods that `mod_of` finds, floor by floor, in what the ones before left."""
+    """Split off the mods that `mod_of` returns for each floor and the remaining terms."""
     left = expr.parts.copy()
     constant = expr.constant
     mods: list[Mod] = []
     for floor in floors:
-        found = mod_of(floor, left) if floor in left else None
-        if found is None:
+        match = mod_of(floor, left) if floor in left else None
+        if match is None:
             continue
-        mod, remaining = found
+        mod, remaining = match
         for atom in mod.dividend.parts:
             del left[atom]
         constant -= mod.coefficient * mod.dividend.constant
@@ -135,9 +135,9 @@ def _collected(
 
 
 def _by_divisor(floors: list[Floor], sign: int) -> None:
-    """Sorts them by their divisors, ascending or descending; then by what they are.
+    """Sort floors by divisor, ascending for a positive `sign`, and then by key.
 
-    Keys of floors are only made where they decide: that takes longer than all the rest.
+    Keys are slow to build, so they are only built for equal divisors.
     """
     if len(floors) > 1:
         if len({floor.divisor for floor in floors}) == len(floors):
@@ -149,13 +149,13 @@ def _by_divisor(floors: list[Floor], sign: int) -> None:
 def _mod_of(
     floor: Floor, terms: dict[Atom, int], floors: list[Floor], divisor: int
 ) -> tuple[Mod, int] | None:
-    """The mod that `floor` belongs to in `terms`, and the coefficient it leaves on `floor`."""
+    """Return the mod of `floor` in `terms`, and the remaining coefficient of `floor`."""
     have = terms[floor]
     for dividend, modulus in _same_numerator(floor, terms, floors):
         coefficient = _multiple(dividend, terms)
         if coefficient:
             remaining = have + coefficient * modulus
-            if not remaining or (divisor and _leaves_less(remaining, have, divisor)):
+            if not remaining or (divisor and _is_simpler(remaining, have, divisor)):
                 return Mod(coefficient, dividend, modulus, floor), remaining
     for dividend, modulus in _inner_quotients(floor, terms) if have not in (1, -1) else ():
         coefficient = -have // modulus
@@ -164,8 +164,8 @@ def _mod_of(
     return None
 
 
-def _leaves_less(remaining: int, have: int, divisor: int) -> bool:
-    """Of the coefficient `remaining` a division leaves less than of `have`."""
+def _is_simpler(remaining: int, have: int, divisor: int) -> bool:
+    """Return True if `remaining` is a simpler coefficient than `have` for a division."""
     shared, before = gcd(remaining, divisor), gcd(have, divisor)
     if shared == divisor or shared > before:
         return True
@@ -180,21 +180,20 @@ def _residue(coefficient: int, divisor: int) -> int:
 def _same_numerator(
     floor: Floor, terms: dict[Atom, int], floors: list[Floor]
 ) -> list[tuple[Expr, int]]:
-    """Pairs ``(g, m)`` with ``floor = g floordiv m``: its own, and through a finer floor."""
-    found = [(floor.numerator, floor.divisor)]
+    """Pairs ``(g, m)`` with ``floor = g floordiv m``: its own pair, and pairs of finer floors."""
+    pairs = [(floor.numerator, floor.divisor)]
     for finer in floors if len(floors) > 1 else ():
         if finer is not floor and finer in terms and finer.numerator == floor.numerator:
             ratio, left = divmod(floor.divisor, finer.divisor)
             if not left:
-                found.append((from_atom(finer), ratio))
-    return found
+                pairs.append((from_atom(finer), ratio))
+    return pairs
 
 
 def _inner_quotients(floor: Floor, terms: dict[Atom, int]) -> Iterator[tuple[Expr, int]]:
     """Pairs ``(g, m)`` with ``floor = g floordiv m`` where ``g = N floordiv (D / m)`` is a sum.
 
-    ``N floordiv 6`` is ``(N floordiv 2) floordiv 3``, also where the laws took ``N floordiv 2``
-    apart.
+    ``N floordiv 6`` is ``(N floordiv 2) floordiv 3``, even if ``N floordiv 2`` is no atom.
     """
     have = terms[floor]
     opposite = {c for atom, c in terms.items() if atom is not floor and (c < 0) != (have < 0)}
@@ -208,7 +207,7 @@ def _inner_quotients(floor: Floor, terms: dict[Atom, int]) -> Iterator[tuple[Exp
 
 
 def _multiple(part: Expr, terms: dict[Atom, int]) -> int:
-    """The `a` for which `terms` hold ``a·part`` (its constant aside), or 0."""
+    """Return `a` if `terms` contain ``a·part``, constants aside, else 0."""
     factor = 0
     for atom, coefficient in part.parts.items():
         have = terms.get(atom)

@@ -1,15 +1,15 @@
-"""What divisions leave: constraints ``e mod m in [a, b]``, in one form for what they say.
+"""Constraints on residues, ``e mod m in [a, b]``, in canonical form.
 
-Laws, for all signs (``mod`` lies in ``[0, modulus)``):
+Laws (`simplifier.laws`), for all signs, with ``mod`` in ``[0, modulus)``:
 
-* *shift*: ``(g + c) mod m in [a, b]`` is ``g mod m in [a − c, b − c]``, where that may go round;
-* *turn*: ``(−g) mod m in [a, b]`` is ``g mod m in [−b, −a]``, where that may go round;
-* *unit*: ``k·x + … ≡ r`` with an inverse of k is ``x + k⁻¹·… ≡ k⁻¹·r (mod m)``;
-* *only one*: where ``g ≡ r (mod m)``, ``g mod k·m in [a, b]`` is ``g ≡ s (mod k·m)`` if s is the
-  only such number in ``[a, b]``, and never holds if there is none;
-* *Chinese remainders*: ``g ≡ r (mod m)`` and ``g ≡ s (mod n)`` are one congruence modulo
-  ``lcm(m, n)``, or never hold together;
-* *rounding*: the bounds of `dividend` move inwards to values with such residues.
+* *shift residues*: ``(g + c) mod m in [a, b]`` is ``g mod m in [a − c, b − c]``, modulo m;
+* *negate residues*: ``(−g) mod m in [a, b]`` is ``g mod m in [−b, −a]``, modulo m;
+* *multiply a congruence by an inverse*: ``k·x + … ≡ r`` is ``x + k⁻¹·… ≡ k⁻¹·r (mod m)``;
+* *select the only residue*: with ``g ≡ r (mod m)``, ``g mod k·m in [a, b]`` is ``g ≡ s (mod k·m)``
+  if s is the only number of ``[a, b]`` congruent to r, and false if there is none;
+* *combine congruences*: ``g ≡ r (mod m)`` and ``g ≡ s (mod n)`` are one congruence modulo
+  ``lcm(m, n)``, or false (Chinese remainder theorem);
+* *round bounds to residues*: the bounds of a dividend move inwards to values with such residues.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from simplifier.trace import Law
 
 
 class Residues(NamedTuple):
-    """``(dividend − lower) mod modulus <= upper − lower``: lower to upper, going round at modulus.
+    """``(dividend − lower) mod modulus <= upper − lower``: residues that may wrap around.
 
-    The dividend has no constant, and `lower` lies in ``[0, modulus)``.  It is a congruence if the
-    two are equal; no residue is left if ``lower > upper``.
+    The dividend has no constant, and `lower` lies in ``[0, modulus)``.  If both bounds are equal,
+    this is a congruence.  If ``lower > upper``, it is false.
     """
 
     dividend: Expr
@@ -40,28 +40,28 @@ class Residues(NamedTuple):
 
     @property
     def is_congruence(self) -> bool:
-        """Just one residue is left."""
+        """True for a single residue."""
         return self.lower == self.upper
 
     @property
     def is_never(self) -> bool:
-        """No residue is left."""
+        """True for no residue."""
         return self.lower > self.upper
 
     @property
     def written(self) -> tuple[Expr, int, int]:
-        """``e mod modulus`` in normal form, and its least and greatest value."""
+        """``e mod modulus`` in normal form, with its minimum and its maximum."""
         start = self.lower if self.upper >= self.modulus else 0
         expr = floor_mod(self.dividend - start, self.modulus)
         return expr, self.lower - start, self.upper - start
 
     def holds(self, bounds: Interval) -> bool:
-        """Every value in `bounds` has such a residue."""
-        low, high = bounds
-        return (low - self.lower) % self.modulus + high - low <= self.upper - self.lower
+        """Return True if every value in `bounds` has such a residue."""
+        lower, upper = bounds
+        return (lower - self.lower) % self.modulus + upper - lower <= self.upper - self.lower
 
     def rounded(self, bounds: Interval) -> Interval:
-        """The values in `bounds` that have such a residue, least and greatest.
+        """Return the minimum and the maximum of the values in `bounds` with such a residue.
 
         >>> from simplifier.linear import variable
         >>> Residues(variable("x", -9, 9), 4, 1, 2).rounded((-9, 8))
@@ -78,7 +78,7 @@ class Residues(NamedTuple):
 
 @lru_cache(maxsize=1 << 14)
 def residues_of(expr: Expr, bounds: Interval) -> Residues | None:
-    """``expr in bounds`` as residues in canonical form, where it says no more than that.
+    """Return ``expr in bounds`` as canonical residues, or `None` if it is another constraint.
 
     >>> from simplifier.linear import variable
     >>> residues_of((variable("x", 0, 99) * 3 + 1) % 8, (2, 2))
@@ -106,7 +106,7 @@ def _least_absolute(value: int, modulus: int) -> int:
 
 
 def canonical_law(expr: Expr, residues: Residues) -> Law:
-    """The law by which a constraint on `expr` became `residues`, for `simplifier.trace`."""
+    """Return the law that turned a constraint on `expr` into `residues`, for `simplifier.trace`."""
     ((_, dividend, _, _),) = split(expr).mods
     canonical = residues.dividend.parts
     if dividend.parts == canonical:
@@ -116,7 +116,7 @@ def canonical_law(expr: Expr, residues: Residues) -> Law:
 
 
 def law_of_both(a: Residues, b: Residues) -> Law:
-    """The law that `both` applies to `a` and `b`, for `simplifier.trace`."""
+    """Return the law that `both` applies to `a` and `b`, for `simplifier.trace`."""
     if a.modulus == b.modulus:
         return laws.INTERSECT_RESIDUES
     if a.is_congruence and b.is_congruence:
@@ -127,7 +127,7 @@ def law_of_both(a: Residues, b: Residues) -> Law:
 
 
 def both(a: Residues, b: Residues) -> Residues | None:
-    """What holds if `a` and `b` do, which have one dividend; `None` if that is not one `Residues`.
+    """Return the conjunction of residues of one dividend; `None` if it is not one `Residues`.
 
     >>> from simplifier.linear import variable
     >>> x = variable("x", -99, 99)
@@ -152,16 +152,16 @@ def _never(a: Residues) -> Residues:
 
 
 def _only(congruence: Residues, other: Residues) -> Residues | None:
-    """The one residue of `other`, whose modulus is a multiple, that fits, or none at all."""
-    low, high = congruence.rounded((other.lower, other.upper))
-    if low > high:
+    """Select the residue of `other`, whose modulus is a multiple, that fits the congruence."""
+    lower, upper = congruence.rounded((other.lower, other.upper))
+    if lower > upper:
         return _never(other)
-    value = low % other.modulus
-    return other._replace(lower=value, upper=value) if low == high else None
+    value = lower % other.modulus
+    return other._replace(lower=value, upper=value) if lower == upper else None
 
 
 def _common(a: Residues, b: Residues) -> Residues | None:
-    """Residues that both have, which share a modulus: they may lie at both ends of `a`."""
+    """Intersect residues of one modulus; `None` if the intersection has two pieces."""
     width, start = a.upper - a.lower, (b.lower - a.lower) % a.modulus
     end = start + b.upper - b.lower
     pieces = [(start, min(width, end)), (0, min(width, end - a.modulus))]

@@ -1,8 +1,8 @@
-"""What is not affine: products and quotients of variables, minima and maxima.
+"""Semi-affine atoms: products and quotients of variables, minima and maxima.
 
-Sizes of tiles and symbolic shapes need them.  A product is a monomial: products of sums are
-multiplied out, so that like terms merge here too.  ISL cannot see inside these atoms; what it is
-asked about them is undecided.
+Tile sizes and symbolic shapes need them.  A product is a monomial: products of sums are
+distributed, so that like terms merge.  ISL supports minima and maxima, but no products or
+quotients: queries about these are undecided.
 
 >>> from simplifier.linear import variable
 >>> n, d0, d1 = variable("n", 1, 99), variable("d0", 0, 9), variable("d1", 0, 9)
@@ -41,10 +41,11 @@ Operator: TypeAlias = Literal["*", "floordiv", "min", "max"]
 
 
 class SemiAffine(Atom):
-    """``operator(operands)``, which is no affine expression; made by the functions below alone.
+    """``operator(operands)``, a non-affine atom; only the functions of this module construct it.
 
-    ``*``: the operands are atoms, in order; ``floordiv``: two operands, the second is no constant;
-    ``min`` and ``max``: at least two operands, in order, at most the last of them is a constant.
+    ``*`` has atoms as operands, sorted.  ``floordiv`` has two operands, and the second one is not
+    constant.  ``min`` and ``max`` have at least two operands, sorted; only the last one may be
+    constant.
     """
 
     __slots__ = ("operands", "operator", "weight")
@@ -53,9 +54,9 @@ class SemiAffine(Atom):
     operands: tuple[Expr, ...]
 
     def __new__(cls, operator: Operator, operands: tuple[Expr, ...]) -> SemiAffine:
-        """The atom for `operator` on `operands`."""
+        """Return the unique atom for `operator` and `operands`."""
         made_of = operator, tuple([operand.identity for operand in operands])
-        held = _KNOWN.get(made_of)
+        held = _SEMI_AFFINE.get(made_of)
         known = None if held is None else held()
         if known is not None:
             return known
@@ -63,7 +64,7 @@ class SemiAffine(Atom):
         self.operator, self.operands, self._key = operator, operands, None
         self.weight = 1 + sum([operand.weight for operand in operands])
         self.bounds = _BOUNDS[operator](*[operand.bounds for operand in operands])
-        return _KNOWN.add(made_of, self)
+        return _SEMI_AFFINE.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[SemiAffine], tuple[Operator, tuple[Expr, ...]]]:
         return SemiAffine, (self.operator, self.operands)
@@ -78,7 +79,7 @@ class SemiAffine(Atom):
         return _VALUES[self.operator](*[operand.value(point) for operand in self.operands])
 
     def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
-        """The same operator on other operands, with the laws applied."""
+        """Apply the operator to other operands, and simplify."""
         match self.operator:
             case "*":
                 return reduce(product, operands)
@@ -90,17 +91,17 @@ class SemiAffine(Atom):
                 return maximum(*operands)
 
 
-_KNOWN: Final = UniqueTable[SemiAffine]()
+_SEMI_AFFINE: Final = UniqueTable[SemiAffine]()
 
 
 def _product_bounds(*operands: Interval) -> Interval:
-    """The corners of the box hold the extremes of a product."""
+    """Bounds of a product: its extremes are at corners of the box."""
     corners = [prod(corner) for corner in pairs(*operands)]
     return min(corners), max(corners)
 
 
 def _quotient_bounds(dividend: Interval, divisor: Interval) -> Interval:
-    """The corners again; a divisor that may be 0 is 1 or -1 at least where the quotient exists."""
+    """Bounds of a quotient, at corners; for a divisor that may be 0, 1 and -1 are corners too."""
     low, high = divisor
     ends = {end for end in (low, high, 1, -1) if end and low <= end <= high} or {1}
     corners = [x // d for x in dividend for d in ends]
@@ -127,7 +128,7 @@ _VALUES: Final[Mapping[Operator, Callable[..., int]]] = {
 
 
 def product(a: Expr, b: Expr) -> Expr:
-    """``a·b``, multiplied out."""
+    """Return ``a·b``, distributed over sums."""
     if b.is_constant:
         return a * b.constant
     if a.is_constant:
@@ -146,7 +147,7 @@ def product(a: Expr, b: Expr) -> Expr:
 
 
 def _note_product(a: Expr, b: Expr, expanded: Expr) -> None:
-    """Record that a product with a sum was multiplied out."""
+    """Record for `simplifier.trace` that a product with a sum was distributed."""
     if len(_monomials(a)) > 1 or len(_monomials(b)) > 1:
         trace.note(
             laws.DISTRIBUTE_PRODUCT, f"{trace.operand_text(a)} * {trace.operand_text(b)}", expanded
@@ -159,12 +160,12 @@ def _atom_key(atom: Atom) -> SortKey:
 
 def _monomials(expr: Expr) -> list[tuple[tuple[Atom, ...], int]]:
     """The terms of a sum as factors and coefficient; the constant has no factors."""
-    found = [(factors_of(atom), coefficient) for atom, coefficient in expr.terms]
-    return [*found, ((), expr.constant)] if expr.constant else found
+    monomials = [(factors_of(atom), coefficient) for atom, coefficient in expr.terms]
+    return [*monomials, ((), expr.constant)] if expr.constant else monomials
 
 
 def factors_of(atom: Atom) -> tuple[Atom, ...]:
-    """The atoms whose product `atom` is; itself, where it is none."""
+    """Return the factors of `atom`: itself, unless it is a product."""
     if isinstance(atom, SemiAffine) and atom.operator == "*":
         return tuple([inner for operand in atom.operands for inner in operand.parts])
     return (atom,)
@@ -174,16 +175,16 @@ def factors_of(atom: Atom) -> tuple[Atom, ...]:
 
 
 def quotient(dividend: Expr, divisor: Expr) -> Expr:
-    """``floor(dividend / divisor)``, for points where `divisor` is not 0.
+    """Return ``floor(dividend / divisor)``, defined at points where `divisor` is not 0.
 
-    Multiples of the divisor leave as whole numbers, and what stays below it vanishes.
+    Multiples of the divisor are factored out, and a remainder in ``[0, divisor)`` is dropped.
 
     Raises:
         ValueError: `divisor` is the constant 0.
     """
     if divisor.is_constant:
         if divisor.constant == 0:
-            raise ValueError("a divisor is not 0")
+            raise ValueError("the divisor must not be 0")
         if divisor.constant < 0:
             if trace.records:
                 before, after = (
@@ -210,12 +211,12 @@ def quotient(dividend: Expr, divisor: Expr) -> Expr:
 
 
 def remainder(dividend: Expr, divisor: Expr) -> Expr:
-    """``dividend − divisor·floor(dividend / divisor)``: the sign of the divisor, or 0."""
+    """Return ``dividend − divisor·floor(dividend / divisor)``: 0, or the sign of the divisor."""
     return added(dividend, product(quotient(dividend, divisor), divisor), -1)
 
 
 def _multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
-    """``(q, r)`` with ``dividend = divisor·q + r``, as the terms alone show."""
+    """Return ``(q, r)`` with ``dividend = divisor·q + r``, by matching terms."""
     whole = constant(0)
     lead = divisor.terms[0]
     for atom, coefficient in dividend.terms:
@@ -225,13 +226,13 @@ def _multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
             continue
         candidate = reduce(product, map(from_atom, others), constant(1)) * times
         rest = added(dividend, product(candidate, divisor), -1)
-        if len(rest.parts) + len(divisor.parts) <= len(dividend.parts):  # all of it was there
+        if len(rest.parts) + len(divisor.parts) <= len(dividend.parts):  # every term cancelled
             dividend, whole = rest, added(whole, candidate)
     return whole, dividend
 
 
 def _without(factors: Iterable[Atom], taken: Iterable[Atom]) -> list[Atom] | None:
-    """`factors` after `taken` are divided out, or `None` where they are not among them."""
+    """Return `factors` without `taken`, or `None` if they do not contain them."""
     left = list(factors)
     for factor in taken:
         if factor not in left:
@@ -244,12 +245,20 @@ def _without(factors: Iterable[Atom], taken: Iterable[Atom]) -> list[Atom] | Non
 
 
 def minimum(*values: Affine) -> Expr:
-    """The least of `values`; those that another one never exceeds are left out."""
+    """Return the minimum of `values`, without operands that another one never exceeds.
+
+    Raises:
+        ValueError: there are no values.
+    """
     return _extremum("min", values, -1)
 
 
 def maximum(*values: Affine) -> Expr:
-    """The greatest of `values`; those that never exceed another one are left out."""
+    """Return the maximum of `values`, without operands that never exceed another one.
+
+    Raises:
+        ValueError: there are no values.
+    """
     return _extremum("max", values, 1)
 
 
@@ -264,12 +273,12 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
             flat[value] = None
     kept: list[Expr] = []
     for value in sorted(flat, key=lambda v: (v.is_constant, v.key)):
-        if any(_beats(other, value, sign) for other in kept):
+        if any(_dominates(other, value, sign) for other in kept):
             continue
-        kept = [other for other in kept if not _beats(value, other, sign)]
+        kept = [other for other in kept if not _dominates(value, other, sign)]
         kept.append(value)
     if not kept:
-        raise ValueError(f"{operator} of nothing")
+        raise ValueError(f"{operator} needs at least one operand")
     extremum = kept[0] if len(kept) == 1 else from_atom(SemiAffine(operator, tuple(kept)))
     if trace.records:
         before, flattened = (
@@ -281,6 +290,6 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
     return extremum
 
 
-def _beats(a: Expr, b: Expr, sign: int) -> bool:
-    """`a` is always at least `b` (for a maximum), or at most `b` (for a minimum)."""
+def _dominates(a: Expr, b: Expr, sign: int) -> bool:
+    """Return True if a >= b always, for a maximum (`sign` 1); a <= b for a minimum (-1)."""
     return ((a - b) * sign).bounds[0] >= 0

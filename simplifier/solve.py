@@ -1,15 +1,15 @@
-"""Variables that a domain does not need: solved for, with larger steps, or two made one.
+"""Elimination of range variables: solve for one, rescale one, or merge two.
 
-A change is one to one: each point of the domain before it is one point after it, so that how often
-something is reached stays too.  Laws, for a variable s that runs over its range:
+A change is a bijection between the points of the domain before and after it, so it keeps
+multiplicities.  Laws (`simplifier.laws`), for a range variable s:
 
-* *determined*: ``c·s + e in [a, b]`` with ``b − a < c`` leaves s one value at most:
+* *solve for a range variable*: ``c·s + e in [a, b]`` with ``b − a < c`` allows at most one value,
   ``s = (b − e) floordiv c``, within the bounds of s;
-* *strided*: where ``s ≡ r (mod m)``, s is ``m·t + r``;
-* *mixed radix*: s and t that occur only as ``s + n·t``, where s has n values, are one variable with
-  as many values as both have together.
+* *rescale a strided range*: if ``s ≡ r (mod m)``, s is ``m·t + r``;
+* *merge a mixed-radix pair*: s and t that occur only as ``s + n·t``, where s has n values, are one
+  variable.
 
-Where that does not matter, `projected` says what is left of a constraint without a variable.
+`projected` eliminates a variable from a constraint where multiplicities do not matter.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ from simplifier.substitute import Substitution
 
 
 class Change(NamedTuple):
-    """Variables replaced by expressions; what runs instead of them; constraints that come with it.
+    """A change of variables.
 
-    A variable for which `instead` has `None` is gone.
+    Attributes:
+        values: expressions that replace variables.
+        instead: the new variable for each of these, or `None` if it is eliminated.
+        constraints: constraints to add.
     """
 
     values: dict[Variable, Expr]
@@ -43,29 +46,29 @@ class Change(NamedTuple):
 def change(
     candidates: Sequence[Variable], constraints: Sequence[Constraint], exprs: Sequence[Expr]
 ) -> Change | None:
-    """The first change that a law allows to `candidates`, or `None`.
+    """Return the first change of `candidates` that a law allows, or `None`.
 
     Args:
-        candidates: variables that run over their range.
+        candidates: range variables.
         constraints: normalised constraints of the domain.
-        exprs: all other expressions in which a candidate may occur.
+        exprs: all other expressions that may contain a candidate.
     """
     free = set(candidates)
     for constraint in constraints:
-        found = _determined(constraint, free) or _strided(constraint, free)
-        if found:
-            return found
+        change_of_one = _determined(constraint, free) or _strided(constraint, free)
+        if change_of_one:
+            return change_of_one
     if len(candidates) < 2:
         return None
     return _mixed_radix(candidates, [*exprs, *[c.expr for c in constraints]])
 
 
 def projected(constraint: Constraint, variable: Variable) -> Constraint | None:
-    """The constraint that some value of `variable` satisfies `constraint`, if one says it.
+    """Return the constraint that a value of `variable` satisfies `constraint`, or `None`.
 
-    Law *projected*: values of ``c·s + e`` for neighbouring s are c apart, so that with ``b − a + 1
-    >= c`` there is an s in ``[p, q]`` with ``c·s + e in [a, b]`` just where ``e in [a − c·q, b −
-    c·p]``.  Modulo m, with c prime to m, m neighbouring s reach every residue.
+    Values of ``c·s + e`` for neighbouring s are c apart.  With ``b − a + 1 >= c`` there is an s in
+    ``[p, q]`` with ``c·s + e in [a, b]`` if and only if ``e in [a − c·q, b − c·p]``.  Modulo m,
+    with c prime to m, m neighbouring s reach every residue.
 
     >>> d0, s0 = Variable("d0", 0, 99), Variable("s0", 0, 3)
     >>> print(projected(Constraint(d0 + s0, 5, 9), s0))
@@ -86,8 +89,8 @@ def projected(constraint: Constraint, variable: Variable) -> Constraint | None:
         return Constraint(constant(0), 0, 0)
     if abs(coefficient) > constraint.upper - constraint.lower + 1:
         return None
-    low, high = scaled(variable.bounds, coefficient)
-    projection = Constraint(rest, constraint.lower - high, constraint.upper - low)
+    lower, upper = scaled(variable.bounds, coefficient)
+    projection = Constraint(rest, constraint.lower - upper, constraint.upper - lower)
     if trace.records:
         trace.note(laws.PROJECT_BOUNDS, _exists(variable, constraint), projection)
     return projection
@@ -98,7 +101,7 @@ def _exists(variable: Variable, constraint: Constraint) -> str:
 
 
 def _determined(constraint: Constraint, candidates: set[Variable]) -> Change | None:
-    """Law *determined*, for a coefficient of 1 if there is one.
+    """Law *solve for a range variable*; the smallest coefficient comes first.
 
     >>> s0, d0 = Variable("s0", 0, 9), Variable("d0", 0, 39)
     >>> _determined(Constraint(d0 - s0 * 4, 0, 3), {s0}).values
@@ -112,8 +115,8 @@ def _determined(constraint: Constraint, candidates: set[Variable]) -> Change | N
         rest = added(constraint.expr, variable.as_expr(), -coefficient)
         if variable in rest.variables():
             continue
-        reach = constraint.upper - rest if coefficient > 0 else rest - constraint.lower
-        value = floor_div(reach, abs(coefficient))
+        dividend = constraint.upper - rest if coefficient > 0 else rest - constraint.lower
+        value = floor_div(dividend, abs(coefficient))
         inside = Constraint(value, *variable.bounds)
         if trace.records:
             trace.note(laws.SOLVE_FOR_VARIABLE, f"{constraint}: {variable.name}", value)
@@ -122,7 +125,7 @@ def _determined(constraint: Constraint, candidates: set[Variable]) -> Change | N
 
 
 def _strided(constraint: Constraint, candidates: set[Variable]) -> Change | None:
-    """Law *strided*.
+    """Law *rescale a strided range*.
 
     >>> s0 = Variable("s0", 0, 9)
     >>> _strided(Constraint(s0 % 4, 1, 1), {s0}).instead
@@ -130,11 +133,11 @@ def _strided(constraint: Constraint, candidates: set[Variable]) -> Change | None
     """
     if constraint.lower != constraint.upper:
         return None
-    found = residues_of(constraint.expr, constraint.bounds)
-    old = found.dividend.as_variable if found else None
-    if not found or old not in candidates:
+    residues = residues_of(constraint.expr, constraint.bounds)
+    old = residues.dividend.as_variable if residues else None
+    if not residues or old not in candidates:
         return None
-    step, first = found.modulus, found.lower
+    step, first = residues.modulus, residues.lower
     new = Variable(old.name, -((first - old.lower) // step), (old.upper - first) // step)
     if trace.records:
         after = f"{new * step + first} with {new.name} in [{new.lower}, {new.upper}]"
@@ -143,10 +146,10 @@ def _strided(constraint: Constraint, candidates: set[Variable]) -> Change | None
 
 
 def _mixed_radix(candidates: Sequence[Variable], exprs: Iterable[Expr]) -> Change | None:
-    """Law *mixed radix*, for the first pair that it allows.
+    """Law *merge a mixed-radix pair*, for the first pair that it allows.
 
-    Floors may have taken the sum ``s + n·t`` apart.  So it is made a variable, and s is replaced by
-    it: where that leaves nothing of t, there was nothing but such sums.
+    Floors may have rewritten the sum ``u = s + n·t``.  So s is replaced by ``u - n·t``: if no
+    expression contains t then, s and t occurred only as that sum.
 
     >>> s0, s1 = Variable("s0", 0, 4), Variable("s1", 0, 2)
     >>> _mixed_radix((s0, s1), [s0 * 3 + s1, (s0 * 3 + s1) // 2]).instead

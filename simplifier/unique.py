@@ -1,6 +1,6 @@
-"""Unique objects: the same structure is the same object, as long as anybody holds it.
+"""Hash consing: equal structures are the same object while it is referenced.
 
-Atoms of sums are unique, so that terms merge by identity.
+Atoms of sums are unique, so terms merge by identity.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ SortKey: TypeAlias = tuple[object, ...]
 
 
 class UniqueTable(dict[Hashable, ref[Unique]]):
-    """The objects in use, each once, by what they are made of.
+    """Weak references to the objects in use, by their constructor arguments.
 
-    Dead references are removed whenever the table has doubled.  A constructor looks its object up
-    first, without a call: lookups are far more frequent than additions.
+    Dead references are removed whenever the table has doubled.  Constructors look objects up
+    inline, because lookups are far more frequent than additions.
     """
 
     __slots__ = ("_limit",)
@@ -39,24 +39,24 @@ class UniqueTable(dict[Hashable, ref[Unique]]):
 
 
 def new_object(cls: type[Unique]) -> Unique:
-    """An object of `cls` without attributes, which mypyc cannot make in a compiled module."""
+    """Return an object of `cls` without attributes, which compiled modules cannot construct."""
     return object.__new__(cls)
 
 
 def weakly_held(cls: type[Unique]) -> type[Unique]:
-    """Mark a class that weak references are made to: mypyc leaves it a class of Python."""
+    """Mark a class for weak references: mypyc then keeps it a Python class."""
     return cls
 
 
 class Atom:
-    """What a sum is made of.
+    """Base class of the atoms of a sum.
 
     Attributes:
-        bounds: an interval that holds every value, from the bounds of variables alone.
-        weight: how many atoms its text has; far more than it has parts, where parts recur.
-        operands: the expressions inside it.
-        is_affine: no product, quotient, minimum or maximum of variables is in it.
-        divides: it is a floor.
+        bounds: an interval that contains every value, from the bounds of variables.
+        weight: number of atoms in its text; repeated parts count each time.
+        operands: its subexpressions.
+        is_affine: True if it has no product, quotient, minimum or maximum of variables.
+        divides: True for a floor.
     """
 
     __slots__ = ("__weakref__", "_key", "bounds")
@@ -70,7 +70,7 @@ class Atom:
 
     @property
     def key(self) -> SortKey:
-        """Orders atoms the same way in every process: variables by name, then floors."""
+        """Sort key that is the same in every process: variables by name, then floors."""
         if self._key is None:
             self._key = self._made_key()
         return self._key
@@ -79,5 +79,5 @@ class Atom:
         raise NotImplementedError
 
     def value(self, point: Mapping[Any, Any]) -> Any:
-        """The number that this atom has at `point`; with arrays, at many points at once."""
+        """Return the value at `point`; with arrays, the values at many points."""
         raise NotImplementedError
