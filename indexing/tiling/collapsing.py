@@ -121,6 +121,15 @@ class Collapse:
             operand: number of the operand in `operands`.
         Raises:
             IndexError: there is no such output or operand.
+
+        >>> import hlo
+        >>> root = hlo.parse('''ENTRY e {
+        ...   p = f32[2,3,4] parameter(0)
+        ...   ROOT t = f32[3,4,2] transpose(p), dimensions={1,2,0}
+        ... }''').entry.root
+        >>> (restored,) = collapse(root).restored(0, 0)
+        >>> print(restored.simplify())
+        (d0, d1, d2) -> (d2, d0, d1), domain: d0 in [0, 2], d1 in [0, 3], d2 in [0, 1]
         """
         to, back = self.outputs[output_id].to_collapsed, self.operands[operand].from_collapsed
         maps = self.maps[output_id][operand]

@@ -1,9 +1,13 @@
 """Gather along one axis: slices of an array, selected by an array of indices.
 
-``out[b, o, i, r] = params[b, o, indices[b, i], r]``, where b are the batch dimensions shared by
-params and indices, o the other dimensions before the axis, i the other dimensions of the indices,
-and r the dimensions after the axis.  Only the product of the sizes of each group matters: every
-such gather is equivalent to one of shape ``(batch, outer, processed, inner)``.
+``out[b, o, i, r] = params[b, o, indices[b, i], r]``, where
+
+* b are the batch dimensions shared by params and indices,
+* o the other dimensions before the axis, and r the dimensions after the axis,
+* i the other dimensions of the indices.
+
+Only the product of the sizes of each group matters: every such gather is equivalent to a gather of
+shape ``(batch, outer, processed, inner)``.
 
 An index out of bounds is clamped to the axis, as in XLA's gather.
 
@@ -130,7 +134,9 @@ class Gather:
 
     @property
     def collapsed(self) -> Gather:
-        """The equivalent gather of ``[batch, outer, processed, inner]``; batch is optional.
+        """The equivalent gather of ``[batch, outer, processed, inner]``.
+
+        There is no batch dimension if `batch_dims` is 0.
 
         >>> gather((4, 2, 3, 2, 6), (5,), axis=2).collapsed.params
         (8, 3, 12)
@@ -179,6 +185,9 @@ class Gather:
 
         Raises:
             IndexError: `offset` is out of range.
+
+        >>> gather((2, 5, 2), (2, 3), axis=1).coordinates(18)
+        (1, 1, 0, 0)
         """
         return _coordinates(offset, self.output)
 
@@ -204,6 +213,9 @@ class Gather:
 
         Raises:
             IndexError: `offset` is out of range.
+
+        >>> gather((2, 5, 2), (2, 3), axis=1).index_read(18)
+        (1, 0)
         """
         position = self.to_indices.evaluate(self.coordinates(offset))
         assert position is not None, "each element of the result reads an index"

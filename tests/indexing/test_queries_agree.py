@@ -149,7 +149,7 @@ def same(actual: Maps, expected: Maps) -> bool:
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if "hlo" not in name])
 def test_epilogues_are_the_inverse_of_maps_to_parameters(name: str) -> None:
-    """If one of them has a `may` map, both together may relate all elements."""
+    """Unless one has a `may` map: then both together may relate all elements."""
     root = PROGRAMS[name]().root
     for parameter, maps in zip(root.computation.parameters, *back(root), strict=True):
         arrays = [leaf for _, leaf in leaves(parameter.shape)]

@@ -23,14 +23,14 @@ FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
     "names",
     metavar="NAME",
     multiple=True,
-    help="Select this instruction, NAME or COMPUTATION/NAME; repeatable",
+    help="Select this instruction, NAME or COMPUTATION/NAME; may be repeated",
 )
 @click.option(
     "--opcode",
     "opcodes",
     metavar="OPCODE",
     multiple=True,
-    help="Select every instruction with this opcode; repeatable",
+    help="Select every instruction with this opcode; may be repeated",
 )
 @click.option(
     "--all", "everything", is_flag=True, help="Select every instruction of every computation"
