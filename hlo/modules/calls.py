@@ -52,7 +52,7 @@ def signature_errors(instruction: Instruction, op: Op) -> Iterator[HloError]:
         for (name, computation), signature in zip(pairs, wanted, strict=False):
             if message := _difference(computation, signature, instruction.opcode, name):
                 note = f"`{computation.name}` is defined at {computation.span.place()}"
-                help = f"{instruction.opcode} calls {name} as {signature}"  # noqa: A001
+                help = f"`{name}` must have the signature {signature}"  # noqa: A001
                 span = instruction.attributes[name].span
                 yield HloError(message, span, "signature", "", [note], help)
 

@@ -177,5 +177,5 @@ def unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
             continue
         near = get_close_matches(name, [*known, *COMMON_ATTRIBUTES], 1)
         message = f"{instruction.opcode} has no attribute `{name}`"
-        help = f"did you mean `{near[0]}`?" if near else ""  # noqa: A001
+        help = f"did you mean `{near[0]}`?" if near else "remove the attribute"  # noqa: A001
         yield HloError(message, text.span, "attribute", help=help)

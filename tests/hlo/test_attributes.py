@@ -48,7 +48,7 @@ ROWS: list[tuple[Kind[Any], str, Any, str]] = [
 ]
 
 FAULTS: list[tuple[Kind[Any], str, str, str]] = [
-    # kind             text                          points at      says
+    # kind             text                          points at      label
     (a.integer,        "x",                          "x",           "expected an integer"),
     (a.integer,        "1 2",                        "2",           "expected the end of the value"),
     (a.integer,        "9" * 5000,                   "9" * 5000,    "5000 digits"),

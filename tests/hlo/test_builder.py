@@ -118,7 +118,7 @@ def test_a_violated_constraint_raises_immediately() -> None:
 
 
 @pytest.mark.parametrize(
-    "opcode, attributes, says",
+    "opcode, attributes, message",
     [
         ("transpos", {}, "'transpos' is not registered; did you mean `transpose`?"),
         ("zzz", {}, "'zzz' is not registered; an unregistered opcode needs `shape=`"),
@@ -130,12 +130,12 @@ def test_a_violated_constraint_raises_immediately() -> None:
     ],
 )
 def test_an_unknown_op_or_attribute_is_an_error(
-    opcode: str, attributes: dict[str, Any], says: str
+    opcode: str, attributes: dict[str, Any], message: str
 ) -> None:
     build = Builder()
     with pytest.raises(ValueError, match=r"is not registered|has no attribute") as caught:
         build.op(opcode, vector(build), **attributes)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_an_operand_of_another_computation_is_an_error() -> None:

@@ -72,7 +72,7 @@ def test_a_literal_has_its_value(shape: str, text: str, value: Any) -> None:
     assert values.dtype == kind
     wanted = np.array(value).astype(kind)
     assert values.shape == wanted.shape
-    if kind.name.startswith(("bfloat", "float8")):  # whose NaNs NumPy does not know
+    if kind.name.startswith(("bfloat", "float8")):  # NumPy does not compare NaNs of these types
         values, wanted = values.astype(np.float64), wanted.astype(np.float64)
     np.testing.assert_array_equal(values, wanted)
 

@@ -53,7 +53,7 @@ STRIDES = [
     ((2, 3),     Layout((0, 1), padded_dimensions=(4, 9)),     (1, 4)),
     ((2, 3),     Layout((1, 0), tail_padding=4),               (3, 1)),
 ]
-NO_LAYOUT = [
+INVALID = [
     # call                                                     why it fails
     (lambda: Layout((1, 1)),                                            "not a permutation"),
     (lambda: Layout((1, -1)),                                           "not a permutation"),
@@ -132,16 +132,16 @@ def test_strides_are_the_distances_of_adjacent_elements(
         assert shape.linear_index(neighbour) == stride
 
 
-@pytest.mark.parametrize("ask, why", NO_LAYOUT)
-def test_invalid_layouts_are_errors(ask: Any, why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        ask()
+@pytest.mark.parametrize("call, message", INVALID)
+def test_invalid_layouts_are_errors(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
 
 
-@pytest.mark.parametrize("ask", OUTSIDE)
-def test_out_of_range_is_an_index_error(ask: Any) -> None:
+@pytest.mark.parametrize("call", OUTSIDE)
+def test_out_of_range_is_an_index_error(call: Any) -> None:
     with pytest.raises(IndexError):
-        ask()
+        call()
 
 
 def test_dimensions_count_from_the_end() -> None:
