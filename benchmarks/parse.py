@@ -68,7 +68,7 @@ class Measurements:
     parsing: float
     printing: float
     held: int
-    theirs: float | str
+    jaxlib: float | str
 
 
 def measure(path: Path) -> Measurements:
@@ -89,11 +89,11 @@ def show(path: Path, result: Measurements) -> None:
     print(f"  parse   {result.parsing:8.3f} s, {each:.1f} us per instruction")
     print(f"  print   {result.printing:8.3f} s")
     print(f"  memory  {result.held / result.count:8.0f} bytes per instruction besides the text")
-    if isinstance(result.theirs, str):
-        print(f"  ratio   unknown: {result.theirs}")
+    if isinstance(result.jaxlib, str):
+        print(f"  ratio   unknown: {result.jaxlib}")
     else:
-        ratio = result.parsing / result.theirs
-        print(f"  jaxlib  {result.theirs:8.3f} s; parsing takes {ratio:.2f} times that")
+        ratio = result.parsing / result.jaxlib
+        print(f"  jaxlib  {result.jaxlib:8.3f} s; parsing takes {ratio:.2f} times that")
 
 
 def show_totals(every: Sequence[Measurements]) -> None:
@@ -101,7 +101,7 @@ def show_totals(every: Sequence[Measurements]) -> None:
     count = sum(f.count for f in every)
     print(f"{len(every)} files, {count:,} instructions")
     print(f"  memory  {sum(f.held for f in every) / count:8.0f} bytes per instruction")
-    compared = [(f, f.theirs) for f in every if isinstance(f.theirs, float)]
+    compared = [(f, f.jaxlib) for f in every if isinstance(f.jaxlib, float)]
     compared.sort(key=lambda pair: pair[0].size)
     halves = {
         "all": compared,
@@ -109,10 +109,12 @@ def show_totals(every: Sequence[Measurements]) -> None:
         "large": compared[len(compared) // 2 :],
     }
     for name, part in halves.items():
-        theirs, ours = sum(t for _, t in part), sum(f.parsing for f, _ in part)
-        if theirs:
-            speed = sum(f.size for f, _ in part) / ours / 1e6
-            print(f"  {name:7} {ours / theirs:8.2f} times jaxlib, {speed:.1f} million characters/s")
+        jaxlib, parsing = sum(t for _, t in part), sum(f.parsing for f, _ in part)
+        if jaxlib:
+            speed = sum(f.size for f, _ in part) / parsing / 1e6
+            print(
+                f"  {name:7} {parsing / jaxlib:8.2f} times jaxlib, {speed:.1f} million characters/s"
+            )
 
 
 def main(arguments: list[str]) -> None:

@@ -85,11 +85,11 @@ def answers(
             yield from answers_to_parameters(computation, selected, query, module.filename)
         return
     for instruction in instructions:
-        place = f"{module.filename}: {computation.name}: {instruction.name}"
-        with reporter.reporting(place):
+        location = f"{module.filename}: {computation.name}: {instruction.name}"
+        with reporter.reporting(location):
             if missing := query.missing_in(instruction):
                 if not (request.everything or request.opcodes):
-                    reporter.error(f"error[name]: {place} has no {missing}")
+                    reporter.error(f"error[name]: {location} has no {missing}")
                 continue
             yield from answer(instruction, query, module.filename)
 

@@ -55,8 +55,8 @@ class Reporter:
             sys.stderr.write(message + "\n")
 
     @contextmanager
-    def reporting(self, place: str) -> Iterator[None]:
-        """Report exceptions raised inside as errors at `place`, without a traceback."""
+    def reporting(self, location: str) -> Iterator[None]:
+        """Report exceptions raised inside as errors at `location`, without a traceback."""
         from hlo.text.source import HloError
 
         try:
@@ -66,17 +66,17 @@ class Reporter:
         except HloError as error:
             self.error(str(error))
         except OSError as error:
-            self.error(f"error[io]: {place}: {error.strerror or error}")
+            self.error(f"error[io]: {location}: {error.strerror or error}")
         except Exception as error:
             from indexing.maps.certificate import CertificateError
 
             if isinstance(error, CertificateError):
-                self.error(f"error[verify]: {place}: {error}")
+                self.error(f"error[verify]: {location}: {error}")
                 return
             if self.debug:
                 raise
             self.error(
-                f"error[internal]: {place}: {type(error).__name__}: {error}\n"
+                f"error[internal]: {location}: {type(error).__name__}: {error}\n"
                 "  = note: this is a bug in hlo-indexing, not in the input\n"
                 "  = help: run `hlo-indexing --debug ...` for the traceback"
             )

@@ -72,14 +72,14 @@ def named_ops() -> dict[str, type[Op]]:
     return dict(sorted({**OPS, **targets}.items()))
 
 
-def op_lines(notation: str, wanted: Sequence[str] = ()) -> Iterator[str]:
+def op_lines(notation: str, opcodes: Sequence[str] = ()) -> Iterator[str]:
     """Yield the registry as a text table, a Markdown page, or JSON lines.
 
     Args:
         notation: "text", "markdown" or "json".
-        wanted: opcodes to list, with all details in text; by default, all ops without details.
+        opcodes: the opcodes to list, with all details in text; by default, all ops without details.
     """
-    ops = {name: cls for name, cls in named_ops().items() if not wanted or name in wanted}
+    ops = {name: cls for name, cls in named_ops().items() if not opcodes or name in opcodes}
     match notation:
         case "json":
             for name, cls in ops.items():
@@ -89,7 +89,7 @@ def op_lines(notation: str, wanted: Sequence[str] = ()) -> Iterator[str]:
         case _:
             for name, line in zip(["", *ops], _table(ops), strict=True):
                 yield line
-                if wanted and name:
+                if opcodes and name:
                     yield from _text(ops[name])
 
 
