@@ -13,15 +13,15 @@ from simplifier.trace import Law
 
 
 class Case(NamedTuple):
-    """What shows that one law is applied, and that it is right.
+    """Evidence that one law is applied and correct.
 
     Attributes:
         hit: an input on which the law fires.
         after: the simplified hit.
-        near_miss: an input that looks like one for the law.
+        near_miss: an input that looks like a hit.
         wrong: the result of a careless version of the law for the near miss.
         at: the values of the dimensions at which `wrong` differs.
-        proof: the law with a divisor, modulus or stride, on which it fires and is proved by ISL.
+        proof: a text with a divisor, modulus or stride, on which the law fires and is proved by ISL.
         table: the divisors, moduli or strides.
     """
 

@@ -1,4 +1,4 @@
-"""Normalising, merging and tightening say the same more simply: exactly the same points stay."""
+"""Normalising, merging and tightening constraints keep exactly the same points."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -50,15 +50,15 @@ def kept(constraint: Constraint | None, point: Point) -> bool:
 def test_a_constraint_is_normalised(
     expr: Expr, bounds: tuple[int, int], after: Expr | None, after_bounds: object
 ) -> None:
-    found = normalised(Constraint(expr, *bounds))
+    simple = normalised(Constraint(expr, *bounds))
     if after is not None:
-        assert found is not None
-        assert (found.expr, found.bounds) == (after, after_bounds)
+        assert simple is not None
+        assert (simple.expr, simple.bounds) == (after, after_bounds)
     elif after_bounds is not None:
-        assert found is None
+        assert simple is None
     variables = tuple(dict.fromkeys(expr.variables()))
     for point in points(variables):
-        assert kept(found, point) == (bounds[0] <= expr.value(point) <= bounds[1]), point
+        assert kept(simple, point) == (bounds[0] <= expr.value(point) <= bounds[1]), point
 
 
 d, e = variable("d", 0, 31), variable("e", 0, 383)
@@ -67,12 +67,12 @@ carried = d // 2 + d // 8 * 5 + e // 128 * 2 + (e - d // 2 * 64 + d // 8 * 64) /
 
 # fmt: off
 DECIDED = [
-    # expression      bounds       what intervals say of it
+    # expression      bounds       normalised
     (finer,           (0, 49),     None),
     (finer,           (0, 48),     ...),      # d = 7: 1 + 16·3
     (finer,           (1, 49),     ...),      # d = 0
     (finer,           (-9, -1),    FALSE),
-    (carried,         (0, 31),     None),     # 192·d floordiv 2 + e - 64·.. and so on is at most 6143
+    (carried,         (0, 31),     None),     # 192·d floordiv 2 + e - 64·.., and so on, is at most 6143
     (carried,         (0, 30),     ...),
     (carried,         (1, 31),     ...),
     (carried,         (32, 40),    FALSE),
@@ -83,15 +83,15 @@ DECIDED = [
 # fmt: on
 
 
-@pytest.mark.parametrize("expr, bounds, found", DECIDED)
-def test_intervals_decide_what_finer_mods_or_an_undone_floor_show(
-    expr: Expr, bounds: tuple[int, int], found: object
+@pytest.mark.parametrize("expr, bounds, verdict", DECIDED)
+def test_finer_mods_or_a_removed_floor_decide_a_constraint(
+    expr: Expr, bounds: tuple[int, int], verdict: object
 ) -> None:
     after = normalised(Constraint(expr, *bounds))
-    assert after is found if found is not ... else after not in (None, FALSE)
+    assert after is verdict if verdict is not ... else after not in (None, FALSE)
     values = {expr.value(p) for p in points(tuple(dict.fromkeys(expr.variables())))}
     inside = {value for value in values if bounds[0] <= value <= bounds[1]}
-    assert (inside == values, not inside) == (found is None, found is FALSE)
+    assert (inside == values, not inside) == (verdict is None, verdict is FALSE)
 
 
 digit = variable("digit", 0, 7)
@@ -104,34 +104,36 @@ FOLLOWING = [
     ([(a * 8 + digit, 8, 87), (a, 1, 10)],          [1]),
     ([(a * 8 + digit, 9, 87), (a, 1, 10)],          [0, 1]),    # a = 1, digit = 0: 8
     ([(a + b * 8 - digit, 1, 90), (a + b * 8, 8, 90)],  [1]),
-    ([(a - b * 8 + digit, 1, 90), (b * 8 - a, -83, -1)], [1]),  # the part with the other sign
+    ([(a - b * 8 + digit, 1, 90), (b * 8 - a, -83, -1)], [1]),  # the part has the opposite sign
     ([(a * 6 + n * 9 + digit, 0, 67), (a * 2 + n * 3, 0, 20)], [1]),
     ([(a * 6 + n * 8 + digit, 0, 67), (a * 2 + n * 3, 0, 20)], [0, 1]),  # no multiple: a = 26, n = -16 gives 28
-    ([(a - n, 0, 9), (n - a, -9, 0)],               [0]),       # the same one, said twice
+    ([(a - n, 0, 9), (n - a, -9, 0)],               [0]),       # the same constraint twice
     ([(a * 64 + b * 8 + digit, 0, 799), (a * 8 + b, 0, 99), (a, 0, 12)], [1, 2]),
 ]
 # fmt: on
 
 
 @pytest.mark.parametrize("given_ones, left", FOLLOWING)
-def test_what_follows_from_another_constraint_goes(
+def test_a_constraint_that_another_one_implies_is_dropped(
     given_ones: list[tuple[Expr, int, int]], left: list[int]
 ) -> None:
     constraints = [Constraint(*each) for each in given_ones]
-    found = merged(constraints)
-    assert set(found) == set(merged([constraints[k] for k in left]))
-    assert len(found) == len(left)
+    conjunction = merged(constraints)
+    assert set(conjunction) == set(merged([constraints[k] for k in left]))
+    assert len(conjunction) == len(left)
     variables = tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))
-    was, now = (exact.Relation(variables, (), (), tuple(each)) for each in (constraints, found))
+    was, now = (
+        exact.Relation(variables, (), (), tuple(each)) for each in (constraints, conjunction)
+    )
     assert exact.difference(was, now) is None
 
 
-def test_a_small_part_of_a_sum_is_not_dropped() -> None:
+def test_small_terms_of_a_sum_are_kept() -> None:
     """E1: ``8·d0 + d1 <= 10`` with d1 in [3, 5] is not ``8·d0 <= 10``: at d0 = 1, d1 = 3 it is 11."""
     d0, d1 = variable("d0", 0, 9), variable("d1", 3, 5)
-    found = normalised(Constraint(d0 * 8 + d1, 0, 10))
-    assert found is not None
-    assert not holds([found], {Variable("d0", 0, 9): 1, Variable("d1", 3, 5): 3})
+    simple = normalised(Constraint(d0 * 8 + d1, 0, 10))
+    assert simple is not None
+    assert not holds([simple], {Variable("d0", 0, 9): 1, Variable("d1", 3, 5): 3})
 
 
 @given(st.data(), boxes())
@@ -140,11 +142,11 @@ def test_normalising_keeps_the_points(data: st.DataObject, box: tuple[Variable, 
     expr = tree_expr(data.draw(trees(len(box), leaves=8)), box)
     lower = data.draw(st.integers(-20, 20))
     constraint = Constraint(expr, lower, lower + data.draw(st.integers(-2, 15)))
-    found = normalised(constraint)
+    simple = normalised(constraint)
     for point in points(box):
-        assert kept(found, point) == holds([constraint], point), point
-    if found is not None:
-        assert normalised(found) == found
+        assert kept(simple, point) == holds([constraint], point), point
+    if simple is not None:
+        assert normalised(simple) == simple
 
 
 @given(st.data(), boxes())
@@ -153,12 +155,12 @@ def test_merging_keeps_the_points_in_any_order(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     constraints = data.draw(constraint_lists(box, max_count=5))
-    found = merged(constraints)
+    conjunction = merged(constraints)
     for point in points(box):
-        assert holds(found, point) == holds(constraints, point), point
-    assert merged(data.draw(st.permutations(constraints))) == found
-    assert merged(found) == found
-    assert len({c.expr for c in found}) == len(found)
+        assert holds(conjunction, point) == holds(constraints, point), point
+    assert merged(data.draw(st.permutations(constraints))) == conjunction
+    assert merged(conjunction) == conjunction
+    assert len({c.expr for c in conjunction}) == len(conjunction)
 
 
 @given(st.data(), boxes())
@@ -179,7 +181,7 @@ def test_tightening_keeps_the_points(data: st.DataObject, box: tuple[Variable, .
 
 @given(st.data(), boxes())
 @fuzz(200)
-def test_what_a_domain_rebuilds_has_the_same_values_there(
+def test_expressions_rebuilt_for_a_domain_keep_their_values(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     domain = tightened(box, data.draw(constraint_lists(box, max_count=3)))
@@ -193,7 +195,7 @@ def test_what_a_domain_rebuilds_has_the_same_values_there(
 
 @given(st.data(), boxes())
 @fuzz(100)
-def test_isl_agrees_that_no_point_is_lost_or_won(
+def test_isl_proves_that_tightening_keeps_the_points(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     constraints = data.draw(constraint_lists(box, max_count=3))
@@ -214,7 +216,7 @@ def test_a_variable_without_values_leaves_no_points(
         assert domain.is_known_empty
 
 
-def test_the_three_kinds_of_constraint_are_told_apart() -> None:
+def test_a_constraint_is_true_false_or_open() -> None:
     assert Constraint(a, 0, 99).is_true
     assert Constraint(a, 100, 120).is_false
     middle = Constraint(a + b, 5, 9)

@@ -1,4 +1,4 @@
-"""Congruences and ranges of residues: one canonical form, joined exactly, for all signs."""
+"""Congruences and ranges of residues: canonical form and conjunction, for all signs."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -21,12 +21,12 @@ x, y = variable("x", -40, 40), variable("y", -7, 9)
 # fmt: off
 CANONICAL = [
     # expression              bounds    as text                           law
-    ((x + 1) % 2,             (0, 0),   "x mod 2 in [1, 1]"),             # shift
+    ((x + 1) % 2,             (0, 0),   "x mod 2 in [1, 1]"),             # shift residues
     ((x - 3) % 7,             (0, 2),   "x mod 7 in [3, 5]"),
-    ((x - 3) % 7,             (0, 5),   "(x - 3) mod 7 in [0, 5]"),       # 3 to 8 goes round
+    ((x - 3) % 7,             (0, 5),   "(x - 3) mod 7 in [0, 5]"),       # 3 to 8 wraps around
     ((3 - x) % 7,             (0, 5),   "(x + 2) mod 7 in [0, 5]"),
     ((-x - 2) % 5,            (0, 3),   "x mod 5 in [0, 3]"),
-    ((-x) % 4,                (1, 1),   "x mod 4 in [3, 3]"),             # turn
+    ((-x) % 4,                (1, 1),   "x mod 4 in [3, 3]"),             # negate residues
     ((-x) % 4,                (0, 0),   "x mod 4 in [0, 0]"),
     ((-x) % 5,                (1, 2),   "x mod 5 in [3, 4]"),
     ((x * 3 + 1) % 8,         (2, 2),   "x mod 8 in [3, 3]"),             # unit: 3·3 = 1 (mod 8)
@@ -53,7 +53,7 @@ MERGED = [
     ([(x % 2, (0, 0)), (x % 4, (0, 2))],                                ["x mod 2 in [0, 0]", "x mod 4 in [0, 2]"]),   # 0 and 2
     ([(x % 3, (1, 1)), ((x - 5) % 9, (0, 4))],                          ["x mod 9 in [7, 7]"]),  # of 5 to 9
     ([(x % 3, (1, 1)), (x % 9, (2, 3))],                                ["0 in [1, 1]"]),
-    ([(x % 8, (1, 1)), (x % 3, (0, 1))],                                ["x mod 3 in [0, 1]", "x mod 8 in [1, 1]"]),   # no one residue says both
+    ([(x % 8, (1, 1)), (x % 3, (0, 1))],                                ["x mod 3 in [0, 1]", "x mod 8 in [1, 1]"]),   # no single residue satisfies both
     ([((x - y) % 4, (1, 1)), (x - y, (0, 11))],                         ["(x - y) mod 4 in [1, 1]", "x - y in [1, 9]"]),
     ([((x - y) % 4, (1, 1)), (x - y, (-2, 4))],                         ["x - y in [1, 1]"]),    # of -3, 1 and 5
     ([((x - y) % 4, (1, 1)), (x - y, (2, 4))],                          ["0 in [1, 1]"]),
@@ -63,30 +63,30 @@ MERGED = [
 
 
 @pytest.mark.parametrize("expr, bounds, text", CANONICAL)
-def test_residues_have_one_form(expr: Expr, bounds: tuple[int, int], text: str) -> None:
+def test_residues_are_canonical(expr: Expr, bounds: tuple[int, int], text: str) -> None:
     constraint = Constraint(expr, *bounds)
-    found = normalised(constraint)
-    assert str(found) == text
-    kept = [] if found is None else [found]
+    simple = normalised(constraint)
+    assert str(simple) == text
+    kept = [] if simple is None else [simple]
     for point in points(tuple(dict.fromkeys(expr.variables()))):
         assert holds(kept, point) == holds([constraint], point), point
 
 
 @pytest.mark.parametrize("given_ones, together", MERGED)
-def test_constraints_on_residues_are_joined(
+def test_constraints_on_residues_are_combined(
     given_ones: list[tuple[Expr, tuple[int, int]]], together: list[str]
 ) -> None:
     constraints = [Constraint(expr, *bounds) for expr, bounds in given_ones]
-    found = merged(constraints)
-    assert sorted(map(str, found)) == together
-    assert merged(reversed(constraints)) == found
+    conjunction = merged(constraints)
+    assert sorted(map(str, conjunction)) == together
+    assert merged(reversed(constraints)) == conjunction
     for point in points(tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))):
-        assert holds(found, point) == holds(constraints, point), point
+        assert holds(conjunction, point) == holds(constraints, point), point
 
 
 @st.composite
-def residues(draw: st.DrawFn, most: int = 12) -> Residues:
-    modulus = draw(st.integers(2, most))
+def residues(draw: st.DrawFn, max_modulus: int = 12) -> Residues:
+    modulus = draw(st.integers(2, max_modulus))
     lower = draw(st.integers(0, modulus - 1))
     width = draw(st.sampled_from([0, draw(st.integers(0, modulus - 2))]))  # all are no constraint
     return Residues(x, modulus, lower, lower + width)
@@ -99,7 +99,7 @@ def fits(one: Residues, value: int) -> bool:
 
 @given(residues(), residues())
 @fuzz(300)
-def test_both_is_what_both_say(a: Residues, b: Residues) -> None:
+def test_both_is_the_conjunction(a: Residues, b: Residues) -> None:
     one = both(a, b)
     if one is None:
         assert not (a.is_congruence and b.is_congruence)
@@ -111,10 +111,10 @@ def test_both_is_what_both_say(a: Residues, b: Residues) -> None:
 
 @given(residues(), st.integers(-50, 50), st.integers(0, 40))
 @fuzz(300)
-def test_bounds_are_rounded_to_values_that_fit(one: Residues, low: int, width: int) -> None:
+def test_bounds_are_rounded_to_residues(one: Residues, low: int, width: int) -> None:
     values = [v for v in range(low, low + width + 1) if fits(one, v)]
-    least, most = one.rounded((low, low + width))
-    assert (least, most) == (min(values), max(values)) if values else least > most
+    minimum, maximum = one.rounded((low, low + width))
+    assert (minimum, maximum) == (min(values), max(values)) if values else minimum > maximum
     assert one.holds((low, low + width)) == (len(values) == width + 1)
 
 
@@ -130,13 +130,15 @@ def test_the_canonical_form_keeps_the_points(
     expr = (dividend + data.draw(st.integers(-9, 9))) % modulus
     lower = data.draw(st.integers(0, modulus - 1))
     upper = data.draw(st.integers(lower, modulus - 1))
-    found = residues_of(expr, (lower, upper))
-    if found is None:
+    canonical = residues_of(expr, (lower, upper))
+    if canonical is None:
         return
-    again, *limits = found.written
-    assert residues_of(again, (limits[0], limits[1])) in (found, None)
+    again, *limits = canonical.written
+    assert residues_of(again, (limits[0], limits[1])) in (canonical, None)
     for point in points(box):
-        assert fits(found, found.dividend.value(point)) == (lower <= expr.value(point) <= upper)
+        assert fits(canonical, canonical.dividend.value(point)) == (
+            lower <= expr.value(point) <= upper
+        )
 
 
 # ---------------------------------------------------------------- proofs
@@ -149,8 +151,8 @@ def proved(condition: str) -> bool:
     return bool(islpy.Set.read_from_str(islpy.DEFAULT_CONTEXT, condition).is_empty())
 
 
-def assert_congruence_says(one: Residues, two: str) -> None:
-    """The congruence `one`, or that none is left, is what the condition `two` says of x."""
+def assert_congruence_means(one: Residues, two: str) -> None:
+    """Assert that the congruence `one`, which may be false, is equivalent to the condition `two` on x."""
     if one.is_never:
         assert proved(f"{{ [x] : {two} }}")
     else:
@@ -160,33 +162,33 @@ def assert_congruence_says(one: Residues, two: str) -> None:
 
 
 @pytest.mark.parametrize("m", [2, 3, 4, 5, 6, 8, 12])
-def test_shift_and_turn_are_proved_for_all_integers(m: int) -> None:
+def test_shift_and_negation_are_proved_for_all_integers(m: int) -> None:
     v = Variable("x", -1000, 1000)  # wide enough for every residue of every sign
     for c in (-m - 1, -1, 0, m // 2, m):
         for sign in (1, -1):
             for low in range(m):
                 for high in range(low, min(m, low + m - 1)):
-                    found = residues_of((v * sign + c) % m, (low, high))
-                    assert found is not None
-                    _, first, last = found.written
+                    canonical = residues_of((v * sign + c) % m, (low, high))
+                    assert canonical is not None
+                    _, first, last = canonical.written
                     inside = f"{low} <= ({sign}*x + {c}) mod {m} <= {high}"
-                    offset = found.lower if found.upper >= m else 0
+                    offset = canonical.lower if canonical.upper >= m else 0
                     after = f"{first} <= (x - {offset}) mod {m} <= {last}"
                     assert proved(f"{{ [x] : {inside} and not ({after}) }}")
                     assert proved(f"{{ [x] : {after} and not ({inside}) }}")
 
 
 @pytest.mark.parametrize("m, n", PAIRS)
-def test_chinese_remainders_are_proved_for_all_integers(m: int, n: int) -> None:
+def test_combined_congruences_are_proved_for_all_integers(m: int, n: int) -> None:
     for r in range(m):
         for s in range(n):
             one = both(Residues(x, m, r, r), Residues(x, n, s, s))
             assert one is not None
-            assert_congruence_says(one, f"x mod {m} = {r} and x mod {n} = {s}")
+            assert_congruence_means(one, f"x mod {m} = {r} and x mod {n} = {s}")
 
 
 @pytest.mark.parametrize("m, k", [(2, 2), (2, 3), (3, 2), (4, 3), (5, 2)])
-def test_only_one_residue_that_fits_is_proved_for_all_integers(m: int, k: int) -> None:
+def test_selection_of_the_only_residue_is_proved_for_all_integers(m: int, k: int) -> None:
     n, joined = m * k, 0
     for r in range(m):
         for low in range(n):
@@ -199,5 +201,5 @@ def test_only_one_residue_that_fits_is_proved_for_all_integers(m: int, k: int) -
                 joined += 1
                 assert one.is_never or one.modulus == n
                 two = f"x mod {m} = {r} and (x - {low}) mod {n} <= {high - low}"
-                assert_congruence_says(one, two)
+                assert_congruence_means(one, two)
     assert joined

@@ -1,6 +1,6 @@
-"""Floor division: rows of its laws with their near misses, and identities of floordiv and mod.
+"""Floor division: more rows for its laws, near misses, and identities of floordiv and mod.
 
-Every law of `simplifier.laws` has a case in `tests.simplifier.law_cases`; here are further ones.
+Every law of `simplifier.laws` has one case in `tests.simplifier.law_cases`.
 """
 
 from math import gcd
@@ -27,7 +27,7 @@ b, t = variable("b", 0, 1), variable("t", 0, 39)
 # fmt: off
 HITS = [
     # law      before                       divisor after
-    # multiples of the divisor leave, also negative ones
+    # factor out multiples of the divisor, negative ones too
     (MULTIPLES, i * 8 + z,                   4,      i * 2 + z // 4),
     (MULTIPLES, y * 12 + x * 5,              4,      y * 3 + x + x // 4),
     (MULTIPLES, y * -8 + x,                  4,      y * -2 + x // 4),
@@ -35,7 +35,7 @@ HITS = [
     (MULTIPLES, x + 1001,                    1000,   (x + 1) // 1000 + 1),
     (MULTIPLES, x * 7,                       4,      x * 2 + (-x) // 4),  # least residue
     (MULTIPLES, p + j,                       4,      (j + 2) // 4 + 1),   # p is the number 6
-    # the rest stays inside one multiple
+    # fold a constant floor
     (CONSTANT,  j,                           4,      j * 0),
     (CONSTANT,  j + 8,                       4,      j * 0 + 2),
     (CONSTANT,  j - 4,                       4,      j * 0 - 1),
@@ -44,18 +44,18 @@ HITS = [
     (CONSTANT,  i * 4 + j,                   40,     j * 0),
     (CONSTANT,  x % 10 + (y % 10) * 10,      100,    j * 0),
     (CONSTANT,  x * 3 - (x // 4) * 12 + z,   24,     j * 0),              # 3·(x mod 4) + z <= 16
-    (CONSTANT,  x - (x // 4) * 4 + y * 4,    4,      y),                  # a mod kept whole
-    (CONSTANT,  -b + 1,                      2,      j * 0),              # a half turned round
+    (CONSTANT,  x - (x // 4) * 4 + y * 4,    4,      y),                  # a mod as a whole
+    (CONSTANT,  -b + 1,                      2,      j * 0),              # a negated half
     (CONSTANT,  i * 8 - b * 4 + 4,           8,      i),
     (CONSTANT,  t // 8 * 16 + t,             120,    j * 0),              # 24·(t//8) + t mod 8
-    # a common factor that the rest cannot reach
+    # cancel a common factor
     (FACTOR,    t // 4 * 508 + t,            1024,   t // 8),             # 512·(t//4) + t mod 4
     (FACTOR,    x * 6,                       4,      x + x // 2),
     (FACTOR,    i * 8 + j * 2 + 1,           12,     (i * 4 + j) // 6),
     (FACTOR,    x * 6 + 5,                   30,     x // 5),
     (FACTOR,    y * 10 + z,                  100,    y // 10),
     (FACTOR,    y * 10 - z - 1,              100,    (y - 1) // 10),
-    # a floor in a floor
+    # merge nested floors
     (MERGE,     x // 3,                      5,      x // 15),
     (MERGE,     y // 3 + x,                  5,      (y + x * 3) // 15),
     (MERGE,     y // 3 - 2,                  5,      (y - 6) // 15),
@@ -119,12 +119,12 @@ def test_a_law_divides(law: Law, before: Expr, divisor: int, after: Expr) -> Non
 
 
 @pytest.mark.parametrize("law, before, divisor, wrong, point", NEAR_MISSES)
-def test_a_law_leaves_a_near_miss_alone(
+def test_a_near_miss_keeps_its_value(
     law: Law, before: Expr, divisor: int, wrong: Expr, point: dict[str, int]
 ) -> None:
-    found = before // divisor
+    quotient = before // divisor
     truth = before.value(names(point, before)) // divisor
-    assert found.value(names(point, found)) == truth
+    assert quotient.value(names(point, quotient)) == truth
     assert wrong.value(names(point, wrong)) != truth
 
 
@@ -174,7 +174,7 @@ def test_a_floor_of_a_floor_is_one_floor(inner: int, outer: int, shift: int) -> 
 
 
 @pytest.mark.parametrize("sizes", [(2, 3), (3, 4, 5), (7, 2, 3, 2), (1, 5, 1, 4), (2, 2, 2, 2, 2)])
-def test_taking_a_linear_index_apart_and_putting_it_together_is_the_identity(
+def test_delinearising_and_linearising_an_index_is_the_identity(
     sizes: tuple[int, ...],
 ) -> None:
     count = 1
@@ -198,7 +198,7 @@ def test_taking_a_linear_index_apart_and_putting_it_together_is_the_identity(
         index = index // size
 
 
-def test_division_is_by_a_positive_constant() -> None:
+def test_a_divisor_must_be_positive() -> None:
     for divisor in (0, -4):
         with pytest.raises(ValueError, match="positive"):
             x // divisor
@@ -214,6 +214,6 @@ def test_numbers_beyond_64_bits_neither_saturate_nor_overflow() -> None:
     assert gcd(*[c for _, c in (far * huge).terms]) == huge
 
 
-def test_equal_expressions_that_are_printed_alike_prove_equal() -> None:
+def test_equal_expressions_with_different_texts_prove_equal() -> None:
     assert proved_equal(x % 12 // 4, x // 4 % 3)
     assert not proved_equal(x % 12 // 4, x // 4 % 2)

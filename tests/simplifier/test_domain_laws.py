@@ -1,4 +1,4 @@
-"""Laws that hold where constraints do: hits, near misses with their witness, and enumeration."""
+"""Laws on constrained domains: hits, near misses with their witnesses, and enumeration."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -35,7 +35,7 @@ REWRITTEN = [
     (Constraint(x % 2, 1, 1),     (x + 1) // 2,                x // 2 + 1),
     (Constraint(x % 2, 0, 0),     (x + 1) // 2,                x // 2),
     (Constraint(x % 4, 3, 3),     (x + 2) // 8,                (x + 2 - 1) // 8),        # 5 - 8k to 5: the multiple of 4 below
-    (Constraint(x % 3, 1, 1),     (x + 1) // 2,                None),                    # 3 says nothing about halves (x = 1)
+    (Constraint(x % 3, 1, 1),     (x + 1) // 2,                None),                    # a residue modulo 3 gives no residue modulo 2 (x = 1)
     (Constraint((x + y) % 6, 5, 5), (x + y + 1) // 3 * 3,      x + y + 1),
     (Constraint(x % 4, 1, 1),     x % 4,                       x * 0 + 1),               # point
     (Constraint(x + y, 4, 7),     (x + y) // 4,                x * 0 + 1),
@@ -79,8 +79,8 @@ SOLVED = [
 @pytest.mark.parametrize("constraint, text", SOLVED)
 def test_a_variable_is_solved_for(constraint: Constraint, text: str | None) -> None:
     (old,) = s.variables()
-    found = change([old], merged([constraint]), [s])
-    assert (str(found.values[old]) if found else None) == text
+    solution = change([old], merged([constraint]), [s])
+    assert (str(solution.values[old]) if solution else None) == text
 
 
 # fmt: off
@@ -103,13 +103,13 @@ PROJECTED = [
 @pytest.mark.parametrize("constraint, text", PROJECTED)
 def test_a_variable_is_projected_out(constraint: Constraint, text: str | None) -> None:
     (old,) = s.variables()
-    found = projected(constraint, old)
-    assert (str(found) if found else None) == text
-    if found:
+    projection = projected(constraint, old)
+    assert (str(projection) if projection else None) == text
+    if projection:
         (left,) = x.variables()
         for point in points((left,)):
             some = any(holds([constraint], point | inner) for inner in points((old,)))
-            assert holds([found], point) == some, point
+            assert holds([projection], point) == some, point
 
 
 # fmt: off
@@ -119,47 +119,47 @@ MIXED = [
     ([n + m * 3],                           True),
     ([n * 2 + m * 6 + 1, -n - m * 3],       True),
     ([n - m * 3],                           True),         # m runs the other way
-    ([(n + m * 3) // 2, (n + m * 3) % 4],   True),         # the normal form took them apart
+    ([(n + m * 3) // 2, (n + m * 3) % 4],   True),         # the normal form splits the sum
     ([n * 5 + m],                           True),         # m is the low part
     ([n + m * 4],                           False),        # n = 5 is left out: gaps
     ([n + m * 2],                           False),        # n = 4, m = 0 is n = 2, m = 1: reached twice
-    ([n + m * 3, m * 1],                    False),        # m alone too
+    ([n + m * 3, m * 1],                    False),        # m occurs outside the sum too
     ([n + m * 3, n * 2 - m * 6],            False),
 ]
 # fmt: on
 
 
 @pytest.mark.parametrize("exprs, one", MIXED)
-def test_two_variables_are_made_one(exprs: list[Expr], one: bool) -> None:
-    found = change([n, m], [], exprs)
-    assert (found is not None) == one
-    if found:
-        (new,) = [v for v in found.instead.values() if v]
-        swap = Substitution(found.values)
+def test_a_mixed_radix_pair_is_merged(exprs: list[Expr], one: bool) -> None:
+    merge = change([n, m], [], exprs)
+    assert (merge is not None) == one
+    if merge:
+        (new,) = [v for v in merge.instead.values() if v]
+        swap = Substitution(merge.values)
         before = Counter(tuple(e.value(p) for e in exprs) for p in points((n, m)))
         after = Counter(tuple(swap(e).value(p) for e in exprs) for p in points((new,)))
         assert after == before
 
 
 @st.composite
-def coupled(draw: st.DrawFn, box: tuple[Variable, ...], most: int = 3) -> list[Constraint]:
+def coupled(draw: st.DrawFn, box: tuple[Variable, ...], max_count: int = 3) -> list[Constraint]:
     """Constraints as programs have them: sums, congruences, equations."""
-    found = []
-    for _ in range(draw(st.integers(1, most))):
+    constraints = []
+    for _ in range(draw(st.integers(1, max_count))):
         expr = tree_expr(draw(sums(len(box))), box)
         lower = draw(st.integers(-9, 9))
         match draw(st.sampled_from(["sum", "equal", "congruent", "tree"])):
             case "sum":
-                found.append(Constraint(expr, lower, lower + draw(st.integers(0, 12))))
+                constraints.append(Constraint(expr, lower, lower + draw(st.integers(0, 12))))
             case "equal":
-                found.append(Constraint(expr, lower, lower))
+                constraints.append(Constraint(expr, lower, lower))
             case "congruent":
                 modulus = draw(st.integers(2, 6))
-                found.append(Constraint(expr % modulus, lower % modulus, lower % modulus))
+                constraints.append(Constraint(expr % modulus, lower % modulus, lower % modulus))
             case _:
                 tree = tree_expr(draw(trees(len(box), leaves=4)), box)
-                found.append(Constraint(tree, lower, lower + draw(st.integers(0, 6))))
-    return found
+                constraints.append(Constraint(tree, lower, lower + draw(st.integers(0, 6))))
+    return constraints
 
 
 @given(st.data(), boxes())
@@ -177,17 +177,17 @@ def test_rewriting_keeps_the_values_on_the_domain(
 
 @given(st.data(), boxes(max_dims=2), boxes(max_dims=2, prefix="s"))
 @fuzz(300)
-def test_changes_are_one_to_one(
+def test_changes_are_bijections(
     data: st.DataObject, box: tuple[Variable, ...], free: tuple[Variable, ...]
 ) -> None:
     every = (*box, *free)
-    constraints = merged(data.draw(coupled(every, most=2)))
+    constraints = merged(data.draw(coupled(every, max_count=2)))
     exprs = [tree_expr(data.draw(trees(len(every), leaves=4)), every) for _ in range(2)]
-    found = change(free, constraints, exprs)
-    if found is None:
+    replacement = change(free, constraints, exprs)
+    if replacement is None:
         return
-    swap = Substitution(found.values)
-    instead = [found.instead.get(v, v) for v in every]
+    swap = Substitution(replacement.values)
+    instead = [replacement.instead.get(v, v) for v in every]
     left = [Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]
 
     def reached(
@@ -200,7 +200,9 @@ def test_changes_are_one_to_one(
             if holds(conditions, p)
         )
 
-    after = reached([v for v in instead if v], [*left, *found.constraints], map_all(swap, exprs))
+    after = reached(
+        [v for v in instead if v], [*left, *replacement.constraints], map_all(swap, exprs)
+    )
     assert after == reached(every, constraints, exprs)
 
 
@@ -208,7 +210,7 @@ def map_all(swap: Substitution, exprs: list[Expr]) -> list[Expr]:
     return [swap(expr) for expr in exprs]
 
 
-# ---------------------------------------------------------------- what others show
+# ---------------------------------------------------------------- implied constraints
 
 block, thread = Variable("block", 0, 1365), Variable("thread", 0, 95)
 at = block * 96 + thread
@@ -231,20 +233,22 @@ SHOWN = [
 
 
 @pytest.mark.parametrize("given_ones, left", SHOWN)
-def test_what_intervals_know_from_other_constraints_goes(
+def test_constraints_implied_by_intervals_are_dropped(
     given_ones: list[tuple[Expr, int, int]], left: list[int]
 ) -> None:
     before = exact.query_count()
     constraints = [Constraint(*each) for each in given_ones]
     variables = tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))
-    found = tightened(variables, constraints)
-    assert {*map(str, found.constraints)} == {str(constraints[k]) for k in left}
+    domain = tightened(variables, constraints)
+    assert {*map(str, domain.constraints)} == {str(constraints[k]) for k in left}
     assert exact.query_count() == before
     was = exact.Relation(variables, (), (), tuple(constraints))
-    assert exact.difference(was, exact.Relation(found.variables, (), (), found.constraints)) is None
+    assert (
+        exact.difference(was, exact.Relation(domain.variables, (), (), domain.constraints)) is None
+    )
 
 
-# ---------------------------------------------------------------- the second tier
+# ---------------------------------------------------------------- exact refinement
 
 a, b = Variable("a", 0, 20), Variable("b", 0, 20)
 # fmt: off
@@ -260,47 +264,47 @@ SHARPER = [
 
 
 @pytest.mark.parametrize("constraints, value, text", SHARPER)
-def test_isl_sharpens_what_intervals_leave(
+def test_isl_refines_what_intervals_leave_open(
     constraints: list[Constraint], value: Expr, text: str
 ) -> None:
     first = tightened([a, b], constraints)
-    found = first.rebuild([a, b])(value)
-    second = refined(first.variables, first.constraints, [found])
+    result = first.rebuild([a, b])(value)
+    second = refined(first.variables, first.constraints, [result])
     if second is not None:
-        found = second.rebuild(first.variables)(found)
-    assert str(found) == text
+        result = second.rebuild(first.variables)(result)
+    assert str(result) == text
 
 
 @given(st.data(), boxes())
 @fuzz(150)
-def test_sharpening_keeps_the_points_and_bounds_are_exact(
+def test_refinement_keeps_the_points_and_makes_bounds_exact(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     first = tightened(box, data.draw(coupled(box)))
     expr = tree_expr(data.draw(trees(len(box), leaves=6)), first.variables)
-    found = None
+    domain = None
     if not first.is_known_empty:
-        found = refined(first.variables, first.constraints, [expr])
-    if found is None:
+        domain = refined(first.variables, first.constraints, [expr])
+    if domain is None:
         return
     inside = [p for p in points(first.variables) if holds(first.constraints, p)]
-    after = [p for p in points(found.variables) if holds(found.constraints, p)]
+    after = [p for p in points(domain.variables) if holds(domain.constraints, p)]
     assert [tuple(p.values()) for p in after] == [tuple(p.values()) for p in inside]
-    assert found.is_known_empty == (not inside)
-    rebuilt = found.rebuild(first.variables)(expr)
+    assert domain.is_known_empty == (not inside)
+    rebuilt = domain.rebuild(first.variables)(expr)
     for before, now in zip(inside, after, strict=True):
         assert rebuilt.value(now) == expr.value(before)
-        assert holds(found.implied, now)
-    tied = {v for c in found.constraints for v in c.expr.variables()}
-    for k, v in enumerate(found.variables):
-        if v in tied and len(found.constraints) > 1:
+        assert holds(domain.implied, now)
+    tied = {v for c in domain.constraints for v in c.expr.variables()}
+    for k, v in enumerate(domain.variables):
+        if v in tied and len(domain.constraints) > 1:
             values = {tuple(p.values())[k] for p in after}
             assert v.bounds == (min(values), max(values))
 
 
 @given(st.data(), boxes())
 @fuzz(200)
-def test_what_is_settled_has_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+def test_settled_constraints_have_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     constraints = merged(data.draw(coupled(box)))
     inside = any(holds(constraints, p) for p in points(box))
     assert has_points(constraints) is inside
@@ -308,7 +312,7 @@ def test_what_is_settled_has_points(data: st.DataObject, box: tuple[Variable, ..
         assert inside
 
 
-def test_a_settled_domain_asks_nothing() -> None:
+def test_a_settled_domain_needs_no_query() -> None:
     before = exact.query_count()
     window = Constraint(a * 2 + Variable("w", 0, 2), 1, 40)
     stride = Constraint(b % 4, 1, 1)
@@ -317,7 +321,7 @@ def test_a_settled_domain_asks_nothing() -> None:
     assert exact.query_count() == before
 
 
-def test_questions_are_remembered_and_counted() -> None:
+def test_queries_are_memoised_and_counted() -> None:
     near = [Constraint(a + b, 0, 11), Constraint(a - b, 0, 11)]
     before = exact.query_count("tight_bounds")
     one = refined([a, b], near, [(a + b * 2) // 5])
@@ -326,7 +330,7 @@ def test_questions_are_remembered_and_counted() -> None:
     assert exact.query_count("tight_bounds") == before + 1
 
 
-def test_one_pass_asks_about_few_groups() -> None:
+def test_one_pass_refines_a_limited_number_of_groups() -> None:
     pairs = [(Variable(f"a{k}", 0, 20), Variable(f"b{k}", 0, 20)) for k in range(GROUPS + 3)]
     near = [Constraint(p + q * sign, 0, 11) for p, q in pairs for sign in (1, -1)]
     before = exact.query_count("tight_bounds")
@@ -334,16 +338,16 @@ def test_one_pass_asks_about_few_groups() -> None:
     assert exact.query_count("tight_bounds") == before + GROUPS
 
 
-def test_isl_is_not_asked_where_the_budget_would_not_suffice(
+def test_isl_is_not_queried_if_the_budget_would_not_suffice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """All points of a small box decide it; about a large one nothing is asked."""
+    """A small box is enumerated; for a large one there is no query."""
     a, b = Variable("a", 0, 99), Variable("b", 0, 99)
     sums = [(a + b * k) % 6 + (a * k + b) % 5 for k in range(1, 3)]
     near = [Constraint(each, 1, 8) for each in sums] + [Constraint(a + b, 0, 20)]
-    found = refined([a, b], near, [])
-    assert found is not None
-    assert [v.bounds for v in found.variables] == [(0, 20), (0, 20)]
+    domain = refined([a, b], near, [])
+    assert domain is not None
+    assert [v.bounds for v in domain.variables] == [(0, 20), (0, 20)]
     _within_budget.cache_clear()
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     assert sum(c.expr.weight for c in near if c.expr.divides) > ATOMS
@@ -352,7 +356,7 @@ def test_isl_is_not_asked_where_the_budget_would_not_suffice(
     assert exact.query_count("tight_bounds") == before
 
 
-def test_beyond_the_budget_a_domain_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_domain_beyond_the_budget_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     monkeypatch.setattr("simplifier.refine.BUDGET", 10)
     near = [Constraint(a + b, 0, 13), Constraint(a - b, 0, 13)]
@@ -386,8 +390,8 @@ def test_the_residue_law_is_proved_for_all_integers(d: int) -> None:
 
 
 @pytest.mark.parametrize("c", [1, 2, 3, 4, 7])
-def test_the_laws_that_solve_are_proved_for_all_integers(c: int) -> None:
-    """*determined* for every narrower interval, *projected* for every wider one; both signs."""
+def test_solving_and_projection_are_proved_for_all_integers(c: int) -> None:
+    """Solving for every narrower interval, projection for every wider one; both signs."""
     for a_, width in ((-3, 0), (0, c - 1), (5, max(0, c - 2))):
         b_ = a_ + width
         inside = f"{a_} <= {c}*s + e <= {b_}"

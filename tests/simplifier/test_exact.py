@@ -1,4 +1,4 @@
-"""What ISL answers: emptiness, bounds, differences with witnesses, and when it may not answer."""
+"""Exact queries: emptiness, bounds, differences with witnesses, and exceeded budgets."""
 
 import islpy
 import pytest
@@ -46,17 +46,17 @@ def test_a_difference_is_a_point_that_only_one_relation_has(
                 if holds(constraints, p)
             }
         )
-    found = exact.difference(relations[0], relations[1])
-    assert not isinstance(found, Unknown)
-    if found is None:
+    difference = exact.difference(relations[0], relations[1])
+    assert not isinstance(difference, Unknown)
+    if difference is None:
         assert related[0] == related[1]
     else:
-        pair = found.point, found.results[0]
-        assert (pair in related[0]) == found.in_first
-        assert (pair in related[1]) != found.in_first
+        pair = difference.point, difference.results[0]
+        assert (pair in related[0]) == difference.in_first
+        assert (pair in related[1]) != difference.in_first
 
 
-def test_a_divisibility_that_intervals_cannot_see_is_seen() -> None:
+def test_isl_decides_divisibility_that_intervals_leave_open() -> None:
     odd = Constraint(d0 * 2 - d1 * 4, 3, 3)
     assert not odd.is_false
     assert exact.is_empty((d0, d1), [odd]) is True
@@ -66,15 +66,15 @@ def test_bounds_of_an_empty_domain_are_none() -> None:
     assert exact.bounds((d0,), [Constraint(d0.as_expr(), 20, 30)], d0.as_expr()) is None
 
 
-def hard_question() -> tuple[tuple[Variable, ...], list[Constraint]]:
-    """Which no one wants to wait for."""
+def hard_query() -> tuple[tuple[Variable, ...], list[Constraint]]:
+    """Variables and constraints that ISL does not decide in reasonable time."""
     variables = tuple(Variable(f"x{k}", 0, 99) for k in range(4))
     exprs = [(v * 7 + w * 5) % 11 - (v * 3) % 13 for v in variables for w in variables]
     return variables, [Constraint(expr, 2, 3) for expr in exprs]
 
 
 def test_beyond_the_budget_the_answer_is_undecided() -> None:
-    variables, mods = hard_question()
+    variables, mods = hard_query()
     for answer in (
         exact.is_empty(variables, mods, budget=20),
         exact.bounds(variables, mods, variables[0] + variables[1], budget=20),
@@ -90,12 +90,12 @@ def test_beyond_the_budget_the_answer_is_undecided() -> None:
             bool(answer)
 
 
-def test_after_an_undecided_question_the_next_one_is_answered() -> None:
-    assert isinstance(exact.is_empty(*hard_question(), budget=1), Unknown)
+def test_a_query_after_an_undecided_one_is_decided() -> None:
+    assert isinstance(exact.is_empty(*hard_query(), budget=1), Unknown)
     assert exact.is_empty((d0,), []) is False
 
 
-def test_relations_have_a_text_that_isl_reads() -> None:
+def test_isl_parses_the_text_of_relations() -> None:
     s0 = Variable("s0", 0, 2)
     rt0 = Variable("rt0", 0, 5)
     relation = exact.Relation((d0,), (s0,), (d0 * 2 + s0 + rt0,), (Constraint(d0 + s0, 0, 4),))
@@ -118,8 +118,8 @@ def test_variables_may_have_any_name() -> None:
         assert exact.bounds((v,), [], strange * 2) == (0, 18)
 
 
-def test_at_any_budget_a_survey_is_right_or_undecided() -> None:
-    """A budget may end anywhere in isl, also where it writes a number down."""
+def test_tight_bounds_are_correct_or_undecided_at_any_budget() -> None:
+    """The budget may run out anywhere in isl, even while it prints a number."""
     pair = Variable("a", 0, 20), Variable("b", 0, 20)
     near = tuple(Constraint(pair[0] + pair[1] * sign, 0, 9) for sign in (1, -1))
     exprs = ((pair[0] + pair[1] * 2) % 5,)

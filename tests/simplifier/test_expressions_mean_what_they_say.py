@@ -42,18 +42,18 @@ def test_an_expression_has_the_value_of_its_tree(
 @fuzz(300)
 def test_bounds_contain_every_value(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     expr = tree_expr(data.draw(trees(len(box), leaves=10)), box)
-    found = values(expr, box)
+    attained = values(expr, box)
     lower, upper = expr.bounds
-    assert lower <= min(found)
-    assert max(found) <= upper
+    assert lower <= min(attained)
+    assert max(attained) <= upper
 
 
 @given(st.data(), boxes())
 @fuzz(150)
 def test_bounds_of_a_sum_are_attained(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     expr = tree_expr(data.draw(sums(len(box))), box)
-    found = values(expr, box)
-    assert expr.bounds == (min(found), max(found))
+    attained = values(expr, box)
+    assert expr.bounds == (min(attained), max(attained))
 
 
 @given(st.data(), boxes(), st.sampled_from([2, 3, 4, 6, 7]))
@@ -63,11 +63,11 @@ def test_bounds_of_the_floor_and_the_mod_of_one_variable_are_attained(
 ) -> None:
     inner = box[0] + data.draw(st.integers(-20, 20))
     for expr in (inner // divisor, inner % divisor):
-        found = values(expr, box)
+        attained = values(expr, box)
         if expr == inner // divisor or max(values(inner // divisor, box)) == min(
             values(inner // divisor, box)
         ):
-            assert expr.bounds == (min(found), max(found))
+            assert expr.bounds == (min(attained), max(attained))
         else:
             assert expr.bounds == (0, divisor - 1)
 
@@ -85,13 +85,15 @@ def test_an_expression_is_the_sum_of_its_mods_and_the_rest(
         if not divisor:
             assert left.value(dict.fromkeys(box, 0)) == 0
         for point in points(box):
-            found = sum(a * (dividend.value(point) % modulus) for a, dividend, modulus, _ in mods)
-            assert expr.value(point) == found + rest.value(point), (divisor, point)
+            sum_of_mods = sum(
+                a * (dividend.value(point) % modulus) for a, dividend, modulus, _ in mods
+            )
+            assert expr.value(point) == sum_of_mods + rest.value(point), (divisor, point)
 
 
 @given(st.data(), boxes())
 @fuzz(400)
-def test_expressions_simplified_by_facts_are_equal_where_the_facts_hold(
+def test_simplification_by_known_bounds_keeps_the_values_within_them(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     constraints = merged(data.draw(constraint_lists(box)))
@@ -141,7 +143,7 @@ def test_text_parses_back_to_the_same_values(
 
 @given(st.data(), boxes(empty=True))
 @fuzz(200)
-def test_variables_without_a_value_are_no_obstacle(
+def test_variables_with_empty_bounds_are_supported(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     expr = tree_expr(data.draw(trees(len(box), leaves=12)), box)
@@ -164,7 +166,9 @@ def test_terms_are_sorted_distinct_and_not_zero(
 
 @given(st.data(), boxes())
 @fuzz(200)
-def test_summands_may_come_in_any_order(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+def test_sums_do_not_depend_on_the_order_of_summands(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
     parts: list[Tree] = data.draw(st.lists(trees(len(box), leaves=4), min_size=2, max_size=4))
     turned = data.draw(st.permutations(parts))
     first, second = (sum([tree_expr(t, box) for t in ts], box[0] * 0) for ts in (parts, turned))

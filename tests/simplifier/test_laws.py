@@ -1,4 +1,4 @@
-"""Each law of `simplifier.laws`: it fires, it leaves a near miss alone, and ISL proves it."""
+"""Each law of `simplifier.laws`: it fires, a near miss keeps its meaning, and ISL proves it."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -113,7 +113,7 @@ def test_a_law_fires(case: Case) -> None:
 
 
 @each_case
-def test_a_near_miss_is_left_alone(case: Case) -> None:
+def test_a_near_miss_keeps_its_meaning(case: Case) -> None:
     truth, wrong = written(case.near_miss), written(case.wrong)
     assert image(wrong, case.at) != image(truth, case.at)
     assert union(simplified(case.near_miss)[1]) == truth
@@ -121,7 +121,7 @@ def test_a_near_miss_is_left_alone(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.law.name)
 def test_isl_proves_a_law_for_a_table_of_divisors(case: Case) -> None:
-    """The text goes to ISL as it is written."""
+    """ISL reads the original text."""
     for divisor in case.table:
         text = case.proof(divisor)
         fired, (simple,) = simplified(text)

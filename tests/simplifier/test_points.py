@@ -1,4 +1,4 @@
-"""What is read off all points of a box: the same as ISL says, who knows nothing of it."""
+"""Enumeration of a box agrees with ISL."""
 
 import pytest
 from hypothesis import given
@@ -14,12 +14,12 @@ from simplifier.unknown import Unknown
 from tests.oracles import boxes, constraint_lists, fuzz, tree_expr, trees
 
 ENOUGH = 2_000_000
-"""Operations of isl for any of these questions."""
+"""Operations of ISL that suffice for every query here."""
 
 
 @given(st.data(), boxes(empty=True))
 @fuzz(400)
-def test_all_points_say_what_isl_says(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+def test_enumeration_agrees_with_isl(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, max_count=4))))
     exprs = tuple([tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)])
     assert exact.enumerated_tight_bounds(box, constraints, exprs) == exact.tight_bounds(
@@ -30,24 +30,24 @@ def test_all_points_say_what_isl_says(data: st.DataObject, box: tuple[Variable, 
 
 @given(st.data(), boxes(empty=True), st.integers(1, 9))
 @fuzz(300)
-def test_what_some_points_show_all_points_say(
+def test_a_probe_agrees_with_enumeration(
     data: st.DataObject, box: tuple[Variable, ...], unit: int
 ) -> None:
     constraints = tuple(dict.fromkeys(data.draw(constraint_lists(box, max_count=3))))
     exprs = tuple([tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)])
     probe = exact.probe(box, constraints)
     if probe is not None:
-        found = exact.enumerated_tight_bounds(box, constraints, exprs)
-        assert found is not None
-        for expr, (low, high) in zip(exprs, found.exprs, strict=True):
+        tight = exact.enumerated_tight_bounds(box, constraints, exprs)
+        assert tight is not None
+        for expr, (low, high) in zip(exprs, tight.exprs, strict=True):
             assert not probe.varies(expr, unit) or low // unit < high // unit
         if probe.is_tight:
-            assert found.variables == tuple([v.bounds for v in box])
-            assert set(found.constraints) == set(constraints)
+            assert tight.variables == tuple([v.bounds for v in box])
+            assert set(tight.constraints) == set(constraints)
 
 
-def test_points_show_that_nothing_need_be_asked() -> None:
-    """Threads of a grid that is larger than the tensor, and a constraint that says nothing."""
+def test_a_probe_shows_that_no_query_is_needed() -> None:
+    """Threads of a grid that is larger than the tensor, and a redundant constraint."""
     block, thread = Variable("block", 0, 1365), Variable("thread", 0, 95)
     inside = Constraint(block * 96 + thread, 0, 131_071)
     probe = exact.probe((block, thread), (inside,))
@@ -61,7 +61,7 @@ def test_points_show_that_nothing_need_be_asked() -> None:
     assert not follows.is_tight
 
 
-def test_points_show_nothing_of_a_domain_that_they_miss_or_of_large_numbers() -> None:
+def test_a_probe_is_inconclusive_for_missed_domains_and_large_numbers() -> None:
     a, b = Variable("a", 0, 10**6), Variable("b", 0, 10**6)
     assert exact.probe((a, b), (Constraint(a - b, 77, 77),)) is None
     assert exact.probe((a, b), (Constraint(a * 10**20 - b, 0, 10**30),)) is None
@@ -69,8 +69,8 @@ def test_points_show_nothing_of_a_domain_that_they_miss_or_of_large_numbers() ->
 
 
 @pytest.mark.parametrize("start", [2**54 + 1, 2**60 + 200, -(2**60) - 200])
-def test_no_point_is_picked_outside_of_a_box_of_large_numbers(start: int) -> None:
-    """In double precision it would be a multiple of 64, where both congruences hold with q = 0."""
+def test_sampled_points_stay_inside_a_box_of_large_numbers(start: int) -> None:
+    """In double precision, p would be a multiple of 64: both congruences hold with q = 0."""
     p, q = Variable("p", start, start + 1), Variable("q", 0, 1000)
     near = Constraint((p + q) % 64, 0, 0), Constraint((p + q * 3) % 64, 0, 0)
     inside = [
@@ -88,7 +88,7 @@ x, y = variable("x", -9, 9), variable("y", 0, 6)
 
 # fmt: off
 IMPLIED = [
-    # constraints, and those that stay: of two that imply each other the one with more atoms goes
+    # constraints, and those that stay: of two equivalent ones, the one with fewer atoms
     ([(x + y, 0, 4), (x * 2 + y, -9, 8)],            [0]),
     ([(x + y, 0, 4), (x * 2 + y, -9, 7)],            [0, 1]),      # x = 4, y = 0: 2·4 + 0 is 8
     ([(x, 3, 3), (x + x // 4, 3, 3)],                [0]),
@@ -100,43 +100,43 @@ IMPLIED = [
 
 
 @pytest.mark.parametrize("given_ones, left", IMPLIED)
-def test_constraints_that_others_imply_go(
+def test_implied_constraints_are_dropped(
     given_ones: list[tuple[Expr, int, int]], left: list[int]
 ) -> None:
     constraints = tuple([Constraint(*each) for each in given_ones])
     box = tuple(sorted({v for c in constraints for v in c.expr.variables()}, key=lambda v: v.name))
-    found = exact.enumerated_tight_bounds(box, constraints, ())
-    assert found is not None
-    assert found == exact.tight_bounds(box, constraints, (), ENOUGH)
-    assert found.constraints == tuple([constraints[k] for k in left])
+    tight = exact.enumerated_tight_bounds(box, constraints, ())
+    assert tight is not None
+    assert tight == exact.tight_bounds(box, constraints, (), ENOUGH)
+    assert tight.constraints == tuple([constraints[k] for k in left])
 
 
 @pytest.mark.parametrize("factor", [1, 2**26, 2**31, 2**57, 2**62, 2**63, 10**40])
-def test_no_number_is_too_large(factor: int) -> None:
-    """Beyond 32 bits, beyond 64, and where only what is added up on the way is."""
+def test_large_numbers_do_not_overflow(factor: int) -> None:
+    """Values beyond 32 bits, beyond 64 bits, and only intermediate sums beyond these."""
     a, b = Variable("a", 0, 20), Variable("b", -20, 0)
     sums = a * factor + b * (factor + 1)
     exprs = (sums, sums // 7, (a * factor + b * 3 + 5 * factor) // factor - a, sums % (factor + 2))
     near = (Constraint(sums, -factor, factor), Constraint(a % 3, 1, 1))
-    found = exact.enumerated_tight_bounds((a, b), near, exprs)
+    tight = exact.enumerated_tight_bounds((a, b), near, exprs)
     inside = [
         {a: i, b: j}
         for i in range(21)
         for j in range(-20, 1)
         if i % 3 == 1 and abs(i * factor + j * (factor + 1)) <= factor
     ]
-    assert found is not None
-    for expr, bounds in zip(exprs, found.exprs, strict=True):
+    assert tight is not None
+    for expr, bounds in zip(exprs, tight.exprs, strict=True):
         values = [expr.value(point) for point in inside]
         assert bounds == (min(values), max(values))
 
 
 @pytest.mark.parametrize("divided", [False, True])
 @pytest.mark.parametrize("more, few", [(-1, True), (0, False)])
-def test_a_large_box_is_isl_s(
+def test_isl_decides_large_boxes(
     divided: bool, more: int, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At the limit, and one more along one side: there ISL decides."""
+    """A box at the limit is enumerated; for one more point along a side, ISL decides."""
     atoms = 4 + 3 * divided
     side = points.MAX_AT_ONCE // (1 if divided else 4) // 32 // atoms
     a, b = Variable("p", 0, more + side), Variable("q", 0, 31)
@@ -144,11 +144,11 @@ def test_a_large_box_is_isl_s(
     near += [Constraint(b % 9, 0, 7)] if divided else []
     assert sum(constraint.expr.weight for constraint in near) == atoms
     assert exact.should_enumerate((a, b), near) is few
-    refused = Unknown("isl is not asked here")
+    refused = Unknown("ISL is not queried here")
     monkeypatch.setattr(exact, "tight_bounds", lambda *_, budget: refused)
-    found = refined((a, b), near, [])
-    assert (found is not None) is few
-    assert found is None or [v.bounds for v in found.variables] == [(0, 40), (0, 20)]
+    box = refined((a, b), near, [])
+    assert (box is not None) is few
+    assert box is None or [v.bounds for v in box.variables] == [(0, 40), (0, 20)]
 
 
 @pytest.mark.parametrize("bounds, empty", [((0, 0), False), ((1, 1), True)])
@@ -158,6 +158,6 @@ def test_a_constraint_without_variables_holds_or_not(bounds: tuple[int, int], em
     assert (exact.enumerated_tight_bounds((), given_ones, ()) is None) is empty
 
 
-def test_what_is_not_affine_is_not_looked_at_at_once() -> None:
+def test_non_affine_constraints_are_not_enumerated_with_arrays() -> None:
     a, b = Variable("a", 0, 9), Variable("b", 0, 9)
     assert not exact.should_enumerate((a, b), [Constraint(a * b.as_expr(), 0, 9)])

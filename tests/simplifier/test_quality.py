@@ -1,4 +1,4 @@
-"""How much simplification leaves: bounds from mathematics, not from what it gives today.
+"""Quality of simplification: bounds on divisions from mathematics, not from current results.
 
 Chains of maps come from `benchmarks.problems`.  Every result is checked against NumPy at many
 points; how many floor divisions and mods may be left is derived in each test.
@@ -34,14 +34,14 @@ _DIVISION = re.compile(r"\b(?:floordiv|mod)\b")
 
 
 def divisions(exprs: Iterable[Expr]) -> int:
-    """How many floor divisions and mods the texts of `exprs` have."""
+    """Number of floor divisions and mods in the texts of `exprs`."""
     return sum(len(_DIVISION.findall(str(expr))) for expr in exprs)
 
 
 def by_family(
     families: Mapping[str, Iterable[Chain]],
 ) -> Callable[[Callable[[Chain], None]], Callable[[str], None]]:
-    """One test case a family of problems; a failure names each problem that fails."""
+    """Run one test for each family of problems; a failure names the problems that fail."""
 
     def decorated(test: Callable[[Chain], None]) -> Callable[[str], None]:
         @pytest.mark.parametrize("family", families)
@@ -60,9 +60,11 @@ def by_family(
 def only(
     chosen: Callable[[Chain], object], families: Mapping[str, Iterable[Chain]]
 ) -> dict[str, list[Chain]]:
-    """The problems for which `chosen` is true."""
-    found = {name: [p for p in problems if chosen(p)] for name, problems in families.items()}
-    return {name: problems for name, problems in found.items() if problems}
+    """Problems for which `chosen` is true."""
+    chosen_problems = {
+        name: [p for p in problems if chosen(p)] for name, problems in families.items()
+    }
+    return {name: problems for name, problems in chosen_problems.items() if problems}
 
 
 # ---------------------------------------------------------------- meaning
@@ -75,22 +77,22 @@ def test_every_order_of_composition_has_the_values_that_numpy_computes(problem: 
         assert holds_at(compose(problem), problem, points), order
 
 
-# ---------------------------------------------------------------- nothing may be left
+# ---------------------------------------------------------------- no division may remain
 
 
-def is_known_to_be(found: IndexingMap, problem: Chain) -> bool:
+def is_known_to_be(m: IndexingMap, problem: Chain) -> bool:
     assert problem.expected
-    return list(found.results) == [d.as_expr() for d in problem.expected(found.dims)]
+    return list(m.results) == [d.as_expr() for d in problem.expected(m.dims)]
 
 
 @by_family(only(lambda problem: problem.expected, NAMED))
-def test_what_comes_back_to_the_beginning_is_the_identity(problem: Chain) -> None:
+def test_a_chain_that_restores_the_tensor_is_the_identity(problem: Chain) -> None:
     for order, compose in ORDERS.items():
         assert is_known_to_be(compose(problem), problem), order
 
 
-def there_and_back(seed: int) -> Chain:
-    """Reshapes, transposes and reverses, and then what undoes each of them, the last one first."""
+def round_trip(seed: int) -> Chain:
+    """Reshapes, transposes and reverses, then their inverses in reverse order."""
     random = Random(f"there and back {seed}")
     factors = random.choice([[2, 2, 3, 5], [7, 3, 2], [2] * 6, [5, 7, 11], [4, 9, 25]])
     tensor = Tensor(regrouped(random, factors))
@@ -112,7 +114,7 @@ def there_and_back(seed: int) -> Chain:
                 tensor = tensor.reverse(*turned)
     for action in reversed(undo):
         tensor = action(tensor)
-    return tensor.chain(f"there and back {seed}", lambda d: [*d])
+    return tensor.chain(f"round trip {seed}", lambda d: [*d])
 
 
 def regrouped(random: Random, factors: list[int]) -> tuple[int, ...]:
@@ -122,16 +124,16 @@ def regrouped(random: Random, factors: list[int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
-@by_family({"there and back": [there_and_back(seed) for seed in range(150)]})
-def test_operations_that_are_undone_leave_the_identity(problem: Chain) -> None:
-    found = step_by_step(problem)
-    dims = [d.as_expr() for d in found.dims]
-    assert list(found.results) == dims, problem
-    assert not found.constraints
+@by_family({"round trip": [round_trip(seed) for seed in range(150)]})
+def test_a_round_trip_is_the_identity(problem: Chain) -> None:
+    m = step_by_step(problem)
+    dims = [d.as_expr() for d in m.dims]
+    assert list(m.results) == dims, problem
+    assert not m.constraints
 
 
 def affine(points: list[np.ndarray], values: np.ndarray) -> bool:
-    """One affine function has these values at all points."""
+    """Return True if one affine function has these values at all points."""
     rows = np.stack([*points, np.ones_like(points[0])], axis=1)
     best, *_ = np.linalg.lstsq(rows.astype(float), values.astype(float), rcond=None)
     return bool(np.array_equal(rows @ np.round(best).astype(np.int64), values))
@@ -142,21 +144,21 @@ WHOLE = 20_000  # points: boxes up to this size are tried whole
 
 @by_family(only(lambda p: prod(high + 1 for _, high in p.bounds) <= WHOLE, RANDOM))
 def test_a_result_that_is_affine_on_the_domain_has_no_division(problem: Chain) -> None:
-    """Enumeration tells which results are affine where the map is defined."""
+    """Enumeration shows which results are affine on the domain."""
     points = problem.points(WHOLE)
     if not points[0].size:
         return
-    found = step_by_step(problem)
-    for result, values in zip(found.results, problem.values(points), strict=True):
+    m = step_by_step(problem)
+    for result, values in zip(m.results, problem.values(points), strict=True):
         if affine(points, values):
-            assert not divisions([result]), f"{result} is affine in {found}"
+            assert not divisions([result]), f"{result} is affine in {m}"
 
 
 # ---------------------------------------------------------------- no more than the cuts demand
 
 
 def unaligned_ends(new: tuple[int, ...], old: tuple[int, ...]) -> int:
-    """How many ends of `old`'s dimensions are no ends of a dimension of `new`.
+    """Number of ends of `old`'s dimensions that are not ends of a dimension of `new`.
 
     Dimension k of `old` is ``(p floordiv s) mod n`` of the position p.  If s is a stride of `new`,
     p is a multiple of s and something smaller than s, so that the floordiv leaves no trace; if n·s
@@ -182,11 +184,11 @@ CUTS = [
 # fmt: on
 
 
-@pytest.mark.parametrize("new, old, most", CUTS)
+@pytest.mark.parametrize("new, old, count", CUTS)
 def test_the_number_of_unaligned_ends(
-    new: tuple[int, ...], old: tuple[int, ...], most: int
+    new: tuple[int, ...], old: tuple[int, ...], count: int
 ) -> None:
-    assert unaligned_ends(new, old) == most
+    assert unaligned_ends(new, old) == count
 
 
 def regroupings() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
@@ -204,12 +206,12 @@ def test_a_reshape_needs_a_division_for_each_unaligned_end(
     new: tuple[int, ...], old: tuple[int, ...]
 ) -> None:
     for mod_first in (False, True):
-        found = step_by_step(Tensor(old).reshape(*new, mod_first=mod_first).chain("reshape"))
-        assert divisions(found.results) <= unaligned_ends(new, old), str(found)
+        m = step_by_step(Tensor(old).reshape(*new, mod_first=mod_first).chain("reshape"))
+        assert divisions(m.results) <= unaligned_ends(new, old), str(m)
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_a_grid_that_fits_is_a_reshape(seed: int) -> None:
+def test_a_grid_without_padding_is_a_reshape(seed: int) -> None:
     """(iteration, block, thread, element) in row-major order is an index of the same tensor."""
     random = Random(f"grid {seed}")
     threads, unroll, loops = (
@@ -220,9 +222,9 @@ def test_a_grid_that_fits_is_a_reshape(seed: int) -> None:
     blocks = random.choice([4, 6, 15])
     factors = [*[2] * 5, threads // 32, unroll, loops, blocks]
     shape = regrouped(random, factors)
-    found = step_by_step(Tensor(shape).launched(threads, unroll, loops).chain("grid"))
-    assert not found.constraints
-    assert divisions(found.results) <= unaligned_ends((loops, blocks, threads, unroll), shape)
+    m = step_by_step(Tensor(shape).launched(threads, unroll, loops).chain("grid"))
+    assert not m.constraints
+    assert divisions(m.results) <= unaligned_ends((loops, blocks, threads, unroll), shape)
 
 
 @pytest.mark.parametrize(
@@ -260,20 +262,20 @@ def test_named_problems_keep_no_more_divisions_than_isl_finds(problem: Chain) ->
 
 
 @by_family({family: NAMED[family] for family in NAMED if family != "reshapes"})
-def test_the_order_of_composition_does_not_show(problem: Chain) -> None:
+def test_the_order_of_composition_does_not_change_results(problem: Chain) -> None:
     texts = {order: str(compose(problem).results) for order, compose in ORDERS.items()}
     assert len(set(texts.values())) == 1, texts
 
 
-def test_the_order_of_composition_seldom_shows_where_dimensions_are_cut_across_again() -> None:
-    """`docs/simplifier_quality.md` says how seldom: at least 95 of 100 results do not show it."""
+def test_the_order_of_composition_seldom_changes_unaligned_reshapes() -> None:
+    """At least 95 of 100 results do not change, as `docs/simplifier_quality.md` states."""
     every = [*NAMED["reshapes"], *chain.from_iterable(RANDOM.values())]
     differ = [p.name for p in every if len({f(p).results for f in ORDERS.values()}) > 1]
     assert len(differ) * 20 <= len(every), differ
 
 
 def test_a_formula_of_the_position_is_the_position() -> None:
-    """The oracle itself: NumPy's own reshape, transpose and reverse give the same elements."""
+    """The oracle agrees with NumPy's reshape, transpose and reverse."""
     data = np.arange(210).reshape(6, 5, 7)
     problem = Tensor((6, 5, 7)).transpose(2, 0, 1).reverse(0).reshape(10, 21).chain("oracle")
     rows, columns = (axis.reshape(10, 21) for axis in np.indices((10, 21)))

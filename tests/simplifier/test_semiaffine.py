@@ -1,4 +1,4 @@
-"""Products, quotients by expressions, minima and maxima: laws, bounds, text, and what ISL says."""
+"""Products, quotients by expressions, minima and maxima: laws, bounds, text and exact queries."""
 
 import copy
 import pickle
@@ -93,11 +93,11 @@ def combined(parts: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
 TREES = st.recursive(LEAVES, combined, max_leaves=6)
 
 
-def evaluated(tree: Any, leaf: Callable[[Any], Any], least: Any, most: Any) -> Any:
-    """The tree with Python's operators; a divisor that may be 0 is replaced by a positive one."""
+def evaluated(tree: Any, leaf: Callable[[Any], Any], smallest: Any, largest: Any) -> Any:
+    """Evaluate the tree with Python's operators; replace a divisor that may be 0."""
     if not isinstance(tree, tuple):
         return leaf(tree)
-    operator, left, right = tree[0], *[evaluated(t, leaf, least, most) for t in tree[1:]]
+    operator, left, right = tree[0], *[evaluated(t, leaf, smallest, largest) for t in tree[1:]]
     match operator:
         case "+":
             return left + right
@@ -106,9 +106,9 @@ def evaluated(tree: Any, leaf: Callable[[Any], Any], least: Any, most: Any) -> A
         case "*":
             return left * right
         case "min":
-            return least(left, right)
+            return smallest(left, right)
         case "max":
-            return most(left, right)
+            return largest(left, right)
     bounds = built(tree[2]).bounds
     divisor = right if bounds[0] > 0 or bounds[1] < 0 else right * right + 1
     return left // divisor if operator == "//" else left % divisor
@@ -120,8 +120,8 @@ def built(tree: object) -> Expr:
     return expr
 
 
-def worth(tree: object, point: dict[Variable, int]) -> int:
-    """The number of a drawn tree at `point`, computed by Python alone."""
+def tree_value(tree: object, point: dict[Variable, int]) -> int:
+    """Value of a drawn tree at `point`, computed by Python."""
 
     def leaf(value: Expr | int) -> int:
         return value if isinstance(value, int) else point[value.variables()[0]]
@@ -138,7 +138,7 @@ def test_an_expression_has_the_value_of_its_tree(tree: object, data: st.DataObje
     for _ in range(8):
         point = {v: data.draw(st.integers(v.lower, v.upper)) for v in variables}
         value = expr.value(point)
-        assert value == worth(tree, point)
+        assert value == tree_value(tree, point)
         assert expr.bounds[0] <= value <= expr.bounds[1]
 
 
@@ -153,7 +153,7 @@ def test_text_pickle_and_substitution_give_the_same_expression(tree: object) -> 
     assert Substitution({v: v.as_expr() for v in names.values()})(expr) == expr
 
 
-def test_a_substitution_makes_it_affine_again() -> None:
+def test_substitution_of_a_number_makes_an_expression_affine() -> None:
     swap = Substitution({Variable("n", 1, 5): constant(4), Variable("j", -4, 7): constant(2)})
     assert swap(i // n + i * n + minimum(i, j)) == i // 4 + i * 4 + minimum(i, 2)
     assert not (i * n).is_affine
@@ -161,7 +161,7 @@ def test_a_substitution_makes_it_affine_again() -> None:
     assert not ((i * n + 3) // 4).is_affine
 
 
-def test_the_sign_of_a_divisor_may_be_open() -> None:
+def test_a_divisor_may_have_either_sign() -> None:
     open_sign = i // j  # j is in [-4, 7], and 0 is no point of it
     low, high = open_sign.bounds
     for point in boxed(open_sign):
@@ -172,24 +172,24 @@ def test_the_sign_of_a_divisor_may_be_open() -> None:
                 open_sign.value(point)
 
 
-def test_dividing_by_zero_is_refused() -> None:
+def test_division_by_zero_is_rejected() -> None:
     with pytest.raises(ValueError, match="must not be 0"):
         i // constant(0)
     with pytest.raises(ValueError, match="at least one operand"):
         minimum()
 
 
-def test_isl_sees_minima_and_says_that_it_does_not_see_products() -> None:
+def test_isl_supports_minima_and_rejects_products() -> None:
     variables = tuple(v for leaf in (i, n) for v in leaf.variables())
     assert exact.bounds(variables, [], minimum(i, n * 2)) == (0, 9)
     assert exact.bounds(variables, [Constraint(i, 3, 9)], maximum(i, n) - i) == (0, 2)
     far = variable("far", 0, 10**6)
-    found = exact.bounds((*variables, Variable("far", 0, 10**6)), [], far * n)
-    assert isinstance(found, Unknown)
-    assert "far * n, which is not affine" in str(found)
+    bounds = exact.bounds((*variables, Variable("far", 0, 10**6)), [], far * n)
+    assert isinstance(bounds, Unknown)
+    assert "far * n, which is not affine" in str(bounds)
 
 
-def test_few_points_are_looked_at_one_by_one() -> None:
+def test_small_boxes_with_products_are_enumerated() -> None:
     variables = tuple(v for leaf in (i, n) for v in leaf.variables())
     inside = [Constraint(i * n, 7, 12)]
     at = [(p, (i * n).value(p)) for p in boxed(i, n) if 7 <= (i * n).value(p) <= 12]
@@ -200,13 +200,13 @@ def test_few_points_are_looked_at_one_by_one() -> None:
     assert exact.is_empty(variables, [Constraint(i * n, 43, 45)]) is False
     half = exact.Relation(variables, (), (i // n,), ())
     assert exact.difference(half, exact.Relation(variables, (), ((i + n) // n - 1,), ())) is None
-    found = exact.difference(half, exact.Relation(variables, (), ((i + n - 1) // n,), ()))
-    assert isinstance(found, exact.DifferingPoint)
-    point = dict(zip(variables, found.point, strict=True))
-    assert (found.results == ((i // n).value(point),)) is found.in_first
+    difference = exact.difference(half, exact.Relation(variables, (), ((i + n - 1) // n,), ()))
+    assert isinstance(difference, exact.DifferingPoint)
+    point = dict(zip(variables, difference.point, strict=True))
+    assert (difference.results == ((i // n).value(point),)) is difference.in_first
 
 
-def test_a_product_of_many_stays_small() -> None:
+def test_a_product_of_sums_has_one_term_for_each_monomial() -> None:
     factors = [variable(f"v{k}", 0, 3) + 1 for k in range(6)]
     expr = prod(factors, start=constant(1))
     assert len(expr.terms) == 2**6 - 1

@@ -1,4 +1,4 @@
-"""SymPy gives an expression the same values, and what it makes of it reads back."""
+"""Conversion to SymPy keeps values, and its results convert back."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -45,7 +45,7 @@ BEYOND_AFFINE = [
 
 
 @pytest.mark.parametrize("expr", BEYOND_AFFINE, ids=str)
-def test_products_quotients_and_extrema_come_back(expr: Any) -> None:
+def test_products_quotients_and_extrema_survive_a_round_trip(expr: Any) -> None:
     told = to_sympy(expr)
     again = from_sympy(told, NAMES)
     for at in points((Variable("d0", 0, 11), D1, N)):
@@ -111,14 +111,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("given_expr, meant", WRITTEN, ids=[str(row[0]) for row in WRITTEN])
-def test_what_sympy_writes_is_read(given_expr: Any, meant: Callable[..., Any]) -> None:
-    found = from_sympy(given_expr, NAMES)
+def test_output_of_sympy_is_parsed(given_expr: Any, meant: Callable[..., Any]) -> None:
+    expr = from_sympy(given_expr, NAMES)
     for at in points((D0, D1, N)):
-        assert found.value(at) == meant(at[D0], at[D1], at[N])
+        assert expr.value(at) == meant(at[D0], at[D1], at[N])
 
 
 @pytest.mark.parametrize("given_expr, message", REFUSED, ids=[str(row[0]) for row in REFUSED])
-def test_what_is_no_expression_is_refused(given_expr: Any, message: str) -> None:
+def test_unsupported_expressions_are_rejected(given_expr: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         from_sympy(given_expr, NAMES)
 
@@ -128,5 +128,5 @@ def test_a_symbol_needs_no_assumptions() -> None:
     assert from_sympy(sympy.Symbol("n", positive=True, integer=True), NAMES) == N.as_expr()
 
 
-def test_a_denominator_is_positive_and_least() -> None:
+def test_a_denominator_is_positive_and_minimal() -> None:
     assert fraction((4 * X - 6) / -10, NAMES) == (-D0 * 2 + 3, N // N * 5)

@@ -1,4 +1,4 @@
-"""What is recorded of the laws: each application, truly, and nothing when nobody asks."""
+"""Records of applied laws: complete, true, and empty outside a record."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ LAWS = [
 
 
 def python_function(text: str) -> Callable[[int, int, int], Any]:
-    """What Python computes for `text` from x, y and z: its operators round and bind as ours."""
+    """Python's function of x, y and z for `text`: its operators round and bind alike."""
     body = text.replace("floordiv", "//").replace("mod", "%")
     function: Callable[[int, int, int], Any] = eval(f"lambda x, y, z: {body}", {"__builtins__": {}})
     return function
@@ -47,13 +47,13 @@ def python_function(text: str) -> Callable[[int, int, int], Any]:
 def test_the_laws_of_a_division_are_recorded(dividend: Expr, divisor: int, laws: list[Law]) -> None:
     unrecorded = dividend // divisor
     with recorded() as applied:
-        found = dividend // divisor
-    assert found == unrecorded
+        quotient = dividend // divisor
+    assert quotient == unrecorded
     assert [each.law for each in applied] == laws
 
 
 @pytest.mark.parametrize("dividend, divisor, laws", LAWS)
-def test_what_is_recorded_is_true(dividend: Expr, divisor: int, laws: list[Law]) -> None:
+def test_recorded_laws_are_true(dividend: Expr, divisor: int, laws: list[Law]) -> None:
     with recorded() as applied:
         dividend // divisor
     for each in applied:
@@ -69,7 +69,7 @@ def test_what_is_recorded_is_true(dividend: Expr, divisor: int, laws: list[Law])
         assert str(each) == f"{each.law}: {each.before} {each.law.sign} {each.after}"
 
 
-def test_a_record_inside_a_record_has_its_own_part() -> None:
+def test_a_nested_record_has_only_its_own_laws() -> None:
     with recorded() as outer:
         x // 3 // 5
         with recorded() as inner:
@@ -85,7 +85,7 @@ def test_a_record_ends_with_an_error() -> None:
     assert not trace.records
 
 
-def test_a_record_sees_laws_of_results_that_were_memoised_before() -> None:
+def test_laws_of_memoised_results_are_recorded() -> None:
     for _ in range(2):
         with recorded() as applied:
             (x * 8 + z) // 4

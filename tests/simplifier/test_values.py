@@ -1,4 +1,4 @@
-"""Expressions are values: equal whatever the order, the process or the table they were made in."""
+"""Expressions are values: equality does not depend on order, process or table."""
 
 import copy
 import gc
@@ -72,7 +72,7 @@ def test_variables_with_one_name_and_bounds_are_one_object() -> None:
     assert Variable("d0", 0, 9) is not Variable("d0", 0, 8)
 
 
-def test_atoms_that_nobody_has_are_forgotten() -> None:
+def test_unreferenced_atoms_are_removed() -> None:
     kept = variable("kept", 0, 99) // 7
     dropped = [(variable(f"dropped{k}", 0, 99) + 3) // 7 for k in range(50)]
     atoms = [weakref.ref(atom) for expr in (kept, *dropped) for atom in expr.parts]
@@ -83,7 +83,7 @@ def test_atoms_that_nobody_has_are_forgotten() -> None:
     assert variable("kept", 0, 99) // 7 == kept
 
 
-def test_divisions_are_remembered_up_to_a_limit() -> None:
+def test_the_memo_of_divisions_is_bounded() -> None:
     def build() -> list[Expr]:
         return [(x * 3 + y) // 7 - x // 2, x % 12 // 5, (x // 4 + y * 2) // 3]
 
@@ -105,13 +105,13 @@ def test_like_terms_are_one_term_in_any_order() -> None:
     assert len({str(each) for each in sums}) == 1
 
 
-def test_numbers_in_names_are_ordered_as_numbers() -> None:
+def test_numbers_in_names_are_sorted_numerically() -> None:
     names = [Variable(f"d{k}", 0, 9) for k in (10, 9, 2, 1, 0, 100)]
     assert str(sum((v.as_expr() for v in names), constant(0))) == "d0 + d1 + d2 + d9 + d10 + d100"
 
 
-def simplified_elsewhere(seed: int, order: int) -> str:
-    """The maps simplified in a process with its own hashes, in an order of its own."""
+def simplified_in_a_process(seed: int, order: int) -> str:
+    """Maps simplified in a process with another hash seed, in another order."""
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(order)],
         cwd=ROOT,
@@ -126,7 +126,7 @@ def simplified_elsewhere(seed: int, order: int) -> str:
 
 def test_the_text_is_the_same_in_every_process() -> None:
     here = "\n".join(str(parse_map(text).simplify()) for text in MAPS)
-    assert {simplified_elsewhere(seed, order) for seed, order in ((1, 1), (2, 2), (77, 3))} == {
+    assert {simplified_in_a_process(seed, order) for seed, order in ((1, 1), (2, 2), (77, 3))} == {
         here
     }
 
