@@ -100,6 +100,7 @@ def test_commands_print_what_the_page_shows(command: Command, environment: dict[
     )
 
 
+@pytest.mark.filterwarnings("error::DeprecationWarning:__main__")
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if any(blocks(page, "python"))], ids=lambda page: page.name
 )
