@@ -1,13 +1,13 @@
 """The normal form: ``constant + Σ coefficient · atom``, like terms merged.
 
 An atom is a bounded `Variable`, a `Floor` (the floor of an expression in normal form over a
-positive constant), or what is not affine (`simplifier.semiaffine`).  There is no atom for ``mod``:
-``x mod c`` is ``x − c·floor(x / c)``, so that identities such as ``c·(x floordiv c) + x mod c = x``
-hold by adding like terms.  `simplifier.mods` finds the mods again for bounds and for printing;
-`simplifier.divmod` holds the laws that are applied when a floor is built.
+positive constant), or a semi-affine atom (`simplifier.semiaffine`).  There is no atom for ``mod``:
+``x mod c`` is ``x - c·floor(x / c)``, so identities such as ``c·(x floordiv c) + x mod c = x`` hold
+by merging like terms.  `simplifier.mods` recovers the mods for bounds and printing;
+`simplifier.divmod` has the laws that apply when a floor is built.
 
-Atoms are unique: the same structure is the same object, so that terms merge by identity.  Sums are
-plain dictionaries and are compared as such.  Integers are Python's: nothing overflows.
+Atoms are unique: the same structure is the same object, so terms merge by identity.  Integers are
+unbounded.
 
 >>> d0, d1 = variable("d0", 0, 9), variable("d1", 0, 3)
 >>> (d0 * 4 + d1) // 4
@@ -19,48 +19,39 @@ Expr('d0 + d1')
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any, Final, TypeAlias, overload
 
+from simplifier.installed import Laws
 from simplifier.interval import Interval
 from simplifier.unique import Atom, SortKey, UniqueTable, new_object, weakly_held
 
 Affine: TypeAlias = "Expr | Variable | int"
+"""Arguments that `as_expr` converts to expressions."""
 Term: TypeAlias = tuple[Atom, int]
-
-
-class Laws:
-    """Operations on expressions that are written on top of this module, and installed here.
-
-    Sums and multiples need no law. `simplifier` installs the others when it is imported.
-    """
-
-    bounds: Callable[[Expr], Interval]
-    floor_div: Callable[[Expr, int], Expr]
-    floor_mod: Callable[[Expr, int], Expr]
-    product: Callable[[Expr, Expr], Expr]
-    quotient: Callable[[Expr, Expr], Expr]
-    remainder: Callable[[Expr, Expr], Expr]
-    text: Callable[[Expr], str]
-
-
-LAWS: Final = Laws()
+LAWS: Final[Laws[Expr]] = Laws()
 
 
 class Expr:
-    """``constant + Σ coefficient · atom``: coefficients are not 0, atoms are distinct.
+    """``constant + Σ coefficient · atom``, with nonzero coefficients and distinct atoms.
 
-    Made by the operators and the functions below.  Equality is structural.
+    Operators ``+ - * // %`` construct expressions in normal form.  Equality is structural.
 
     Attributes:
-        parts: the coefficient of each atom, in no particular order; never changed.
-        constant: what is added to them.
+        parts: the coefficient of each atom, unordered; never modified.
+        constant: the constant term.
+
+    Source: MLIR "'affine' Dialect", "Affine Expressions" (``floordiv``, ``mod``).
+
+    >>> d0, s0 = variable("d0", 0, 9), variable("s0", 0, 3)
+    >>> (d0 * 4 + s0) // 4, (d0 * 4 + s0) % 4, (d0 - s0).bounds
+    (Expr('d0'), Expr('s0'), (-3, 9))
     """
 
     __slots__ = (
         *("_identity", "_terms", "constant", "parts"),
-        *("bounds_memo", "split_memo"),  # what other modules found out about it
+        *("bounds_memo", "split_memo"),  # memoised by other modules
     )
 
     parts: dict[Atom, int]
@@ -76,7 +67,7 @@ class Expr:
 
     @property
     def identity(self) -> tuple[frozenset[Term], int]:
-        """Equal for equal expressions alone; hashed fast after the first time."""
+        """A key that is equal for equal expressions only; memoised."""
         if self._identity is None:
             self._identity = frozenset(self.parts.items()), self.constant
         return self._identity
@@ -102,10 +93,10 @@ class Expr:
         return LAWS.text(self)
 
     def as_expr(self) -> Expr:
-        """It is one."""
+        """Return the expression itself."""
         return self
 
-    # Sums and multiples are made more often than anything else: no call that can be saved.
+    # Sums and multiples are the hottest operations: avoid every call.
 
     def __add__(self, other: Affine) -> Expr:
         if other.__class__ is int:
@@ -160,7 +151,7 @@ class Expr:
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """Pairs of an atom and its coefficient, in the same order in every process."""
+        """Pairs of an atom and its coefficient, in a deterministic order."""
         if self._terms is None:
             terms = list(self.parts.items())
             if len(terms) > 1:
@@ -170,37 +161,37 @@ class Expr:
 
     @property
     def key(self) -> SortKey:
-        """Orders expressions the same way in every process."""
+        """A sort key, the same in every process."""
         return tuple([(atom.key, c) for atom, c in self.terms]), self.constant
 
     @property
     def bounds(self) -> Interval:
-        """An interval that holds every value, from the variables' own bounds."""
+        """An interval that contains every value, from the bounds of the variables."""
         return self.bounds_memo or LAWS.bounds(self)
 
     @property
     def is_constant(self) -> bool:
-        """No variable is left."""
+        """True if the expression has no variables."""
         return not self.parts
 
     @property
     def divides(self) -> bool:
-        """One of its atoms is a floor."""
+        """True if one of its atoms is a floor."""
         return any(atom.divides for atom in self.parts)
 
     @property
     def is_affine(self) -> bool:
-        """It has no product, quotient, minimum or maximum of variables anywhere inside."""
+        """True without products, quotients, minima or maxima of variables, at any depth."""
         return all(atom.is_affine for atom in self.parts)
 
     @property
     def weight(self) -> int:
-        """How many atoms its text has; far more than the expression itself, where parts recur."""
+        """Number of atoms of its text; far more than distinct atoms if subexpressions recur."""
         return sum([atom.weight for atom in self.parts])
 
     @property
     def as_variable(self) -> Variable | None:
-        """The variable that this expression is, or `None` when it is anything else."""
+        """The variable if the expression is just a variable, else `None`."""
         if len(self.parts) == 1 and self.constant == 0:
             ((atom, coefficient),) = self.parts.items()
             if coefficient == 1 and isinstance(atom, Variable):
@@ -208,26 +199,26 @@ class Expr:
         return None
 
     def variables(self) -> list[Variable]:
-        """Every variable in it, those inside other atoms too; one may come several times."""
-        found: list[Variable] = []
+        """Return every variable, at any depth, with repetitions."""
+        variables: list[Variable] = []
         pending = [self]
         while pending:
             for atom, _ in pending.pop().terms:
                 if isinstance(atom, Variable):
-                    found.append(atom)
+                    variables.append(atom)
                 else:
                     pending.extend(atom.operands)
-        return found
+        return variables
 
     @overload
     def value(self, point: Mapping[Variable, int]) -> int: ...
     @overload
     def value(self, point: Mapping[Variable, Any]) -> Any: ...
     def value(self, point: Mapping[Variable, Any]) -> Any:
-        """The number that this expression has at `point`; with arrays, at many points at once.
+        """Return the value at `point`, which maps variables to integers, or to NumPy arrays.
 
         Raises:
-            ZeroDivisionError: something is divided by an expression that is 0 there.
+            ZeroDivisionError: a divisor is 0 at the point.
 
         >>> d0 = Variable("d0", 0, 9)
         >>> (d0 // 4 - 1).value({d0: 7})
@@ -241,11 +232,15 @@ class Expr:
 
 @weakly_held
 class Variable(Atom):
-    """An integer variable with inclusive bounds; the same name and bounds give the same object.
+    """An integer variable with inclusive bounds; one object for each name and bounds.
 
     Attributes:
-        name, lower, upper: what it is made of.
-        expr: it as an expression; the constant, where its bounds are one point.
+        name, lower, upper: the name and the bounds; no value is possible if ``lower > upper``.
+        expr: the variable as an expression, or a constant if ``lower == upper``.
+
+    >>> d0 = Variable("d0", 0, 9)
+    >>> d0 * 2 + 1, d0.bounds, Variable("d0", 0, 9) is d0
+    (Expr('d0 * 2 + 1'), (0, 9), True)
     """
 
     __slots__ = ("expr", "lower", "name", "upper")
@@ -259,7 +254,7 @@ class Variable(Atom):
     expr: Expr
 
     def __new__(cls, name: str, lower: int, upper: int) -> Variable:
-        """The variable `name` in ``[lower, upper]``; with ``lower > upper`` no point exists."""
+        """Return the unique variable `name` in ``[lower, upper]``."""
         made_of = name, lower, upper
         held = _VARIABLES.get(made_of)
         known = None if held is None else held()
@@ -284,14 +279,14 @@ class Variable(Atom):
 
     @property
     def is_empty(self) -> bool:
-        """No value is possible."""
+        """True if ``lower > upper``: no value is possible."""
         return self.lower > self.upper
 
     def as_expr(self) -> Expr:
-        """This variable, or the constant that it is, as an expression."""
+        """Return the variable as an expression; a constant if its bounds are equal."""
         return self.expr
 
-    # Its operators are those of its expression.
+    # Operators delegate to the expression.
 
     def __add__(self, other: Affine) -> Expr:
         return self.expr + other
@@ -309,7 +304,7 @@ class Variable(Atom):
         return -self.expr
 
     def __mul__(self, factor: Affine) -> Expr:
-        if factor.__class__ is int and factor and self.lower != self.upper:  # nearly always
+        if factor.__class__ is int and factor and self.lower != self.upper:  # the common case
             return Expr({self: factor}, 0)
         return self.expr * factor
 
@@ -323,7 +318,7 @@ class Variable(Atom):
         return self.expr % modulus
 
     def renamed(self, name: str) -> Variable:
-        """The same bounds under another name."""
+        """Return a variable with another name and the same bounds."""
         return Variable(name, self.lower, self.upper)
 
     def value(self, point: Mapping[Variable, Any]) -> Any:
@@ -339,41 +334,56 @@ def _term_key(term: Term) -> SortKey:
 
 
 def make(terms: Iterable[Term], constant: int) -> Expr:
-    """The expression with these terms, whose atoms are distinct and coefficients not 0."""
+    """Return the sum of terms with distinct atoms and nonzero coefficients."""
     return Expr(dict(terms), constant)
 
 
 def from_atom(atom: Atom) -> Expr:
-    """The expression that is one atom."""
+    """Return an atom as an expression."""
     return Expr({atom: 1}, 0)
 
 
 def gather(coefficients: dict[Atom, int], constant: int) -> Expr:
-    """The sum of `coefficients`, which is given away; some may be 0."""
+    """Return the sum of `coefficients`, some of which may be 0; takes ownership of the dict."""
     if 0 in coefficients.values():
         coefficients = {atom: c for atom, c in coefficients.items() if c}
     return Expr(coefficients, constant)
 
 
 def variable(name: str, lower: int, upper: int) -> Expr:
-    """The variable `name` in ``[lower, upper]``, both included, as an expression."""
+    """Return the variable `name` in ``[lower, upper]``, both included, as an expression.
+
+    >>> variable("d0", 0, 9) % 16
+    Expr('d0')
+    """
     return Variable(name, lower, upper).as_expr()
 
 
 def constant(value: int) -> Expr:
-    """The expression that is `value` everywhere."""
+    """Return the constant expression `value`.
+
+    >>> constant(3) + variable("d0", 0, 9)
+    Expr('d0 + 3')
+    """
     return Expr({}, value)
 
 
 def as_expr(value: Affine) -> Expr:
-    """`value` as an expression."""
+    """Return an expression, variable or integer as an expression.
+
+    Raises:
+        TypeError: `value` is none of these.
+
+    >>> as_expr(7), as_expr(Variable("d0", 0, 9))
+    (Expr('7'), Expr('d0'))
+    """
     if isinstance(value, Expr):
         return value
     return value.as_expr() if isinstance(value, Variable) else Expr({}, index(value))
 
 
 def added(a: Expr, b: Expr, factor: int = 1) -> Expr:
-    """``a + factor·b`` for a factor other than 0."""
+    """Return ``a + factor·b`` for a nonzero factor."""
     if not b.parts:
         return Expr(a.parts, a.constant + factor * b.constant)
     if not a.parts and factor == 1:
@@ -386,13 +396,3 @@ def added(a: Expr, b: Expr, factor: int = 1) -> Expr:
         else:
             del total[atom]
     return Expr(total, a.constant + factor * b.constant)
-
-
-def combined(pieces: Iterable[tuple[int, Expr]], constant: int = 0) -> Expr:
-    """``constant + Σ coefficient·expression``."""
-    total: dict[Atom, int] = {}
-    for factor, piece in pieces:
-        constant += factor * piece.constant
-        for atom, coefficient in piece.parts.items():
-            total[atom] = total.get(atom, 0) + factor * coefficient
-    return gather(total, constant)

@@ -13,7 +13,8 @@ from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import NullaryOp
 from indexing.ops.element import ConstantRule, element_of
 from indexing.ops.integer_rules import range_of
-from simplifier.linear import Expr, combined
+from simplifier.linear import Expr
+from simplifier.sums import combined
 
 MAX_ELEMENTS: Final = 1 << 16
 """Limit on the elements of a constant; larger constants are not read."""

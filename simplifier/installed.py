@@ -1,0 +1,25 @@
+"""`Laws`: operations on expressions that are implemented on top of `simplifier.linear`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from simplifier.interval import Interval
+
+E = TypeVar("E")
+
+
+class Laws(Generic[E]):
+    """Operations on expressions of type `E`; importing `simplifier` installs them.
+
+    Sums and multiples are not among them: they need no law.
+    """
+
+    bounds: Callable[[E], Interval]
+    floor_div: Callable[[E, int], E]
+    floor_mod: Callable[[E, int], E]
+    product: Callable[[E, E], E]
+    quotient: Callable[[E, E], E]
+    remainder: Callable[[E, E], E]
+    text: Callable[[E], str]
