@@ -1,4 +1,4 @@
-"""Random maps with everything that a map may have, for round trips through other notations."""
+"""Random maps with all features of maps, for round trips through other notations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Values = tuple[int, ...]
 
 @st.composite
 def any_maps(draw: st.DrawFn, grade: Grade = "exact") -> IndexingMap:
-    """Negative bounds, points, and empty domains; floors and mods in results and constraints."""
+    """Maps with negative, single-point and empty bounds, and floors and mods in all expressions."""
     dims = draw(boxes(max_dims=2, empty=True))
     ranges = draw(boxes(max_dims=1, prefix="s")) if draw(st.booleans()) else ()
     unknown = draw(boxes(max_dims=1, prefix="rt")) if draw(st.booleans()) else ()
@@ -37,7 +37,7 @@ def any_maps(draw: st.DrawFn, grade: Grade = "exact") -> IndexingMap:
 def runtime_variables(
     draw: st.DrawFn, variable: Variable, every: tuple[Variable, ...]
 ) -> RuntimeVariable:
-    """A runtime variable of these bounds; its source is a name, a number, or missing."""
+    """A runtime variable with these bounds, with a name, an operand index or no source."""
     index = draw(st.lists(trees(len(every), leaves=2), max_size=2))
     return RuntimeVariable(
         variable,
@@ -64,5 +64,5 @@ def relations(maps: Iterable[IndexingMap], over: IndexingMap) -> dict[Values, se
 
 
 def meaning(shown: IndexingMap) -> dict[Values, set[Pair]]:
-    """What one map relates."""
+    """The relation of one map."""
     return relations([shown], shown)

@@ -1,4 +1,4 @@
-"""The text of a map against what became of it, with isl between them and no law of ours."""
+"""Certificates: isl compares maps with the text they were parsed from, without our laws."""
 
 import re
 
@@ -40,12 +40,12 @@ WRONG = [
 
 
 @pytest.mark.parametrize("text", PROVED)
-def test_a_text_is_proved(text: str) -> None:
+def test_a_map_is_proved_equal_to_its_text(text: str) -> None:
     proved_as_written(text, parse_map(text).simplify())
 
 
 @pytest.mark.parametrize("text, other", WRONG)
-def test_another_map_is_refused_with_a_witness(text: str, other: str) -> None:
+def test_a_different_map_is_rejected_with_a_witness(text: str, other: str) -> None:
     with pytest.raises(CertificateError, match=r"is only in the (text|map)") as caught:
         proved_as_written(text, parse_map(other))
     point, results, side = re.search(  # type: ignore[union-attr]
@@ -59,7 +59,7 @@ def test_another_map_is_refused_with_a_witness(text: str, other: str) -> None:
         assert (any(list(r) == found for _, r in pairs)) == (name == side)
 
 
-def test_what_isl_cannot_see_is_not_proved() -> None:
+def test_non_affine_maps_are_not_proved() -> None:
     for text in ("(d0) -> (d0 * d0), domain: d0 in [0, 9]",
                  "(d0) -> (8 floordiv d0), domain: d0 in [1, 9]"):  # fmt: skip
         with pytest.raises(CertificateError, match="is not proved to be"):

@@ -42,7 +42,9 @@ TABLE = [
 
 
 @pytest.mark.parametrize("first, second, together", TABLE)
-def test_composition_simplifies_to(first: str, second: str, together: str) -> None:
+def test_a_composition_simplifies_to_the_expected_map(
+    first: str, second: str, together: str
+) -> None:
     composed = parse_map(first).then(parse_map(second))
     assert str(composed.simplify(certify=True)) == together
     assert relation(composed) == joined(relation(parse_map(first)), relation(parse_map(second)))
@@ -89,10 +91,10 @@ def test_composition_is_associative(
 
 @given(st.data(), boxes(max_dims=2), boxes(max_dims=2), st.booleans())
 @fuzz(250)
-def test_where_results_lie_is_handed_on(
+def test_composition_propagates_result_bounds(
     data: st.DataObject, outer: tuple[Variable, ...], inner: tuple[Variable, ...], simple: bool
 ) -> None:
-    """The third map takes just what the chain before it reaches, or a little more or less."""
+    """The third map's domain is the image of the chain, or slightly larger or smaller."""
     first = data.draw(maps(outer, len(inner)))
     second = data.draw(maps(inner, data.draw(st.integers(1, 2))))
     together = first.then(second)
@@ -116,7 +118,7 @@ def test_where_results_lie_is_handed_on(
 
 
 def reshaped(before: tuple[int, ...], after: tuple[int, ...]) -> IndexingMap:
-    """From the indices of a row-major array to those of another one, which is read backwards."""
+    """The map between the indices of two row-major arrays, the second reversed."""
 
     def index(d: tuple[Variable, ...]) -> list[Expr]:
         at = as_expr(prod(before) - 1)
@@ -127,7 +129,7 @@ def reshaped(before: tuple[int, ...], after: tuple[int, ...]) -> IndexingMap:
     return IndexingMap.over(before, index)
 
 
-def test_what_a_chain_keeps_inside_is_no_constraint() -> None:
+def test_known_result_bounds_add_no_constraints() -> None:
     shapes = [(12, 5), (4, 15), (10, 6), (3, 20), (60,), (2, 5, 6), (15, 4)]
     whole = IndexingMap.identity(shapes[0])
     asked = exact.query_count()
@@ -140,7 +142,7 @@ def test_what_a_chain_keeps_inside_is_no_constraint() -> None:
         assert found[0] * 4 + found[1] == at[0] * 5 + at[1]  # turned round six times
 
 
-def test_a_map_that_is_changed_forgets_where_its_results_lie() -> None:
+def test_a_modified_map_drops_its_result_bounds() -> None:
     window = parse_map("(d0) -> (d0 floordiv 2 * 3 - d0), domain: d0 in [0, 9]")
     inside = window.then(IndexingMap.identity((4,))).then(IndexingMap.identity((4,)))
     assert inside.result_bounds == ((0, 3),)
@@ -152,7 +154,7 @@ def test_a_map_that_is_changed_forgets_where_its_results_lie() -> None:
     )
 
 
-def test_spaces_must_fit() -> None:
+def test_composition_rejects_mismatched_spaces() -> None:
     pair = IndexingMap.identity((2, 3))
     with pytest.raises(ValueError, match="first map has 2 results, the second takes 1 dimension:"):
         pair.then(IndexingMap.identity((6,)))
@@ -162,7 +164,7 @@ def test_spaces_must_fit() -> None:
     "first, second, both",
     [("exact", "exact", "exact"), ("exact", "may", "may"), ("may", "exact", "may")],
 )
-def test_grades_combine(first: str, second: str, both: str) -> None:
+def test_a_composition_is_exact_if_both_maps_are(first: str, second: str, both: str) -> None:
     one = IndexingMap.over((4,), lambda d: [d[0] + 1]).with_grade(first)  # type: ignore[arg-type]
     two = IndexingMap.over((5,), lambda d: [d[0] * 2]).with_grade(second)  # type: ignore[arg-type]
     assert one.then(two).grade == both
@@ -180,7 +182,7 @@ def sliced(size: int, window: int, source: object, index: tuple[Expr, ...] = ())
     return IndexingMap.of(d, [d[0] + start.expr], runtime=[start])
 
 
-def test_runtime_variables_of_different_sources_stay_apart() -> None:
+def test_runtime_variables_of_different_sources_are_distinct() -> None:
     together = sliced(6, 4, "inner").then(sliced(11, 6, "outer"))
     assert [(rt.name, str(rt.source)) for rt in together.runtime] == [
         ("rt0", "inner"),
@@ -189,7 +191,7 @@ def test_runtime_variables_of_different_sources_stay_apart() -> None:
     assert together.evaluate([3], runtime=[2, 5]) == (10,)
 
 
-def test_runtime_variables_of_one_source_and_element_are_one() -> None:
+def test_runtime_variables_of_one_element_are_merged() -> None:
     """Windows of 4 of 7 and of 7 of 10: both starts are the same scalar, clamped to [0, 3]."""
     together = sliced(7, 4, "start").then(sliced(10, 7, "start"))
     assert [str(rt.source) for rt in together.runtime] == ["start"]
@@ -198,8 +200,8 @@ def test_runtime_variables_of_one_source_and_element_are_one() -> None:
 
 
 @pytest.mark.parametrize("narrow", ["first", "second", "both"])
-def test_one_value_lies_in_the_bounds_that_both_maps_give_it(narrow: str) -> None:
-    """Where a domain leaves only some starts, the start is still one value, not two."""
+def test_a_merged_runtime_variable_has_the_bounds_of_both_maps(narrow: str) -> None:
+    """Narrower bounds of a start index do not make it a second value."""
     first, second = sliced(7, 4, "start"), sliced(10, 7, "start")
     if narrow in ("first", "both"):
         least = Constraint(first.runtime[0].expr, 2, 3)
@@ -214,12 +216,12 @@ def test_one_value_lies_in_the_bounds_that_both_maps_give_it(narrow: str) -> Non
     assert [together.evaluate([1], runtime=[s]) for s in starts] == [(1 + 2 * s,) for s in starts]
 
 
-def test_one_source_clamped_in_two_ways_is_two_values() -> None:
+def test_different_clamps_of_one_source_are_distinct_values() -> None:
     together = sliced(6, 4, "start").then(sliced(11, 6, "start"))
     assert [rt.clamp for rt in together.runtime] == [(0, 2), (0, 5)]
 
 
-def test_two_elements_of_one_source_stay_apart() -> None:
+def test_different_elements_of_one_source_are_distinct_values() -> None:
     first = sliced(7, 4, "starts", (as_expr(0),))
     together = first.then(sliced(10, 7, "starts", (as_expr(1),)))
     assert [[str(e) for e in rt.index] for rt in together.runtime] == [["0"], ["1"]]
@@ -232,7 +234,7 @@ def gather(rows: int, batch: int, source: object) -> IndexingMap:
     return IndexingMap.of(d, [row.expr], runtime=[row])
 
 
-def test_a_gather_of_a_gather_looks_its_row_up_at_the_row_that_was_looked_up() -> None:
+def test_a_gather_of_a_gather_indexes_by_the_inner_runtime_variable() -> None:
     together = gather(5, 7, "first").then(gather(9, 5, "second")).simplify(certify=True)
     (inner,) = [rt for rt in together.runtime if str(rt.source) == "first"]
     (outer,) = [rt for rt in together.runtime if str(rt.source) == "second"]
@@ -241,7 +243,7 @@ def test_a_gather_of_a_gather_looks_its_row_up_at_the_row_that_was_looked_up() -
     assert together.results == (outer.expr,)
 
 
-def test_three_gathers_in_either_bracketing_chain_their_rows() -> None:
+def test_composing_three_gathers_is_associative() -> None:
     a, b, c = gather(5, 7, "a"), gather(9, 5, "b"), gather(4, 9, "c")
     for together in (a.then(b).simplify().then(c), a.then(b.then(c).simplify())):
         of = {str(rt.source): rt for rt in together.simplify().runtime}
@@ -250,7 +252,7 @@ def test_three_gathers_in_either_bracketing_chain_their_rows() -> None:
         assert [str(e) for e in of["a"].index] == ["d0"]
 
 
-def test_a_gather_behind_a_reduction_keeps_the_range_variable_in_its_index() -> None:
+def test_a_gather_after_a_reduction_keeps_the_range_variable_in_its_index() -> None:
     reduced = IndexingMap.of(dims((3,)), [*dims((3,)), *ranges(5)], ranges=ranges(5))
     d = dims((3, 5))
     bounds = 0, 8
@@ -261,8 +263,8 @@ def test_a_gather_behind_a_reduction_keeps_the_range_variable_in_its_index() -> 
     assert [v.bounds for v in together.ranges] == [(0, 4)]
 
 
-def test_a_runtime_variable_that_only_a_constraint_leaves_one_value_stays() -> None:
-    """The value 3 is what the domain says, not what the operation forces: nothing else reads."""
+def test_a_runtime_variable_with_a_single_value_by_constraint_is_kept() -> None:
+    """The domain, not the clamp, determines the value 3: other values read nothing."""
     d = dims((4,))
     start = RuntimeVariable(Variable("rt0", 0, 3), "start", (), (0, 3))
     last = IndexingMap.of(
@@ -276,7 +278,7 @@ def test_a_runtime_variable_that_only_a_constraint_leaves_one_value_stays() -> N
 
 @given(st.data(), boxes(max_dims=1), boxes(max_dims=1))
 @fuzz(100)
-def test_composition_with_runtime_variables_joins_for_each_of_their_values(
+def test_composition_joins_relations_for_each_runtime_value(
     data: st.DataObject, outer: tuple[Variable, ...], inner: tuple[Variable, ...]
 ) -> None:
     made = []

@@ -1,4 +1,4 @@
-"""isl's sets, maps and functions become maps with the same points, and maps become isl's."""
+"""Conversion of isl sets, maps and functions to maps, and back."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -28,7 +28,7 @@ def from_isl(found: object, **bounds: Any) -> tuple[IndexingMap, ...]:
 
 
 def isl_pairs(found: isl.Map, inputs: int, results: int) -> set[Pair]:
-    """Every pair that isl says is in the map, over `SPACE`, by asking for each point."""
+    """Every pair of the isl map over `SPACE`, by testing each point."""
     space, pairs = found.wrap().flatten(), set()
     for point in product(SPACE, repeat=inputs + results):
         text = ", ".join(map(str, point))
@@ -91,33 +91,33 @@ OBJECTS = [
 
 
 @pytest.mark.parametrize("text, maps", READ, ids=[row[0] for row in READ])
-def test_isl_is_read_as_these_maps(text: str, maps: list[str]) -> None:
+def test_isl_text_converts_to_the_expected_maps(text: str, maps: list[str]) -> None:
     assert sorted(map(str, from_isl(text))) == sorted(maps)
 
 
 @pytest.mark.parametrize("given_object, shown", OBJECTS, ids=[type(r[0]).__name__ for r in OBJECTS])
-def test_each_kind_of_object_is_read(given_object: object, shown: str) -> None:
+def test_each_kind_of_isl_object_converts(given_object: object, shown: str) -> None:
     assert str(IndexingMap.from_isl(given_object)) == shown
 
 
-def test_functions_without_a_domain_are_bounded_by_name() -> None:
+def test_bounds_by_name_bound_functions_without_a_domain() -> None:
     for kind, text in ((isl.Aff, "{ [i] -> [(2 + i)] }"), (isl.MultiAff, "{ [i] -> [(2 + i)] }")):
         (found,) = from_isl(kind(text), bounds={"i": (0, 3)})
         assert str(found) == "(i) -> (i + 2), domain: i in [0, 3]"
 
 
-def test_bounds_are_of_variables_that_are_there() -> None:
+def test_bounds_of_unknown_variables_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"no variable is called 'n': the variables are \['i'\]"):
         from_isl("{ [i] : 0 <= i < 4 }", bounds={"n": (0, 3)})
 
 
 @pytest.mark.parametrize("given_text, says", REFUSED, ids=[str(row[0]) for row in REFUSED])
-def test_what_is_no_map_is_refused(given_text: Any, says: str) -> None:
+def test_invalid_isl_objects_are_rejected(given_text: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         from_isl(given_text)
 
 
-def test_several_maps_are_not_read_as_one() -> None:
+def test_several_pieces_are_rejected_as_one_map() -> None:
     two = "{ [i] -> [i] : 0 <= i < 4; [i] -> [7] : 6 <= i < 8 }"
     with pytest.raises(
         ValueError, match=r"expected one map, got 2: use indexing.maps.interchange.from_isl"
@@ -129,7 +129,7 @@ def known_map(found: object) -> IndexingMap:
     return known(IndexingMap.from_isl(found))
 
 
-def test_names_that_isl_has_twice_are_made_different() -> None:
+def test_repeated_isl_names_become_distinct() -> None:
     twice = isl.Map("[n] -> { [i, j, k] -> [i - k] : 0 <= i < 3 and 0 <= j < 2 and 0 <= k, n < 5 }")
     for position, name in ((1, "i"), (2, "n")):
         twice = twice.set_dim_name(isl.dim_type.in_, position, name)
@@ -139,14 +139,16 @@ def test_names_that_isl_has_twice_are_made_different() -> None:
     assert str(found.results[0]) in ("-d2 + i", "i - d2")
 
 
-def test_nothing_is_one_empty_map_of_its_space() -> None:
+def test_an_empty_relation_is_one_empty_map_of_its_space() -> None:
     found = known_map("{ [i, j] -> [i, j, i] : false }")
     assert (len(found.dims), len(found.results), found.is_empty()) == (2, 3, True)
 
 
 @pytest.mark.parametrize("budget", [100, 2_000, 20_000], ids=["reading", "within", "apart"])
-def test_what_is_beyond_the_budget_is_said(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where the budget ends while isl reads the text, which isl calls a syntax error then."""
+def test_conversion_beyond_the_budget_is_unknown(
+    budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """This includes budgets that end while isl parses, which it reports as a syntax error."""
     text = "{ [i, j] -> [k, l] : 0 <= i, j, k, l < 20 and (3i + 5j) mod 7 != floor(i/3) and (k + l) mod 5 != j mod 3 }"
     monkeypatch.setattr(exact, "relations", partial(exact.relations, budget=budget))
     found = interchange.from_isl(text)
@@ -156,7 +158,7 @@ def test_what_is_beyond_the_budget_is_said(budget: int, monkeypatch: pytest.Monk
 
 @given(any_maps())
 @fuzz(120)
-def test_maps_become_the_same_relations_of_isl_and_come_back(made: IndexingMap) -> None:
+def test_maps_round_trip_through_isl(made: IndexingMap) -> None:
     pieces = from_isl(made.to_isl())
     assert relations(pieces, made) == meaning(made)
     for piece in pieces:
@@ -170,7 +172,7 @@ def test_maps_become_the_same_relations_of_isl_and_come_back(made: IndexingMap) 
 
 @given(any_maps())
 @fuzz(40)
-def test_domains_come_back_as_sets(made: IndexingMap) -> None:
+def test_domains_round_trip_as_isl_sets(made: IndexingMap) -> None:
     domain = made.to_isl().domain()  # type: ignore[attr-defined]  # islpy's, which is not typed
     nothing = {at: {(dims, ()) for dims, _ in pairs} for at, pairs in meaning(made).items()}
     assert relations(from_isl(domain), made) == nothing
@@ -190,7 +192,7 @@ PIECES = st.lists(
 
 @given(PIECES, st.sampled_from([" ", " and k >= 0 and k <= i "]))
 @fuzz(25)
-def test_any_union_has_the_points_that_isl_finds(
+def test_converted_unions_have_the_points_of_isl(
     pieces: list[tuple[str, str]], second: str
 ) -> None:
     out = "[x, k]" if "k" in second else "[x, 0]"
@@ -208,7 +210,7 @@ def test_any_union_has_the_points_that_isl_finds(
         assert point.is_subset(found.wrap().flatten())
 
 
-def test_pieces_say_what_isl_says_at_every_point() -> None:
+def test_pieces_agree_with_isl_at_every_point() -> None:
     text = "{ [i] -> [j] : 0 <= i < 5 and i <= 2j and 3j <= 11 - i }"
     assert relation_of(text) == isl_pairs(isl.Map(text), 1, 1)
 
@@ -217,13 +219,13 @@ def relation_of(text: str) -> set[Pair]:
     return {pair for piece in from_isl(text) for pair in relation(piece)}
 
 
-def test_minima_become_pieces_and_products_are_refused() -> None:
+def test_minima_become_pieces_and_products_are_rejected() -> None:
     least = parse_map("(d0) -> (min(d0, 6 - d0)), domain: d0 in [0, 9]")
     assert relations(from_isl(least.to_isl()), least) == meaning(least)
     with pytest.raises(ValueError, match="isl cannot represent"):
         parse_map("(d0)[s0] -> (d0 * s0), domain: d0 in [0, 9], s0 in [0, 3]").to_isl()
 
 
-def test_names_that_isl_does_not_take_are_replaced() -> None:
+def test_names_invalid_in_isl_are_replaced() -> None:
     shown = parse_map("(mod1)[s0] -> (mod1 + s0), domain: mod1 in [0, 3], s0 in [0, 1]")
     assert [v.name for v in from_isl(shown.to_isl())[0].dims] == ["mod1"]

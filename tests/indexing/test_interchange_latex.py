@@ -1,4 +1,4 @@
-"""LaTeX says what the map says: it is read back by a small reader and evaluated."""
+"""LaTeX of maps: a small parser reads it back, and the values are compared."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -62,17 +62,17 @@ MAPS = [
 
 
 @pytest.mark.parametrize("expr, latex", WRITTEN, ids=[row[1] for row in WRITTEN])
-def test_expressions_are_written(expr: Any, latex: str) -> None:
+def test_expressions_print_as_latex(expr: Any, latex: str) -> None:
     assert expr_latex(expr) == latex
 
 
 @pytest.mark.parametrize("name, latex", NAMES, ids=[row[0] for row in NAMES])
-def test_names_are_indices_or_escaped(name: str, latex: str) -> None:
+def test_names_become_subscripts_or_are_escaped(name: str, latex: str) -> None:
     assert expr_latex(Variable(name, 0, 1).as_expr()) == latex
 
 
 @pytest.mark.parametrize("text, latex", MAPS, ids=["empty", "nothing", "everything"])
-def test_maps_are_written(text: str, latex: str) -> None:
+def test_maps_print_as_latex(text: str, latex: str) -> None:
     shown = parse_map(text)
     assert shown.to_latex() == latex
     assert shown._repr_latex_() == f"$\\displaystyle {latex}$"
@@ -96,7 +96,7 @@ WORDS = [
 
 
 def python(latex: str) -> str:
-    """The expression in Python."""
+    """The LaTeX expression as Python source."""
     for pattern, replacement in WORDS:
         latex = re.sub(pattern, replacement, latex)
     while (innermost := re.sub(r"floor\{([^{}]*)\}\{([^{}]*)\}", r"((\1)//(\2))", latex)) != latex:
@@ -106,7 +106,9 @@ def python(latex: str) -> str:
 
 @given(st.data(), boxes())
 @fuzz(150)
-def test_expressions_mean_what_they_say(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+def test_latex_expressions_evaluate_to_the_same_values(
+    data: st.DataObject, box: tuple[Variable, ...]
+) -> None:
     expr = tree_expr(data.draw(trees(len(box), leaves=6)), box)
     code = compile(python(expr_latex(expr)), "<latex>", "eval")
     for point in [*points(box)][:30]:
@@ -116,7 +118,7 @@ def test_expressions_mean_what_they_say(data: st.DataObject, box: tuple[Variable
 
 @given(any_maps())
 @fuzz(150)
-def test_the_domain_means_what_it_says(made: IndexingMap) -> None:
+def test_latex_domains_have_the_same_points(made: IndexingMap) -> None:
     text = made.to_latex()
     if made.is_known_empty:
         assert text == r"\emptyset"

@@ -1,4 +1,4 @@
-"""MLIR's attributes: read in all forms they are printed in, and what MLIR itself makes of ours."""
+"""MLIR attributes: parsing of all printed forms, and comparison with MLIR itself."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -94,12 +94,12 @@ OTHER_NUMBERS = [
 
 
 @pytest.mark.parametrize("text, shown", XLA, ids=[row[0][:40] for row in XLA])
-def test_every_form_of_an_indexing_map_is_read(text: str, shown: str) -> None:
+def test_every_form_of_an_indexing_map_parses(text: str, shown: str) -> None:
     assert str(from_mlir(text)) == shown
 
 
 @pytest.mark.parametrize("text, bounds, shown", AFFINE, ids=[row[0] for row in AFFINE])
-def test_maps_and_sets_are_read_with_bounds(text: str, bounds: Any, shown: str) -> None:
+def test_affine_maps_and_sets_parse_with_bounds(text: str, bounds: Any, shown: str) -> None:
     found = IndexingMap.from_mlir(text, **bounds)
     expected = parse_map(shown)
     assert meaning(found) == meaning(expected)
@@ -110,7 +110,7 @@ def test_maps_and_sets_are_read_with_bounds(text: str, bounds: Any, shown: str) 
 
 
 @pytest.mark.parametrize("text, line, column, says", MISTAKES, ids=[row[3] for row in MISTAKES])
-def test_a_mistake_is_shown_at_its_place(text: str, line: int, column: int, says: str) -> None:
+def test_syntax_errors_have_a_location(text: str, line: int, column: int, says: str) -> None:
     dims = [4] if "map<(d0" in text and "#" not in text else None
     with pytest.raises(HloError, match=re.escape(says)) as caught:
         from_mlir(text, dims=dims, filename="maps.mlir")
@@ -120,12 +120,12 @@ def test_a_mistake_is_shown_at_its_place(text: str, line: int, column: int, says
 
 
 @pytest.mark.parametrize("text, bounds, says", OTHER_NUMBERS, ids=[row[2] for row in OTHER_NUMBERS])
-def test_bounds_fit_the_variables(text: str, bounds: Any, says: str) -> None:
+def test_mismatched_bounds_are_rejected(text: str, bounds: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         from_mlir(text, **bounds)
 
 
-def test_commands_read_the_attribute_of_xla(capsys: pytest.CaptureFixture[str]) -> None:
+def test_commands_accept_the_xla_attribute(capsys: pytest.CaptureFixture[str]) -> None:
     attribute = '#xla.indexing_map<"(d0) -> (d0 floordiv 16 + d0 mod 8), domain: d0 in [0, 7]">'
     assert run(["simplify", attribute]) == 0
     assert run(["compose", "(d0) -> (d0 + 1), domain: d0 in [0, 6]", attribute]) == 0
@@ -137,7 +137,7 @@ def test_commands_read_the_attribute_of_xla(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
-def test_commands_refuse_a_map_whose_bounds_cannot_be_said(
+def test_commands_reject_a_map_without_bounds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["simplify", "affine_map<(d0) -> (d0)>"]) == 1
@@ -146,7 +146,7 @@ def test_commands_refuse_a_map_whose_bounds_cannot_be_said(
     assert "(…) -> (…), domain: d0 in [0, 9]" in said
 
 
-def test_the_three_kinds_are_written() -> None:
+def test_the_three_kinds_of_attributes_print() -> None:
     shown = parse_map(LINE)
     assert shown.to_mlir() == f'#xla.indexing_map<"{LINE}">'
     assert shown.to_mlir("affine_map") == "affine_map<(d0)[s0, s1] -> (d0 * 2 + s0)>"
@@ -156,7 +156,7 @@ def test_the_three_kinds_are_written() -> None:
     )
 
 
-def test_bounds_that_are_expressions_become_constraints_for_xla() -> None:
+def test_symbolic_bounds_become_constraints_for_xla() -> None:
     made = parse_map("(d0){n} -> (d0), domain: d0 in [0, n], n in [1, 4]")
     text = made.to_mlir()
     assert text.startswith(
@@ -165,7 +165,7 @@ def test_bounds_that_are_expressions_become_constraints_for_xla() -> None:
     assert meaning(from_mlir(text)) == meaning(made)
 
 
-def test_names_that_xla_does_not_read_are_replaced() -> None:
+def test_names_invalid_in_xla_are_replaced() -> None:
     names = ["in", "other.rt0", "_d", "x0", "d0"]
     made = IndexingMap.of(
         [Variable(name, 0, k) for k, name in enumerate(names)],
@@ -178,7 +178,7 @@ def test_names_that_xla_does_not_read_are_replaced() -> None:
 
 @given(any_maps())
 @fuzz(100)
-def test_any_map_comes_back_from_the_attribute_of_xla(made: IndexingMap) -> None:
+def test_maps_round_trip_through_the_xla_attribute(made: IndexingMap) -> None:
     again = from_mlir(to_mlir(made))
     if made.is_known_empty:
         assert again.is_known_empty
@@ -196,7 +196,7 @@ def bounds_of(made: IndexingMap) -> dict[str, Any]:
 
 @given(any_maps())
 @fuzz(100)
-def test_any_map_comes_back_from_its_results_and_its_domain(made: IndexingMap) -> None:
+def test_maps_round_trip_through_affine_map_and_set(made: IndexingMap) -> None:
     results = from_mlir(to_affine_map(made), **bounds_of(made))
     everywhere = IndexingMap.of(made.dims, made.results, ranges=made.ranges, runtime=made.runtime)
     assert meaning(results) == meaning(everywhere)
@@ -216,14 +216,14 @@ def test_any_map_comes_back_from_its_results_and_its_domain(made: IndexingMap) -
 
 @pytest.fixture
 def mlir() -> Any:
-    """The bindings of MLIR that jaxlib has, in a context."""
+    """jaxlib's MLIR bindings, in a context."""
     ir = pytest.importorskip("jaxlib.mlir.ir", reason="jaxlib comes with the extra [xla]")
     with ir.Context():
         yield ir
 
 
 def mlir_values(ir: Any, text: str, at: list[int], dims: int) -> list[int]:
-    """What MLIR folds the results to when its variables are these constants."""
+    """The results folded by MLIR for constant variables."""
     found = ir.AffineMapAttr.parse(text).value
     for k, value in enumerate(at):
         inner = ir.AffineExpr.get_dim(k) if k < dims else ir.AffineExpr.get_symbol(k - dims)
@@ -233,7 +233,7 @@ def mlir_values(ir: Any, text: str, at: list[int], dims: int) -> list[int]:
 
 
 def conditions(text: str) -> tuple[str, list[str]]:
-    """A set that MLIR printed as a map of its expressions, and how each compares to 0."""
+    """The expressions of an MLIR set as a map, and their comparison operators."""
     signs = re.findall(r">=|==", text)
     text = text.replace("affine_set", "affine_map").replace(" : (", " -> (")
     return re.sub(r" (?:>=|==) 0", "", text), signs
@@ -241,7 +241,7 @@ def conditions(text: str) -> tuple[str, list[str]]:
 
 @given(any_maps())
 @fuzz(40)
-def test_mlir_reads_our_maps_as_we_mean_them(made: IndexingMap) -> None:
+def test_mlir_evaluates_printed_maps_to_the_same_values(made: IndexingMap) -> None:
     ir = pytest.importorskip("jaxlib.mlir.ir", reason="jaxlib comes with the extra [xla]")
     everywhere = [*points(made.variables)][:: max(1, len([*points(made.variables)]) // 12)]
     with ir.Context():
@@ -257,10 +257,10 @@ def test_mlir_reads_our_maps_as_we_mean_them(made: IndexingMap) -> None:
 
 @given(st.data(), boxes(max_dims=3))
 @fuzz(80)
-def test_we_read_the_maps_of_mlir_as_it_means_them(
+def test_maps_printed_by_mlir_parse_to_the_same_values(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
-    """A text with all parentheses, as MLIR prints it again with its own precedence and folding."""
+    """MLIR reprints fully parenthesised text with its own precedence and folding."""
     ir = pytest.importorskip("jaxlib.mlir.ir", reason="jaxlib comes with the extra [xla]")
     tree = data.draw(trees(len(box), leaves=6))
     names = [v.name for v in box]
@@ -284,7 +284,7 @@ SPELT = [
 
 
 @pytest.mark.parametrize("spelt", SPELT)
-def test_operators_bind_as_in_mlir(spelt: str, mlir: Any) -> None:
+def test_operators_have_the_precedence_of_mlir(spelt: str, mlir: Any) -> None:
     text = f"affine_map<(d0) -> ({spelt})>"
     found = from_mlir(text, dims=[(-9, 9)])
     for value in range(-9, 10):
@@ -311,7 +311,7 @@ def test_symbols_multiply_and_divide(said: str, mlir: Any) -> None:
 
 
 @pytest.mark.parametrize("unsaid", UNSAID)
-def test_what_mlir_cannot_say_is_refused(unsaid: str) -> None:
+def test_maps_that_are_not_semi_affine_are_rejected(unsaid: str) -> None:
     made = parse_map(SEMI_AFFINE.format(unsaid))
     with pytest.raises(ValueError, match="not representable in an affine map or set"):
         to_affine_map(made)
@@ -321,7 +321,7 @@ def test_what_mlir_cannot_say_is_refused(unsaid: str) -> None:
     assert meaning(from_mlir(to_mlir(made))) == meaning(made)
 
 
-def test_sets_of_mlir_are_read_as_objects(mlir: Any) -> None:
+def test_mlir_set_objects_parse(mlir: Any) -> None:
     d0, s0 = mlir.AffineExpr.get_dim(0), mlir.AffineExpr.get_symbol(0)
     box = mlir.IntegerSet.get(1, 1, [d0 - 1, s0 - d0, 3 - s0, s0], [False] * 4)
     found = from_mlir(box, dims=[9])

@@ -1,4 +1,4 @@
-"""Maps as SymPy's results, limits and relations, and back."""
+"""Conversion of maps to SymPy results, limits and relations, and back."""
 
 # ruff: noqa: E501, C408 - a row of a table is one line, and the call that it is
 
@@ -21,7 +21,7 @@ i, j, n = sympy.symbols("i j n", integer=True)
 
 @given(any_maps())
 @fuzz(60)
-def test_any_map_comes_back_from_sympy(made: IndexingMap) -> None:
+def test_maps_round_trip_through_sympy(made: IndexingMap) -> None:
     told = to_sympy(made)
     again = from_sympy(told)
     assert again.variables == made.variables
@@ -44,7 +44,7 @@ def split(made: IndexingMap, at: list[int]) -> tuple[list[int], list[int], list[
     return at[:first], at[first:second], at[second:]
 
 
-def test_a_map_is_its_results_with_the_domain_beside_them() -> None:
+def test_a_sympy_map_is_its_results_with_the_domain_as_attributes() -> None:
     told = parse_map(
         "(d0)[s0]{rt0} -> (d0 floordiv 2, s0), domain: d0 in [0, 9], s0 in [-1, 3], rt0 in [0, 1], d0 + s0 in [2, 2]"
     ).to_sympy()
@@ -98,7 +98,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("said, shown", READ, ids=[row[1] for row in READ])
-def test_expressions_with_limits_are_read(said: dict[str, Any], shown: str) -> None:
+def test_sympy_expressions_with_limits_convert(said: dict[str, Any], shown: str) -> None:
     found, expected = IndexingMap.from_sympy(**said), parse_map(shown)
     assert meaning(found) == meaning(expected)
     if not expected.is_known_empty:
@@ -107,7 +107,7 @@ def test_expressions_with_limits_are_read(said: dict[str, Any], shown: str) -> N
 
 
 @pytest.mark.parametrize("said, says", REFUSED, ids=[row[1] for row in REFUSED])
-def test_what_is_no_map_is_refused(said: dict[str, Any], says: str) -> None:
+def test_unsupported_sympy_expressions_are_rejected(said: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError, match=says):
         IndexingMap.from_sympy(**said)
 

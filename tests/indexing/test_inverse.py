@@ -16,9 +16,7 @@ from tests.oracles import boxes, constraint_lists, fuzz, relation, swapped, tree
 
 @given(st.data(), boxes())
 @fuzz(60)
-def test_the_inverse_is_the_relation_swapped(
-    data: st.DataObject, box: tuple[Variable, ...]
-) -> None:
+def test_the_inverse_swaps_the_relation(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     results = [tree_expr(data.draw(trees(len(box), leaves=4)), box) for _ in range(2)]
     ranges = box[len(box) // 2 + 1 :]
     made = IndexingMap.of(
@@ -53,7 +51,7 @@ NICE = [
 
 
 @pytest.mark.parametrize("text, pieces", NICE, ids=[row[0] for row in NICE])
-def test_inverses_read_well(text: str, pieces: list[str]) -> None:
+def test_inverses_have_the_expected_text(text: str, pieces: list[str]) -> None:
     assert [str(piece) for piece in known(parse_map(text).inverse())] == pieces
 
 

@@ -1,4 +1,4 @@
-"""The second tier on maps: what exact answers add, when they are asked for, what they may cost."""
+"""Exact queries in map simplification: their effect, their number and their budget."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -46,14 +46,14 @@ SHARPER = [
 
 
 def forget() -> None:
-    """No map is remembered, and no answer."""
+    """Clear all memoised maps and answers."""
     simplifier.refine._within_budget.cache_clear()
     simplifier.refine._is_empty.cache_clear()
     indexing.maps.simplify._simplified_once.cache_clear()
 
 
 def questions(text: str) -> tuple[IndexingMap, IndexingMap, int]:
-    """The map, its simple form, and how many questions were asked for it."""
+    """The map, its simplified form, and the number of queries."""
     forget()
     written = parse_map(text)
     before = exact.query_count()
@@ -68,7 +68,7 @@ def questions(text: str) -> tuple[IndexingMap, IndexingMap, int]:
 def test_exact_answers_simplify_further(
     before: str, after: str, least: int, points: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """ISL's, and those from all points."""
+    """Answers of ISL, and of enumeration."""
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", points)
     written, simple, asked = questions(before)
     assert str(simple) == after
@@ -93,7 +93,7 @@ FINISHED_BY_INTERVALS = [
 
 
 @pytest.mark.parametrize("text", FINISHED_BY_INTERVALS)
-def test_what_intervals_finish_asks_nothing(text: str) -> None:
+def test_maps_decided_by_intervals_need_no_query(text: str) -> None:
     written, simple, asked = questions(text)
     assert asked == 0
     assert written.simplify(certify=True) == simple
@@ -101,7 +101,7 @@ def test_what_intervals_finish_asks_nothing(text: str) -> None:
 
 @given(st.data(), boxes(max_dims=2), boxes(max_dims=2, prefix="s"))
 @fuzz(100)
-def test_a_map_without_constraints_asks_nothing(
+def test_a_map_without_constraints_needs_no_query(
     data: st.DataObject, d: tuple[Variable, ...], s: tuple[Variable, ...]
 ) -> None:
     results = [tree_expr(data.draw(trees(len(d + s), leaves=6)), d + s) for _ in range(2)]
@@ -111,8 +111,8 @@ def test_a_map_without_constraints_asks_nothing(
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
-def test_simplifying_the_examples_asks_nothing(path: Path) -> None:
-    """From the maps that the ops give, and composed to the parameters."""
+def test_simplifying_the_examples_needs_no_query(path: Path) -> None:
+    """The ops' own maps, and their compositions to the parameters."""
     before, maps = exact.query_count("tight_bounds"), Counter[bool]()
     for instruction in hlo.load(path).instructions:
         for output in range(len(leaves(instruction.shape))):
@@ -151,14 +151,14 @@ def test_coupled_maps_keep_their_relation(written: IndexingMap) -> None:
 
 @given(coupled_maps())
 @fuzz(250)
-def test_multiplicity_is_kept_where_asked(written: IndexingMap) -> None:
+def test_keep_multiplicity_keeps_the_multiplicity(written: IndexingMap) -> None:
     simple = written.simplify(certify=True, keep_multiplicity=True)
     assert Counter(simple.points()) == Counter(written.points())
 
 
 @given(coupled_maps())
 @fuzz(100)
-def test_beyond_the_budget_a_map_is_valid(written: IndexingMap) -> None:
+def test_a_map_beyond_the_budget_keeps_its_relation(written: IndexingMap) -> None:
     forget()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
@@ -172,7 +172,7 @@ def test_beyond_the_budget_a_map_is_valid(written: IndexingMap) -> None:
 def test_beyond_the_budget_an_empty_domain_does_not_become_full(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nothing depends on s0 and s1, but that they have no values: 2·s0 is not 4·s1 + 3."""
+    """s0 and s1 are unused, but have no values: 2·s0 = 4·s1 + 3 is unsatisfiable."""
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", 0)
     monkeypatch.setattr("simplifier.refine.BUDGET", 10)
     text = (
@@ -186,8 +186,8 @@ def test_beyond_the_budget_an_empty_domain_does_not_become_full(
     assert str(questions(text)[1]) == "KNOWN EMPTY"
 
 
-def test_a_hopeless_question_ends_at_its_budget() -> None:
-    """Sixteen couplings of mods over four variables: the map stays, and the next one is answered."""
+def test_an_expensive_query_ends_at_its_budget() -> None:
+    """Sixteen constraints couple mods of four variables: the map is kept, the next is simplified."""
     names = [f"d{k}" for k in range(4)]
     mods = [
         f"(({a} * 7 + {b} * 5) mod 11 - ({a} * 3) mod 13) in [2, 3]" for a in names for b in names

@@ -1,4 +1,4 @@
-"""Maps as JSON and pickled: everything a map is comes back, instructions as their names."""
+"""Maps as JSON and pickles: lossless, with instructions as their names."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -36,7 +36,7 @@ def gathered() -> IndexingMap:
 
 @given(any_maps("exact") | any_maps("may"))
 @fuzz(150)
-def test_any_map_comes_back_from_json_and_pickle(made: IndexingMap) -> None:
+def test_maps_round_trip_through_json_and_pickle(made: IndexingMap) -> None:
     assert IndexingMap.from_json(made.to_json()) == made
     assert pickle.loads(pickle.dumps(made)) == made
     assert copy.copy(made) == copy.deepcopy(made) == made
@@ -44,8 +44,8 @@ def test_any_map_comes_back_from_json_and_pickle(made: IndexingMap) -> None:
 
 @given(any_maps())
 @fuzz(100)
-def test_any_map_comes_back_from_its_text(made: IndexingMap) -> None:
-    """But for what text does not say: the sources of runtime variables, and an empty domain."""
+def test_maps_round_trip_through_text(made: IndexingMap) -> None:
+    """Text omits the sources of runtime variables and the variables of empty maps."""
     if not made.is_known_empty:
         again = parse_map(str(made))
         assert (again.dims, again.ranges) == (made.dims, made.ranges)
@@ -64,7 +64,7 @@ def test_an_empty_map_keeps_its_spaces() -> None:
     [lambda m: IndexingMap.from_json(m.to_json()), lambda m: pickle.loads(pickle.dumps(m))],
     ids=["json", "pickle"],
 )
-def test_instructions_come_back_as_their_names(again: Any) -> None:
+def test_instructions_are_stored_as_their_names(again: Any) -> None:
     read = gathered()
     found = again(read)
     assert str(found) == str(read)
@@ -82,7 +82,7 @@ def test_a_copy_keeps_its_instructions() -> None:
 
 
 def record() -> dict[str, Any]:
-    """The JSON of a map with one of everything, to be spoilt."""
+    """The JSON of a map with every feature, to be corrupted."""
     text = "(d0)[s0]{rt0} -> (d0 + rt0), domain: d0 in [0, 9], s0 in [0, 1], rt0 in [0, 3], d0 + s0 in [1, 5]"
     loaded: dict[str, Any] = json.loads(parse_map(text).to_json())
     loaded["runtime"][0] |= {"source": "p", "clamp": [0, 3], "index": ["d0"], "calls": ["f"]}
@@ -147,7 +147,7 @@ NO_JSON = [
 
 
 @pytest.mark.parametrize("place, value, says", SPOILT, ids=[f"{row[0]}-{row[1]}" for row in SPOILT])
-def test_the_place_of_a_mistake_is_said(place: tuple[Any, ...], value: Any, says: str) -> None:
+def test_json_errors_have_a_location(place: tuple[Any, ...], value: Any, says: str) -> None:
     spoilt = record()
     inner: Any = spoilt
     for step in place[:-1]:
@@ -158,7 +158,7 @@ def test_the_place_of_a_mistake_is_said(place: tuple[Any, ...], value: Any, says
 
 
 @pytest.mark.parametrize("key", sorted(record()))
-def test_each_field_is_needed(key: str) -> None:
+def test_each_field_is_required(key: str) -> None:
     spoilt = record()
     del spoilt[key]
     with pytest.raises(ValueError, match=f'expected an object with "{key}"'):
@@ -166,7 +166,7 @@ def test_each_field_is_needed(key: str) -> None:
 
 
 @pytest.mark.parametrize("key", sorted(record()["runtime"][0]))
-def test_each_field_of_a_runtime_variable_is_needed(key: str) -> None:
+def test_each_field_of_a_runtime_variable_is_required(key: str) -> None:
     spoilt = record()
     del spoilt["runtime"][0][key]
     with pytest.raises(ValueError, match=rf'runtime\[0\]: expected an object with "{key}"'):
@@ -174,7 +174,7 @@ def test_each_field_of_a_runtime_variable_is_needed(key: str) -> None:
 
 
 @pytest.mark.parametrize("text, says", NO_JSON, ids=[str(row[0])[:20] for row in NO_JSON])
-def test_what_is_no_map_in_json_is_refused(text: Any, says: str) -> None:
+def test_json_that_is_not_a_map_is_rejected(text: Any, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         IndexingMap.from_json(text)
 
@@ -190,7 +190,7 @@ JSON_VALUES = st.recursive(
 
 @given(st.sampled_from(sorted(record())), JSON_VALUES)
 @fuzz(300)
-def test_anything_else_is_a_value_error_or_a_map(key: str, value: Any) -> None:
+def test_any_other_value_is_a_value_error_or_a_map(key: str, value: Any) -> None:
     spoilt = record() | {key: value}
     try:
         found = IndexingMap.from_json(json.dumps(spoilt))

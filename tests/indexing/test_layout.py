@@ -1,4 +1,4 @@
-"""Layouts as maps: the same places as the numbers, padding left out, and questions about memory."""
+"""Layouts as maps: positions, padding, bitcasts and contiguity."""
 # ruff: noqa: E501 - a row of a table is a line
 
 from itertools import product
@@ -85,7 +85,9 @@ READS = [
 
 
 @pytest.mark.parametrize("text, physical, logical", MAPS)
-def test_both_maps_are_the_formulas_of_the_layout(text: str, physical: str, logical: str) -> None:
+def test_physical_and_logical_maps_have_the_expected_text(
+    text: str, physical: str, logical: str
+) -> None:
     shape = shape_of(text)
     assert physical_map(shape).is_equal(parse_map(physical))
     assert logical_map(shape).is_equal(parse_map(logical))
@@ -109,7 +111,7 @@ def laid_out(draw: st.DrawFn, most_tiles: int = 2) -> Shape:
 
 
 @given(laid_out())
-def test_maps_say_what_the_numbers_say(shape: Shape) -> None:
+def test_maps_agree_with_the_layout_functions(shape: Shape) -> None:
     physical, logical = physical_map(shape), logical_map(shape)
     for index in product(*map(range, shape.dims)):
         assert physical.evaluate(index) == (shape.linear_index(index),)
@@ -120,14 +122,14 @@ def test_maps_say_what_the_numbers_say(shape: Shape) -> None:
 
 @fuzz(30)
 @given(laid_out())
-def test_one_map_undoes_the_other(shape: Shape) -> None:
+def test_logical_and_physical_maps_are_inverse(shape: Shape) -> None:
     there_and_back = physical_map(shape).then(logical_map(shape))
     assert there_and_back.is_equal(IndexingMap.identity(shape))
 
 
 @fuzz(30)
 @given(st.data())
-def test_a_layout_change_moves_what_lies_in_memory(data: st.DataObject) -> None:
+def test_a_layout_change_permutes_memory(data: st.DataObject) -> None:
     source = data.draw(laid_out())
     order = tuple(data.draw(st.permutations(range(source.rank))))
     target = source.with_layout(Layout(order, tail_padding=data.draw(st.integers(1, 3))))
@@ -140,7 +142,7 @@ def test_a_layout_change_moves_what_lies_in_memory(data: st.DataObject) -> None:
         assert value == (0 if where is None else before[where[0]])
 
 
-def test_a_layout_change_is_for_the_same_elements() -> None:
+def test_a_layout_change_keeps_the_dimensions() -> None:
     with pytest.raises(ValueError, match="a layout change keeps the dimensions"):
         layout_change(source=shape_of("f32[2,3]"), target=shape_of("f32[3,2]"))
     with pytest.raises(ValueError, match="number of elements must not change"):
@@ -148,7 +150,7 @@ def test_a_layout_change_is_for_the_same_elements() -> None:
 
 
 @pytest.mark.parametrize("source, target, reads, stays", BITCASTS)
-def test_a_bitcast_leaves_every_element_where_it_is(
+def test_a_bitcast_moves_no_element(
     source: str, target: str, reads: str | None, stays: bool
 ) -> None:
     given_reads = parse_map(reads) if reads else None
@@ -156,7 +158,7 @@ def test_a_bitcast_leaves_every_element_where_it_is(
     assert bool(found) is stays
 
 
-def test_what_is_no_bitcast_has_a_witness() -> None:
+def test_a_moved_element_is_the_witness_against_a_bitcast() -> None:
     found = is_bitcast(source=shape_of("f32[2,3]{1,0}"), target=shape_of("f32[2,3]{0,1}"))
     assert isinstance(found, Difference)
     index = tuple(found.witness.values())
@@ -166,13 +168,13 @@ def test_what_is_no_bitcast_has_a_witness() -> None:
 
 
 @pytest.mark.parametrize("array, reads, one_block", READS)
-def test_a_read_is_contiguous_if_it_leaves_no_gap(array: str, reads: str, one_block: bool) -> None:
+def test_a_read_without_gaps_is_contiguous(array: str, reads: str, one_block: bool) -> None:
     assert is_contiguous(parse_map(reads), shape_of(array)) is one_block
 
 
 @fuzz(30)
 @given(laid_out(most_tiles=1))
-def test_contiguity_is_counted_alike(shape: Shape) -> None:
+def test_contiguity_agrees_with_enumeration(shape: Shape) -> None:
     read = sorted(int(shape.linear_index(i)) for i in product(*map(range, shape.dims)))
     expected = not read or read[-1] - read[0] + 1 == len(read)
     assert is_contiguous(IndexingMap.identity(shape), shape) is expected

@@ -1,4 +1,4 @@
-"""Looking at maps: evaluate, equality with witnesses, emptiness, and other notations."""
+"""Queries on maps: evaluation, equality with witnesses, emptiness, and other notations."""
 
 import islpy
 import pytest
@@ -16,21 +16,21 @@ SHOWN = parse_map(
 )
 
 
-def test_a_point_is_evaluated_inside_the_domain_and_only_there() -> None:
+def test_evaluate_returns_none_outside_the_domain() -> None:
     assert SHOWN.evaluate([2, -3], [1], [5]) == (7, -2)
     outside = [([5, 0], [0], [0]), ([0, 7], [1], [0]), ([0, 0], [2], [0]), ([0, 0], [1], [8])]
     assert [SHOWN.evaluate(*point) for point in outside] == [None] * 4
     assert SHOWN.evaluate([0, 0], [0], [0]) is None  # d0 + s0 is 0
 
 
-def test_as_many_values_are_given_as_there_are_variables() -> None:
+def test_evaluate_rejects_a_wrong_number_of_values() -> None:
     with pytest.raises(ValueError, match="2 dimensions, 1 range variables and 1 runtime variables"):
         SHOWN.evaluate([1, 2, 3])
 
 
 @given(st.data(), boxes(max_dims=2), boxes(max_dims=1, prefix="s"))
 @fuzz(150)
-def test_equality_is_that_of_relations_and_a_witness_is_in_only_one(
+def test_is_equal_compares_relations_with_a_witness_in_only_one(
     data: st.DataObject, d: tuple[Variable, ...], s: tuple[Variable, ...]
 ) -> None:
     every = (*d, *s)
@@ -53,7 +53,7 @@ def test_equality_is_that_of_relations_and_a_witness_is_in_only_one(
         assert (pair in relation(second)) == (same.only_in == "second")
 
 
-def test_equality_sees_through_other_range_variables() -> None:
+def test_is_equal_ignores_the_choice_of_range_variables() -> None:
     one = parse_map(
         "(d0)[s0, s1] -> (s0 * 4 + s1), domain: d0 in [0, 2], s0 in [0, 2], s1 in [0, 3]"
     )
@@ -105,7 +105,7 @@ def test_sets_of_maps_compare_by_structure() -> None:
 
 @given(st.data(), boxes(max_dims=2), boxes(max_dims=1, prefix="s"))
 @fuzz(100)
-def test_isl_reads_the_same_relation(
+def test_to_isl_gives_the_same_relation(
     data: st.DataObject, d: tuple[Variable, ...], s: tuple[Variable, ...]
 ) -> None:
     every = (*d, *s)
@@ -128,7 +128,7 @@ def test_isl_reads_the_same_relation(
     assert found == wanted
 
 
-def test_isl_has_runtime_variables_as_parameters() -> None:
+def test_runtime_variables_become_isl_parameters() -> None:
     as_isl = SHOWN.to_isl()
     assert isinstance(as_isl, islpy.Map)
     kinds = islpy.dim_type
@@ -138,20 +138,20 @@ def test_isl_has_runtime_variables_as_parameters() -> None:
 
 
 @pytest.mark.parametrize("name", ["o0", "o", "and", "exists", "mod", "bl.x", "x0", "max", "_a"])
-def test_isl_takes_variables_of_any_name(name: str) -> None:
+def test_variables_of_any_name_convert_to_isl(name: str) -> None:
     as_isl = parse_map(f"({name}) -> ({name} * 2), domain: {name} in [0, 3]").to_isl()
     assert isinstance(as_isl, islpy.Map)
     assert as_isl.is_equal(islpy.Map("{ [a] -> [2a] : 0 <= a <= 3 }"))
 
 
 @pytest.mark.parametrize("text", ["KNOWN EMPTY", "(d0) -> (d0), domain: d0 in [3, 2]"])
-def test_isl_has_an_empty_relation_for_an_empty_map(text: str) -> None:
+def test_an_empty_map_converts_to_an_empty_isl_relation(text: str) -> None:
     as_isl = parse_map(text).to_isl()
     assert isinstance(as_isl, islpy.Map)
     assert as_isl.is_empty()
 
 
-def test_mlir_text_holds_the_map() -> None:
+def test_mlir_text_contains_the_map() -> None:
     text = SHOWN.to_mlir()
     assert text.startswith('#xla.indexing_map<"')
     assert parse_map(text[len('#xla.indexing_map<"') : -2]) == SHOWN

@@ -1,4 +1,4 @@
-"""Maps as text: both forms, back again, and where each mistake is shown."""
+"""Text of maps: both printed forms, parsing, and the location of errors."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -84,7 +84,7 @@ MISTAKES = [
 # fmt: on
 
 
-def test_a_map_prints_on_one_line_and_with_one_variable_a_line() -> None:
+def test_a_map_prints_on_one_line_or_one_variable_per_line() -> None:
     shown = parse_map(ONE_LINE + BOUNDS)
     assert str(shown) == ONE_LINE + BOUNDS
     assert shown.pretty() == PRETTY
@@ -98,13 +98,13 @@ def test_both_forms_parse_back(form: object) -> None:
 
 
 @pytest.mark.parametrize("written, printed", SAME, ids=[row[0][:30] for row in SAME])
-def test_text_is_printed_in_one_notation(written: str, printed: str) -> None:
+def test_text_prints_in_canonical_notation(written: str, printed: str) -> None:
     assert str(parse_map(written)) == printed
     assert str(parse_map(printed)) == printed
 
 
 @pytest.mark.parametrize("text, line, column, says", MISTAKES, ids=[r[3] for r in MISTAKES])
-def test_a_mistake_is_shown_at_its_place(text: str, line: int, column: int, says: str) -> None:
+def test_syntax_errors_have_a_location(text: str, line: int, column: int, says: str) -> None:
     with pytest.raises(HloError) as caught:
         parse_map(text, "maps.txt")
     assert (caught.value.span.line, caught.value.span.column) == (line, column), str(caught.value)
@@ -112,18 +112,18 @@ def test_a_mistake_is_shown_at_its_place(text: str, line: int, column: int, says
     assert f"maps.txt:{line}:{column}" in str(caught.value)
 
 
-def test_a_name_with_thousands_of_digits_is_a_name() -> None:
+def test_a_name_may_have_thousands_of_digits() -> None:
     name = "d" + "1" * 5000
     assert parse_map(f"({name}) -> ({name}), domain: {name} in [0, 1]").dims[0].name == name
 
 
-def test_a_misspelt_variable_is_answered_with_the_near_one() -> None:
+def test_a_misspelt_variable_gets_a_suggestion() -> None:
     with pytest.raises(HloError, match="did you mean 'th_x'"):
         parse_map("(th_x) -> (thx), domain: th_x in [0, 1]")
 
 
-def test_an_expression_whose_text_explodes_is_refused() -> None:
-    """Each level holds the one below twice: as a DAG it is small, as text it doubles."""
+def test_an_expression_with_exponential_text_is_rejected() -> None:
+    """Each level contains the one below twice: small as a DAG, exponential as text."""
     nested = "d0"
     for _ in range(60):
         nested = f"(({nested}) floordiv 7 * 9 + d0)"
@@ -151,13 +151,13 @@ def test_any_map_parses_back_from_its_text(data: st.DataObject, box: tuple[Varia
         assert relation(again) == relation(shown)
 
 
-def test_the_variables_of_a_map_have_different_names() -> None:
+def test_the_variables_of_a_map_have_distinct_names() -> None:
     d = dims((3,))
     with pytest.raises(ValueError, match="distinct names"):
         IndexingMap.of(d, d, ranges=d)
 
 
-def test_every_variable_of_an_expression_is_one_of_the_map() -> None:
+def test_undeclared_variables_are_rejected() -> None:
     stranger = Variable("d0", 0, 7)  # the name of a dimension, with other bounds
     with pytest.raises(ValueError, match="d0"):
         IndexingMap.of(dims((3,)), [stranger])

@@ -1,4 +1,4 @@
-"""How often elements are read: counted one by one here, and from the maps there."""
+"""Read counts from maps, compared with enumeration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Element = tuple[int, ...]
 
 
 def counted(maps: list[IndexingMap], values: dict[str, Any] | None = None) -> Counter[Element]:
-    """How often each element is reached, point by point."""
+    """The read count of each element, by enumeration."""
     found: Counter[Element] = Counter()
     for m in maps:
         for point in product(*[range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]):
@@ -66,7 +66,7 @@ def assert_unknown(answer: object, reason: str) -> None:
 
 @given(st.data(), boxes(max_dims=4))
 @fuzz(150)
-def test_counts_are_those_of_the_points(data: st.DataObject, box: tuple[Variable, ...]) -> None:
+def test_counts_agree_with_enumeration(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     maps: list[IndexingMap] = []
     for _ in range(data.draw(st.integers(1, 2))):
         split = data.draw(st.integers(0, len(box)))
@@ -84,7 +84,7 @@ def test_counts_are_those_of_the_points(data: st.DataObject, box: tuple[Variable
 
 @given(st.data(), boxes(max_dims=3))
 @fuzz(60)
-def test_counts_of_an_array_are_those_of_the_points(
+def test_counts_of_an_array_agree_with_enumeration(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     m = IndexingMap.of(
@@ -107,7 +107,7 @@ CHECKS = SampleChecks()
 
 @CHECKS.of(MAPPED)
 def reads_are_counted_point_by_point(sample: Sample) -> None:
-    """Against the op's own maps, which no simplification has touched."""
+    """Compare with the op's own maps, which are not simplified."""
     instruction = sample.instruction
     random = np.random.default_rng(5)
     values = {
@@ -131,7 +131,7 @@ def reads_are_counted_point_by_point(sample: Sample) -> None:
 
 
 @pytest.mark.parametrize("opcode", CHECKS.opcodes)
-def test_reads_of_an_op_are_counted(opcode: str) -> None:
+def test_read_counts_of_an_op_agree_with_enumeration(opcode: str) -> None:
     CHECKS.check(opcode)
 
 
@@ -153,8 +153,8 @@ ENTRY e {
 """
 
 
-def test_a_fusion_reads_as_often_as_its_loops_run() -> None:
-    """Each of 21 results sums a row; that the sum is used twice reads it no second time."""
+def test_read_counts_of_a_fusion_count_each_access_once() -> None:
+    """Each of 21 results sums a row; a second use of the sum adds no reads."""
     rows, init = read_counts(hlo.parse(FUSION).entry.root)
     assert isinstance(rows, Multiplicity)
     assert isinstance(init, Multiplicity)
@@ -163,8 +163,8 @@ def test_a_fusion_reads_as_often_as_its_loops_run() -> None:
     assert known(rows.counts((3, 5))).tolist() == [[7] * 5] * 3
 
 
-def test_a_range_variable_that_selects_nothing_counts() -> None:
-    """One element summed up 1000 times: the map forgets that, the count does not."""
+def test_an_unused_range_variable_multiplies_the_counts() -> None:
+    """One element is summed 1000 times: the simplified map drops the range, the count keeps it."""
     root = hlo.parse("""
         add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
         fused {
@@ -215,7 +215,7 @@ def test_a_gather_is_counted_for_given_indices() -> None:
         read_counts(root, values={"i": [[1]]})
 
 
-def test_a_start_only_moves_what_is_read() -> None:
+def test_a_start_index_only_translates_the_reads() -> None:
     root = hlo.parse("""ENTRY e {
         p = f32[9,4] parameter(0)
         i = s32[] parameter(1)
@@ -232,7 +232,7 @@ def test_a_start_only_moves_what_is_read() -> None:
     assert [placed.at((k, 1)) for k in range(9)] == [0] * 6 + [1] * 3  # 7 is clamped to 6
 
 
-def test_a_value_that_decides_how_much_is_read_is_needed() -> None:
+def test_a_value_that_changes_the_counts_is_required() -> None:
     moved = parse_map(
         "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 3], d0 + rt0 in [0, 3]"
     )
@@ -250,7 +250,7 @@ def test_a_value_that_decides_how_much_is_read_is_needed() -> None:
 # ---------------------------------------------------------------- sizes
 
 
-def test_parts_are_counted_and_not_the_array() -> None:
+def test_independent_parts_are_counted_without_enumerating_the_array() -> None:
     """10¹² elements, 3·10¹² reads."""
     m = parse_map(
         "(d0, d1)[s0] -> (d0 + s0, d1 floordiv 1000, d1 mod 1000), "
@@ -265,7 +265,7 @@ def test_parts_are_counted_and_not_the_array() -> None:
     assert found.at((1, 1000, 0)) == 0
 
 
-def test_a_part_too_large_to_count_may_be_known_all_the_same() -> None:
+def test_a_large_injective_part_is_counted() -> None:
     split = parse_map("(d0) -> (d0 floordiv 1000, d0 mod 1000), domain: d0 in [0, 99999999]")
     once = known(multiplicity(split))
     assert (once.total, once.distinct, once.maximum) == (10**8, 10**8, 1)
@@ -276,7 +276,7 @@ def test_a_part_too_large_to_count_may_be_known_all_the_same() -> None:
     assert_unknown(twice.maximum, "100000000 points to count")
 
 
-def test_arrays_too_large_to_enumerate_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_arrays_beyond_the_budget_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counting, "BUDGET", 10)
     m = parse_map("(d0) -> (d0), domain: d0 in [0, 3]")
     near = known(multiplicity(m))
@@ -286,7 +286,7 @@ def test_arrays_too_large_to_enumerate_are_not(monkeypatch: pytest.MonkeyPatch) 
     assert_unknown(known(multiplicity([m, far])).maximum, "several maps")
 
 
-def test_a_given_start_costs_no_enumeration() -> None:
+def test_a_given_start_index_needs_no_enumeration() -> None:
     root = hlo.parse("""ENTRY e {
         p = f32[90000000] parameter(0)
         i = s32[] parameter(1)

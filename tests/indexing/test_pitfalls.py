@@ -1,4 +1,4 @@
-"""Where other systems were wrong: each case by name, with its witness."""
+"""Bugs of other systems, each with its witness."""
 
 # ruff: noqa: E501 - a row of a table is one line
 
@@ -36,7 +36,7 @@ def test_e1_a_constraint_keeps_its_small_part() -> None:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("low", [-5, 0, 3])
-def test_e1_small_parts_decide_for_all_signs(sign: int, low: int) -> None:
+def test_e1_small_parts_are_kept_for_all_signs(sign: int, low: int) -> None:
     written = parse_map(
         f"(d0, d1) -> (d0 + d1), domain: d0 in [-4, 4], d1 in [{low}, {low + 2}], "
         f"d0 * 8 + d1 * {sign} in [-9, 10]"
@@ -100,7 +100,7 @@ def test_e2_a_floordiv_in_a_constraint_is_undone_for_all_signs(
 
 
 @pytest.mark.parametrize("low, high", [(-9, -3), (-7, 0), (-8, 8), (-1, 1), (3, 9)])
-def test_e3_two_mods_with_negative_bounds_are_merged_rightly(low: int, high: int) -> None:
+def test_e3_two_mods_with_negative_bounds_merge_correctly(low: int, high: int) -> None:
     both = parse_map(
         f"(d0) -> (d0), domain: d0 in [{low}, {high}], d0 mod 2 in [1, 1], d0 mod 3 in [2, 2]"
     )
@@ -112,7 +112,7 @@ def test_e3_two_mods_with_negative_bounds_are_merged_rightly(low: int, high: int
 
 @pytest.mark.parametrize("text", ["(d0 * 5) mod 6", "(-d0) mod 6", "(d0 - 8) mod 6"])
 @pytest.mark.parametrize("other", ["d0 mod 4 in [1, 1]", "d0 mod 9 in [2, 4]", "d0 in [-6, 5]"])
-def test_e3_mods_of_any_sign_are_merged_rightly(text: str, other: str) -> None:
+def test_e3_mods_of_any_sign_merge_correctly(text: str, other: str) -> None:
     written = parse_map(f"(d0) -> (d0), domain: d0 in [-19, 20], {text} in [3, 3], {other}")
     assert relation(written.simplify(certify=True)) == relation(written)
     assert relation(written)
@@ -135,14 +135,14 @@ def test_e6_rescaling_finds_that_two_constraints_contradict() -> None:
 
 
 def test_e6_a_runtime_variable_is_not_renamed_by_its_stride() -> None:
-    """Its value is what its source holds: it stays, with the constraint."""
+    """Its value is that of its source: it is kept, with the constraint."""
     strided = parse_map("(){rt0} -> (rt0), domain: rt0 in [0, 7], rt0 mod 4 in [1, 1]")
     rescaled = strided.rescale()
     assert [rescaled.evaluate(runtime=[k]) for k in (0, 1, 5)] == [None, (1,), (5,)]
 
 
-def test_e6_what_a_stride_decides_it_decides_for_both_kinds_of_variable() -> None:
-    """Only the range is counted by its stride; what depends on either is simplified alike."""
+def test_e6_a_stride_simplifies_results_for_both_kinds_of_variables() -> None:
+    """Only the range variable is rescaled; expressions of both are simplified."""
     for brackets, name in (("[s0]", "s0"), ("{rt0}", "rt0")):
         written = parse_map(
             f"(){brackets} -> (({name} - 1) floordiv 2 - {name} floordiv 2, {name} mod 4, "
@@ -172,13 +172,13 @@ def test_e10_dropping_unused_variables_does_not_fill_an_empty_domain(text: str) 
         assert found.is_empty()
 
 
-def test_e10_a_variable_that_counts_accesses_in_a_constraint_with_a_dimension_stays() -> None:
-    """s0 says which d0 there are: without it d0 = 5 would come in."""
+def test_e10_an_unused_variable_constrained_with_a_dimension_is_kept() -> None:
+    """s0 restricts d0: without s0 the domain would include d0 = 5."""
     tied = parse_map("(d0)[s0] -> (d0), domain: d0 in [0, 9], s0 in [0, 4], d0 - s0 in [0, 0]")
     assert relation(tied.simplify(certify=True)) == {((k,), (k,)) for k in range(5)}
 
 
-def test_e10_dropping_a_variable_does_not_lose_multiplicity_where_it_is_asked_for() -> None:
+def test_e10_keep_multiplicity_keeps_unused_variables() -> None:
     """Each element is read for 3 values of s0 and 2 of s1, which has only every fourth value."""
     written = parse_map(
         "(d0)[s0, s1] -> (d0), domain: d0 in [0, 4], s0 in [-1, 1], s1 in [-4, 3], s1 mod 4 in [1, 1]"
@@ -213,10 +213,10 @@ def test_tvm_the_predicate_of_padding_is_not_dropped() -> None:
 @pytest.mark.parametrize(
     "low, factor, count", [(0, 4, 4), (-3, 4, 4), (0, -4, 4), (0, 4, 3), (0, 4, 5)]
 )
-def test_tvm_iterators_are_fused_only_where_they_count_each_number_once(
+def test_tvm_iterators_are_fused_only_if_each_number_occurs_once(
     low: int, factor: int, count: int
 ) -> None:
-    """``s0 · 4 + s1`` with 3 values of s1 leaves numbers out, with 5 it says some twice."""
+    """``s0 · 4 + s1`` with 3 values of s1 skips numbers, and with 5 it repeats some."""
     written = parse_map(
         f"()[s0, s1] -> (s0 * {factor} + s1), "
         f"domain: s0 in [-1, 2], s1 in [{low}, {low + count - 1}]"

@@ -1,4 +1,4 @@
-"""Injective, surjective, single-valued, dependent: by enumeration, with values of the program."""
+"""Injective, surjective, single-valued, dependent: compared with enumeration of programs."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ Program = dict[tuple[str, tuple[int, ...]], int]
 
 
 def programs(maps: Sequence[IndexingMap]) -> Iterator[Program]:
-    """Every way to give a value to each element that the maps' runtime variables may be."""
+    """Every assignment of values to the source elements of the maps' runtime variables."""
     elements: dict[tuple[str, tuple[int, ...]], range] = {}
     for m in maps:
         for rt in m.runtime:
@@ -93,7 +93,7 @@ def related(maps: Sequence[IndexingMap], program: Program) -> set[Pair]:
 
 
 def decided(question: Callable[[], bool | Verdict | Unknown]) -> bool | None:
-    """The answer, or `None` where it is not decided."""
+    """The answer as a bool, or `None` if undecided."""
     answer = question()
     return None if isinstance(answer, Unknown) else bool(answer)
 
@@ -122,7 +122,7 @@ def map_sets(draw: st.DrawFn, most: int = 3) -> list[IndexingMap]:
 
 @given(map_sets())
 @fuzz(150)
-def test_properties_are_those_of_the_points(maps: list[IndexingMap]) -> None:
+def test_properties_agree_with_enumeration(maps: list[IndexingMap]) -> None:
     pairs = union(maps)
     injective = is_injective(maps)
     assert bool(injective) == (not shares_a_result(pairs))
@@ -145,7 +145,7 @@ def test_properties_are_those_of_the_points(maps: list[IndexingMap]) -> None:
 
 @given(map_sets())
 @fuzz(150)
-def test_dependence_is_that_of_the_points(maps: list[IndexingMap]) -> None:
+def test_dependence_agrees_with_enumeration(maps: list[IndexingMap]) -> None:
     pairs = union(maps)
     for k in range(len(maps[0].dims)):
         low = min(m.dims[k].lower for m in maps)
@@ -164,7 +164,7 @@ def test_dependence_is_that_of_the_points(maps: list[IndexingMap]) -> None:
 
 @given(map_sets(), st.data())
 @fuzz(150)
-def test_surjectivity_is_that_of_the_points(maps: list[IndexingMap], data: st.DataObject) -> None:
+def test_surjectivity_agrees_with_enumeration(maps: list[IndexingMap], data: st.DataObject) -> None:
     sizes = [data.draw(st.integers(0, 3)) for _ in maps[0].results]
     wanted = set(product(*map(range, sizes)))
     hit = {y for _, y in union(maps)}
@@ -289,8 +289,8 @@ def test_properties_hold_for_all_runtime_values(
     assert answers["single"] is not None
 
 
-def test_how_much_of_the_table_is_left_open() -> None:
-    """Not deciding is allowed, but not what the table is answered with."""
+def test_the_undecided_rows_of_the_table_are_few() -> None:
+    """`Unknown` is allowed, but only for the rows listed here."""
     left = [
         (row, name)
         for row, (maps, sizes) in enumerate(VALUES)
@@ -314,7 +314,7 @@ def test_a_witness_names_the_elements_and_their_values() -> None:
     )
 
 
-def test_elements_that_are_clamped_differently_have_a_common_value() -> None:
+def test_differently_clamped_elements_have_a_common_value() -> None:
     def taken(high: int) -> RuntimeVariable:
         return RuntimeVariable(Variable("rt0", 0, high), "i", (), (0, high))
 
@@ -334,7 +334,7 @@ def test_elements_that_are_clamped_differently_have_a_common_value() -> None:
 # ---------------------------------------------------------------- grades
 
 
-def test_a_grade_says_whether_the_program_does_so_too() -> None:
+def test_a_verdict_has_the_grade_of_the_maps_it_relies_on() -> None:
     exact = parse_map("(d0) -> (d0), domain: d0 in [0, 3]")
     may = parse_map("(d0) -> (3 - d0), domain: d0 in [0, 3]").with_grade("may")
     half = parse_map("(d0) -> (d0), domain: d0 in [0, 1]")
@@ -384,7 +384,7 @@ METHODS = [
 
 
 @pytest.mark.parametrize("name, given_, function", METHODS, ids=[row[0] for row in METHODS])
-def test_methods_are_the_functions(
+def test_methods_agree_with_the_functions(
     name: str, given_: object, function: Callable[..., object]
 ) -> None:
     m = parse_map("(d0, d1) -> (d0 * 2 + d1), domain: d0 in [0, 2], d1 in [0, 2]")
@@ -427,7 +427,7 @@ def test_mismatched_arguments_raise_with_both_values(
         call()
 
 
-def test_beyond_the_budget_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_properties_beyond_the_budget_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     from simplifier.exact import unions
 
     for name in ("point", "only_first", "uncovered", "union_image", "union_inverse"):
@@ -452,7 +452,7 @@ def test_beyond_the_budget_nothing_is_claimed(monkeypatch: pytest.MonkeyPatch) -
 # ---------------------------------------------------------------- large sizes, real ops
 
 
-def test_questions_about_large_arrays_need_no_enumeration() -> None:
+def test_properties_of_large_arrays_need_no_enumeration() -> None:
     root = hlo.parse("""ENTRY e {
         p = f32[512,3,1000] parameter(0)
         t = f32[1000,512,3] transpose(p), dimensions={2,0,1}
@@ -478,7 +478,7 @@ def test_a_concatenation_is_a_bijection_from_its_operands() -> None:
 
 @given(st.data(), boxes())
 @fuzz(40)
-def test_the_inverse_keeps_what_range_variables_select(
+def test_the_inverse_keeps_range_variables_of_source_indices(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     """``d0 -> d0 + a[s0]``: for each value, the inverse with the value put in."""

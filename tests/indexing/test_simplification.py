@@ -80,7 +80,7 @@ EMPTY = [
 
 
 @pytest.mark.parametrize("before, after", [r[1:] for r in SIMPLER], ids=[r[0] for r in SIMPLER])
-def test_a_map_simplifies_to(before: str, after: str) -> None:
+def test_a_map_simplifies_to_the_expected_map(before: str, after: str) -> None:
     simple = parse_map(before).simplify(certify=True)
     assert str(simple) == after
     assert relation(simple) == relation(parse_map(before))
@@ -88,7 +88,7 @@ def test_a_map_simplifies_to(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize("text", STAYS)
-def test_what_decides_stays(text: str) -> None:
+def test_relevant_variables_and_constraints_are_kept(text: str) -> None:
     assert str(parse_map(text).simplify(certify=True)) == text
 
 
@@ -102,7 +102,7 @@ def test_an_empty_domain_stays_empty(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", [*STAYS, *[row[1] for row in SIMPLER]])
-def test_a_domain_with_points_is_not_called_empty(text: str) -> None:
+def test_a_domain_with_points_is_not_simplified_to_empty(text: str) -> None:
     assert not parse_map(text).simplify().is_empty()
     assert not parse_map(text).remove_unused().is_empty()
 
@@ -152,7 +152,7 @@ COUNTED = [
 
 
 @pytest.mark.parametrize("before, after", COUNTED)
-def test_multiplicity_is_kept_where_asked(before: str, after: str) -> None:
+def test_keep_multiplicity_keeps_the_multiplicity(before: str, after: str) -> None:
     written = parse_map(before)
     simple = written.simplify(certify=True, keep_multiplicity=True)
     assert str(simple) == after
@@ -161,13 +161,13 @@ def test_multiplicity_is_kept_where_asked(before: str, after: str) -> None:
 
 @given(any_maps())
 @fuzz(150)
-def test_any_multiplicity_is_kept_where_asked(given_map: IndexingMap) -> None:
+def test_keep_multiplicity_keeps_any_multiplicity(given_map: IndexingMap) -> None:
     simple = given_map.simplify(certify=True, keep_multiplicity=True)
     assert Counter(simple.points()) == Counter(given_map.points())
     assert simple.simplify(keep_multiplicity=True) == simple
 
 
-def test_bounds_that_chase_each_other_end_in_one_step() -> None:
+def test_cyclic_bounds_are_decided_in_one_step() -> None:
     """``d0 < d1 < d2 < d0`` in 1,001 values each has no point; small steps find that out late."""
     chase = parse_map(
         "(d0, d1, d2) -> (d0), domain: d0 in [0, 1000], d1 in [0, 1000], d2 in [0, 1000], "
@@ -181,7 +181,7 @@ def test_bounds_that_chase_each_other_end_in_one_step() -> None:
 # ---------------------------------------------------------------- certificates
 
 
-def test_a_wrong_simplification_is_refused_with_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_simplification_is_rejected_with_a_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = parse_map("(d0) -> (d0), domain: d0 in [0, 8]")
     monkeypatch.setattr(indexing.maps.simplify, "simplified", lambda *_: wrong)
     with pytest.raises(CertificateError, match="'d0': 9"):
@@ -192,7 +192,7 @@ def test_a_wrong_simplification_is_refused_with_a_witness(monkeypatch: pytest.Mo
 
 
 def test_runtime_variables_without_a_source_keep_their_names() -> None:
-    """A name in a text is all that tells which value it is: it is never given to another one."""
+    """The name identifies a value without a source: no other variable gets it."""
     text = "(d0){a, b} -> (d0 + b), domain: d0 in [0, 3], a in [0, 5], b in [0, 7]"
     assert str(parse_map(text).simplify(certify=True)) == (
         "(d0){a, b} -> (b + d0), domain: d0 in [0, 3], a in [0, 5], b in [0, 7]"
@@ -201,8 +201,8 @@ def test_runtime_variables_without_a_source_keep_their_names() -> None:
     assert str(parse_map(swapped).simplify(certify=True)) == swapped
 
 
-def test_what_a_domain_says_of_a_size_is_not_forgotten() -> None:
-    """It holds at n = 2 alone, also where n only stands in a constraint, which becomes a bound."""
+def test_constraints_on_a_symbolic_size_are_kept() -> None:
+    """The constraint leaves n = 2, even if it is the only use of n and becomes a bound."""
     first = parse_map("(d0){n} -> (d0), domain: d0 in [0, 3], n in [0, 5], n mod 5 in [2, 2]")
     simple = first.simplify(certify=True)
     assert str(simple) == "(d0){n} -> (d0), domain: d0 in [0, 3], n in [2, 2]"
@@ -226,8 +226,8 @@ def test_runtime_variables_with_a_source_keep_their_order() -> None:
     assert [(rt.name, rt.source) for rt in simple.runtime] == [("rt0", 0), ("rt1", 1)]
 
 
-def test_a_runtime_variable_that_only_a_constraint_mentions_stays() -> None:
-    """Which elements are read depends on its value, though no result shows it."""
+def test_a_runtime_variable_of_a_constraint_is_kept() -> None:
+    """The elements read depend on its value, though no result does."""
     d = dims((9,))
     start = RuntimeVariable.start(0, 9, 5, source=1)
     written = IndexingMap.of(
@@ -238,7 +238,7 @@ def test_a_runtime_variable_that_only_a_constraint_mentions_stays() -> None:
     assert relation(simple, [2]) == {((k,), (k,)) for k in range(2, 7)}
 
 
-def test_a_range_variable_in_an_index_stays_and_is_renamed_with_the_others() -> None:
+def test_a_range_variable_of_a_source_index_is_kept_and_renumbered() -> None:
     d, s = dims((4,)), ranges(3, 5)
     row = RuntimeVariable(Variable("rt0", 0, 9), 1, (d[0].as_expr(), s[1].as_expr()), (0, 9))
     simple = IndexingMap.of(d, [row.expr], ranges=s, runtime=[row]).simplify(certify=True)
@@ -262,13 +262,13 @@ RESCALED = [
 
 
 @pytest.mark.parametrize("before, after", RESCALED)
-def test_a_range_variable_rescales_to(before: str, after: str) -> None:
+def test_a_strided_range_variable_is_rescaled(before: str, after: str) -> None:
     rescaled = parse_map(before).rescale()
     assert str(rescaled) == after
     assert relation(rescaled) == relation(parse_map(before))
 
 
-def test_a_trace_tells_each_step_that_changed_something() -> None:
+def test_a_trace_lists_each_effective_step() -> None:
     before = parse_map(
         "(d0)[s0, s1] -> (s1), domain: d0 in [0, 4], s0 in [0, 3], s1 in [0, 9], s1 * 2 in [0, 9]"
     )

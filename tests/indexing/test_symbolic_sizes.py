@@ -1,4 +1,4 @@
-"""Maps whose sizes are symbols: one map for all values, checked at many of them."""
+"""Maps with symbolic sizes, compared with the maps of many concrete sizes."""
 
 import pickle
 from collections.abc import Sequence
@@ -78,7 +78,7 @@ def test_a_symbolic_map_is_the_map_of_each_size(
     assert len(relation(plain)) == prod(extents[0])
 
 
-def test_the_text_says_the_bounds_with_their_symbols() -> None:
+def test_the_text_has_symbolic_bounds() -> None:
     shown = IndexingMap.over((n * 2, 64, m + 3), lambda d: [d[1], d[0], d[2]])
     assert str(shown) == (
         "(d0, d1, d2){m, n} -> (d1, d0, d2), domain: d0 in [0, n * 2 - 1], d1 in [0, 63], "
@@ -120,7 +120,7 @@ def test_different_bounds_of_one_symbol_are_both_kept() -> None:
         assert relation(both.simplify(certify=True), runtime=[max(4, size)])
 
 
-def test_isl_takes_symbols_as_parameters() -> None:
+def test_symbolic_sizes_become_isl_parameters() -> None:
     shown = IndexingMap.over((n * 2,), lambda d: [d[0] // 2])
     assert "[n] -> {" in str(shown.to_isl())
     swapped = IndexingMap.over((n * 2,), lambda d: [(d[0] + 1) // 2])
@@ -129,7 +129,7 @@ def test_isl_takes_symbols_as_parameters() -> None:
     assert "n" in found.witness  # type: ignore[union-attr]
 
 
-def test_sizes_inside_become_semi_affine() -> None:
+def test_products_with_symbolic_sizes_are_semi_affine() -> None:
     transposed = IndexingMap.over((n * 4,), lambda d: [d[0] // n, d[0] % n])
     assert not transposed.results[0].is_affine
     for size in (1, 2, 5):
@@ -139,7 +139,7 @@ def test_sizes_inside_become_semi_affine() -> None:
     assert parse_map(str(transposed)) == transposed
 
 
-def test_a_symbol_is_not_called_like_a_dimension() -> None:
+def test_a_symbol_must_not_have_the_name_of_a_dimension() -> None:
     d0 = variable("d0", 1, 9)
     with pytest.raises(ValueError, match="d0 is the name of a dimension"):
         IndexingMap.over((d0, 3), lambda d: d)
