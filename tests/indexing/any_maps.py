@@ -54,13 +54,13 @@ def relations(maps: Iterable[IndexingMap], over: IndexingMap) -> dict[Values, se
     A map may lack runtime variables of `over`: it is the same for all their values.
     """
     given = [*maps]
-    found: dict[Values, set[Pair]] = {}
+    by_values: dict[Values, set[Pair]] = {}
     for at in product(*[range(rt.variable.lower, rt.variable.upper + 1) for rt in over.runtime]):
         value = dict(zip([rt.name for rt in over.runtime], at, strict=True))
-        found[at] = {
+        by_values[at] = {
             pair for m in given for pair in relation(m, [value[rt.name] for rt in m.runtime])
         }
-    return found
+    return by_values
 
 
 def meaning(shown: IndexingMap) -> dict[Values, set[Pair]]:

@@ -52,11 +52,11 @@ def test_a_different_map_is_rejected_with_a_witness(text: str, other: str) -> No
         r"\((.*?),?\) -> \((.*?),?\) is only in the (text|map)", str(caught.value)
     ).groups()
     maps = {"text": parse_map(text), "map": parse_map(other)}
-    at, found = ([int(x) for x in part.split(",")] for part in (point, results))
+    at, expected = ([int(x) for x in part.split(",")] for part in (point, results))
     for name, shown in maps.items():
         dims, runtime = at[: len(shown.dims)], at[len(shown.dims) :]
         pairs = {pair for pair in shown.points(runtime) if list(pair[0]) == dims}
-        assert (any(list(r) == found for _, r in pairs)) == (name == side)
+        assert (any(list(r) == expected for _, r in pairs)) == (name == side)
 
 
 def test_non_affine_maps_are_not_proved() -> None:

@@ -55,9 +55,9 @@ def maps(draw: st.DrawFn, dims: tuple[Variable, ...], results: int) -> IndexingM
     """A map over these dimensions, with up to two range variables and some constraints."""
     inner = draw(st.one_of(st.just(()), boxes(max_dims=2, prefix="s")))
     every = (*dims, *inner)
-    found = [tree_expr(draw(trees(len(every), leaves=4)), every) for _ in range(results)]
+    exprs = [tree_expr(draw(trees(len(every), leaves=4)), every) for _ in range(results)]
     return IndexingMap.of(
-        dims, found, ranges=inner, constraints=draw(constraint_lists(every, max_count=1))
+        dims, exprs, ranges=inner, constraints=draw(constraint_lists(every, max_count=1))
     )
 
 
@@ -101,9 +101,9 @@ def test_composition_propagates_result_bounds(
     together = together.simplify() if simple else together
     box = []
     for k, (low, high) in enumerate(together.result_bounds):
-        least = low + data.draw(st.sampled_from([0, 0, -1, 1]))
-        most = high + data.draw(st.sampled_from([0, 0, -1, 1]))
-        box.append(Variable(f"x{k}", least, min(most, least + 12)))
+        lower = low + data.draw(st.sampled_from([0, 0, -1, 1]))
+        upper = high + data.draw(st.sampled_from([0, 0, -1, 1]))
+        box.append(Variable(f"x{k}", lower, min(upper, lower + 12)))
     third = data.draw(maps(tuple(box), 1))
     whole = together.then(third)
     pairs = joined(joined(relation(first), relation(second)), relation(third))
@@ -138,8 +138,8 @@ def test_known_result_bounds_add_no_constraints() -> None:
         assert whole.constraints == ()
     assert exact.query_count() == asked
     for at in product(range(12), range(5)):
-        (found,) = [results for index, results in relation(whole) if index == at]
-        assert found[0] * 4 + found[1] == at[0] * 5 + at[1]  # turned round six times
+        (result,) = [results for index, results in relation(whole) if index == at]
+        assert result[0] * 4 + result[1] == at[0] * 5 + at[1]  # turned round six times
 
 
 def test_a_modified_map_drops_its_result_bounds() -> None:
@@ -204,11 +204,11 @@ def test_a_merged_runtime_variable_has_the_bounds_of_both_maps(narrow: str) -> N
     """Narrower bounds of a start index do not make it a second value."""
     first, second = sliced(7, 4, "start"), sliced(10, 7, "start")
     if narrow in ("first", "both"):
-        least = Constraint(first.runtime[0].expr, 2, 3)
-        first = first.with_constraints([least]).simplify()
+        first_bound = Constraint(first.runtime[0].expr, 2, 3)
+        first = first.with_constraints([first_bound]).simplify()
     if narrow in ("second", "both"):
-        most = Constraint(second.runtime[0].expr, 0, 2)
-        second = second.with_constraints([most]).simplify()
+        second_bound = Constraint(second.runtime[0].expr, 0, 2)
+        second = second.with_constraints([second_bound]).simplify()
     together = first.then(second).simplify(certify=True)
     assert len(together.runtime) == 1
     starts = {"first": [2, 3], "second": [0, 1, 2], "both": [2]}[narrow]

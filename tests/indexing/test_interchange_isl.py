@@ -23,13 +23,13 @@ from tests.oracles import Pair, fuzz, relation
 SPACE = range(-3, 12)
 
 
-def from_isl(found: object, **bounds: Any) -> tuple[IndexingMap, ...]:
-    return known(interchange.from_isl(found, **bounds))
+def from_isl(given_object: object, **bounds: Any) -> tuple[IndexingMap, ...]:
+    return known(interchange.from_isl(given_object, **bounds))
 
 
-def isl_pairs(found: isl.Map, inputs: int, results: int) -> set[Pair]:
+def isl_pairs(isl_map: isl.Map, inputs: int, results: int) -> set[Pair]:
     """Every pair of the isl map over `SPACE`, by testing each point."""
-    space, pairs = found.wrap().flatten(), set()
+    space, pairs = isl_map.wrap().flatten(), set()
     for point in product(SPACE, repeat=inputs + results):
         text = ", ".join(map(str, point))
         if not isl.Set(f"{{ [{text}] }}").intersect(space).is_empty():
@@ -102,8 +102,8 @@ def test_each_kind_of_isl_object_converts(given_object: object, shown: str) -> N
 
 def test_bounds_by_name_bound_functions_without_a_domain() -> None:
     for kind, text in ((isl.Aff, "{ [i] -> [(2 + i)] }"), (isl.MultiAff, "{ [i] -> [(2 + i)] }")):
-        (found,) = from_isl(kind(text), bounds={"i": (0, 3)})
-        assert str(found) == "(i) -> (i + 2), domain: i in [0, 3]"
+        (m,) = from_isl(kind(text), bounds={"i": (0, 3)})
+        assert str(m) == "(i) -> (i + 2), domain: i in [0, 3]"
 
 
 def test_bounds_of_unknown_variables_are_rejected() -> None:
@@ -125,23 +125,23 @@ def test_several_pieces_are_rejected_as_one_map() -> None:
         IndexingMap.from_isl(two)
 
 
-def known_map(found: object) -> IndexingMap:
-    return known(IndexingMap.from_isl(found))
+def known_map(given_object: object) -> IndexingMap:
+    return known(IndexingMap.from_isl(given_object))
 
 
 def test_repeated_isl_names_become_distinct() -> None:
     twice = isl.Map("[n] -> { [i, j, k] -> [i - k] : 0 <= i < 3 and 0 <= j < 2 and 0 <= k, n < 5 }")
     for position, name in ((1, "i"), (2, "n")):
         twice = twice.set_dim_name(isl.dim_type.in_, position, name)
-    found = known_map(twice)
-    assert [v.name for v in found.variables] == ["i", "d1", "d2", "n"]
-    assert [v.upper for v in found.variables] == [2, 1, 4, 4]
-    assert str(found.results[0]) in ("-d2 + i", "i - d2")
+    m = known_map(twice)
+    assert [v.name for v in m.variables] == ["i", "d1", "d2", "n"]
+    assert [v.upper for v in m.variables] == [2, 1, 4, 4]
+    assert str(m.results[0]) in ("-d2 + i", "i - d2")
 
 
 def test_an_empty_relation_is_one_empty_map_of_its_space() -> None:
-    found = known_map("{ [i, j] -> [i, j, i] : false }")
-    assert (len(found.dims), len(found.results), found.is_empty()) == (2, 3, True)
+    m = known_map("{ [i, j] -> [i, j, i] : false }")
+    assert (len(m.dims), len(m.results), m.is_empty()) == (2, 3, True)
 
 
 @pytest.mark.parametrize("budget", [100, 2_000, 20_000], ids=["reading", "within", "apart"])
@@ -151,9 +151,9 @@ def test_conversion_beyond_the_budget_is_unknown(
     """This includes budgets that end while isl parses, which it reports as a syntax error."""
     text = "{ [i, j] -> [k, l] : 0 <= i, j, k, l < 20 and (3i + 5j) mod 7 != floor(i/3) and (k + l) mod 5 != j mod 3 }"
     monkeypatch.setattr(exact, "relations", partial(exact.relations, budget=budget))
-    found = interchange.from_isl(text)
-    assert isinstance(found, Unknown)
-    assert f"beyond the budget of {budget} isl operations" in found.reason
+    answer = interchange.from_isl(text)
+    assert isinstance(answer, Unknown)
+    assert f"beyond the budget of {budget} isl operations" in answer.reason
 
 
 @given(any_maps())
@@ -200,14 +200,14 @@ def test_converted_unions_have_the_points_of_isl(
         f"[i, j] -> {out} : x = {expr} and {where}{second}and 0 <= i < 4 and -1 <= j < 3"
         for expr, where in pieces
     ]
-    found = isl.Map(f"{{ {'; '.join(basic)} }}")
-    read = from_isl(found)
+    isl_map = isl.Map(f"{{ {'; '.join(basic)} }}")
+    read = from_isl(isl_map)
     pairs = [pair for piece in read for pair in relation(piece)]
     assert len(pairs) == len(set(pairs)), "the pieces are disjoint"
-    assert len(pairs) == int(found.wrap().count_val().to_python())
+    assert len(pairs) == int(isl_map.wrap().count_val().to_python())
     for dims, results in pairs:
         point = isl.Set(f"{{ [{', '.join(map(str, (*dims, *results)))}] }}")
-        assert point.is_subset(found.wrap().flatten())
+        assert point.is_subset(isl_map.wrap().flatten())
 
 
 def test_pieces_agree_with_isl_at_every_point() -> None:
@@ -220,8 +220,8 @@ def relation_of(text: str) -> set[Pair]:
 
 
 def test_minima_become_pieces_and_products_are_rejected() -> None:
-    least = parse_map("(d0) -> (min(d0, 6 - d0)), domain: d0 in [0, 9]")
-    assert relations(from_isl(least.to_isl()), least) == meaning(least)
+    minimum = parse_map("(d0) -> (min(d0, 6 - d0)), domain: d0 in [0, 9]")
+    assert relations(from_isl(minimum.to_isl()), minimum) == meaning(minimum)
     with pytest.raises(ValueError, match="isl cannot represent"):
         parse_map("(d0)[s0] -> (d0 * s0), domain: d0 in [0, 9], s0 in [0, 3]").to_isl()
 

@@ -123,8 +123,8 @@ def test_latex_domains_have_the_same_points(made: IndexingMap) -> None:
     if made.is_known_empty:
         assert text == r"\emptyset"
         return
-    said = text.partition("\\quad ")[2].replace(r" \le ", " <= ").replace(" = ", " == ")
-    codes = [compile(python(part), "<latex>", "eval") for part in said.split(r",\; ") if part]
+    domain = text.partition("\\quad ")[2].replace(r" \le ", " <= ").replace(" = ", " == ")
+    codes = [compile(python(part), "<latex>", "eval") for part in domain.split(r",\; ") if part]
     for point in [*points(made.variables)][:40]:
         values = {v.name: value for v, value in point.items()}
         inside = all(eval(code, {"__builtins__": {}}, values) for code in codes)

@@ -100,13 +100,13 @@ def test_every_form_of_an_indexing_map_parses(text: str, shown: str) -> None:
 
 @pytest.mark.parametrize("text, bounds, shown", AFFINE, ids=[row[0] for row in AFFINE])
 def test_affine_maps_and_sets_parse_with_bounds(text: str, bounds: Any, shown: str) -> None:
-    found = IndexingMap.from_mlir(text, **bounds)
+    parsed = IndexingMap.from_mlir(text, **bounds)
     expected = parse_map(shown)
-    assert meaning(found) == meaning(expected)
+    assert meaning(parsed) == meaning(expected)
     if shown != "KNOWN EMPTY":
-        assert found.variables == expected.variables
-        assert len(found.runtime) == len(expected.runtime)
-        assert found.results == expected.results
+        assert parsed.variables == expected.variables
+        assert len(parsed.runtime) == len(expected.runtime)
+        assert parsed.results == expected.results
 
 
 @pytest.mark.parametrize("text, line, column, says", MISTAKES, ids=[row[3] for row in MISTAKES])
@@ -141,9 +141,9 @@ def test_commands_reject_a_map_without_bounds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["simplify", "affine_map<(d0) -> (d0)>"]) == 1
-    said = capsys.readouterr().err
-    assert "'d0' has no lower bound" in said
-    assert "(…) -> (…), domain: d0 in [0, 9]" in said
+    stderr = capsys.readouterr().err
+    assert "'d0' has no lower bound" in stderr
+    assert "(…) -> (…), domain: d0 in [0, 9]" in stderr
 
 
 def test_the_three_kinds_of_attributes_print() -> None:
@@ -206,9 +206,11 @@ def test_maps_round_trip_through_affine_map_and_set(made: IndexingMap) -> None:
     nothing = IndexingMap.of(
         made.dims, (), ranges=made.ranges, runtime=made.runtime, constraints=made.constraints
     )
-    found = {tuple(p.values()) for p in points(domain.variables) if holds(domain.constraints, p)}
-    wanted = {tuple(p.values()) for p in points(nothing.variables) if holds(nothing.constraints, p)}
-    assert found == wanted
+    inside = {tuple(p.values()) for p in points(domain.variables) if holds(domain.constraints, p)}
+    expected = {
+        tuple(p.values()) for p in points(nothing.variables) if holds(nothing.constraints, p)
+    }
+    assert inside == expected
 
 
 # ---------------------------------------------------------------- against MLIR itself
@@ -224,12 +226,12 @@ def mlir() -> Any:
 
 def mlir_values(ir: Any, text: str, at: list[int], dims: int) -> list[int]:
     """The results folded by MLIR for constant variables."""
-    found = ir.AffineMapAttr.parse(text).value
+    affine_map = ir.AffineMapAttr.parse(text).value
     for k, value in enumerate(at):
         inner = ir.AffineExpr.get_dim(k) if k < dims else ir.AffineExpr.get_symbol(k - dims)
         constant = ir.AffineExpr.get_constant(value)
-        found = found.replace(inner, constant, found.n_dims, found.n_symbols)
-    return [ir.AffineConstantExpr(result).value for result in found.results]
+        affine_map = affine_map.replace(inner, constant, affine_map.n_dims, affine_map.n_symbols)
+    return [ir.AffineConstantExpr(result).value for result in affine_map.results]
 
 
 def conditions(text: str) -> tuple[str, list[str]]:
@@ -247,8 +249,8 @@ def test_mlir_evaluates_printed_maps_to_the_same_values(made: IndexingMap) -> No
     with ir.Context():
         for point in everywhere:
             at = [*point.values()]
-            told = mlir_values(ir, to_affine_map(made), at, len(made.dims))
-            assert told == [result.value(point) for result in made.results]
+            values = mlir_values(ir, to_affine_map(made), at, len(made.dims))
+            assert values == [result.value(point) for result in made.results]
             text, signs = conditions(str(ir.IntegerSetAttr.parse(to_affine_set(made))))
             compared = zip(mlir_values(ir, text, at, len(made.dims)), signs, strict=True)
             inside = all(value == 0 if sign == "==" else value >= 0 for value, sign in compared)
@@ -268,10 +270,10 @@ def test_maps_printed_by_mlir_parse_to_the_same_values(
         text = f"affine_map<({', '.join(names)}) -> ({tree_text(tree, names)})>"
         attribute = ir.AffineMapAttr.parse(text)
         for given_object in (text, attribute, attribute.value, str(attribute)):
-            found = from_mlir(given_object, dims=[v.bounds for v in box])
+            parsed = from_mlir(given_object, dims=[v.bounds for v in box])
             for point in [*points(box)][:20]:
                 at = [*point.values()]
-                assert found.evaluate(at) == (tree_value(tree, at),)
+                assert parsed.evaluate(at) == (tree_value(tree, at),)
                 assert mlir_values(ir, text, at, len(box)) == [tree_value(tree, at)]
 
 
@@ -286,9 +288,9 @@ SPELT = [
 @pytest.mark.parametrize("spelt", SPELT)
 def test_operators_have_the_precedence_of_mlir(spelt: str, mlir: Any) -> None:
     text = f"affine_map<(d0) -> ({spelt})>"
-    found = from_mlir(text, dims=[(-9, 9)])
+    parsed = from_mlir(text, dims=[(-9, 9)])
     for value in range(-9, 10):
-        assert list(found.evaluate([value]) or ()) == mlir_values(mlir, text, [value], 1)
+        assert list(parsed.evaluate([value]) or ()) == mlir_values(mlir, text, [value], 1)
 
 
 SEMI_AFFINE = (
@@ -296,26 +298,26 @@ SEMI_AFFINE = (
 )
 
 # fmt: off
-SAID = ["d0 * s0", "d0 floordiv s0", "d0 mod s1", "d0 * s0 * s1 + d1", "s0 * s1", "(d0 * s0 + d1) floordiv (s1 + 2)", "d0 ceildiv s1"]
-UNSAID = ["d0 * d1", "s0 floordiv (d0 + 1)", "s1 mod (d0 + s0)", "min(d0, s0 + 3)", "max(d0, 4) floordiv 3", "(d0 floordiv 2) * d1"]
+REPRESENTABLE = ["d0 * s0", "d0 floordiv s0", "d0 mod s1", "d0 * s0 * s1 + d1", "s0 * s1", "(d0 * s0 + d1) floordiv (s1 + 2)", "d0 ceildiv s1"]
+NOT_REPRESENTABLE = ["d0 * d1", "s0 floordiv (d0 + 1)", "s1 mod (d0 + s0)", "min(d0, s0 + 3)", "max(d0, 4) floordiv 3", "(d0 floordiv 2) * d1"]
 # fmt: on
 
 
-@pytest.mark.parametrize("said", SAID)
-def test_symbols_multiply_and_divide(said: str, mlir: Any) -> None:
-    made = parse_map(SEMI_AFFINE.format(said))
+@pytest.mark.parametrize("expr", REPRESENTABLE)
+def test_symbols_multiply_and_divide(expr: str, mlir: Any) -> None:
+    made = parse_map(SEMI_AFFINE.format(expr))
     text = to_affine_map(made)
     assert meaning(from_mlir(text, dims=[10, 10], symbols=[(1, 4), (2, 3)])) == meaning(made)
     for point in [*points(made.variables)][::7]:
         assert mlir_values(mlir, text, [*point.values()], 2) == [made.results[0].value(point)]
 
 
-@pytest.mark.parametrize("unsaid", UNSAID)
-def test_maps_that_are_not_semi_affine_are_rejected(unsaid: str) -> None:
-    made = parse_map(SEMI_AFFINE.format(unsaid))
+@pytest.mark.parametrize("text", NOT_REPRESENTABLE)
+def test_maps_that_are_not_semi_affine_are_rejected(text: str) -> None:
+    made = parse_map(SEMI_AFFINE.format(text))
     with pytest.raises(ValueError, match="not representable in an affine map or set"):
         to_affine_map(made)
-    in_domain = parse_map(SEMI_AFFINE.format("") + f", {unsaid} in [1, 5]")
+    in_domain = parse_map(SEMI_AFFINE.format("") + f", {text} in [1, 5]")
     with pytest.raises(ValueError, match="not representable in an affine map or set"):
         to_affine_set(in_domain)
     assert meaning(from_mlir(to_mlir(made))) == meaning(made)
@@ -324,8 +326,8 @@ def test_maps_that_are_not_semi_affine_are_rejected(unsaid: str) -> None:
 def test_mlir_set_objects_parse(mlir: Any) -> None:
     d0, s0 = mlir.AffineExpr.get_dim(0), mlir.AffineExpr.get_symbol(0)
     box = mlir.IntegerSet.get(1, 1, [d0 - 1, s0 - d0, 3 - s0, s0], [False] * 4)
-    found = from_mlir(box, dims=[9])
-    assert [found.evaluate([d], [s]) is not None for d in range(4) for s in range(5)] == [
+    parsed = from_mlir(box, dims=[9])
+    assert [parsed.evaluate([d], [s]) is not None for d in range(4) for s in range(5)] == [
         0 < d <= s <= 3 for d in range(4) for s in range(5)
     ]
     assert from_mlir(mlir.IntegerSet.get_empty(1, 1)).is_empty()

@@ -22,21 +22,23 @@ i, j, n = sympy.symbols("i j n", integer=True)
 @given(any_maps())
 @fuzz(60)
 def test_maps_round_trip_through_sympy(made: IndexingMap) -> None:
-    told = to_sympy(made)
-    again = from_sympy(told)
+    sympy_map = to_sympy(made)
+    again = from_sympy(sympy_map)
     assert again.variables == made.variables
     assert (len(again.ranges), len(again.runtime)) == (len(made.ranges), len(made.runtime))
     assert meaning(again) == meaning(made)
     for point in [*points(made.variables)][:20]:
-        values = {symbol: point[v] for v, symbol in zip(made.variables, symbols(told), strict=True)}
-        wanted = made.evaluate(*split(made, [*point.values()]))
-        assert bool(told.domain.subs(values)) == (wanted is not None)
-        if wanted is not None:
-            assert tuple(int(result.subs(values)) for result in told) == wanted
+        values = {
+            symbol: point[v] for v, symbol in zip(made.variables, symbols(sympy_map), strict=True)
+        }
+        expected = made.evaluate(*split(made, [*point.values()]))
+        assert bool(sympy_map.domain.subs(values)) == (expected is not None)
+        if expected is not None:
+            assert tuple(int(result.subs(values)) for result in sympy_map) == expected
 
 
-def symbols(told: SympyMap) -> list[Any]:
-    return [limit[0] for limit in (*told.dims, *told.ranges, *told.runtime)]
+def symbols(sympy_map: SympyMap) -> list[Any]:
+    return [limit[0] for limit in (*sympy_map.dims, *sympy_map.ranges, *sympy_map.runtime)]
 
 
 def split(made: IndexingMap, at: list[int]) -> tuple[list[int], list[int], list[int]]:
@@ -45,19 +47,19 @@ def split(made: IndexingMap, at: list[int]) -> tuple[list[int], list[int], list[
 
 
 def test_a_sympy_map_is_its_results_with_the_domain_as_attributes() -> None:
-    told = parse_map(
+    sympy_map = parse_map(
         "(d0)[s0]{rt0} -> (d0 floordiv 2, s0), domain: d0 in [0, 9], s0 in [-1, 3], rt0 in [0, 1], d0 + s0 in [2, 2]"
     ).to_sympy()
     d0 = sympy.Symbol("d0", integer=True, nonnegative=True)
     s0 = sympy.Symbol("s0", integer=True)
-    assert tuple(told) == (sympy.floor(d0 / 2), s0)
-    assert told.dims == ((d0, 0, 9),)
-    assert told.ranges == ((s0, -1, 3),)
-    assert [str(limit[0]) for limit in told.runtime] == ["rt0"]
-    assert told.constraints == (sympy.Eq(d0 + s0, 2),)
-    assert told.domain.subs({"d0": 3, s0: -1, d0: 3, told.runtime[0][0]: 0}) == sympy.true
-    again = pickle.loads(pickle.dumps(told))
-    assert (again, again.domain) == (told, told.domain)
+    assert tuple(sympy_map) == (sympy.floor(d0 / 2), s0)
+    assert sympy_map.dims == ((d0, 0, 9),)
+    assert sympy_map.ranges == ((s0, -1, 3),)
+    assert [str(limit[0]) for limit in sympy_map.runtime] == ["rt0"]
+    assert sympy_map.constraints == (sympy.Eq(d0 + s0, 2),)
+    assert sympy_map.domain.subs({"d0": 3, s0: -1, d0: 3, sympy_map.runtime[0][0]: 0}) == sympy.true
+    again = pickle.loads(pickle.dumps(sympy_map))
+    assert (again, again.domain) == (sympy_map, sympy_map.domain)
 
 
 # fmt: off
@@ -97,22 +99,24 @@ REFUSED = [
 # fmt: on
 
 
-@pytest.mark.parametrize("said, shown", READ, ids=[row[1] for row in READ])
-def test_sympy_expressions_with_limits_convert(said: dict[str, Any], shown: str) -> None:
-    found, expected = IndexingMap.from_sympy(**said), parse_map(shown)
-    assert meaning(found) == meaning(expected)
+@pytest.mark.parametrize("arguments, shown", READ, ids=[row[1] for row in READ])
+def test_sympy_expressions_with_limits_convert(arguments: dict[str, Any], shown: str) -> None:
+    converted, expected = IndexingMap.from_sympy(**arguments), parse_map(shown)
+    assert meaning(converted) == meaning(expected)
     if not expected.is_known_empty:
-        assert found.variables == expected.variables
-        assert found.results == expected.results
+        assert converted.variables == expected.variables
+        assert converted.results == expected.results
 
 
-@pytest.mark.parametrize("said, says", REFUSED, ids=[row[1] for row in REFUSED])
-def test_unsupported_sympy_expressions_are_rejected(said: dict[str, Any], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        IndexingMap.from_sympy(**said)
+@pytest.mark.parametrize("arguments, message", REFUSED, ids=[row[1] for row in REFUSED])
+def test_unsupported_sympy_expressions_are_rejected(
+    arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        IndexingMap.from_sympy(**arguments)
 
 
 def test_a_sympy_map_takes_no_further_limits() -> None:
-    told = to_sympy(IndexingMap.identity((4,)))
+    sympy_map = to_sympy(IndexingMap.identity((4,)))
     with pytest.raises(ValueError, match="do not apply to a SympyMap"):
-        from_sympy(told, dims=[("d0", 0, 3)])
+        from_sympy(sympy_map, dims=[("d0", 0, 3)])

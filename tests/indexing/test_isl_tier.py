@@ -52,7 +52,7 @@ def forget() -> None:
     indexing.maps.simplify._simplified_once.cache_clear()
 
 
-def questions(text: str) -> tuple[IndexingMap, IndexingMap, int]:
+def simplified_and_queries(text: str) -> tuple[IndexingMap, IndexingMap, int]:
     """The map, its simplified form, and the number of queries."""
     forget()
     written = parse_map(text)
@@ -62,17 +62,17 @@ def questions(text: str) -> tuple[IndexingMap, IndexingMap, int]:
 
 
 @pytest.mark.parametrize(
-    "before, after, least", [row[1:] for row in SHARPER], ids=[row[0] for row in SHARPER]
+    "before, after, expected_queries", [row[1:] for row in SHARPER], ids=[row[0] for row in SHARPER]
 )
 @pytest.mark.parametrize("points", [0, 1 << 16])
 def test_exact_answers_simplify_further(
-    before: str, after: str, least: int, points: int, monkeypatch: pytest.MonkeyPatch
+    before: str, after: str, expected_queries: int, points: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Answers of ISL, and of enumeration."""
     monkeypatch.setattr("simplifier.exact.points.MAX_AT_ONCE", points)
-    written, simple, asked = questions(before)
+    written, simple, queries = simplified_and_queries(before)
     assert str(simple) == after
-    assert (asked > 0) == (least > 0)
+    assert (queries > 0) == (expected_queries > 0)
     assert written.simplify(certify=True) == simple
     assert relation(simple) == relation(written)
 
@@ -94,8 +94,8 @@ FINISHED_BY_INTERVALS = [
 
 @pytest.mark.parametrize("text", FINISHED_BY_INTERVALS)
 def test_maps_decided_by_intervals_need_no_query(text: str) -> None:
-    written, simple, asked = questions(text)
-    assert asked == 0
+    written, simple, queries = simplified_and_queries(text)
+    assert queries == 0
     assert written.simplify(certify=True) == simple
 
 
@@ -179,11 +179,11 @@ def test_beyond_the_budget_an_empty_domain_does_not_become_full(
         "(d0)[s0, s1] -> (d0), domain: d0 in [0, 4], s0 in [0, 9], s1 in [0, 9], "
         "s0 * 2 - s1 * 4 + s0 mod 5 in [7, 7], s0 mod 5 - s1 in [2, 2]"
     )
-    written, simple, asked = questions(text)
-    assert asked > 0
+    written, simple, queries = simplified_and_queries(text)
+    assert queries > 0
     assert relation(written) == relation(simple) == set()
     monkeypatch.undo()
-    assert str(questions(text)[1]) == "KNOWN EMPTY"
+    assert str(simplified_and_queries(text)[1]) == "KNOWN EMPTY"
 
 
 def test_an_expensive_query_ends_at_its_budget() -> None:
@@ -194,9 +194,9 @@ def test_an_expensive_query_ends_at_its_budget() -> None:
     ]
     box = ", ".join(f"{name} in [0, 99]" for name in names)
     text = f"({', '.join(names)}) -> ((d0 + d1 * 3) floordiv 40), domain: {box}, {', '.join(mods)}"
-    written, simple, asked = questions(text)
-    assert asked > 0
+    written, simple, queries = simplified_and_queries(text)
+    assert queries > 0
     assert not simple.is_known_empty
     for at in ((0, 0, 0, 0), (5, 9, 2, 1), (98, 97, 3, 11), (99, 99, 99, 99)):
         assert simple.evaluate(at) == written.evaluate(at)
-    assert questions(SHARPER[1][1])[2] > 0
+    assert simplified_and_queries(SHARPER[1][1])[2] > 0

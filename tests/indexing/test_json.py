@@ -66,12 +66,12 @@ def test_an_empty_map_keeps_its_spaces() -> None:
 )
 def test_instructions_are_stored_as_their_names(again: Any) -> None:
     read = gathered()
-    found = again(read)
-    assert str(found) == str(read)
-    (mine,), (theirs,) = found.runtime, read.runtime
+    restored = again(read)
+    assert str(restored) == str(read)
+    (mine,), (theirs,) = restored.runtime, read.runtime
     assert (mine.source, mine.index, mine.clamp) == ("i", theirs.index, theirs.clamp)
-    assert again(found) == found
-    assert found.to_json() == read.to_json()
+    assert again(restored) == restored
+    assert restored.to_json() == read.to_json()
 
 
 def test_a_copy_keeps_its_instructions() -> None:
@@ -90,7 +90,7 @@ def record() -> dict[str, Any]:
 
 
 # fmt: off
-SPOILT = [
+CORRUPTED = [
     # where                        what to put there       what the message says
     (("version",),                 1,                      r'version: expected 2 \(the format version\), found 1'),
     (("version",),                 "2",                    'version: expected 2'),
@@ -146,31 +146,33 @@ NO_JSON = [
 # fmt: on
 
 
-@pytest.mark.parametrize("place, value, says", SPOILT, ids=[f"{row[0]}-{row[1]}" for row in SPOILT])
+@pytest.mark.parametrize(
+    "place, value, says", CORRUPTED, ids=[f"{row[0]}-{row[1]}" for row in CORRUPTED]
+)
 def test_json_errors_have_a_location(place: tuple[Any, ...], value: Any, says: str) -> None:
-    spoilt = record()
-    inner: Any = spoilt
+    corrupted = record()
+    inner: Any = corrupted
     for step in place[:-1]:
         inner = inner[step]
     inner[place[-1]] = value
     with pytest.raises(ValueError, match=says):
-        IndexingMap.from_json(json.dumps(spoilt))
+        IndexingMap.from_json(json.dumps(corrupted))
 
 
 @pytest.mark.parametrize("key", sorted(record()))
 def test_each_field_is_required(key: str) -> None:
-    spoilt = record()
-    del spoilt[key]
+    corrupted = record()
+    del corrupted[key]
     with pytest.raises(ValueError, match=f'expected an object with "{key}"'):
-        IndexingMap.from_json(json.dumps(spoilt))
+        IndexingMap.from_json(json.dumps(corrupted))
 
 
 @pytest.mark.parametrize("key", sorted(record()["runtime"][0]))
 def test_each_field_of_a_runtime_variable_is_required(key: str) -> None:
-    spoilt = record()
-    del spoilt["runtime"][0][key]
+    corrupted = record()
+    del corrupted["runtime"][0][key]
     with pytest.raises(ValueError, match=rf'runtime\[0\]: expected an object with "{key}"'):
-        IndexingMap.from_json(json.dumps(spoilt))
+        IndexingMap.from_json(json.dumps(corrupted))
 
 
 @pytest.mark.parametrize("text, says", NO_JSON, ids=[str(row[0])[:20] for row in NO_JSON])
@@ -191,9 +193,9 @@ JSON_VALUES = st.recursive(
 @given(st.sampled_from(sorted(record())), JSON_VALUES)
 @fuzz(300)
 def test_any_other_value_is_a_value_error_or_a_map(key: str, value: Any) -> None:
-    spoilt = record() | {key: value}
+    corrupted = record() | {key: value}
     try:
-        found = IndexingMap.from_json(json.dumps(spoilt))
+        restored = IndexingMap.from_json(json.dumps(corrupted))
     except ValueError:
         return
-    assert IndexingMap.from_json(found.to_json()) == found
+    assert IndexingMap.from_json(restored.to_json()) == restored

@@ -154,14 +154,14 @@ def test_a_bitcast_moves_no_element(
     source: str, target: str, reads: str | None, stays: bool
 ) -> None:
     given_reads = parse_map(reads) if reads else None
-    found = is_bitcast(source=shape_of(source), target=shape_of(target), reads=given_reads)
-    assert bool(found) is stays
+    answer = is_bitcast(source=shape_of(source), target=shape_of(target), reads=given_reads)
+    assert bool(answer) is stays
 
 
 def test_a_moved_element_is_the_witness_against_a_bitcast() -> None:
-    found = is_bitcast(source=shape_of("f32[2,3]{1,0}"), target=shape_of("f32[2,3]{0,1}"))
-    assert isinstance(found, Difference)
-    index = tuple(found.witness.values())
+    answer = is_bitcast(source=shape_of("f32[2,3]{1,0}"), target=shape_of("f32[2,3]{0,1}"))
+    assert isinstance(answer, Difference)
+    index = tuple(answer.witness.values())
     assert shape_of("f32[2,3]{1,0}").linear_index(index) != shape_of("f32[2,3]{0,1}").linear_index(
         index
     )

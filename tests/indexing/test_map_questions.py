@@ -83,8 +83,8 @@ def test_empty_maps_are_equal_whatever_their_spaces() -> None:
 @fuzz(100)
 def test_emptiness_is_decided(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     constraints = data.draw(constraint_lists(box))
-    found = IndexingMap.of(box, box, constraints=constraints).is_empty()
-    assert found == (not any(holds(constraints, p) for p in points(box)))
+    empty = IndexingMap.of(box, box, constraints=constraints).is_empty()
+    assert empty == (not any(holds(constraints, p) for p in points(box)))
 
 
 def test_ranges_become_dimensions() -> None:
@@ -112,20 +112,20 @@ def test_to_isl_gives_the_same_relation(
     result = tree_expr(data.draw(trees(len(every), leaves=5)), every)
     constraints = data.draw(constraint_lists(every, max_count=1))
     shown = IndexingMap.of(d, [result], ranges=s, constraints=constraints)
-    wanted = relation(shown)
-    found = set()
+    expected = relation(shown)
+    pairs = set()
 
     def each(point: islpy.Point) -> None:
         at = [
             int(point.get_coordinate_val(islpy.dim_type.set, k).to_python())
             for k in range(len(d) + 1)
         ]
-        found.add((tuple(at[:-1]), (at[-1],)))
+        pairs.add((tuple(at[:-1]), (at[-1],)))
 
     as_isl = shown.to_isl()
     assert isinstance(as_isl, islpy.Map)
     as_isl.wrap().foreach_point(each)
-    assert found == wanted
+    assert pairs == expected
 
 
 def test_runtime_variables_become_isl_parameters() -> None:

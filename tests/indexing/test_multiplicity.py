@@ -30,7 +30,7 @@ Element = tuple[int, ...]
 
 def counted(maps: list[IndexingMap], values: dict[str, Any] | None = None) -> Counter[Element]:
     """The read count of each element, by enumeration."""
-    found: Counter[Element] = Counter()
+    counts: Counter[Element] = Counter()
     for m in maps:
         for point in product(*[range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]):
             at = dict(zip((*m.dims, *m.ranges), point, strict=True))
@@ -42,20 +42,20 @@ def counted(maps: list[IndexingMap], values: dict[str, Any] | None = None) -> Co
                 known.append(min(max(value, low), high))
             result = m.evaluate(point[: len(m.dims)], point[len(m.dims) :], known)
             if result is not None:
-                found[result] += 1
-    return found
+                counts[result] += 1
+    return counts
 
 
-def check(asked: Multiplicity, wanted: Counter[Element]) -> None:
-    assert asked.total == wanted.total()
-    assert asked.distinct == len(wanted)
-    assert asked.maximum == max(wanted.values(), default=0)
-    assert asked.histogram() == dict(sorted(Counter(wanted.values()).items()))
-    for element in [*wanted][:20]:
-        assert asked.at(element) == wanted[element]
-    if wanted:
-        assert asked.at([k + 100 for k in next(iter(wanted))]) == (
-            0 if next(iter(wanted)) else wanted[()]
+def check(reads: Multiplicity, expected: Counter[Element]) -> None:
+    assert reads.total == expected.total()
+    assert reads.distinct == len(expected)
+    assert reads.maximum == max(expected.values(), default=0)
+    assert reads.histogram() == dict(sorted(Counter(expected.values()).items()))
+    for element in [*expected][:20]:
+        assert reads.at(element) == expected[element]
+    if expected:
+        assert reads.at([k + 100 for k in next(iter(expected))]) == (
+            0 if next(iter(expected)) else expected[()]
         )
 
 
@@ -95,8 +95,8 @@ def test_counts_of_an_array_agree_with_enumeration(
     )
     sizes = data.draw(st.tuples(st.integers(0, 5), st.integers(0, 5)))
     points = counted([m])
-    wanted = [[points[i, j] for j in range(sizes[1])] for i in range(sizes[0])]
-    assert known(known(multiplicity(m)).counts(sizes)).tolist() == wanted
+    expected = [[points[i, j] for j in range(sizes[1])] for i in range(sizes[0])]
+    assert known(known(multiplicity(m)).counts(sizes)).tolist() == expected
 
 
 # ---------------------------------------------------------------- ops
@@ -117,17 +117,17 @@ def reads_are_counted_point_by_point(sample: Sample) -> None:
     }
     for output, (path, leaf) in enumerate(leaves(instruction.shape)):
         assert isinstance(leaf, Shape)
-        found = read_counts(instruction, output, values)
+        reads = read_counts(instruction, output, values)
         steps = walk_of(simplify=False).backward_edges(ArrayRef(instruction, path))
         for step in steps:
-            answer = found[step.operand]
+            answer = reads[step.operand]
             if step.unknown is not None:
                 assert answer == step.unknown
                 continue
             assert isinstance(answer, Multiplicity)
-            wanted = counted(list(step.maps), values)
-            assert answer.total == wanted.total()
-            assert answer.histogram() == dict(sorted(Counter(wanted.values()).items()))
+            expected = counted(list(step.maps), values)
+            assert answer.total == expected.total()
+            assert answer.histogram() == dict(sorted(Counter(expected.values()).items()))
 
 
 @pytest.mark.parametrize("opcode", CHECKS.opcodes)
@@ -181,9 +181,9 @@ def test_an_unused_range_variable_multiplies_the_counts() -> None:
     (read,) = indexing.output_to_input(root).maps[0]
     assert str(read) == "(d0) -> (d0), domain: d0 in [0, 3]"
     assert known(multiplicity(read)).total == 4
-    found = read_counts(root)[0]
-    assert isinstance(found, Multiplicity)
-    assert (found.total, found.maximum, found.distinct) == (4000, 1000, 4)
+    reads = read_counts(root)[0]
+    assert isinstance(reads, Multiplicity)
+    assert (reads.total, reads.maximum, reads.distinct) == (4000, 1000, 4)
 
 
 # ---------------------------------------------------------------- values of the program
@@ -256,13 +256,13 @@ def test_independent_parts_are_counted_without_enumerating_the_array() -> None:
         "(d0, d1)[s0] -> (d0 + s0, d1 floordiv 1000, d1 mod 1000), "
         "domain: d0 in [0, 999999], d1 in [0, 999999], s0 in [0, 2]"
     )
-    found = known(multiplicity(m))
-    assert found.total == 3 * 10**12
-    assert found.distinct == 1000002 * 10**6
-    assert found.histogram() == {1: 2 * 10**6, 2: 2 * 10**6, 3: 999998 * 10**6}
-    assert found.at((0, 0, 0)) == 1
-    assert found.at((1, 999, 999)) == 2
-    assert found.at((1, 1000, 0)) == 0
+    reads = known(multiplicity(m))
+    assert reads.total == 3 * 10**12
+    assert reads.distinct == 1000002 * 10**6
+    assert reads.histogram() == {1: 2 * 10**6, 2: 2 * 10**6, 3: 999998 * 10**6}
+    assert reads.at((0, 0, 0)) == 1
+    assert reads.at((1, 999, 999)) == 2
+    assert reads.at((1, 1000, 0)) == 0
 
 
 def test_a_large_injective_part_is_counted() -> None:
@@ -301,9 +301,9 @@ def test_a_given_start_index_needs_no_enumeration() -> None:
 def test_counts_do_not_overflow() -> None:
     loops = ", ".join(f"s{k} in [0, 999999]" for k in range(4))
     m = parse_map(f"(d0)[s0, s1, s2, s3] -> (d0), domain: d0 in [0, 1], {loops}")
-    found = known(multiplicity([m, m]))
-    assert known(found.counts((2,))).tolist() == [2 * 10**24] * 2
-    assert found.histogram() == {2 * 10**24: 2}
+    reads = known(multiplicity([m, m]))
+    assert known(reads.counts((2,))).tolist() == [2 * 10**24] * 2
+    assert reads.histogram() == {2 * 10**24: 2}
 
 
 def test_no_maps_read_nothing() -> None:

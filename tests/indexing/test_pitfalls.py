@@ -52,8 +52,8 @@ def test_e1_small_parts_are_kept_for_all_signs(sign: int, low: int) -> None:
 def test_e1_row_one_of_the_slice_reads_nothing() -> None:
     """Its elements are numbers 11, 12 and 13 of the padded vector: padding."""
     reads = indexing.to_parameters(hlo.parse(PAD_RESHAPE_SLICE_PAD).entry.root).maps[0]
-    found = union(m.simplify(certify=True) for m in reads)
-    assert found == {((0, 3 + k), (3 + k,)) for k in range(3)}
+    pairs = union(m.simplify(certify=True) for m in reads)
+    assert pairs == {((0, 3 + k), (3 + k,)) for k in range(3)}
 
 
 # fmt: off
@@ -93,9 +93,9 @@ def test_e2_a_floordiv_in_a_constraint_is_undone_for_all_signs(
     written = parse_map(
         f"(d0) -> (d0), domain: d0 in [-9, 9], d0 floordiv {divisor} in [{low}, {high}]"
     )
-    wanted = {((d,), (d,)) for d in range(-9, 10) if low <= d // divisor <= high}
+    expected = {((d,), (d,)) for d in range(-9, 10) if low <= d // divisor <= high}
     simple = written.simplify(certify=True)
-    assert relation(simple) == relation(written) == wanted
+    assert relation(simple) == relation(written) == expected
     assert not simple.constraints
 
 
@@ -104,8 +104,8 @@ def test_e3_two_mods_with_negative_bounds_merge_correctly(low: int, high: int) -
     both = parse_map(
         f"(d0) -> (d0), domain: d0 in [{low}, {high}], d0 mod 2 in [1, 1], d0 mod 3 in [2, 2]"
     )
-    wanted = {((d,), (d,)) for d in range(low, high + 1) if d % 2 == 1 and d % 3 == 2}
-    assert relation(both.simplify(certify=True)) == relation(both) == wanted
+    expected = {((d,), (d,)) for d in range(low, high + 1) if d % 2 == 1 and d % 3 == 2}
+    assert relation(both.simplify(certify=True)) == relation(both) == expected
     turned = parse_map(f"()[s0] -> (s0), domain: s0 in [{low}, {high}], (-s0) mod 4 in [1, 1]")
     assert relation(turned.rescale()) == relation(turned)
 
@@ -167,9 +167,9 @@ EMPTY_BUT_UNUSED = [
 def test_e10_dropping_unused_variables_does_not_fill_an_empty_domain(text: str) -> None:
     empty = parse_map(text)
     assert relation(empty) == set()
-    for found in (empty.simplify(certify=True), empty.remove_unused(), empty.rescale()):
-        assert relation(found) == set()
-        assert found.is_empty()
+    for m in (empty.simplify(certify=True), empty.remove_unused(), empty.rescale()):
+        assert relation(m) == set()
+        assert m.is_empty()
 
 
 def test_e10_an_unused_variable_constrained_with_a_dimension_is_kept() -> None:
@@ -268,7 +268,7 @@ def test_one_reshape_there_and_another_back_reads_each_element_once() -> None:
         }""").entry.root
     (read,) = indexing.to_parameters(root).maps[0]
     p = np.arange(120)
-    wanted = p.reshape(8, 15).T.reshape(3, 40)[:, ::-1]
+    expected = p.reshape(8, 15).T.reshape(3, 40)[:, ::-1]
     linear = IndexingMap.over((6, 4, 5), lambda d: [d[0] * 20 + d[1] * 5 + d[2]])
-    found = read.then(linear).simplify(certify=True)
-    assert {(i, j): v for (i, j), (v,) in relation(found)} == dict(np.ndenumerate(wanted))
+    composite = read.then(linear).simplify(certify=True)
+    assert {(i, j): v for (i, j), (v,) in relation(composite)} == dict(np.ndenumerate(expected))

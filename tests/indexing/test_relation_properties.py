@@ -78,7 +78,7 @@ def programs(maps: Sequence[IndexingMap]) -> Iterator[Program]:
 
 
 def related(maps: Sequence[IndexingMap], program: Program) -> set[Pair]:
-    found = set()
+    pairs = set()
     for m in maps:
         for values in product(*[range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]):
             at = dict(zip((*m.dims, *m.ranges), values, strict=True))
@@ -88,8 +88,8 @@ def related(maps: Sequence[IndexingMap], program: Program) -> set[Pair]:
             count = len(m.dims)
             results = m.evaluate(values[:count], values[count:], known)
             if results is not None:
-                found.add((values[:count], results))
-    return found
+                pairs.add((values[:count], results))
+    return pairs
 
 
 def decided(question: Callable[[], bool | Verdict | Unknown]) -> bool | None:
@@ -102,11 +102,11 @@ def decided(question: Callable[[], bool | Verdict | Unknown]) -> bool | None:
 
 
 @st.composite
-def map_sets(draw: st.DrawFn, most: int = 3) -> list[IndexingMap]:
-    """One to `most` maps of the same spaces, each with a range variable or without."""
+def map_sets(draw: st.DrawFn, max_maps: int = 3) -> list[IndexingMap]:
+    """One to `max_maps` maps of the same spaces, each with a range variable or without."""
     rank, results = draw(st.integers(1, 2)), draw(st.integers(1, 2))
-    found = []
-    for _ in range(draw(st.integers(1, most))):
+    maps = []
+    for _ in range(draw(st.integers(1, max_maps))):
         dims = [
             Variable(f"d{k}", low := draw(st.integers(-2, 2)), low + draw(st.integers(0, 3)))
             for k in range(rank)
@@ -116,8 +116,8 @@ def map_sets(draw: st.DrawFn, most: int = 3) -> list[IndexingMap]:
         kind = st.one_of(sums(len(every)), trees(len(every), leaves=3))
         exprs = [tree_expr(draw(kind), every) for _ in range(results)]
         constraints = draw(constraint_lists(every, max_count=1))
-        found.append(IndexingMap.of(dims, exprs, ranges=s, constraints=constraints))
-    return found
+        maps.append(IndexingMap.of(dims, exprs, ranges=s, constraints=constraints))
+    return maps
 
 
 @given(map_sets())
@@ -150,12 +150,12 @@ def test_dependence_agrees_with_enumeration(maps: list[IndexingMap]) -> None:
     for k in range(len(maps[0].dims)):
         low = min(m.dims[k].lower for m in maps)
         high = max(m.dims[k].upper for m in maps)
-        found = depends_on(maps, k)
-        assert bool(found) == changes_with(pairs, k, (low, high))
-        if found:
-            assert isinstance(found, Verdict)
-            assert found.witness is not None
-            (a, b), (y,) = found.witness.points, found.witness.results
+        verdict = depends_on(maps, k)
+        assert bool(verdict) == changes_with(pairs, k, (low, high))
+        if verdict:
+            assert isinstance(verdict, Verdict)
+            assert verdict.witness is not None
+            (a, b), (y,) = verdict.witness.points, verdict.witness.results
             assert [i for i in range(len(a)) if a[i] != b[i]] == [k]
             assert low <= b[k] <= high
             assert (a, y) in pairs
@@ -166,14 +166,14 @@ def test_dependence_agrees_with_enumeration(maps: list[IndexingMap]) -> None:
 @fuzz(150)
 def test_surjectivity_agrees_with_enumeration(maps: list[IndexingMap], data: st.DataObject) -> None:
     sizes = [data.draw(st.integers(0, 3)) for _ in maps[0].results]
-    wanted = set(product(*map(range, sizes)))
+    indices = set(product(*map(range, sizes)))
     hit = {y for _, y in union(maps)}
-    found = is_surjective_onto(maps, sizes)
-    assert bool(found) == (wanted <= hit)
-    if not found:
-        assert isinstance(found, Verdict)
-        assert found.witness is not None
-        assert found.witness.results[0] in wanted - hit
+    verdict = is_surjective_onto(maps, sizes)
+    assert bool(verdict) == (indices <= hit)
+    if not verdict:
+        assert isinstance(verdict, Verdict)
+        assert verdict.witness is not None
+        assert verdict.witness.results[0] in indices - hit
 
 
 @given(map_sets(), st.data())
@@ -268,11 +268,11 @@ def test_properties_hold_for_all_runtime_values(
 ) -> None:
     relations = [related(maps, program) for program in programs(maps)]
     assert len(relations) > 0
-    wanted = set(product(*map(range, sizes)))
+    indices = set(product(*map(range, sizes)))
     truths = {
         "injective": not any(map(shares_a_result, relations)),
         "single": not any(map(has_two_results, relations)),
-        "onto": all(wanted <= {y for _, y in pairs} for pairs in relations),
+        "onto": all(indices <= {y for _, y in pairs} for pairs in relations),
     }
     answers = {
         "injective": decided(lambda: is_injective(maps)),
@@ -305,11 +305,11 @@ def test_the_undecided_rows_of_the_table_are_few() -> None:
 
 def test_a_witness_names_the_elements_and_their_values() -> None:
     gathers = with_values("(d0){rt0} -> (rt0), d0 in [0, 1], rt0 in [0, 4]", rt0="i[d0]")
-    found = is_injective(gathers)
-    assert isinstance(found, Verdict)
-    assert found.witness is not None
-    (result,) = found.witness.results[0]
-    assert found.witness == Witness(
+    verdict = is_injective(gathers)
+    assert isinstance(verdict, Verdict)
+    assert verdict.witness is not None
+    (result,) = verdict.witness.results[0]
+    assert verdict.witness == Witness(
         ((0,), (1,)), ((result,),), (("i[0]", result), ("i[1]", result))
     )
 
@@ -359,7 +359,7 @@ def test_a_verdict_has_the_grade_of_the_maps_it_relies_on() -> None:
     assert no is False or not no
 
 
-@given(map_sets(most=2), map_sets(most=2))
+@given(map_sets(max_maps=2), map_sets(max_maps=2))
 @fuzz(40)
 def test_pieces_of_an_inverse_are_exact_where_an_exact_map_relates(
     sure: list[IndexingMap], other: list[IndexingMap]

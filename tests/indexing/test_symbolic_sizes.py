@@ -17,10 +17,11 @@ N, M = Variable("n", 1, 1024), Variable("m", 1, 64)
 
 
 def strides(shape: Sequence[Affine]) -> list[Affine]:
-    found: list[Affine] = [1]
+    reversed_strides: list[Affine] = [1]
     for size in reversed(shape[1:]):
-        found.append(found[-1] * size if isinstance(found[-1], int) else size * found[-1])
-    return found[::-1]
+        last = reversed_strides[-1]
+        reversed_strides.append(last * size if isinstance(last, int) else size * last)
+    return reversed_strides[::-1]
 
 
 def reshape(out: Sequence[Affine], operand: Sequence[Affine]) -> IndexingMap:
@@ -124,9 +125,9 @@ def test_symbolic_sizes_become_isl_parameters() -> None:
     shown = IndexingMap.over((n * 2,), lambda d: [d[0] // 2])
     assert "[n] -> {" in str(shown.to_isl())
     swapped = IndexingMap.over((n * 2,), lambda d: [(d[0] + 1) // 2])
-    found = shown.is_equal(swapped)
-    assert not found
-    assert "n" in found.witness  # type: ignore[union-attr]
+    difference = shown.is_equal(swapped)
+    assert not difference
+    assert "n" in difference.witness  # type: ignore[union-attr]
 
 
 def test_products_with_symbolic_sizes_are_semi_affine() -> None:
