@@ -39,6 +39,14 @@ FIELD = words("""
 """)
 
 
+DISTINCTIVE = (
+    *("atom", "budget", "certificate", "element rule", "epilogue", "exact piece", "grade", "hero"),
+    *("kernel", "loop nest", "map set", "multiplicity", "oracle", "poke", "rendezvous", "staging"),
+    *("symbolic size", "verdict", "walk", "witness"),
+)
+"""Terms that a reader cannot take for ordinary English: every page that uses one links it."""
+
+
 def entries() -> Iterator[re.Match[str]]:
     for line in GLOSSARY.read_text().splitlines():
         if line.startswith("*"):
@@ -99,6 +107,16 @@ def test_each_term_is_linked_from_a_page() -> None:
     texts = [page.read_text() for page in PAGES if page != GLOSSARY]
     linked = {a for text in texts for a in re.findall(r"glossary\.md#([\w-]+)\)", text)}
     assert ANCHORS - linked == set()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_links_the_terms_that_only_the_glossary_explains(page: Path) -> None:
+    if page in (GLOSSARY, *GENERATED):
+        return
+    text = re.sub(r"`[^`]*`", "", prose(page))
+    used = [term for term in DISTINCTIVE if re.search(rf"\b{term}s?\b", text, re.IGNORECASE)]
+    missing = [t for t in used if f"glossary.md#{t.replace(' ', '-')})" not in page.read_text()]
+    assert not missing, "link the terms where the page uses them first"
 
 
 def test_ordinary_words_are_not_in_the_glossary() -> None:
