@@ -24,7 +24,18 @@ Value = TypeVar("Value")
 
 
 class TextError(ValueError):
-    """A syntax error in the text of an expression or map, at ``text[start:end]``."""
+    """A syntax error in the text of an expression or map, at ``text[start:end]``.
+
+    Attributes:
+        message, hint: the error, and a repair or ``""``.
+        start, end: the location, as offsets in the text.
+
+    >>> try:
+    ...     parse_expr("d0 + ", {"d0": 7})
+    ... except TextError as error:
+    ...     print(error.start, error)
+    4 expected a variable, a number or '(', found the end of the text
+    """
 
     def __init__(self, message: str, start: int, end: int, hint: str = "") -> None:
         super().__init__(message)

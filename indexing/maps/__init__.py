@@ -1,8 +1,7 @@
 """Indexing maps as values: text, composition, simplification, relations, counts, interchange.
 
 Imports `hlo` (shapes, instructions as names of values) and `simplifier`; no other room of
-`indexing`.  Promises frozen values, exact relations, and `Unknown` where a question is beyond its
-budget.
+`indexing`.  Values are immutable, relations are exact, and a query beyond its budget is `Unknown`.
 """
 
 from typing import Final
