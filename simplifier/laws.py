@@ -1,4 +1,4 @@
-"""The laws of simplification: one record for each, which code, trace, tests and docs read.
+"""The laws of simplification: one record each, shared by code, trace, tests and documentation.
 
 A law rewrites an expression, a constraint or a variable into a simpler one with the same meaning.
 `simplifier.trace` reports applications by these records, ``docs/laws.md`` is generated from them
@@ -105,7 +105,7 @@ DIVIDE_EXACTLY: Final = Law(
 ROUND_CONSTANT: Final = Law(
     "round the constant of a dividend",
     "floor((n + c) / d) = floor((n + g·floor((r + c) / g)) / d)",
-    "g divides d; the congruences imply n = r (mod g)",
+    "g divides d; the congruences imply n = r (mod g), with 0 <= r < g",
     "With n = g·q + r and d = g·e, both sides are floor((q + floor((r + c) / g)) / e).",
     ("simplifier.rewrite.Rewriting",),
 )
@@ -286,8 +286,8 @@ DROP_IMPLIED_RESIDUES: Final = Law(
 SOLVE_FOR_VARIABLE: Final = Law(
     "solve for a range variable",
     "c·s + e in [a, b]: s := floor((b - e) / c)",
-    "c > 0 and b - a < c; for c < 0, the constraint is negated; both constraints stay",
-    "Values of c·s for neighbouring s are c apart, so one s at most fits: the largest with "
+    "c > 0, b - a < c; for c < 0, the constraint is negated; it stays, as do the bounds of s",
+    "Values of c·s for neighbouring s differ by c, so at most one s fits: the largest one with "
     "c·s <= b - e.",
     ("simplifier.solve.change",),
     ":=",
@@ -312,7 +312,7 @@ PROJECT_BOUNDS: Final = Law(
     "project a variable out of bounds",
     "exists s in [p, q]: c·s + e in [a, b] <=> e in [a - c·q, b - c·p]",
     "0 < c <= b - a + 1; for c < 0, [p, q] is negated; s occurs nowhere else",
-    "Values of c·s for neighbouring s are at most the width of [a, b] apart, so none is skipped.",
+    "Values of c·s for neighbouring s differ by c <= b - a + 1, so none of them skips [a, b].",
     ("simplifier.solve.projected",),
     "<=>",
 )
