@@ -340,6 +340,14 @@ DROP_EQUAL_MAP: Final = Law(
     ("indexing.maps.deduplicate.deduplicate",),
     "<=>",
 )
+OMIT_RESULT_BOUNDS: Final = Law(
+    "omit bounds that results satisfy",
+    "g(f(x)) in [a, b] <=> true",
+    "the results of g lie in [a, b]; the expression of g(f(x)) may have wider bounds",
+    "Every value of g(f(x)) is a value of g. A composition keeps the bounds of its last map.",
+    ("indexing.maps.result_bounds.outside",),
+    "<=>",
+)
 
 # ---------------------------------------------------------------- products, minima and maxima
 
@@ -385,16 +393,6 @@ DROP_DOMINATED: Final = Law(
     "x >= y at every point.",
     ("simplifier.semiaffine.minimum", "simplifier.semiaffine.maximum"),
 )
-
-SECTIONS: Final = {
-    MERGE_LIKE_TERMS: "Sums, floordiv and mod",
-    ADD_ZERO: "Expressions on a domain",
-    DECIDE_CONSTRAINT: "Constraints",
-    SHIFT_RESIDUES: "Residues",
-    SOLVE_FOR_VARIABLE: "Variables and maps",
-    DISTRIBUTE_PRODUCT: "Products, minima and maxima",
-}
-"""Titles of the sections of the table, by their first law."""
 
 TABLE: Final = tuple([law for law in globals().values() if isinstance(law, Law)])
 """Every law, in the order of this module."""

@@ -9,8 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from simplifier.laws import SECTIONS, TABLE
+from simplifier import laws
 from simplifier.trace import Law
+
+SECTIONS: Final = {
+    laws.MERGE_LIKE_TERMS: "Sums, floordiv and mod",
+    laws.ADD_ZERO: "Expressions on a domain",
+    laws.DECIDE_CONSTRAINT: "Constraints",
+    laws.SHIFT_RESIDUES: "Residues",
+    laws.SOLVE_FOR_VARIABLE: "Variables and maps",
+    laws.DISTRIBUTE_PRODUCT: "Products, minima and maxima",
+}
+"""Titles of the sections of the page, by their first law."""
 
 _INTRODUCTION: Final = """\
 # Laws of simplification
@@ -35,7 +45,7 @@ def page() -> str:
 
 def _lines() -> Iterator[str]:
     yield _INTRODUCTION
-    for law in TABLE:
+    for law in laws.TABLE:
         if law in SECTIONS:
             yield f"## {SECTIONS[law]}\n"
         yield from _entry(law)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from indexing.maps.indexing_map import IndexingMap
+from simplifier import laws, trace
 from simplifier.atoms import Variable
 from simplifier.interval import contains, intersected
 
@@ -21,6 +22,9 @@ def outside(m: IndexingMap, box: Sequence[Variable]) -> list[int]:
     places: list[int] = []
     for k, (variable, result) in enumerate(zip(box, m.results, strict=True)):
         if noted and contains(variable.bounds, noted[k]):
+            if trace.records and not contains(variable.bounds, result.bounds):
+                within = f"[{variable.lower}, {variable.upper}]"
+                trace.note(laws.OMIT_RESULT_BOUNDS, f"{result} in {within}", "true")
             continue  # avoids computing the result's own bounds
         own = intersected(result.bounds, noted[k]) if noted else result.bounds
         if not contains(variable.bounds, own):

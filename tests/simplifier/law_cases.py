@@ -1,6 +1,6 @@
 """One case for each law of `simplifier.laws`: a hit, a near miss and a table to prove.
 
-All inputs are texts of maps; `` | `` is between the maps of a union.
+All inputs are texts of maps: ``A | B`` is a union, ``A then B`` a composition.
 """
 
 # ruff: noqa: E501 - a text of a map is one line
@@ -44,6 +44,7 @@ ONE = "domain: d0 in [-9, 9]"
 TWO = "domain: d0 in [-9, 9], d1 in [-9, 9]"
 WIDE = "domain: d0 in [-999, 999], d1 in [-999, 999]"
 N = "domain: d0 in [-9, 9], d1 in [1, 9]"  # d1 is never 0
+WINDOW = "(d0) -> ((d0 floordiv 2) * 3 - d0), domain: d0 in [0, 9]"
 ELEVEN = ", ".join(f"d{k}" for k in range(11))
 FOUR_GROUPS = ", ".join(
     [
@@ -447,6 +448,18 @@ CASES = [
         lambda d: (
             f"()[s0] -> (s0 * 3 - {3 * d}), domain: s0 in [{d}, {9 * d}] | ()[s0] -> (s0 * 3), domain: s0 in [0, {8 * d}]"
         ),
+    ),
+    Case(
+        laws.OMIT_RESULT_BOUNDS,
+        f"{WINDOW} then (d0) -> (3 - d0), domain: d0 in [0, 3] then (d0) -> (d0), domain: d0 in [0, 3]",
+        "(d0) -> (d0 - (d0 floordiv 2) * 3 + 3), domain: d0 in [0, 9], d0 - (d0 floordiv 2) * 3 in [-3, 0]",
+        f"{WINDOW} then (d0) -> (3 - d0), domain: d0 in [0, 3] then (d0) -> (d0), domain: d0 in [0, 2]",
+        f"{WINDOW} then (d0) -> (3 - d0), domain: d0 in [0, 3]",
+        (0,),
+        lambda d: (
+            f"{WINDOW} then (d0) -> ({d} - d0), domain: d0 in [0, {d}] then (d0) -> (d0), domain: d0 in [0, {d}]"
+        ),
+        FEW,
     ),
     # ------------------------------------------------------------ minima and maxima
     Case(
