@@ -10,15 +10,15 @@ from simplifier.atoms import Floor, Variable
 from simplifier.bounds import UNCONSTRAINED
 from simplifier.divmod import floor_div, floor_mod
 from simplifier.interval import Interval
-from simplifier.linear import LAWS, Affine, Expr, as_expr, constant, variable
+from simplifier.linear import OPERATIONS, Affine, Expr, as_expr, constant, variable
 from simplifier.reading import TextError
 from simplifier.semiaffine import SemiAffine, maximum, minimum, product, quotient, remainder
 from simplifier.text import expr_text
 
-LAWS.bounds = UNCONSTRAINED.bounds
-LAWS.floor_div, LAWS.floor_mod = floor_div, floor_mod
-LAWS.product, LAWS.quotient, LAWS.remainder = product, quotient, remainder
-LAWS.text = expr_text
+OPERATIONS.bounds = UNCONSTRAINED.bounds
+OPERATIONS.floor_div, OPERATIONS.floor_mod = floor_div, floor_mod
+OPERATIONS.product, OPERATIONS.quotient, OPERATIONS.remainder = product, quotient, remainder
+OPERATIONS.text = expr_text
 
 __all__ = [
     "Affine",

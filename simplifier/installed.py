@@ -1,4 +1,4 @@
-"""`Laws`: operations on expressions that are implemented on top of `simplifier.linear`."""
+"""`Operations`: operations on expressions that are implemented on top of `simplifier.linear`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from simplifier.interval import Interval
 E = TypeVar("E")
 
 
-class Laws(Generic[E]):
+class Operations(Generic[E]):
     """Operations on expressions of type `E`; importing `simplifier` installs them.
 
-    Sums and multiples are not among them: they need no law.
+    Sums and multiples are not among them: `simplifier.linear` implements them.
     """
 
     bounds: Callable[[E], Interval]

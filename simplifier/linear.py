@@ -23,14 +23,14 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any, Final, TypeAlias, overload
 
-from simplifier.installed import Laws
+from simplifier.installed import Operations
 from simplifier.interval import Interval
 from simplifier.unique import Atom, SortKey, UniqueTable, new_object, weakly_held
 
 Affine: TypeAlias = "Expr | Variable | int"
 """Arguments that `as_expr` converts to expressions."""
 Term: TypeAlias = tuple[Atom, int]
-LAWS: Final[Laws[Expr]] = Laws()
+OPERATIONS: Final[Operations[Expr]] = Operations()
 
 
 class Expr:
@@ -90,7 +90,7 @@ class Expr:
         return f"Expr({str(self)!r})"
 
     def __str__(self) -> str:
-        return LAWS.text(self)
+        return OPERATIONS.text(self)
 
     def as_expr(self) -> Expr:
         """Return the expression itself."""
@@ -127,7 +127,7 @@ class Expr:
 
     def __mul__(self, factor: Affine) -> Expr:
         if factor.__class__ is not int:
-            return LAWS.product(self, as_expr(factor))
+            return OPERATIONS.product(self, as_expr(factor))
         if factor == 1:
             return self
         multiple: dict[Atom, int] = {}
@@ -141,13 +141,13 @@ class Expr:
 
     def __floordiv__(self, divisor: Affine) -> Expr:
         if divisor.__class__ is int:
-            return LAWS.floor_div(self, divisor)
-        return LAWS.quotient(self, as_expr(divisor))
+            return OPERATIONS.floor_div(self, divisor)
+        return OPERATIONS.quotient(self, as_expr(divisor))
 
     def __mod__(self, modulus: Affine) -> Expr:
         if modulus.__class__ is int:
-            return LAWS.floor_mod(self, modulus)
-        return LAWS.remainder(self, as_expr(modulus))
+            return OPERATIONS.floor_mod(self, modulus)
+        return OPERATIONS.remainder(self, as_expr(modulus))
 
     @property
     def terms(self) -> tuple[Term, ...]:
@@ -167,7 +167,7 @@ class Expr:
     @property
     def bounds(self) -> Interval:
         """An interval that contains every value, from the bounds of the variables."""
-        return self.bounds_memo or LAWS.bounds(self)
+        return self.bounds_memo or OPERATIONS.bounds(self)
 
     @property
     def is_constant(self) -> bool:
