@@ -30,7 +30,7 @@ from indexing.ops.collective_bases import (
     whole_to_part,
     with_index,
 )
-from indexing.ops.structure import Barrier
+from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import Summaries
 
 
@@ -115,7 +115,7 @@ class CollectiveReduce(AllReduce):
 
 
 @op("all-reduce-done", samples=["f32[2,3] all-reduce-done(f32[2,3] p)"])
-class AllReduceDone(Barrier):
+class AllReduceDone(ForwardingOp):
     """Wait for an all-reduce and return its result."""
 
 

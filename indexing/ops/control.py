@@ -29,7 +29,7 @@ from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.element import ElementRule, OpaqueRule
-from indexing.ops.structure import Barrier, Done
+from indexing.ops.structure import Done, ForwardingOp
 from indexing.ops.structured_ops import StructuredOp, Summaries, through
 
 
@@ -221,7 +221,7 @@ class AsyncStart(StructuredOp):
     "async-update",
     samples=["((f32[2,3]), f32[2,3], s32[]) async-update(((f32[2,3]), f32[2,3], s32[]) s)"],
 )
-class AsyncUpdate(Barrier):
+class AsyncUpdate(ForwardingOp):
     """The value of `async-start`, forwarded unchanged."""
 
     async_execution_thread: str = attribute(string, default="main")

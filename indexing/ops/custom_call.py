@@ -39,7 +39,7 @@ from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, leaves
 from indexing.maps.answers import Path, Unknown
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.element import ElementRule, OpaqueRule
-from indexing.ops.structure import Barrier
+from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import StructuredOp, Summaries
 
 API_VERSIONS = (
@@ -125,7 +125,7 @@ class CustomCall(StructuredOp):
 @custom_call(
     "Sharding", samples=['f32[2,3] custom-call(f32[2,3] p), custom_call_target="Sharding"']
 )
-class Sharding(Barrier):
+class Sharding(ForwardingOp):
     """The operand, annotated with the distribution in the attribute ``sharding``.
 
     Source: XLA ``xla/service/sharding_propagation.cc``, where the call annotates a value.
@@ -136,7 +136,7 @@ class Sharding(Barrier):
     "annotate_device_placement",
     samples=['f32[2] custom-call(f32[2] p), custom_call_target="annotate_device_placement"'],
 )
-class DevicePlacement(Barrier):
+class DevicePlacement(ForwardingOp):
     """The operand, annotated with the memory that the attributes name.
 
     Source: XLA ``xla/service/memory_annotations.h``.
@@ -146,7 +146,7 @@ class DevicePlacement(Barrier):
 @custom_call(
     "MoveToHost", samples=['f32[2] custom-call(f32[2] p), custom_call_target="MoveToHost"']
 )
-class MoveToHost(Barrier):
+class MoveToHost(ForwardingOp):
     """The operand, in host memory.
 
     Source: XLA ``xla/service/memory_annotations.h``.
@@ -156,7 +156,7 @@ class MoveToHost(Barrier):
 @custom_call(
     "MoveToDevice", samples=['f32[2] custom-call(f32[2] p), custom_call_target="MoveToDevice"']
 )
-class MoveToDevice(Barrier):
+class MoveToDevice(ForwardingOp):
     """The operand, in device memory.
 
     Source: XLA ``xla/service/memory_annotations.h``.

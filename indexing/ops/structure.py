@@ -72,8 +72,8 @@ class GetTupleElement(RoutingOp):
         return operand[self.index]
 
 
-class Barrier(RoutingOp):
-    """An op that forwards its operand unchanged; the compiler must not move code across it."""
+class ForwardingOp(RoutingOp):
+    """An op that forwards its operand unchanged."""
 
     __slots__ = ()
     min_operands: ClassVar[int] = 1
@@ -127,7 +127,7 @@ class Done(RoutingOp):
         "(f32[2,3]{0,1}, (s32[], token[])) copy((f32[2,3], (s32[], token[])) p)",
     ],
 )
-class Copy(Barrier):
+class Copy(ForwardingOp):
     """``out[i] = operand[i]`` in another buffer or layout; for a tuple, a copy of each array."""
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
@@ -141,12 +141,12 @@ class Copy(Barrier):
     "opt-barrier",
     samples=["(f32[2], token[]) opt-barrier((f32[2], token[]) p)", "f32[] opt-barrier(f32[] p)"],
 )
-class OptBarrier(Barrier):
+class OptBarrier(ForwardingOp):
     """``optimization-barrier`` by its name in HLO text."""
 
 
 @op("optimization-barrier", samples=["(f32[2], s32[]) optimization-barrier((f32[2], s32[]) p)"])
-class OptimizationBarrier(Barrier):
+class OptimizationBarrier(ForwardingOp):
     """``optimization-barrier`` by its full name."""
 
 

@@ -26,7 +26,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.base import Entry, RoutingOp, UnaryOp
 from indexing.ops.element import ElementRule, OpaqueRule
-from indexing.ops.structure import Barrier
+from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import StructuredOp, Summaries
 
 TOKEN = OpaqueShape("token")
@@ -117,7 +117,7 @@ class AddDependency(RoutingOp):
         'domain={kind="sharding", entry={maximal device=0}, exit={maximal device=1}}'
     ],
 )
-class Domain(Barrier):
+class Domain(ForwardingOp):
     """The operand, at the boundary between program parts with different shardings."""
 
     domain: str = attribute(raw, default="")
