@@ -152,7 +152,7 @@ def collapse(instruction: Instruction) -> Collapse | Unknown:
     """Collapse the arrays of an instruction to the smallest shapes with equivalent maps.
 
     All arrays of the result and of the operands are collapsed, and arrays inside a fusion that
-    are sources of runtime variables.  MapTuple of grade "may" are collapsed like exact maps.
+    are sources of runtime variables.  Maps of grade "may" are collapsed like exact maps.
 
     Args:
         instruction: the instruction; a fusion or call is collapsed as a whole.
