@@ -89,10 +89,10 @@ class Signature:
     result: AnyShape | None = None
 
     @classmethod
-    def folding(cls, shapes: Iterable[Shape]) -> Signature:
+    def reducer(cls, shapes: Iterable[Shape]) -> Signature:
         """Return the signature of a reducer of arrays: two scalars of each array to one.
 
-        >>> print(Signature.folding([Shape("f32", (2, 3))]))
+        >>> print(Signature.reducer([Shape("f32", (2, 3))]))
         (f32[], f32[]) -> f32[]
         """
         scalars = tuple([shape.with_dims(()) for shape in shapes])

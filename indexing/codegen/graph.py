@@ -1,7 +1,7 @@
 """The element graph: the computation of one element of an array, and the stages that fill arrays.
 
 A nest is a sequence of *stages*.  A stage loops over the dimensions of the buffers that it fills.
-Its body is the element at an index: a node over reads of other buffers, or a fold of nodes over
+Its body is the element at an index: a node over reads of other buffers, or a reduction over
 range variables.  Nodes form a DAG: equal elements are one object.  Lowering builds the graph,
 staging decides which arrays are buffers, and two printers write it: `loops` as Python loops,
 `numpy.program` as a NumPy program.
@@ -123,14 +123,14 @@ Node: TypeAlias = BufferRead | Scalar | IndexValue | Apply | Choose | Runtime
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScatterFold:
-    """A fold in scatter form: a loop over the values, each of which updates one element.
+class ScatterReduction:
+    """A reduction in scatter form: a loop over the values, each of which updates one element.
 
     Attributes:
         dims: loops over all values; those that the runtime variables depend on are outermost.
-        values: values to fold, one for each total.
+        values: values to reduce, one for each total.
         index: the index of the element that a value updates.
-        guards: conditions under which a value is folded.
+        guards: conditions under which a value is reduced.
     """
 
     dims: tuple[Variable, ...]
@@ -141,7 +141,7 @@ class ScatterFold:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fold:
+class Reduction:
     """``totals = function(totals, values)`` over the range variables, where the guards hold.
 
     Attributes:
@@ -149,8 +149,8 @@ class Fold:
         inits: initial values of the totals.
         ranges: range variables, outermost first.
         finish: applied to each final total: rounds to the type of the result.
-        scatter: the fold in scatter form, for results of which few elements are updated.
-        is_product: the value is a product of two factors, so that the fold is a contraction.
+        scatter: the reduction in scatter form, for results of which few elements are updated.
+        is_product: the value is a product of two factors, so that the reduction is a contraction.
     """
 
     function: ScalarFunction
@@ -160,7 +160,7 @@ class Fold:
     guards: Guards = ()
     runtime: tuple[Runtime, ...] = ()
     finish: ScalarFunction | None = None
-    scatter: ScatterFold | None = None
+    scatter: ScatterReduction | None = None
     is_product: bool = False
 
 
@@ -236,9 +236,9 @@ def in_order(
                 waiting.extend((child, False) for child in reversed(below(node)))
 
 
-def roots_of(body: Node | Fold) -> tuple[Node, ...]:
+def roots_of(body: Node | Reduction) -> tuple[Node, ...]:
     """Return the nodes of a stage from which all its other nodes are reachable."""
-    if not isinstance(body, Fold):
+    if not isinstance(body, Reduction):
         return (body,)
     roots = (*body.inits, *body.runtime, *body.values)
     scatter = body.scatter
@@ -255,7 +255,7 @@ def exprs_of(nodes: Iterable[Node]) -> Iterator[Expr]:
 
 
 def rebuilt(node: Any, at: Callable[[Any], Any]) -> Any:
-    """Return a node, case, fold or scatter with each child `n` replaced by ``at(n)``."""
+    """Return a node, case, reduction or scatter with each child `n` replaced by ``at(n)``."""
     match node:
         case BufferRead() | IndexValue():
             return replace(node, runtime=_each(node.runtime, at)) if node.runtime else node
@@ -268,10 +268,10 @@ def rebuilt(node: Any, at: Callable[[Any], Any]) -> Any:
             return replace(node, cases=cases, otherwise=at(node.otherwise))
         case Runtime():
             return replace(node, value=at(node.value))
-        case ScatterFold():
+        case ScatterReduction():
             runtime = _each(node.runtime, at)
             return replace(node, values=_each(node.values, at), runtime=runtime)
-        case Fold():
+        case Reduction():
             inits, values = _each(node.inits, at), _each(node.values, at)
             node = replace(node, inits=inits, values=values, runtime=_each(node.runtime, at))
             return replace(node, scatter=rebuilt(node.scatter, at))
@@ -291,14 +291,14 @@ class Stage:
     """A loop nest that fills buffers of equal sizes.
 
     Attributes:
-        buffers: the buffers; several for a fold with several totals.
+        buffers: the buffers; several for a reduction with several totals.
         dims: the loop over each dimension, outermost first.
-        body: the element at an index, or a fold with a total for each buffer.
+        body: the element at an index, or a reduction with a total for each buffer.
     """
 
     buffers: tuple[Buffer, ...]
     dims: tuple[Variable, ...]
-    body: Node | Fold
+    body: Node | Reduction
 
     @property
     def name(self) -> str:
@@ -312,7 +312,7 @@ class Stage:
     @property
     def iterations(self) -> int:
         """The number of iterations of its innermost loop."""
-        ranges = self.body.ranges if isinstance(self.body, Fold) else ()
+        ranges = self.body.ranges if isinstance(self.body, Reduction) else ()
         return prod(v.upper - v.lower + 1 for v in (*self.dims, *ranges))
 
 

@@ -14,10 +14,10 @@ from indexing.codegen.graph import (
     BufferRead,
     Choose,
     Composed,
-    Fold,
     IndexValue,
     Nest,
     Node,
+    Reduction,
     Runtime,
     Scalar,
     Stage,
@@ -105,8 +105,8 @@ class _Loops:
             self.uses.update(with_cases(node))
         at = ", ".join(d.name if d.lower < d.upper else "0" for d in stage.dims) or "()"
         with self.text.loops(stage.dims):
-            if isinstance(stage.body, Fold):
-                self._fold(stage, stage.body, at)
+            if isinstance(stage.body, Reduction):
+                self._reduction(stage, stage.body, at)
             else:
                 self._assign(f"{stage.name}[{at}]", stage.body, {})
 
@@ -128,35 +128,35 @@ class _Loops:
         with self.text.under("else:"):
             self._assign(target, element.otherwise, dict(scope))
 
-    def _fold(self, stage: Stage, fold: Fold, at: str) -> None:
+    def _reduction(self, stage: Stage, reduction: Reduction, at: str) -> None:
         scope: NodeNames = {}
-        count = len(fold.inits)
+        count = len(reduction.inits)
         totals = ["total"] if count == 1 else [f"total{k}" for k in range(count)]
-        self.let(fold.inits, scope)
-        for total, init in zip(totals, fold.inits, strict=True):
+        self.let(reduction.inits, scope)
+        for total, init in zip(totals, reduction.inits, strict=True):
             self.text.add(f"{total} = {self.written(init, scope)}")
-        if fold.values:
-            with self.text.loops(fold.ranges):
-                self._guarded_step(fold, totals, dict(scope))
+        if reduction.values:
+            with self.text.loops(reduction.ranges):
+                self._guarded_step(reduction, totals, dict(scope))
         for buffer, total in zip(stage.buffers, totals, strict=True):
-            code = self.source.call(fold.finish, total) if fold.finish else total
+            code = self.source.call(reduction.finish, total) if reduction.finish else total
             self.text.add(f"{buffer.name}[{at}] = {code}")
 
-    def _guarded_step(self, fold: Fold, totals: list[str], scope: NodeNames) -> None:
-        self.let(fold.runtime, scope)
-        if fold.guards:
-            with self.text.under(f"if {guards_text(fold.guards)}:"):
-                self._step(fold, totals, scope)
+    def _guarded_step(self, reduction: Reduction, totals: list[str], scope: NodeNames) -> None:
+        self.let(reduction.runtime, scope)
+        if reduction.guards:
+            with self.text.under(f"if {guards_text(reduction.guards)}:"):
+                self._step(reduction, totals, scope)
         else:
-            self._step(fold, totals, scope)
+            self._step(reduction, totals, scope)
 
-    def _step(self, fold: Fold, totals: list[str], scope: NodeNames) -> None:
-        self.let(fold.values, scope)
-        values = [self.written(value, scope) for value in fold.values]
-        if fold.function.style == "infix":
-            self.text.add(f"{totals[0]} {fold.function.name}= {values[0]}")
+    def _step(self, reduction: Reduction, totals: list[str], scope: NodeNames) -> None:
+        self.let(reduction.values, scope)
+        values = [self.written(value, scope) for value in reduction.values]
+        if reduction.function.style == "infix":
+            self.text.add(f"{totals[0]} {reduction.function.name}= {values[0]}")
         else:
-            call = self.source.call(fold.function, *totals, *values)
+            call = self.source.call(reduction.function, *totals, *values)
             self.text.add(f"{', '.join(totals)} = {call}")
 
     # ------------------------------------------------------------ elements

@@ -25,14 +25,14 @@ from indexing.codegen.graph import (
     BufferRead,
     Case,
     Choose,
-    Fold,
     Guards,
     Index,
     IndexValue,
     Node,
+    Reduction,
     Runtime,
     Scalar,
-    ScatterFold,
+    ScatterReduction,
     dtype_of,
 )
 from indexing.codegen.program_arrays import ProgramArray
@@ -129,7 +129,7 @@ class Lowering:
             case CopyRule():
                 return self._copied(array, rule, index)
             case _:
-                raise AssertionError("a reduction is lowered by `fold`")
+                raise AssertionError("a reduction is lowered by `Lowering.reduction`")
 
     def _index_value(self, expr: Expr, kind: np.dtype[np.generic]) -> IndexValue:
         return IndexValue(expr, kind, self.scope.mentioned([expr]))
@@ -228,7 +228,7 @@ class Lowering:
         index: Index,
         *,
         sizes: tuple[int, ...] | None = None,
-        is_folded: bool = False,
+        is_reduced: bool = False,
     ) -> tuple[Index, Guards, tuple[Runtime, ...]]:
         """Apply a map to an index of `array`, or of an array of these sizes.
 
@@ -239,7 +239,7 @@ class Lowering:
         bounds = [(0, size - 1) for size in sizes]
         if (
             indexing_map.is_identity
-            and not is_folded
+            and not is_reduced
             and [v.bounds for v in indexing_map.dims] == bounds
         ):
             return index, (), ()
@@ -282,10 +282,10 @@ class Lowering:
         index = tuple(map(Substitution(values), rt.index))
         return self.scope.variable(array.operand(number), index, rt.clamp)
 
-    # ------------------------------------------------------------ folds
+    # ------------------------------------------------------------ reductions
 
-    def fold(self, array: ProgramArray, rule: ReductionRule, index: Index) -> Fold:
-        """Return the fold that computes the element of `array` at an index."""
+    def reduction(self, array: ProgramArray, rule: ReductionRule, index: Index) -> Reduction:
+        """Return the reduction that computes the element of `array` at an index."""
         answer = _maps_of(array, exact=True)
         inits: tuple[Node, ...] = tuple(
             [self._single_read(array, answer, k, index) for k in rule.inits]
@@ -295,42 +295,42 @@ class Lowering:
         guards: dict[Constraint, None] = {}
         runtime: dict[Runtime, None] = {}
         for number in rule.values:
-            if not answer.maps[number]:  # no element is folded
-                return self._typed(array, rule, Fold(ADD, inits, ()))
+            if not answer.maps[number]:  # no element is reduced
+                return self._typed(array, rule, Reduction(ADD, inits, ()))
             (indexing_map,) = answer.maps[number]
-            assert not ranges or ranges == indexing_map.ranges, "operands are folded in step"
+            assert not ranges or ranges == indexing_map.ranges, "operands are reduced in step"
             ranges = indexing_map.ranges
-            at, conditions, used = self._access(array, indexing_map, index, is_folded=True)
+            at, conditions, used = self._access(array, indexing_map, index, is_reduced=True)
             values.append(self.scope.read(array.operand(number), at))
             guards.update(dict.fromkeys(conditions))
             runtime.update(dict.fromkeys(used))
         scatter = self._scatter(array, rule) if rule.is_placed else None
-        fold = Fold(ADD, inits, tuple(values), ranges, tuple(guards), tuple(runtime))
-        return self._typed(array, rule, replace(fold, scatter=scatter))
+        reduction = Reduction(ADD, inits, tuple(values), ranges, tuple(guards), tuple(runtime))
+        return self._typed(array, rule, replace(reduction, scatter=scatter))
 
-    def _typed(self, array: ProgramArray, rule: ReductionRule, fold: Fold) -> Fold:
-        """Add the function to a fold, and convert it to the type of its totals."""
+    def _typed(self, array: ProgramArray, rule: ReductionRule, reduction: Reduction) -> Reduction:
+        """Add the function to a reduction, and convert it to the type of its totals."""
         if rule.applied:
             function = self.function(array.instruction.called_computations[0])
-            fold = replace(fold, function=function)
-        wide = rule.wide or _wide_total(array, fold)
+            reduction = replace(reduction, function=function)
+        wide = rule.wide or _wide_total(array, reduction)
         if wide is None:
-            return fold
+            return reduction
 
         def widened(node: Node) -> Node:
             to_wide = cast(wide, TYPE_NAMES.get(wide, wide.name))
             return node if dtype_of(node) == wide else Apply(to_wide, (node,), array.name, wide)
 
-        inits = [widened(init) for init in fold.inits] or [Scalar(np.zeros((), wide))]
-        values = [widened(value) for value in fold.values]
+        inits = [widened(init) for init in reduction.inits] or [Scalar(np.zeros((), wide))]
+        values = [widened(value) for value in reduction.values]
         if rule.is_product and values:
             values = [Apply(MULTIPLY, tuple(values), array.name, wide)]
         finish = None if array.dtype == wide else cast(array.dtype, array.shape.element_type)
-        fold = replace(fold, inits=tuple(inits), values=tuple(values), finish=finish)
-        return replace(fold, is_product=rule.is_product and bool(values))
+        reduction = replace(reduction, inits=tuple(inits), values=tuple(values), finish=finish)
+        return replace(reduction, is_product=rule.is_product and bool(values))
 
-    def _scatter(self, array: ProgramArray, rule: ReductionRule) -> ScatterFold:
-        """Return the scatter form of a fold: `input_to_output` maps values to elements."""
+    def _scatter(self, array: ProgramArray, rule: ReductionRule) -> ScatterReduction:
+        """Return the scatter form of a reduction: `input_to_output` maps values to elements."""
         answer = input_to_output(array.instruction, rule.values[0], simplify=False)
         (indexing_map,) = answer.maps[array.leaf]
         fresh = {v: v.renamed(v.name.replace("d", "u")) for v in indexing_map.dims}
@@ -341,7 +341,9 @@ class Lowering:
         runtime = self.scope.mentioned([*at, *[guard.expr for guard in guards]])
         deciding = {v for rt in indexing_map.runtime for e in rt.index for v in e.variables()}
         order = sorted(indexing_map.dims, key=lambda v: v not in deciding)
-        return ScatterFold(tuple([fresh[v] for v in order]), tuple(values), at, guards, runtime)
+        return ScatterReduction(
+            tuple([fresh[v] for v in order]), tuple(values), at, guards, runtime
+        )
 
 
 def _maps_of(array: ProgramArray, exact: bool = False) -> Answer:
@@ -349,12 +351,12 @@ def _maps_of(array: ProgramArray, exact: bool = False) -> Answer:
     return output_to_input(array.instruction, array.leaf, exact=exact, simplify=False)
 
 
-def _wide_total(array: ProgramArray, fold: Fold) -> np.dtype[np.generic] | None:
+def _wide_total(array: ProgramArray, reduction: Reduction) -> np.dtype[np.generic] | None:
     """Return the type of totals if wider than the result: sums of narrow floats use f32."""
     kind = array.dtype
     if kind.kind in "biucO" or kind.itemsize >= 4 or is_integer(np.empty(0, kind)):
         return None
-    return None if fold.scatter or fold.function.name not in ("+", "*") else F32
+    return None if reduction.scatter or reduction.function.name not in ("+", "*") else F32
 
 
 def check_partition(array: ProgramArray, maps: list[IndexingMap]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from indexing.codegen.graph import Apply, Composed, Fold, Nest, Node, in_order, with_cases
+from indexing.codegen.graph import Apply, Composed, Nest, Node, Reduction, in_order, with_cases
 from indexing.codegen.text import Lines, Names, identifier
 from indexing.ops import numerics
 from indexing.ops.functions import ScalarFunction
@@ -86,7 +86,7 @@ def functions_of(nest: Nest) -> list[ScalarFunction]:
     """Return the functions that a nest applies, each once, callees first."""
     seen: dict[ScalarFunction, None] = {}
     for stage in nest.stages:
-        if isinstance(stage.body, Fold):
+        if isinstance(stage.body, Reduction):
             _note(stage.body.function, seen)
             if stage.body.finish:
                 _note(stage.body.finish, seen)

@@ -2,10 +2,10 @@
 
 An array gets a stage with a buffer if it is
 
-* a fold (reduction, product, window, scatter);
+* a reduction (also of products or windows, or a scatter);
 * read at more than `MAX_COPIES` different indices;
-* arithmetic that several stages need, or that a fold reads repeatedly (an operand of a product or
-  of a window).
+* arithmetic that several stages need, or that a reduction reads repeatedly (an operand of a
+  product or of a window).
 
 All other arrays are inlined into their readers: data movement, and arithmetic that is read once.
 """
@@ -20,10 +20,10 @@ from hlo.shapes.shape import Shape, dtype, leaves
 from indexing.codegen.graph import (
     Buffer,
     BufferRead,
-    Fold,
     Index,
     Node,
     Origin,
+    Reduction,
     Stage,
     in_order,
     rebuilt,
@@ -50,7 +50,7 @@ class Staging:
 
     Attributes:
         inputs, constants: the buffers of arrays that no stage fills.
-        bodies: for each stage, its element as a node over reads of arrays, or a fold.
+        bodies: for each stage, its element as a node over reads of arrays, or a reduction.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Staging:
         self.names = Names(["out"])
         self.inputs = {array: self._buffer(array) for array in inputs}
         self.constants: dict[ProgramArray, Buffer] = {}
-        self.bodies: dict[Scope, Node | Fold] = {}
+        self.bodies: dict[Scope, Node | Reduction] = {}
         self._pending = PendingReads()
         self._buffers: dict[Scope, dict[int, Buffer]] = {}  # by the leaf of the result
         self._staged: dict[object, Scope] = {}  # by the group of the arrays
@@ -138,7 +138,7 @@ class Staging:
         lowering = Lowering(scope, self.function)
         if isinstance(rule, ReductionRule):
             scope.is_windowed = rule.is_windowed or rule.is_product
-            self.bodies[scope] = lowering.fold(array, rule, _index(scope))
+            self.bodies[scope] = lowering.reduction(array, rule, _index(scope))
         else:
             self.bodies[scope] = lowering.element(array, rule, _index(scope))
 
@@ -151,7 +151,7 @@ class Staging:
         """Return a stage with all reads resolved."""
         body, buffers = self.bodies[scope], self._buffers[scope]
         self._resolved(roots_of(body))
-        if not isinstance(body, Fold):
+        if not isinstance(body, Reduction):
             return Stage(tuple(buffers.values()), scope.dims, self._final[body])
         body = rebuilt(body, self._final.__getitem__)
         totals = [buffers.get(k) or self._unread(scope.array, k) for k in range(len(body.inits))]

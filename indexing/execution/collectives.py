@@ -19,7 +19,7 @@ from indexing.execution.interpreter import functions_of, runs
 from indexing.execution.machine import Machine
 from indexing.execution.rendezvous import Aborted
 from indexing.execution.values import Array, Value, assembled, failure, flattened
-from indexing.ops.folding import folded, narrowed, reduced, ufunc_of, widened
+from indexing.ops.reductions import narrowed, reduce_rows, reduced, ufunc_of, widened
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ def _reduced(machine: Machine, instruction: Instruction, columns: Sequence[Array
     rows, ufunc = np.stack(columns), ufunc_of(to_apply)
     if ufunc is not None and len(rows) > 1:
         return reduced(ufunc, rows[0], rows[1:], (0,)) if rows.ndim == 1 else _summed(ufunc, rows)
-    return folded(to_apply, [rows[0]], [rows[1:]])[0]
+    return reduce_rows(to_apply, [rows[0]], [rows[1:]])[0]
 
 
 def _summed(ufunc: np.ufunc, rows: Array) -> Array:

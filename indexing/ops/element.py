@@ -74,14 +74,14 @@ class CopyRule:
 
 @dataclass(frozen=True, slots=True)
 class ReductionRule:
-    """The element is a fold over the range variables of the maps.
+    """The element is a reduction over the range variables of the maps.
 
     Attributes:
         inits: operands with the initial values; () for zero.
-        values: operands that are folded; if `is_product`, they are multiplied first.
-        applied: the first computation that the instruction calls folds; otherwise the fold is a
-            sum.
-        is_windowed: an operand element may be folded into several results.
+        values: operands that are reduced; if `is_product`, they are multiplied first.
+        applied: the first computation that the instruction calls reduces; otherwise the
+            reduction is a sum.
+        is_windowed: an operand element may contribute to several results.
         is_placed: a runtime variable decides to which result a value contributes.
         wide: the accumulation type of a sum of products.
     """
@@ -109,7 +109,9 @@ class OpaqueRule:
 ElementRule: TypeAlias = (
     ConstantRule | IotaRule | ElementwiseRule | CopyRule | ReductionRule | OpaqueRule
 )
-NOT_A_FOLD: Final = OpaqueRule("an element of the result is not a fold of operand elements")
+NOT_A_REDUCTION: Final = OpaqueRule(
+    "an element of the result is not a reduction of operand elements"
+)
 NO_RULE: Final = "no per-element rule is declared for this op"
 
 

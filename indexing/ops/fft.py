@@ -11,7 +11,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
 from hlo.ops.unify import Dim, array, dims_of, same_dims
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, UnaryOp
-from indexing.ops.element import NOT_A_FOLD, ElementRule
+from indexing.ops.element import NOT_A_REDUCTION, ElementRule
 
 _COMPLEX = {"f32": "c64", "f64": "c128"}
 _REAL = {"c64": "f32", "c128": "f64"}
@@ -40,7 +40,7 @@ class Fft(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Fft".
     """
 
-    rule: ClassVar[ElementRule] = NOT_A_FOLD
+    rule: ClassVar[ElementRule] = NOT_A_REDUCTION
     fft_type: str = attribute(enum("FFT", "IFFT", "RFFT", "IRFFT"))
     fft_length: tuple[int, ...] = attribute(int_list)
 

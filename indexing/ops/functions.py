@@ -1,7 +1,7 @@
 """Scalar functions: their name in generated sources, and their values on arrays and expressions.
 
 `ScalarFunction.of` returns the operator of a NumPy function that has one, and the module of any
-other function. The module also lists the ufuncs that can fold arrays, and their neutral elements.
+other function. The module also lists the ufuncs that can reduce arrays, and their neutral elements.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ INFIX: Final[dict[Any, str]] = {
     np.bitwise_xor: "^",
 }
 PREFIX: Final[dict[Any, str]] = {np.negative: "-", np.invert: "~"}
-FOLDING: Final = frozenset(
+REDUCING_UFUNCS: Final = frozenset(
     [
         *(np.add, np.multiply, np.maximum, np.minimum),
         *(np.bitwise_and, np.bitwise_or, np.bitwise_xor),
     ]
 )
-"""The ufuncs that fold arrays: associative, commutative, and with a neutral element."""
+"""The ufuncs that reduce arrays: associative, commutative, and with a neutral element."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,7 +67,7 @@ class ScalarFunction:
         >>> ScalarFunction.of(np.add).name, ScalarFunction.of(np.exp).name
         ('+', 'np.exp')
         """
-        integer, commutes = RULES.get(call), call in FOLDING
+        integer, commutes = RULES.get(call), call in REDUCING_UFUNCS
         if call in INFIX:
             return cls(INFIX[call], "infix", call, integer, commutes)
         if call in PREFIX:
@@ -76,8 +76,8 @@ class ScalarFunction:
 
     @property
     def ufunc(self) -> Any:
-        """The NumPy ufunc that folds an array by this function; None if there is none."""
-        return self.call if self.call in FOLDING else None
+        """The NumPy ufunc that reduces an array by this function; None if there is none."""
+        return self.call if self.call in REDUCING_UFUNCS else None
 
 
 def _library_name(call: Callable[..., Any]) -> str:
@@ -89,7 +89,7 @@ def _library_name(call: Callable[..., Any]) -> str:
 
 
 def neutral(ufunc: Any, dtype: np.dtype[Any]) -> Any:
-    """The neutral element of `ufunc`, one of `FOLDING`, in the type `dtype`.
+    """The neutral element of `ufunc`, one of `REDUCING_UFUNCS`, in the type `dtype`.
 
     >>> neutral(np.maximum, np.dtype(np.int8)), neutral(np.bitwise_and, np.dtype(np.uint8))
     (np.int8(-128), np.uint8(255))

@@ -12,7 +12,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
 from hlo.ops.unify import PartialShape, same_rank, same_sizes
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Entry, Maps, UnaryOp
-from indexing.ops.element import NOT_A_FOLD, ElementRule
+from indexing.ops.element import NOT_A_REDUCTION, ElementRule
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, as_expr
@@ -57,7 +57,7 @@ class Cholesky(UnaryOp):
     """
 
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
-    rule: ClassVar[ElementRule] = NOT_A_FOLD
+    rule: ClassVar[ElementRule] = NOT_A_REDUCTION
     lower: bool = attribute(boolean, default=False)
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
@@ -137,7 +137,7 @@ class TriangularSolve(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "TriangularSolve".
     """
 
-    rule: ClassVar[ElementRule] = NOT_A_FOLD
+    rule: ClassVar[ElementRule] = NOT_A_REDUCTION
     left_side: bool = attribute(boolean, default=False)
     lower: bool = attribute(boolean, default=False)
     unit_diagonal: bool = attribute(boolean, default=False)

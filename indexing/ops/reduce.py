@@ -1,4 +1,4 @@
-"""Reduce: fold dimensions of one array, or of several arrays together, with a computation."""
+"""Reduce: combine the elements along dimensions of one or of several arrays by a computation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
 from indexing.ops.element import ElementRule, ReductionRule
-from indexing.ops.folding import folded, reduced, ufunc_of
+from indexing.ops.reductions import reduce_rows, reduced, ufunc_of
 
 
 def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
@@ -70,7 +70,7 @@ def results(sizes: Sequence[Dim | int], operands: tuple[Shape, ...]) -> Shape | 
     ],
 )
 class Reduce(VariadicOp):
-    """``out[i] = fold(to_apply, init, operand[.., i, ..])`` over all indices along `dimensions`."""
+    """``out[i] = reduce(to_apply, init, operand[.., i, ..])`` over indices along `dimensions`."""
 
     min_operands: ClassVar[int] = 2
     dimensions: tuple[int, ...] = attribute(int_list)
@@ -80,8 +80,8 @@ class Reduce(VariadicOp):
         return paired(operands)
 
     @signature("to_apply")
-    def folds(self, *operands: Shape) -> Signature:
-        return Signature.folding(operands[len(operands) // 2 :])
+    def reduces(self, *operands: Shape) -> Signature:
+        return Signature.reducer(operands[len(operands) // 2 :])
 
     @constraint("C1", "operands must be n arrays of the same sizes and n scalar init values")
     def has_inits(self, *operands: Shape) -> Fault:
@@ -100,9 +100,9 @@ class Reduce(VariadicOp):
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         source = operands[0]
-        folded = sorted(self.dimensions)
-        i, s = dims(out), ranges(*[source.dims[k] for k in folded])
-        place = dict(zip([*self._kept(source), *folded], [*i, *s], strict=True))
+        reduced_dims = sorted(self.dimensions)
+        i, s = dims(out), ranges(*[source.dims[k] for k in reduced_dims])
+        place = dict(zip([*self._kept(source), *reduced_dims], [*i, *s], strict=True))
         values = IndexingMap.of(i, [place[k] for k in range(source.rank)], ranges=s)
         init = IndexingMap.of(i, [], grade=self._grade_of_inits(operands))
         half = len(operands) // 2
@@ -131,5 +131,5 @@ class Reduce(VariadicOp):
         order = [*sorted(self.dimensions), *kept]
         rows = [values.transpose(order).reshape(count, *sizes) for values in operands[:half]]
         inits = [np.broadcast_to(init, sizes) for init in operands[half:]]
-        totals = tuple(folded(to_apply, inits, rows))
+        totals = tuple(reduce_rows(to_apply, inits, rows))
         return totals if half > 1 else totals[0]

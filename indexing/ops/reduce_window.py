@@ -1,4 +1,4 @@
-"""Reduce-window: fold the elements under each position of a sliding window."""
+"""Reduce-window: reduce the elements under each position of a sliding window."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
 from indexing.ops.element import ElementRule, ReductionRule
-from indexing.ops.folding import ufunc_of
 from indexing.ops.reduce import paired, pairs_fault, results
+from indexing.ops.reductions import ufunc_of
 from indexing.ops.sliding import overlaps, window_totals
 from indexing.ops.windows import index_at, window_map
 
@@ -67,7 +67,7 @@ def positions(dimensions: tuple[WindowDimension, ...], shape: Shape) -> list[Dim
     ],
 )
 class ReduceWindow(VariadicOp):
-    """``out[i] = fold(to_apply, init, operand[j])`` over the elements j under window position i.
+    """``out[i] = reduce(to_apply, init, operand[j])`` over the elements j under window position i.
 
     Window element s is at index ``i·stride + s·window_dilation − low`` of the operand dilated by
     base_dilation. Holes of the dilation and padding are skipped.
@@ -81,8 +81,8 @@ class ReduceWindow(VariadicOp):
         return paired(operands, len(self.window))
 
     @signature("to_apply")
-    def folds(self, *operands: Shape) -> Signature:
-        return Signature.folding(operands[len(operands) // 2 :])
+    def reduces(self, *operands: Shape) -> Signature:
+        return Signature.reducer(operands[len(operands) // 2 :])
 
     @constraint("C1", "operands must be n arrays of the same sizes and n scalar init values")
     def has_inits(self, *operands: Shape) -> Fault:
@@ -119,8 +119,8 @@ class ReduceWindow(VariadicOp):
             return window_totals(ufunc, inits[0], arrays[0], self.window)
         out = [np.full(sizes, init, init.dtype) for init in inits]
         for _, i, j in overlaps(self.window, arrays[0].shape):
-            folded = to_apply(*[array[i] for array in out], *[array[j] for array in arrays])
-            totals = folded if isinstance(folded, tuple) else (folded,)
+            results = to_apply(*[array[i] for array in out], *[array[j] for array in arrays])
+            totals = results if isinstance(results, tuple) else (results,)
             for array, total in zip(out, totals, strict=True):
                 array[i] = total
         return tuple(out) if half > 1 else out[0]

@@ -36,10 +36,10 @@ from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, VariadicOp, placed
 from indexing.ops.element import ElementRule, ReductionRule
-from indexing.ops.folding import fold_at
 from indexing.ops.gather import Gather
 from indexing.ops.inverse import inverses
 from indexing.ops.numerics import limits
+from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import windows_of
 from simplifier.constraints import Constraint
 
@@ -128,7 +128,7 @@ class Scatter(VariadicOp):
 
     @signature("to_apply")
     def combines(self, *operands: Shape) -> Signature:
-        return Signature.folding(operands[: len(operands) // 2])
+        return Signature.reducer(operands[: len(operands) // 2])
 
     @constraint("C1", "operands must be n arrays of equal sizes, indices, n updates of equal sizes")
     def has_updates(self, *operands: Shape) -> Fault:
@@ -291,7 +291,7 @@ class Scatter(VariadicOp):
             chosen = windows_of(places, sizes)[tuple([at[fits] for at in first])]
             chosen = np.broadcast_to(chosen, (int(fits.sum()), *sizes)).reshape(-1)
             flat = [array.reshape(-1) for array in arrays]
-            fold_at(to_apply, flat, chosen, [array[fits].reshape(-1) for array in updates])
+            reduce_at(to_apply, flat, chosen, [array[fits].reshape(-1) for array in updates])
             arrays = [array.reshape(places.shape) for array in flat]
         return tuple(arrays) if half > 1 else arrays[0]
 

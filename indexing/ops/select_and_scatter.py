@@ -23,9 +23,9 @@ from hlo.ops.unify import PartialShape, same_dims, with_rank
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, TernaryOp
 from indexing.ops.element import ElementRule, OpaqueRule
-from indexing.ops.folding import fold_at
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import positions, window_fault
+from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import overlaps
 from indexing.ops.windows import position_of, window_map
 from simplifier.constraints import Constraint
@@ -52,7 +52,7 @@ Index = tuple[int, ...]
     ],
 )
 class SelectAndScatter(TernaryOp):
-    """``out[j] = fold(scatter, init, source[i])`` over the window positions i that selected j.
+    """``out[j] = reduce(scatter, init, source[i])`` over the window positions i that selected j.
 
     A position compares the operand's elements under its window in order. If ``select(selected,
     next)`` is false, the next element replaces the selected one. Padding is never selected.
@@ -81,7 +81,7 @@ class SelectAndScatter(TernaryOp):
 
     @signature("scatter")
     def scatters(self, first: Shape, second: Shape, third: Shape) -> Signature:
-        return Signature.folding([second])
+        return Signature.reducer([second])
 
     @constraint("C1", "window must have one entry for each dimension of the operand")
     def fits(self, first: Shape, second: Shape, third: Shape) -> Fault:
@@ -166,5 +166,5 @@ class SelectAndScatter(TernaryOp):
             selected[i] = np.where(stays, selected[i], places[j])
             values[i] = np.where(stays, values[i], first[j])
         chosen = selected >= 0
-        fold_at(scatter, [out], selected[chosen], [second[chosen]])
+        reduce_at(scatter, [out], selected[chosen], [second[chosen]])
         return out.reshape(first.shape)

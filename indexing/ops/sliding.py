@@ -1,4 +1,4 @@
-"""NumPy kernels of sliding windows: overlaps with an array, window folds and correlation."""
+"""NumPy kernels of sliding windows: overlaps with an array, window reductions and correlation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlo.ops.attributes import WindowDimension, dilated
-from indexing.ops.folding import narrowed, widened
 from indexing.ops.functions import neutral
+from indexing.ops.reductions import narrowed, widened
 
 Array: TypeAlias = NDArray[Any]
 Slices: TypeAlias = tuple[slice, ...]
@@ -76,20 +76,20 @@ def overlaps(
 def window_totals(
     ufunc: np.ufunc, init: Array, array: Array, window: Sequence[WindowDimension]
 ) -> Array:
-    """Fold of each window with `ufunc`, dimension by dimension; `init` is folded in last."""
+    """Reduction of each window with `ufunc`, dimension by dimension; `init` is combined last."""
     wide = widened(array)
     padding = neutral(ufunc, wide.dtype)
     with np.errstate(all="ignore"):
         for axis, w in enumerate(window):
             if w != WindowDimension(size=1):
-                wide = _fold_along(ufunc, padding, wide, axis, w)
+                wide = _reduce_along(ufunc, padding, wide, axis, w)
         return narrowed(np.asarray(ufunc(wide, init.astype(wide.dtype))), array.dtype)
 
 
-def _fold_along(
+def _reduce_along(
     ufunc: np.ufunc, padding: Any, array: Array, axis: int, w: WindowDimension
 ) -> Array:
-    """Fold of the windows along one dimension of an array."""
+    """Reduction of the windows along one dimension of an array."""
     rows = np.moveaxis(array, axis, 0)
     size, count = rows.shape[0], w.positions(rows.shape[0])
     length = dilated(w.size, w.window_dilation) + max(0, count - 1) * w.stride
@@ -100,14 +100,14 @@ def _fold_along(
         : len(places)
     ] = rows[first : first + len(places)]
     starts = length - (w.size - 1) * w.window_dilation
-    total, folded, chunk, span = None, 0, padded, 1
-    while folded < w.size:  # `chunk` contains folds of `span` neighbours; `span` doubles
-        if (w.size - folded) & span:
-            begin = folded * w.window_dilation
+    total, covered, chunk, span = None, 0, padded, 1
+    while covered < w.size:  # `chunk` contains reductions of `span` neighbours; `span` doubles
+        if (w.size - covered) & span:
+            begin = covered * w.window_dilation
             part = chunk[begin : begin + starts]
             total = part if total is None else ufunc(total, part)
-            folded += span
-        if folded < w.size:
+            covered += span
+        if covered < w.size:
             shift = span * w.window_dilation
             chunk = ufunc(chunk[: len(chunk) - shift], chunk[shift:])
             span *= 2

@@ -16,7 +16,7 @@ import indexing
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves
 from indexing import Unknown
-from indexing.codegen.graph import Fold
+from indexing.codegen.graph import Reduction
 from indexing.codegen.nest import LoopNest
 from indexing.execution import evaluate, flattened, random_inputs
 from indexing.maps.indexing_map import IndexingMap
@@ -106,7 +106,12 @@ def test_softmax_has_a_stage_for_each_reduction_and_for_shared_arithmetic() -> N
     module = hlo.parse(SOFTMAX)
     nest = nest_of(module.entry)
     assert [stage.name for stage in nest.stages] == ["top", "e", "sum", "out"]
-    assert [isinstance(stage.body, Fold) for stage in nest.stages] == [True, False, True, False]
+    assert [isinstance(stage.body, Reduction) for stage in nest.stages] == [
+        True,
+        False,
+        True,
+        False,
+    ]
     check(module.entry, module.entry, 2)
 
 
@@ -196,7 +201,7 @@ def test_names_of_instructions_do_not_clash_with_generated_names(names: str) -> 
 
 
 @pytest.mark.parametrize("output", [0, 1])
-def test_each_total_of_a_large_fold_is_a_result(output: int) -> None:
+def test_each_total_of_a_large_reduction_is_a_result(output: int) -> None:
     """Totals that are not read are not stored."""
     text = """
     first {

@@ -105,8 +105,8 @@ def test_an_entry_with_many_results_runs_by_instruction(monkeypatch: pytest.Monk
     assert results == [array.tolist() for array in execute(module, inputs)]
 
 
-def test_the_memory_of_a_tile_includes_the_values_that_it_folds() -> None:
-    """256 rows of 4096 numbers are summed: a tile of 8 results folds 8 rows at a time."""
+def test_the_memory_of_a_tile_includes_the_values_that_it_reduces() -> None:
+    """256 rows of 4096 numbers are summed: a tile of 8 results reduces 8 rows at a time."""
     text = """add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
     ENTRY e { p = f32[4096] parameter(0)  z = f32[] constant(0)
       b = f32[256,4096] broadcast(p), dimensions={1}  x = f32[256,4096] exponential(b)

@@ -168,7 +168,7 @@ def test_sums_of_narrow_types_accumulate_in_f32() -> None:
     assert float(actual) == 258.0
 
 
-FOLDS = [
+REDUCTIONS = [
     ("add", operator.add),
     ("multiply", operator.mul),
     ("maximum", max),
@@ -179,9 +179,9 @@ FOLDS = [
 ]
 
 
-@pytest.mark.parametrize(("op", "function"), FOLDS)
+@pytest.mark.parametrize(("op", "function"), REDUCTIONS)
 @pytest.mark.parametrize("how", ["reduce", "reduce-window", "scatter"])
-def test_folds_of_narrow_integers_wrap_around(
+def test_reductions_of_narrow_integers_wrap_around(
     op: str, function: Callable[[int, int], int], how: str
 ) -> None:
     """The result is that of Python integers, modulo 16 in the range of s4."""

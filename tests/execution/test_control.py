@@ -99,7 +99,7 @@ def test_a_map_of_a_constant_has_the_size_of_its_operand() -> None:
 
 
 @pytest.mark.parametrize("count", [5, 5000])
-def test_a_reduce_by_any_computation_folds_several_arrays(count: int) -> None:
+def test_a_reduce_by_any_computation_combines_several_arrays(count: int) -> None:
     """The minimum and the last index where it occurs; the computation calls another one."""
     text = f"""
     chosen {{ a = f32[] parameter(0) b = f32[] parameter(1)
@@ -245,7 +245,7 @@ def test_floating_types_may_be_mixed_as_in_xla() -> None:
     assert (actual.dtype, actual.tolist()) == (np.float16, [np.float16(0.1)] * 2)
 
 
-def test_a_non_associative_function_is_folded_from_the_first_element() -> None:
+def test_a_non_associative_function_is_reduced_from_the_first_element() -> None:
     text = """f { a = f32[] parameter(0) b = f32[] parameter(1) s = f32[] add(a, b)
       ROOT m = f32[] maximum(s, a) }
     ENTRY e { p = f32[300] parameter(0) z = f32[] constant(0)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import hlo
 from hlo.ops.attributes import WindowDimension
 from indexing.execution import run
-from indexing.ops import folding, sliding, sort
+from indexing.ops import reductions, sliding, sort
 from tests.execution.arrays import s32
 from tests.oracles import fuzz
 
@@ -69,7 +69,7 @@ def test_overlap_pairs_positions_with_the_elements_under_the_window(
         assert len(pairs) == len(expected)
 
 
-def folds(values: list[int], ufunc: Callable[..., Any], init: int) -> int:
+def total_of(values: list[int], ufunc: Callable[..., Any], init: int) -> int:
     total = init
     for value in values:
         total = int(ufunc(total, value))
@@ -85,7 +85,7 @@ def folds(values: list[int], ufunc: Callable[..., Any], init: int) -> int:
     SMALL,
     st.randoms(use_true_random=False),
 )
-def test_window_totals_fold_the_elements_under_the_window(
+def test_window_totals_reduce_the_elements_under_the_window(
     window: list[WindowDimension], rows: int, columns: int, ufunc: np.ufunc, init: int, random: Any
 ) -> None:
     sizes = (rows, columns)[: len(window)]
@@ -101,7 +101,7 @@ def test_window_totals_fold_the_elements_under_the_window(
             at = tuple([element_at(w, p, e, n) for w, p, e, n in each])
             if None not in at:
                 under.append(int(array[at]))
-        assert actual[i] == folds(under, ufunc, init)
+        assert actual[i] == total_of(under, ufunc, init)
 
 
 @fuzz(200)
@@ -166,24 +166,26 @@ def test_columns_are_sorted_independently() -> None:
     np.testing.assert_array_equal(order, np.argsort(array, 0, kind="stable"))
 
 
-# ---------------------------------------------------------------- folding
+# ---------------------------------------------------------------- reductions
 
 
 PRIME = 1_000_003
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 63, 64, 65, 66, 127, 130])
-def test_folding_rows_in_pairs_preserves_their_order(
+def test_reducing_rows_in_pairs_preserves_their_order(
     count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Concatenation of decimal digits modulo a prime: associative, but not commutative."""
     digits = np.random.default_rng(count).integers(0, 10, count)
-    monkeypatch.setattr(folding, "MAX_SEQUENTIAL", 64)
+    monkeypatch.setattr(reductions, "MAX_SEQUENTIAL", 64)
 
     def to_apply(a: Array, s: Array, b: Array, t: Array) -> Any:
         return (a * t + b) % PRIME, s * t % PRIME
 
-    actual = folding.folded(to_apply, [np.array(7), np.array(10)], [digits, np.full(count, 10)])
+    actual = reductions.reduce_rows(
+        to_apply, [np.array(7), np.array(10)], [digits, np.full(count, 10)]
+    )
     assert int(actual[0]) == int("7" + "".join(map(str, digits))) % PRIME
     assert int(actual[1]) == pow(10, count + 1, PRIME)
 
@@ -193,7 +195,7 @@ def test_folding_rows_in_pairs_preserves_their_order(
     st.lists(st.tuples(st.integers(0, 3), SMALL), max_size=12),
     st.sampled_from([np.add, np.subtract, "second"]),
 )
-def test_fold_at_applies_updates_in_order(updates: list[tuple[int, int]], how: Any) -> None:
+def test_reduce_at_applies_updates_in_order(updates: list[tuple[int, int]], how: Any) -> None:
     to_apply: Any = how
     if how == "second":
 
@@ -207,16 +209,16 @@ def test_fold_at_applies_updates_in_order(updates: list[tuple[int, int]], how: A
     out = np.array([10, 20, 30, 40])
     positions = np.array([position for position, _ in updates], np.int64)
     values = np.array([value for _, value in updates], np.int64)
-    folding.fold_at(to_apply, [out], positions, [values])
+    reductions.reduce_at(to_apply, [out], positions, [values])
     assert out.tolist() == expected
 
 
-def test_fold_at_updates_several_arrays_together() -> None:
+def test_reduce_at_updates_several_arrays_together() -> None:
     def swapped(a: Array, b: Array, x: Array, y: Array) -> Any:
         return b + x, a + y
 
     out = [np.array([1, 2]), np.array([10, 20])]
-    folding.fold_at(
+    reductions.reduce_at(
         swapped, out, np.array([0, 0, 1]), [np.array([100, 200, 300]), np.array([5, 6, 7])]
     )
     assert [array.tolist() for array in out] == [[206, 320], [116, 9]]

@@ -14,9 +14,9 @@ from indexing.codegen.graph import (
     Buffer,
     BufferRead,
     Choose,
-    Fold,
     IndexValue,
     Node,
+    Reduction,
     Runtime,
     Scalar,
     Stage,
@@ -51,7 +51,7 @@ class WriterState:
 
     Attributes:
         source: the lines and their names.
-        unread: buffers that no stage reads: unused totals of a fold.
+        unread: buffers that no stage reads: unused totals of a reduction.
         origins: the origins of arrays of which only a box is computed.
         uses: the number of uses of each node.
         padded: for each read of a padded copy, its name, its sizes, and the low padding.
@@ -74,7 +74,7 @@ class WriterState:
         """Count the uses of each node of a stage."""
         for node in stage.nodes():
             self.uses.update(with_cases(node))
-        if isinstance(stage.body, Fold):
+        if isinstance(stage.body, Reduction):
             self.uses.update((*stage.body.inits, *stage.body.values))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from indexing.codegen.graph import Array
-from indexing.ops import folding
+from indexing.ops import reductions
 
 
 def window(
@@ -139,13 +139,13 @@ def put(
     values: Sequence[Any],
     sizes: Sequence[int],
 ) -> tuple[Array, ...]:
-    """Return copies of `bases` with `values` folded into the elements at `positions`.
+    """Return copies of `bases` with `values` reduced into the elements at `positions`.
 
     Args:
         function: combines the elements with the values.
         bases: the initial arrays.
         positions: row-major positions in `bases`; broadcast to `sizes`, as the following.
-        where: the mask of the values to fold.
+        where: the mask of the values to reduce.
         values: one array for each base.
         sizes: the sizes of the loops over the values.
 
@@ -155,7 +155,7 @@ def put(
     """
     mask = np.broadcast_to(where, sizes).ravel()
     flat = np.broadcast_to(positions, sizes).ravel()[mask]
-    folded = [np.broadcast_to(value, sizes).ravel()[mask] for value in values]
+    reduced = [np.broadcast_to(value, sizes).ravel()[mask] for value in values]
     out = [np.array(base).reshape(-1) for base in bases]
-    folding.fold_at(function, out, flat, folded)
+    reductions.reduce_at(function, out, flat, reduced)
     return tuple([array.reshape(np.shape(base)) for array, base in zip(out, bases, strict=True)])

@@ -16,8 +16,8 @@ from indexing.codegen.graph import (
     Body,
     Buffer,
     BufferRead,
-    Fold,
     Nest,
+    Reduction,
     Stage,
     in_order,
     with_cases,
@@ -166,7 +166,7 @@ class Vectorized:
     def tile_bytes(self, sizes: Sequence[int]) -> int:
         """Estimate the memory in bytes of one tile of these sizes, without the inputs.
 
-        Each stage allocates its box; a reduction also allocates twice the values that it folds.
+        Each stage allocates its box; a reduction also allocates twice the values that it reduces.
 
         Args:
             sizes: tile sizes, one for each dimension of the result.
@@ -178,7 +178,7 @@ class Vectorized:
             elements = prod(high - low for low, high in own)
             for buffer in stage.buffers:
                 total += elements * buffer.dtype.itemsize
-            if isinstance(stage.body, Fold) and not stage.body.is_product:
+            if isinstance(stage.body, Reduction) and not stage.body.is_product:
                 iterations = prod(v.upper - v.lower + 1 for v in stage.body.ranges)
                 total += 2 * elements * iterations * stage.buffers[0].dtype.itemsize
         return total

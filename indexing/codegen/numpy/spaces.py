@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from indexing.codegen.graph import Fold, Node, Stage, exprs_of, in_order, with_cases
+from indexing.codegen.graph import Node, Reduction, Stage, exprs_of, in_order, with_cases
 from indexing.codegen.text import index_text
 from simplifier.atoms import Floor, Variable
 from simplifier.constraints import Constraint
@@ -78,7 +78,7 @@ def split_space(stage: Stage, variables: Sequence[Variable]) -> Space:
     ``d0 floordiv 4`` and ``d0 mod 4`` become axes, which avoids index arrays.
     """
     divisors: dict[Variable, set[int]] = {}
-    guards = stage.body.guards if isinstance(stage.body, Fold) else ()
+    guards = stage.body.guards if isinstance(stage.body, Reduction) else ()
     for expr in (*exprs_of(stage.nodes()), *[guard.expr for guard in guards]):
         _note_divisors(expr, divisors)
     axes: list[Axis] = []

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from indexing.codegen.graph import (
     Choose,
-    Fold,
     Node,
+    Reduction,
     Scalar,
     Stage,
 )
 from indexing.codegen.numpy.access import expanded
 from indexing.codegen.numpy.block import BlockWriter, WriterState
-from indexing.codegen.numpy.folds import FoldWriter
+from indexing.codegen.numpy.reductions import ReductionWriter
 from indexing.codegen.numpy.spaces import (
     Region,
     Space,
@@ -26,8 +26,8 @@ from indexing.codegen.text import dtype_text, scalar_text, tuple_text
 def write_stage(state: WriterState, stage: Stage, box: Space | None = None) -> None:
     """Write the code that fills the buffers of a stage, or a box of them."""
     state.count(stage)
-    if isinstance(stage.body, Fold):
-        FoldWriter(state, stage, stage.body, box).write()
+    if isinstance(stage.body, Reduction):
+        ReductionWriter(state, stage, stage.body, box).write()
         return
     if box is None:
         plain = Space.full(stage.dims)

@@ -1,6 +1,6 @@
-"""Folds of arrays by a computation, by a NumPy ufunc if the computation is one.
+"""Reductions of arrays by a computation, by a NumPy ufunc if the computation is one.
 
-HLO does not specify the order in which elements are folded, nor how often the init value is used
+HLO does not specify the order in which elements are reduced, nor how often the init value is used
 (XLA ``docs/operation_semantics.md``, "Reduce").
 """
 
@@ -18,8 +18,8 @@ Array: TypeAlias = NDArray[Any]
 Computation: TypeAlias = Callable[..., Any]
 
 MAX_SEQUENTIAL: Final = 4096
-"""Maximum number of rows that are folded in sequence, as XLA's CPU backend does; more are folded in
-pairs."""
+"""Maximum number of rows that are reduced in sequence, as XLA's CPU backend does; more are reduced
+in pairs."""
 
 
 def ufunc_of(to_apply: Computation) -> np.ufunc | None:
@@ -50,7 +50,7 @@ def narrowed(wide: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def reduced(ufunc: np.ufunc, init: Array, values: Array, axes: tuple[int, ...]) -> Array:
-    """Fold `values` along `axes`; the result has the type of `values`.
+    """Reduce `values` along `axes`; the result has the type of `values`.
 
     >>> reduced(np.add, np.int8(1), np.array([[1, 2], [3, 4]], np.int8), (0,))
     array([5, 7], dtype=int8)
@@ -64,10 +64,12 @@ def reduced(ufunc: np.ufunc, init: Array, values: Array, axes: tuple[int, ...]) 
         return narrowed(np.asarray(total), values.dtype)
 
 
-def folded(to_apply: Computation, inits: Sequence[Array], rows: Sequence[Array]) -> list[Array]:
-    """Fold the leading dimension of `rows` into `inits`.
+def reduce_rows(
+    to_apply: Computation, inits: Sequence[Array], rows: Sequence[Array]
+) -> list[Array]:
+    """Reduce the leading dimension of `rows` into `inits`.
 
-    A variadic computation folds several arrays together.
+    A variadic computation reduces several arrays together.
     """
     count = rows[0].shape[0]
     if count > MAX_SEQUENTIAL:
@@ -79,7 +81,7 @@ def folded(to_apply: Computation, inits: Sequence[Array], rows: Sequence[Array])
 
 
 def _in_pairs(to_apply: Computation, rows: Sequence[Array]) -> Sequence[Array]:
-    """Fold neighbouring rows in pairs, in order, until one row remains."""
+    """Reduce neighbouring rows in pairs, in order, until one row remains."""
     while (count := rows[0].shape[0]) > 1:
         even = count - count % 2
         left, right = [row[0:even:2] for row in rows], [row[1:even:2] for row in rows]
@@ -96,19 +98,19 @@ def _applied(
     return [np.asarray(array) for array in (results if isinstance(results, tuple) else [results])]
 
 
-# ---------------------------------------------------------------- folding at indices
+# ---------------------------------------------------------------- reduction at indices
 
 
-def fold_at(
+def reduce_at(
     to_apply: Computation, out: list[Array], indices: Array, values: Sequence[Array]
 ) -> None:
-    """Fold ``values[n]`` into ``out[indices[n]]`` for each n in order; all arrays have rank 1.
+    """Reduce ``values[n]`` into ``out[indices[n]]`` for each n in order; all arrays have rank 1.
 
-    A variadic computation folds several arrays together. Values for distinct indices are folded in
-    one vectorised step.
+    A variadic computation reduces several arrays together. Values for distinct indices are reduced
+    in one vectorised step.
 
     >>> totals = np.array([1, 2, 3])
-    >>> fold_at(np.add, [totals], np.array([0, 2, 0]), [np.array([10, 20, 30])])
+    >>> reduce_at(np.add, [totals], np.array([0, 2, 0]), [np.array([10, 20, 30])])
     >>> totals
     array([41,  2, 23])
     """

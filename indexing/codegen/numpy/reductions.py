@@ -1,4 +1,4 @@
-"""Writer of folds as NumPy code: matrix products, reductions, scatters, or Python loops."""
+"""Writer of reductions as NumPy code: matrix products, ufunc calls, scatters, or Python loops."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 from indexing.codegen.graph import (
     Apply,
     BufferRead,
-    Fold,
     Node,
-    ScatterFold,
+    Reduction,
+    ScatterReduction,
     Stage,
     dtype_of,
     in_order,
@@ -29,28 +29,30 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 
-# Windows up to this size are folded by a loop: NumPy reduces their views slowly.
+# Windows up to this size are reduced by a loop: NumPy reduces their views slowly.
 _SMALL_WINDOW = 128
 
 # Disjoint windows from this size on are reduced by NumPy.
 _WIDE_WINDOW = 16
 
 
-class FoldWriter:
-    """Writes the fold of one stage, for all elements or for a box of them.
+class ReductionWriter:
+    """Writes the reduction of one stage, for all elements or for a box of them.
 
     Attributes:
         ranges: the range variables with more than one value.
     """
 
-    def __init__(self, state: WriterState, stage: Stage, fold: Fold, box: Space | None) -> None:
+    def __init__(
+        self, state: WriterState, stage: Stage, reduction: Reduction, box: Space | None
+    ) -> None:
         self.state, self.source = state, state.source
-        self.stage, self.fold, self.box = stage, fold, box
-        self.ranges = [s for s in fold.ranges if s.lower < s.upper]
+        self.stage, self.reduction, self.box = stage, reduction, box
+        self.ranges = [s for s in reduction.ranges if s.lower < s.upper]
 
     def write(self) -> None:
-        """Write the fold in the fastest form that applies."""
-        fold, box = self.fold, self.box
+        """Write the reduction in the fastest form that applies."""
+        reduction, box = self.reduction, self.box
         if box is None:
             space = split_space(self.stage, (*self.stage.dims, *self.ranges))
             of_dims = tuple([a for a in space.axes if a.variable.name[0] == "d"])
@@ -58,11 +60,11 @@ class FoldWriter:
         else:
             space = Space((*box.axes, *[Axis.full(s) for s in self.ranges]))
             dims = box
-        if not fold.values:
+        if not reduction.values:
             self._empty(dims)
-        elif fold.scatter is not None and box is None:
-            self._scattered(fold.scatter)
-        elif fold.is_product:
+        elif reduction.scatter is not None and box is None:
+            self._scattered(reduction.scatter)
+        elif reduction.is_product:
             self._contracted(space, dims)
         elif self._is_reduction(space, dims):
             self._reduced(space, dims)
@@ -71,16 +73,16 @@ class FoldWriter:
 
     def _store(self, number: int, code: str, axes: tuple[Variable, ...], space: Space) -> None:
         """Store total `number` in its buffer."""
-        finish = self.fold.finish
+        finish = self.reduction.finish
         if finish is not None:
             code = self.source.call(finish, code)
         text = Text(code, axes)
         store(self.state, self.stage, self.stage.buffers[number], text, space, self.box)
 
     def _empty(self, dims: Space) -> None:
-        """Write a fold of no values: the initial values."""
+        """Write a reduction of no values: the initial values."""
         block = BlockWriter(self.state, dims)
-        for number, init in enumerate(self.fold.inits):
+        for number, init in enumerate(self.reduction.inits):
             text = block.text_of(init)
             self._store(number, text.code, text.axes, dims)
 
@@ -88,7 +90,7 @@ class FoldWriter:
 
     def _contracted(self, space: Space, dims: Space) -> None:
         """Write a sum of products as a matrix product."""
-        (product,) = self.fold.values
+        (product,) = self.reduction.values
         assert isinstance(product, Apply)
         block = BlockWriter(self.state, space)
         guards = self._padded(product.arguments, space, "0")
@@ -114,49 +116,49 @@ class FoldWriter:
 
     def _is_reduction(self, space: Space, dims: Space) -> bool:
         """Return True if a NumPy reduction applies and is not slowed down by small windows."""
-        fold = self.fold
-        folded = set(space.variables) - set(dims.variables)
-        if fold.function.ufunc is None or fold.runtime or not folded:
+        reduction = self.reduction
+        reduced = set(space.variables) - set(dims.variables)
+        if reduction.function.ufunc is None or reduction.runtime or not reduced:
             return False
-        if depends_on_axes(fold.inits[0], space):
+        if depends_on_axes(reduction.inits[0], space):
             return False
-        count = prod(v.upper + 1 for v in folded)
-        if count > _SMALL_WINDOW or not _is_windowed(fold, space):
+        count = prod(v.upper + 1 for v in reduced)
+        if count > _SMALL_WINDOW or not _is_windowed(reduction, space):
             return True
-        return count >= _WIDE_WINDOW and not _overlaps(fold, space)
+        return count >= _WIDE_WINDOW and not _overlaps(reduction, space)
 
     def _reduced(self, space: Space, dims: Space) -> None:
         """Write a NumPy reduction over all ranges."""
-        fold, ufunc = self.fold, self.fold.function.ufunc
-        folded = [v for v in space.variables if v not in dims.variables]
+        reduction, ufunc = self.reduction, self.reduction.function.ufunc
+        reduced = [v for v in space.variables if v not in dims.variables]
         neutral = self._neutral(ufunc)
-        guards = self._padded(fold.values, space, neutral)
+        guards = self._padded(reduction.values, space, neutral)
         block = BlockWriter(self.state, space)
-        init, value = block.text_of(fold.inits[0]), block.text_of(fold.values[0])
+        init, value = block.text_of(reduction.inits[0]), block.text_of(reduction.values[0])
         if guards:
             value = _where(space, block.mask(guards), value, neutral)
-        if not set(folded) <= set(value.axes):
-            axes = space.ordered([*value.axes, *folded])
+        if not set(reduced) <= set(value.axes):
+            axes = space.ordered([*value.axes, *reduced])
             sizes = tuple_text(space.size_text(axes))
             value = Text(f"np.broadcast_to({expanded(value, axes)}, {sizes})", axes)
-        along = tuple([k for k, v in enumerate(value.axes) if v in folded])
+        along = tuple([k for k, v in enumerate(value.axes) if v in reduced])
         axis = str(along[0]) if len(along) == 1 else str(along)
         keeps_type = self._dtype.kind in "fc"  # NumPy sums other types in a wider type by default
         options = "" if keeps_type else f", dtype={dtype_text(self._dtype)}"
         if init.code != neutral:
             options += f", initial={init.code}"
         code = f"np.{ufunc.__name__}.reduce({value.code}, {axis}{options})"
-        self._store(0, code, tuple([v for v in value.axes if v not in folded]), dims)
+        self._store(0, code, tuple([v for v in value.axes if v not in reduced]), dims)
 
     # ------------------------------------------------------------ scatters
 
-    def _scattered(self, scatter: ScatterFold) -> None:
-        """Write a scatter: each value is folded into the element at its index."""
-        stage, fold = self.stage, self.fold
+    def _scattered(self, scatter: ScatterReduction) -> None:
+        """Write a scatter: each value is reduced into the element at its index."""
+        stage, reduction = self.stage, self.reduction
         dims = Space.full(stage.dims)
         before = BlockWriter(self.state, dims)
         bases = []
-        for buffer, init in zip(stage.buffers, fold.inits, strict=True):
+        for buffer, init in zip(stage.buffers, reduction.inits, strict=True):
             text = before.text_of(init)
             bases.append(full_text(stage, buffer, text, dims, None))
         space = Space.full(scatter.dims)
@@ -169,9 +171,9 @@ class FoldWriter:
         positions = vector_text(space, flat, space.variables, block)
         where = expanded(block.mask(scatter.guards), space.variables)
         values = [expanded(block.text_of(value), space.variables) for value in scatter.values]
-        ufunc = fold.function.ufunc
-        function = f"np.{ufunc.__name__}" if ufunc else self.source.name(fold.function)
-        assert ufunc or fold.function.style == "call", "operators are functions of NumPy"
+        ufunc = reduction.function.ufunc
+        function = f"np.{ufunc.__name__}" if ufunc else self.source.name(reduction.function)
+        assert ufunc or reduction.function.style == "call", "operators are functions of NumPy"
         arguments = [
             function,
             tuple_text(bases),
@@ -187,16 +189,16 @@ class FoldWriter:
 
     def _looped(self, dims: Space) -> None:
         """Write a Python loop over the ranges, vectorised over the dimensions."""
-        fold, ufunc = self.fold, self.fold.function.ufunc
-        guards: Sequence[Constraint] = fold.guards
-        if ufunc is not None and not fold.runtime:
+        reduction, ufunc = self.reduction, self.reduction.function.ufunc
+        guards: Sequence[Constraint] = reduction.guards
+        if ufunc is not None and not reduction.runtime:
             neutral = self._neutral(ufunc)
-            guards = self._padded(fold.values, dims, neutral)
+            guards = self._padded(reduction.values, dims, neutral)
         is_plain = ufunc is not None and not guards  # totals are updated in place
         block = BlockWriter(self.state, dims)
         sizes = tuple_text(dims.size_text(dims.variables))
-        totals = [self.source.names.new("total") for _ in fold.inits]
-        for total, init in zip(totals, fold.inits, strict=True):
+        totals = [self.source.names.new("total") for _ in reduction.inits]
+        for total, init in zip(totals, reduction.inits, strict=True):
             code = expanded(block.text_of(init), dims.variables)
             code = f"np.broadcast_to({code}, {sizes})"
             self.source.text.add(f"{total} = {f'np.array({code})' if is_plain else code}")
@@ -209,7 +211,7 @@ class FoldWriter:
     def _guarded_step(
         self, block: BlockWriter, totals: list[str], guards: Sequence[Constraint]
     ) -> None:
-        for rt in self.fold.runtime:
+        for rt in self.reduction.runtime:
             block.text_of(rt)
         mask = block.mask(guards) if guards else None
         if mask is not None and not mask.axes:
@@ -221,8 +223,8 @@ class FoldWriter:
     def _step(
         self, block: BlockWriter, totals: list[str], mask: Text | None, is_plain: bool
     ) -> None:
-        function, axes = self.fold.function, block.space.variables
-        values = [expanded(block.text_of(value), axes) for value in self.fold.values]
+        function, axes = self.reduction.function, block.space.variables
+        values = [expanded(block.text_of(value), axes) for value in self.reduction.values]
         code = self.source.call(function, *totals, *values)
         ufunc = function.ufunc
         if ufunc is not None and is_plain:
@@ -244,9 +246,9 @@ class FoldWriter:
     def _padded(self, values: Sequence[Node], space: Space, fill: str) -> list[Constraint]:
         """Pad arrays that are read out of bounds; return the guards that remain.
 
-        The padding value is `fill`, a neutral element of the fold.
+        The padding value is `fill`, a neutral element of the reduction.
         """
-        guards = [Constraint(space.swap(g.expr), g.lower, g.upper) for g in self.fold.guards]
+        guards = [Constraint(space.swap(g.expr), g.lower, g.upper) for g in self.reduction.guards]
         remaining = [g for g in guards if not g.is_true]
         for node in in_order(values):
             if not remaining or not isinstance(node, BufferRead) or not _is_plain(values, node):
@@ -271,7 +273,7 @@ class FoldWriter:
     @property
     def _dtype(self) -> np.dtype[Any]:
         """Type of the (first) total."""
-        return dtype_of(self.fold.inits[0])
+        return dtype_of(self.reduction.inits[0])
 
     def _neutral(self, ufunc: Any) -> str:
         """Return the neutral element of a ufunc."""
@@ -305,21 +307,21 @@ def _padding(
     return (widths, satisfied) if satisfied else None
 
 
-def _is_windowed(fold: Fold, space: Space) -> bool:
+def _is_windowed(reduction: Reduction, space: Space) -> bool:
     """Return True if an index depends on several axes, or if there are guards."""
-    if fold.guards:
+    if reduction.guards:
         return True
     return any(
         len(space.ordered(space.swap(e).variables())) > 1
-        for node in in_order(fold.values)
+        for node in in_order(reduction.values)
         if isinstance(node, BufferRead)
         for e in node.index
     )
 
 
-def _overlaps(fold: Fold, space: Space) -> bool:
+def _overlaps(reduction: Reduction, space: Space) -> bool:
     """Return True if windows overlap, or if there are guards."""
-    for node in in_order(fold.values):
+    for node in in_order(reduction.values):
         for e in map(space.swap, node.index if isinstance(node, BufferRead) else ()):
             steps = sorted(
                 (abs(step), atom.key, atom)
@@ -331,11 +333,11 @@ def _overlaps(fold: Fold, space: Space) -> bool:
                 if step < extent:
                     return True
                 extent += step * (v.upper - v.lower)
-    return bool(fold.guards)
+    return bool(reduction.guards)
 
 
 def _is_plain(values: Sequence[Node], node: BufferRead) -> bool:
-    """Return True if the read is itself a folded value, possibly after a type conversion."""
+    """Return True if the read is itself a reduced value, possibly after a type conversion."""
     return any(
         value is node
         or (
