@@ -16,4 +16,10 @@ from hlo.moved import declare
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-declare({"hlo.attributes": "hlo.ops.attributes", "hlo.op": "hlo.ops.op"})
+declare(
+    {
+        "hlo.attributes": "hlo.ops.attributes",
+        "hlo.op": "hlo.ops.op",
+        "hlo.modules.read_op": "hlo.modules.bind",
+    }
+)

@@ -35,9 +35,9 @@ from typing import Any
 from hlo.formats.faults import nearest
 from hlo.formats.parser import parse
 from hlo.formats.parser_state import free_name
-from hlo.modules.bind import check_instruction
+from hlo.modules.bind import CALL_ATTRIBUTES, COMMON_ATTRIBUTES
+from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Module
-from hlo.modules.read_op import CALL_ATTRIBUTES, COMMON_ATTRIBUTES
 from hlo.ops.attributes import Kind, string
 from hlo.ops.op import OPS, Field, Op, find_op
 from hlo.shapes.shape import AnyShape, parse_shape

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from itertools import count
 
 from hlo.formats.faults import duplicate
-from hlo.modules.bind import REGISTERED
+from hlo.modules.instruction_checks import REGISTERED
 from hlo.modules.module import Computation, Module
 from hlo.text.source import Source, Span
 

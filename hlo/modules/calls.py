@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from hlo.modules.bind import agrees
+from hlo.modules.instruction_checks import agrees
 from hlo.modules.module import Computation, Instruction
 from hlo.ops.op import Op, Signature
 from hlo.text.source import HloError, Span

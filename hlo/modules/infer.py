@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlo.modules.bind import agrees, infer_known, shape_error
+from hlo.modules.instruction_checks import agrees, infer_known, shape_error
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.ops.unify import Conflict, PartialShape, Unranked, merge
 from hlo.shapes.shape import AnyShape

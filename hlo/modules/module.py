@@ -24,7 +24,7 @@ _NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
 
 
 class Semantics(NamedTuple):
-    """An interpretation of instructions (`hlo.modules.bind.REGISTERED`).
+    """An interpretation of instructions (`hlo.modules.instruction_checks.REGISTERED`).
 
     Attributes:
         bind: returns the op of an instruction; None if its opcode is not registered.

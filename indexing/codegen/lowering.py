@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from hlo.modules.bind import check_instruction
+from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.literal import read_literal
 from hlo.shapes.shape import ELEMENT_TYPES, dtype

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hlo.modules.bind import check_instruction
+from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError

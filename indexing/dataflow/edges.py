@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from hlo.modules.bind import check_instruction
+from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves
 from hlo.text.source import HloError

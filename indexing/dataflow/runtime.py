@@ -26,7 +26,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
 
-from hlo.modules.bind import check_instruction
+from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import affine_table, element_at, is_integral

@@ -33,7 +33,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from hlo.modules.bind import agrees
+from hlo.modules.instruction_checks import agrees
 from hlo.ops.attributes import computation
 from hlo.ops.op import Op
 from hlo.shapes.shape import (

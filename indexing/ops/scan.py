@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from hlo.modules.bind import agrees
+from hlo.modules.instruction_checks import agrees
 from hlo.modules.module import Computation, Instruction
 from hlo.ops.attributes import boolean, computation, int_list, integer
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op

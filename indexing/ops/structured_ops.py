@@ -72,7 +72,7 @@ class InlineOp(StructuredOp):
     runs_called: ClassVar[bool] = True
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        """Raise TypeError: `hlo.modules.bind` takes the shape of the called computation's root."""
+        """Raise TypeError: `infer` of `instruction_checks` takes the shape from the called root."""
         raise TypeError(f"the shape of {self.opcode} is that of the called computation's root")
 
     def edges(

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import hlo
-from hlo.modules.bind import verify
+from hlo.modules.instruction_checks import verify
 from hlo.ops.op import OPS
 from hlo.shapes.shape import leaves
 from indexing.ops.base import MappedOp

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from hlo.modules.bind import agrees, infer_known
+from hlo.modules.instruction_checks import agrees, infer_known
 from hlo.ops.op import OPS, Op
 from hlo.ops.unify import Dim, PartialShape, Unranked, array, dims_of, merge
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves

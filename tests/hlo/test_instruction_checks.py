@@ -7,7 +7,7 @@ import pytest
 
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops
-from hlo.modules.bind import agrees, check_instruction
+from hlo.modules.instruction_checks import agrees, check_instruction
 from hlo.shapes.shape import parse_shape
 
 SCALARS = "add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }\n"
