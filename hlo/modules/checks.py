@@ -32,7 +32,7 @@ def verify(module: Module) -> list[HloError]:
     >>> [(error.span.column, error.message) for error in verify(module)]
     [(11, '`e` has a parameter 1, but no parameter 0'), (57, '256 is not a value of u8')]
     """
-    errors = instruction_checks.verify(module)
+    errors = instruction_checks.instruction_errors(module)
     reported = set(map(_location, errors))
     errors += [error for error in _errors(module) if _location(error) not in reported]
     return sorted(errors, key=lambda error: error.span.start)

@@ -106,7 +106,7 @@ def check_instruction(instruction: Instruction) -> HloError | None:
     return error
 
 
-def verify(module: Module) -> list[HloError]:
+def instruction_errors(module: Module) -> list[HloError]:
     """Return all errors of the instructions of a module, in text order."""
     return [
         error

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import hlo
-from hlo.modules.instruction_checks import verify
+from hlo.modules.instruction_checks import instruction_errors
 from hlo.ops.op import OPS
 from hlo.shapes.shape import leaves
 from indexing.ops.base import MappedOp
@@ -38,7 +38,7 @@ def mutants(text: str) -> Iterator[str]:
 
 def check(text: str) -> None:
     instruction = parse_sample(text).instruction
-    verify(instruction.module)
+    instruction_errors(instruction.module)
     op = instruction.op
     if isinstance(op, MappedOp):
         shapes = tuple([operand.shape for operand in instruction.operands])
