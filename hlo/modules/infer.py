@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hlo.modules.instruction_checks import agrees, infer_known, shape_error
+from hlo.modules.instruction_checks import agrees, infer_partial, shape_error
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.ops.unify import Conflict, PartialShape, Unranked, merge
 from hlo.shapes.shape import AnyShape
@@ -27,10 +27,10 @@ def infer_shapes(module: Module) -> Module:
     >>> print(infer_shapes(module).entry.root)
     %n = f32[2,?] negate(%p)
     """
-    return _with_shapes(module, known_shapes(module))
+    return _with_shapes(module, partial_shapes(module))
 
 
-def known_shapes(module: Module) -> dict[Instruction, PartialShape]:
+def partial_shapes(module: Module) -> dict[Instruction, PartialShape]:
     """Return the partial shape of each instruction, which may be `Unranked`.
 
     Raises:
@@ -61,7 +61,7 @@ def _all(errors: list[HloError]) -> HloError:
 def _known(instruction: Instruction, known: dict[Instruction, PartialShape]) -> PartialShape:
     operands = tuple([known[operand] for operand in instruction.operands])
     called = instruction.called_computations
-    inferred = infer_known(instruction, operands, known[called[0].root] if called else None)
+    inferred = infer_partial(instruction, operands, known[called[0].root] if called else None)
     declared = instruction.declared_shape
     if declared is None:
         return inferred

@@ -57,7 +57,7 @@ REGISTERED: Final = Semantics(bind_op, infer)
 """Instructions interpreted by the registered ops (`hlo.ops.op.OPS`)."""
 
 
-def infer_known(
+def infer_partial(
     instruction: Instruction, operands: tuple[PartialShape, ...], called: PartialShape | None
 ) -> PartialShape:
     """Infer the partial shape of an instruction from partial shapes of its operands.

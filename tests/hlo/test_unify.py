@@ -7,7 +7,7 @@ import pytest
 
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops
-from hlo.modules.infer import known_shapes
+from hlo.modules.infer import partial_shapes
 from hlo.ops.unify import Conflict, Dim, PartialShape, Unranked, merge, same_shape, with_rank
 
 
@@ -175,7 +175,7 @@ def program(operands: list[str], text: str) -> hlo.Module:
 @pytest.mark.parametrize("operands, text, shape", INFERRED)
 def test_shapes_are_inferred_through_an_op(operands: list[str], text: str, shape: str) -> None:
     module = program(operands, text)
-    assert str(known_shapes(module)[module.entry.root]) == shape
+    assert str(partial_shapes(module)[module.entry.root]) == shape
 
 
 @pytest.mark.parametrize("operands, text, message", CONFLICTS)

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from hlo.modules.instruction_checks import agrees, infer_known
+from hlo.modules.instruction_checks import agrees, infer_partial
 from hlo.ops.op import OPS, Op
 from hlo.ops.unify import Dim, PartialShape, Unranked, array, dims_of, merge
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
@@ -69,7 +69,7 @@ def one_altered(
 def inferred(sample: Sample, operands: list[PartialShape]) -> PartialShape:
     called = sample.instruction.called_computations
     root = called[0].root.shape if called else None
-    return infer_known(sample.instruction, tuple(operands), root)
+    return infer_partial(sample.instruction, tuple(operands), root)
 
 
 @CHECKS.of(ALL)
