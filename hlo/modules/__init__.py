@@ -2,5 +2,5 @@
 
 Imports `hlo.text`, `hlo.shapes` and `hlo.ops`. A module is immutable after parsing and memoises
 derived results. `module` defines the structure independently of the registered ops; the parser
-passes the interpretation of opcodes (`instruction_checks.REGISTERED`). Errors have a source location.
+passes the interpretation of opcodes (`instruction_checks`). Errors have a source location.
 """

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
-from hlo.modules import instruction_checks
 from hlo.modules.calls import signature_errors
+from hlo.modules.instruction_checks import check_instruction, instruction_errors
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.ops.attributes import Cursor, Kind, enum, integer, number
 from hlo.shapes.literal import read_literal
@@ -32,7 +32,7 @@ def verify(module: Module) -> list[HloError]:
     >>> [(error.span.column, error.message) for error in verify(module)]
     [(11, '`e` has a parameter 1, but no parameter 0'), (57, '256 is not a value of u8')]
     """
-    errors = instruction_checks.instruction_errors(module)
+    errors = instruction_errors(module)
     reported = set(map(_location, errors))
     errors += [error for error in _errors(module) if _location(error) not in reported]
     return sorted(errors, key=lambda error: error.span.start)
@@ -78,10 +78,7 @@ def _parameter_errors(computation: Computation) -> Iterator[HloError]:
 
 def _call_errors(instruction: Instruction) -> Iterator[HloError]:
     """Yield errors of called computations, for an instruction without other errors."""
-    if (
-        not instruction.called_computations
-        or instruction_checks.check_instruction(instruction) is not None
-    ):
+    if not instruction.called_computations or check_instruction(instruction) is not None:
         return
     try:
         op = instruction.op
