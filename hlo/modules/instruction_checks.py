@@ -18,8 +18,8 @@ from hlo.ops.unify import (
     PartialShape,
     Unranked,
     is_partial,
+    may_be_same_dims,
     same_but_precision,
-    same_dims,
 )
 from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from hlo.text.source import HloError, Span
@@ -130,7 +130,7 @@ def agrees(declared: AnyShape, inferred: AnyShape) -> bool:
     """
     match declared, inferred:
         case Shape(), Shape():
-            return same_dims(declared.dims, inferred.dims) and same_but_precision(
+            return may_be_same_dims(declared.dims, inferred.dims) and same_but_precision(
                 declared.element_type, inferred.element_type
             )
         case TupleShape(ours), TupleShape(theirs):

@@ -141,16 +141,16 @@ def may_be(size: int, other: int) -> bool:
     return size == other or UNBOUNDED in (size, other)
 
 
-def same_dims(one: Sequence[int], other: Sequence[int]) -> bool:
+def may_be_same_dims(one: Sequence[int], other: Sequence[int]) -> bool:
     """Return True if the ranks are equal and `may_be` is true for each pair of sizes.
 
-    >>> same_dims((2, UNBOUNDED), (2, 3)), same_dims((2, UNBOUNDED), (3, 3))
+    >>> may_be_same_dims((2, UNBOUNDED), (2, 3)), may_be_same_dims((2, UNBOUNDED), (3, 3))
     (True, False)
     """
     return one == other or (len(one) == len(other) and all(map(may_be, one, other)))
 
 
-def at_most(size: int, limit: int) -> bool:
+def may_be_at_most(size: int, limit: int) -> bool:
     """Return True if ``size <= limit`` or one of them is unknown."""
     return size <= limit or limit == UNBOUNDED
 

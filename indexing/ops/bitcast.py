@@ -15,7 +15,7 @@ import numpy as np
 
 from hlo.modules.checks import layout_fault
 from hlo.ops.op import HOLDS, Fault, Shape, constraint, declared, op
-from hlo.ops.unify import Dim, PartialShape, Unranked, array, dims_of, is_partial, same_dims
+from hlo.ops.unify import Dim, PartialShape, Unranked, array, dims_of, is_partial, may_be_same_dims
 from hlo.shapes.memory import from_physical, to_physical
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.maps.answers import Unknown
@@ -126,7 +126,7 @@ class BitcastConvert(UnaryElementwise):
     def has_parts(self, operand: Shape) -> Fault:
         bits = ELEMENT_TYPES[operand.element_type].bits
         parts = self._bits // bits
-        if parts <= 1 or same_dims(operand.dims[-1:], (parts,)):
+        if parts <= 1 or may_be_same_dims(operand.dims[-1:], (parts,)):
             return HOLDS
         ratio = f"expected {self._bits} / {bits} = {parts}"
         last = f"the last dimension is {operand.dims[-1]}" if operand.dims else "the rank is 0"

@@ -14,7 +14,14 @@ from typing import ClassVar
 
 from hlo.ops.attributes import int_list
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
-from hlo.ops.unify import PartialShape, Unranked, at_most, same_dims, same_rank, with_rank
+from hlo.ops.unify import (
+    PartialShape,
+    Unranked,
+    may_be_at_most,
+    may_be_same_dims,
+    same_rank,
+    with_rank,
+)
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -33,7 +40,7 @@ def _starts_fault(starts: Sequence[Shape], rank: int, first: int) -> Fault:
     """
     count = f"number of start indices: expected {rank}"
     if _is_vector(starts):
-        if same_dims(starts[0].dims, (rank,)):
+        if may_be_same_dims(starts[0].dims, (rank,)):
             return HOLDS
         return Fault(f"{count}, got {starts[0].dims[0]}", first)
     if len(starts) != rank:
@@ -111,7 +118,7 @@ class DynamicSlice(VariadicOp):
     @constraint("C2", "the window must not be larger than the operand in any dimension")
     def stays_inside(self, *operands: Shape) -> Fault:
         for k, (w, n) in enumerate(zip(self.dynamic_slice_sizes, operands[0].dims, strict=True)):
-            if not (w >= 0 and at_most(w, n)):
+            if not (w >= 0 and may_be_at_most(w, n)):
                 label = f"size {w} does not fit into dimension {k} of size {n}"
                 return Fault(label, "dynamic_slice_sizes")
         return HOLDS
@@ -175,7 +182,7 @@ class DynamicUpdateSlice(VariadicOp):
     @constraint("C2", "the update must not be larger than the operand in any dimension")
     def stays_inside(self, *operands: Shape) -> Fault:
         for k, (w, n) in enumerate(zip(operands[1].dims, operands[0].dims, strict=True)):
-            if not at_most(w, n):
+            if not may_be_at_most(w, n):
                 return Fault(f"size {w} does not fit into dimension {k} of size {n}", 1)
         return HOLDS
 

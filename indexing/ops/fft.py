@@ -8,7 +8,7 @@ import numpy as np
 
 from hlo.ops.attributes import enum, int_list
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
-from hlo.ops.unify import Dim, array, dims_of, same_dims
+from hlo.ops.unify import Dim, array, dims_of, may_be_same_dims
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, UnaryOp
 from indexing.ops.element import NOT_A_REDUCTION, ElementRule
@@ -67,7 +67,7 @@ class Fft(UnaryOp):
         if self.fft_type == "IRFFT":
             expected[-1] = expected[-1] // 2 + 1
         sizes = list(operand.dims[-len(expected) :])
-        if same_dims(sizes, expected):
+        if may_be_same_dims(sizes, expected):
             return HOLDS
         return Fault(f"the operand's last sizes are {sizes}, expected {expected}", "fft_length")
 

@@ -28,7 +28,15 @@ from hlo.ops.op import (
     dimensions_fault,
     op,
 )
-from hlo.ops.unify import PartialShape, array, at_most, dims_of, may_be, same_sizes, with_rank
+from hlo.ops.unify import (
+    PartialShape,
+    array,
+    dims_of,
+    may_be,
+    may_be_at_most,
+    same_sizes,
+    with_rank,
+)
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -108,7 +116,7 @@ class Gather(BinaryOp):
         if fault := count_fault(self.slice_sizes, left.rank, "operand dimension", "slice_sizes"):
             return fault
         for k, (width, size) in enumerate(zip(self.slice_sizes, left.dims, strict=True)):
-            if not (width >= 0 and at_most(width, size)):
+            if not (width >= 0 and may_be_at_most(width, size)):
                 label = f"size {width} does not fit into dimension {k} of size {size}"
                 return Fault(label, "slice_sizes")
         return HOLDS

@@ -8,7 +8,7 @@ import numpy as np
 
 from hlo.ops.attributes import int_list, word, word_list
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
-from hlo.ops.unify import array, dims_of, same_dims
+from hlo.ops.unify import array, dims_of, may_be_same_dims
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, TernaryOp, every_element
@@ -86,7 +86,7 @@ class RaggedDot(TernaryOp):
         outer = tuple([first.dims[k] for k in self._outer(first.rank)])
         is_integer = ELEMENT_TYPES[third.element_type].kind in ("integral", "unsigned")
         groups = [second.dims[g] for g in self.rhs_group_dims] or list(third.dims[-1:])
-        fits = any(same_dims(third.dims, dims) for dims in (groups, (*outer, *groups)))
+        fits = any(may_be_same_dims(third.dims, dims) for dims in (groups, (*outer, *groups)))
         if is_integer and third.rank and fits:
             return HOLDS
         return Fault(f"operand 2 is {third.with_layout(None)}", 2)

@@ -30,7 +30,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import PartialShape, Unranked, at_most, same_shape, same_sizes
+from hlo.ops.unify import PartialShape, Unranked, may_be_at_most, same_shape, same_sizes
 from hlo.shapes.shape import TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
@@ -163,7 +163,7 @@ class Scatter(VariadicOp):
     def fits(self, *operands: Shape) -> Fault:
         array, half = operands[0], len(operands) // 2
         for k, taken in enumerate(self._window(array.rank, operands[-1].dims)):
-            if k in self._windowed(array.rank) and not at_most(taken, array.dims[k]):
+            if k in self._windowed(array.rank) and not may_be_at_most(taken, array.dims[k]):
                 label = f"the window has size {taken} in dimension {k}, the operand"
                 return Fault(f"{label} {array.dims[k]}", half + 1)
         return HOLDS

@@ -19,7 +19,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import PartialShape, same_dims, with_rank
+from hlo.ops.unify import PartialShape, may_be_same_dims, with_rank
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, TernaryOp
 from indexing.ops.element import ElementRule, OpaqueRule
@@ -94,7 +94,7 @@ class SelectAndScatter(TernaryOp):
     @constraint("C3", "the source must have one element for each window position")
     def has_source(self, first: Shape, second: Shape, third: Shape) -> Fault:
         counts = [count.size for count in positions(self.window, first)]
-        if same_dims(second.dims, counts):
+        if may_be_same_dims(second.dims, counts):
             return HOLDS
         label = f"the source is {second.with_layout(None)}, the window has {counts} positions"
         return Fault(label, 1)

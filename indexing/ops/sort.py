@@ -24,7 +24,7 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import PartialShape, Unranked, array, at_most, dims_of, same_shape
+from hlo.ops.unify import PartialShape, Unranked, array, dims_of, may_be_at_most, same_shape
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, UnaryOp, VariadicOp
@@ -169,7 +169,7 @@ class TopK(UnaryOp):
     def has_elements(self, operand: Shape) -> Fault:
         if not operand.rank:
             return Fault("the operand is a scalar", 0)
-        if self.k >= 0 and at_most(self.k, operand.dims[-1]):
+        if self.k >= 0 and may_be_at_most(self.k, operand.dims[-1]):
             return HOLDS
         return Fault(f"k is {self.k}, the last dimension has size {operand.dims[-1]}", "k")
 
