@@ -94,10 +94,10 @@ class Dim:
         """True if the size or a bound of it is known."""
         return self.size != UNBOUNDED
 
-    def through(self, function: Callable[[int], int]) -> Dim:
+    def map(self, function: Callable[[int], int]) -> Dim:
         """Apply a monotonically increasing `function` to the size.
 
-        >>> Dim(7).through(lambda size: size // 2), Dim(UNBOUNDED).through(lambda size: size // 2)
+        >>> Dim(7).map(lambda size: size // 2), Dim(UNBOUNDED).map(lambda size: size // 2)
         (Dim(size=3, dynamic=False), Dim(size=-1, dynamic=True))
         """
         return Dim(function(self.size), self.dynamic) if self.is_known else UNKNOWN

@@ -154,8 +154,8 @@ class Convolution(BinaryOp):
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
         batch, _, *spatial = self._in_label_order("lhs", dims_of(left))
         _, features, *_ = self._in_label_order("rhs", dims_of(right))
-        counts = [n.through(w.positions) for w, n in zip(self.window, spatial, strict=True)]
-        batch = batch.through(lambda size: size // self.batch_group_count)
+        counts = [n.map(w.positions) for w, n in zip(self.window, spatial, strict=True)]
+        batch = batch.map(lambda size: size // self.batch_group_count)
         widest = max((left, right), key=lambda s: ELEMENT_TYPES[s.element_type].bits)
         sizes = self._in_dimension_order("out", [batch, features, *counts])
         return array((self.shape or widest).element_type, sizes)

@@ -66,7 +66,7 @@ class Pad(BinaryOp):
 
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
         sizes = zip(dims_of(left), self.padding, strict=True)
-        return array(left.element_type, [size.through(edge.padded) for size, edge in sizes])
+        return array(left.element_type, [size.map(edge.padded) for size, edge in sizes])
 
     def output_to_input(
         self, out: Shape, left: Shape, right: Shape, exact: bool = False

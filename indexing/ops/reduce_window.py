@@ -46,7 +46,7 @@ def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
 
 def positions(dimensions: tuple[WindowDimension, ...], shape: Shape) -> list[Dim]:
     """Number of window positions in each dimension."""
-    return [n.through(w.positions) for w, n in zip(dimensions, dims_of(shape), strict=True)]
+    return [n.map(w.positions) for w, n in zip(dimensions, dims_of(shape), strict=True)]
 
 
 @op(

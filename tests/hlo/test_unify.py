@@ -55,7 +55,7 @@ def test_dimensions_propagate_unknown_sizes() -> None:
     open_one = Dim(-1, True)
     assert Dim(2) + 3 * Dim(4, True) == Dim(14, True)
     assert Dim(2) + open_one == open_one
-    assert open_one.through(lambda size: size // 2) == open_one
+    assert open_one.map(lambda size: size // 2) == open_one
 
 
 def test_with_rank_refines_or_raises() -> None:
