@@ -23,8 +23,8 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any, Final, TypeAlias, overload
 
-from simplifier.installed import Operations
 from simplifier.interval import Interval
+from simplifier.operations import Operations
 from simplifier.unique import Atom, SortKey, UniqueTable, new_object, weakly_held
 
 Affine: TypeAlias = "Expr | Variable | int"
