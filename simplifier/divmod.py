@@ -24,7 +24,7 @@ from simplifier import laws, trace
 from simplifier.atoms import Atom, Floor
 from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.interval import Interval
-from simplifier.linear import Expr, added, constant, from_atom, gather
+from simplifier.linear import Expr, added, constant, from_atom, without_zero_terms
 from simplifier.mods import Mod, Split, may_hold_mods, split, split_finest
 from simplifier.trace import Law
 
@@ -327,7 +327,7 @@ class Division:
                     total[atom] = total.get(atom, 0) + factor * coefficient
             else:
                 total[piece] = total.get(piece, 0) + factor
-        return gather(total, constant)
+        return without_zero_terms(total, constant)
 
 
 def _mergeable(remainder: Expr) -> Floor | None:

@@ -24,7 +24,11 @@ MERGE_LIKE_TERMS: Final = Law(
     "a·x + b·x = (a + b)·x;  d·floor(x / d) + x mod d = x",
     "none",
     "Distributivity. `x mod d` is stored as `x - d·floor(x / d)`, so mods cancel like any term.",
-    ("simplifier.linear.Expr.__add__", "simplifier.linear.added", "simplifier.linear.gather"),
+    (
+        "simplifier.linear.Expr.__add__",
+        "simplifier.linear.added",
+        "simplifier.linear.without_zero_terms",
+    ),
     observed="Sums are built too often to trace each of them: compare the expression with its "
     "operands.",
 )

@@ -343,7 +343,7 @@ def from_atom(atom: Atom) -> Expr:
     return Expr({atom: 1}, 0)
 
 
-def gather(coefficients: dict[Atom, int], constant: int) -> Expr:
+def without_zero_terms(coefficients: dict[Atom, int], constant: int) -> Expr:
     """Return the sum of `coefficients`, some of which may be 0; takes ownership of the dict."""
     if 0 in coefficients.values():
         coefficients = {atom: c for atom, c in coefficients.items() if c}

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from simplifier import laws
 from simplifier.divmod import floor_mod
 from simplifier.interval import Interval, intersected, scaled
-from simplifier.linear import Expr, gather
+from simplifier.linear import Expr, without_zero_terms
 from simplifier.mods import split
 from simplifier.trace import Law
 
@@ -97,7 +97,7 @@ def residues_of(expr: Expr, bounds: Interval) -> Residues | None:
     if _least_absolute(next(iter(terms.values())) * factor, modulus) < 0:
         factor, first = -factor, -first - width
     near = {atom: _least_absolute(c * factor, modulus) for atom, c in terms.items()}
-    return Residues(gather(near, 0), modulus, first % modulus, first % modulus + width)
+    return Residues(without_zero_terms(near, 0), modulus, first % modulus, first % modulus + width)
 
 
 def _least_absolute(value: int, modulus: int) -> int:

@@ -33,7 +33,7 @@ from simplifier.linear import (
     as_expr,
     constant,
     from_atom,
-    gather,
+    without_zero_terms,
 )
 from simplifier.unique import Atom, SortKey, UniqueTable
 
@@ -140,7 +140,7 @@ def product(a: Expr, b: Expr) -> Expr:
             continue
         one = factors[0] if len(factors) == 1 else SemiAffine("*", tuple(map(from_atom, factors)))
         total[one] = total.get(one, 0) + many * times
-    expanded = gather(total, a.constant * b.constant)
+    expanded = without_zero_terms(total, a.constant * b.constant)
     if trace.records:
         _note_product(a, b, expanded)
     return expanded

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.divmod import floor_div
-from simplifier.linear import Expr, from_atom, gather
+from simplifier.linear import Expr, from_atom, without_zero_terms
 from simplifier.semiaffine import SemiAffine
 
 
@@ -44,7 +44,7 @@ class Substitution:
             constant += coefficient * value.constant
             for inner, count in value.parts.items():
                 total[inner] = total.get(inner, 0) + coefficient * count
-        return gather(total, constant)
+        return without_zero_terms(total, constant)
 
     def _atom(self, atom: Atom) -> Expr:
         if isinstance(atom, Variable):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from simplifier.linear import Expr, gather
+from simplifier.linear import Expr, without_zero_terms
 from simplifier.unique import Atom
 
 
@@ -20,4 +20,4 @@ def combined(pieces: Iterable[tuple[int, Expr]], constant: int = 0) -> Expr:
         constant += factor * piece.constant
         for atom, coefficient in piece.parts.items():
             total[atom] = total.get(atom, 0) + factor * coefficient
-    return gather(total, constant)
+    return without_zero_terms(total, constant)
