@@ -110,7 +110,7 @@ def _parameter_answer(
         if end.instruction in position:
             if len(maps.maps) > 1:  # later maps may subsume earlier ones
                 several = walk.edges.maps(start, end)
-                several.extend(map(walk.edges.options.finished, maps.distinct), maps.unknown)
+                several.extend(map(walk.edges.options.finished, maps.effective), maps.unknown)
                 maps = several
             map_sets.setdefault(position[end.instruction], {})[end.path] = maps
     return _assembled(start.instruction, "output-to-input", output_id, parameters, map_sets)
@@ -147,7 +147,7 @@ def _assembled(
     paths: list[tuple[Path, ...]] = [()] * len(operands)
     unknown: list[Unknown | None] = [None] * len(operands)
     for position, sets in map_sets.items():
-        pairs = [(m, path) for path, each in sets.items() for m in deduplicate(each.distinct)]
+        pairs = [(m, path) for path, each in sets.items() for m in deduplicate(each.effective)]
         maps[position] = tuple([m for m, _ in pairs])
         paths[position] = tuple([path for _, path in pairs])
         unknown[position] = first_unknown(*[each.unknown for each in sets.values()])

@@ -101,7 +101,7 @@ def epilogue(
     for path, _ in leaves(root.shape):
         reached = walk.forward(ArrayRef(root, path), within)
         map_sets.append(reached.get(start, MapSet()))
-    maps = [deduplicate(map_set.distinct) for map_set in map_sets]
+    maps = [deduplicate(map_set.effective) for map_set in map_sets]
     return Answer(
         hero,
         "input-to-output",
@@ -177,7 +177,7 @@ def grouped_through(
             unknown = first_unknown(maps.unknown, here.unknown)
             group.add_composed(here.maps, maps.maps, unknown)
     return Groups(
-        {array: deduplicate(maps.distinct) for array, maps in groups.items() if maps.maps}
+        {array: deduplicate(maps.effective) for array, maps in groups.items() if maps.maps}
     )
 
 

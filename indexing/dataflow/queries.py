@@ -215,5 +215,5 @@ def grouped(
     walk.prepare(answering.up_to(start.instruction), backward=True)
     reached = walk.backward(start)
     return Groups(
-        {array: deduplicate(maps.distinct) for array, maps in reached.items() if maps.maps}
+        {array: deduplicate(maps.effective) for array, maps in reached.items() if maps.maps}
     )

@@ -82,7 +82,7 @@ class MapSet:
         self._whole: IndexingMap | None = None  # the `may` map of everything, if there is one
 
     @property
-    def distinct(self) -> tuple[IndexingMap, ...]:
+    def effective(self) -> tuple[IndexingMap, ...]:
         """The maps; just the `may` map of everything if the set is saturated."""
         return tuple(self.maps) if self._whole is None else (self._whole,)
 

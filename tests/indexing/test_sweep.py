@@ -199,8 +199,8 @@ def test_a_may_map_is_absorbed_by_a_box_that_includes_it(
     for order in (added, added[::-1]):
         maps = map_set.MapSet((), map_set.Ends(indexing.dims((4,)), (6,)))
         maps.extend(order)
-        assert set(maps.distinct) == set(added[:count])
-        assert union(maps.distinct) == union(tuple(added))
+        assert set(maps.effective) == set(added[:count])
+        assert union(maps.effective) == union(tuple(added))
 
 
 def graded(text: str) -> indexing.IndexingMap:
