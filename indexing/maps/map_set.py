@@ -86,7 +86,7 @@ class MapSet:
         """The maps; just the `may` map of everything if the set is saturated."""
         return tuple(self.maps) if self._whole is None else (self._whole,)
 
-    def note(self, unknown: Unknown | None) -> None:
+    def add_reason(self, unknown: Unknown | None) -> None:
         """Record why maps may be missing; the first reason is kept."""
         if self.unknown is None:
             self.unknown = unknown
@@ -97,7 +97,7 @@ class MapSet:
 
     def extend(self, maps: Iterable[IndexingMap], unknown: Unknown | None = None) -> None:
         """Add maps, and the reason why maps may be missing."""
-        self.note(unknown)
+        self.add_reason(unknown)
         for m in maps:
             if self._whole is None or m.grade == "exact":
                 self._add(m)
@@ -113,7 +113,7 @@ class MapSet:
         count = len(firsts) * len(seconds)
         if count > MAX_COMPOSED:
             reason = f"budget: {count} pairs of maps to compose, more than {MAX_COMPOSED}"
-            self.note(first_unknown(unknown, Unknown(reason)))
+            self.add_reason(first_unknown(unknown, Unknown(reason)))
             return
         if self._whole is not None:  # only an exact map adds something
             firsts, seconds = ([m for m in x if m.grade == "exact"] for x in (firsts, seconds))

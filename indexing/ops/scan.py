@@ -230,7 +230,7 @@ class _Leaf:
         carried = self._carried()
         chain = self._chain(number, carried)
         maps = MapSet()
-        maps.note(first_unknown(*[part.unknown for part in chain.parts]))
+        maps.add_reason(first_unknown(*[part.unknown for part in chain.parts]))
         for inner, when in self._slice_maps(number, chain, carried):
             maps.add(self._lifted(inner, number, when))
         return maps
