@@ -20,7 +20,7 @@ from indexing.devices.exchange import ANY_ELEMENT, Participants
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.map_set import Ends, everything
+from indexing.maps.map_set import SpacePair, everything
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.collective_bases import Collective
@@ -73,9 +73,9 @@ class DeviceEdges(Edges):
         shape = array.shape
         return (self.devices.identity(shape),) if isinstance(shape, Shape) else ()
 
-    def ends(self, start: ArrayRef, end: ArrayRef) -> Ends:
+    def spaces(self, start: ArrayRef, end: ArrayRef) -> SpacePair:
         source, target = start.shape, end.shape
-        return Ends(
+        return SpacePair(
             self.devices.dims(source) if isinstance(source, Shape) else None,
             (self.devices.count, *target.dims) if isinstance(target, Shape) else None,
         )
@@ -134,7 +134,7 @@ class DeviceEdges(Edges):
                 if list(summary[parameter].maps) == list(self.identity(out)):
                     return replace(edge, maps=self.identity(out))
         start, end = (out, operand) if backward else (operand, out)
-        return replace(edge, maps=(everything(self.ends(start, end)),) if edge.maps else ())
+        return replace(edge, maps=(everything(self.spaces(start, end)),) if edge.maps else ())
 
     def _exchanged(
         self, instruction: Instruction, op: Collective, edge: AccessEdge, backward: bool

@@ -79,12 +79,12 @@ class Edges(ABC):
         """Return the identity map of an array; no map for a leaf such as a token."""
 
     @abstractmethod
-    def ends(self, start: ArrayRef, end: ArrayRef) -> Spaces:
+    def spaces(self, start: ArrayRef, end: ArrayRef) -> Spaces:
         """Return the index spaces of maps from one array to another."""
 
     def maps(self, start: ArrayRef, end: ArrayRef) -> MapSet:
         """Return an empty set for maps from one array to another."""
-        return MapSet((), self.ends(start, end), self.options)
+        return MapSet((), self.spaces(start, end), self.options)
 
     @property
     def base(self) -> Edges:
@@ -161,7 +161,7 @@ class LocalEdges(Edges):
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
         return identity(array)
 
-    def ends(self, start: ArrayRef, end: ArrayRef) -> Spaces:
+    def spaces(self, start: ArrayRef, end: ArrayRef) -> Spaces:
         return _Arrays(start, end)
 
 

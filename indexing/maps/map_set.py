@@ -49,14 +49,14 @@ class Spaces(Protocol):
         """The sizes of the array that the results index."""
 
 
-class Ends(NamedTuple):
+class SpacePair(NamedTuple):
     """`Spaces` as a pair of values."""
 
     start: tuple[Variable, ...] | None
     sizes: tuple[int, ...] | None
 
 
-NOWHERE: Final = Ends(None, None)
+NO_SPACES: Final = SpacePair(None, None)
 OPTIONS: Final = Options()
 
 
@@ -68,17 +68,17 @@ class MapSet:
         unknown: the reason why some accesses are unknown, or `None`.
     """
 
-    __slots__ = ("_ends", "_options", "_whole", "maps", "unknown")
+    __slots__ = ("_spaces", "_options", "_whole", "maps", "unknown")
 
     def __init__(
         self,
         maps: Iterable[IndexingMap] = (),
-        ends: Spaces = NOWHERE,
+        spaces: Spaces = NO_SPACES,
         options: Options = OPTIONS,
     ) -> None:
         self.maps: Final[dict[IndexingMap, None]] = dict.fromkeys(maps)
         self.unknown: Unknown | None = None
-        self._ends, self._options = ends, options
+        self._spaces, self._options = spaces, options
         self._whole: IndexingMap | None = None  # the `may` map of everything, if there is one
 
     @property
@@ -129,7 +129,7 @@ class MapSet:
         nothing.
         """
         if _parts(m) > MAX_PARTS:
-            m = over_approximate(m, self._ends.sizes)
+            m = over_approximate(m, self._spaces.sizes)
         if self.maps:
             if m in self.maps or m.is_known_empty:
                 return
@@ -145,7 +145,7 @@ class MapSet:
     @property
     def _has_one_element(self) -> bool:
         """True if the target array has one element, which all maps read."""
-        sizes = self._ends.sizes
+        sizes = self._spaces.sizes
         return sizes is not None and all(size == 1 for size in sizes)
 
     def _limit(self) -> None:
@@ -167,13 +167,13 @@ class MapSet:
             self._absorb(["may"])
         if (
             len(self.maps) > MAX_MAPS
-            and self._ends.start is not None
-            and self._ends.sizes is not None
+            and self._spaces.start is not None
+            and self._spaces.sizes is not None
         ):
             self._saturate()
 
     def _shortened(self, m: IndexingMap) -> IndexingMap:
-        return over_approximate(m, self._ends.sizes) if _parts(m) > FEW_PARTS else m
+        return over_approximate(m, self._spaces.sizes) if _parts(m) > FEW_PARTS else m
 
     def _saturate(self, keep: Iterable[IndexingMap] = ()) -> None:
         """Replace all maps except `keep` by the `may` map of everything.
@@ -181,7 +181,7 @@ class MapSet:
         Exact maps add no element to it, but compositions with them may be exact, for example if a
         scalar is broadcast.
         """
-        self._whole = everything(self._ends, self._options)
+        self._whole = everything(self._spaces, self._options)
         kept = [self._whole, *keep]
         self.maps.clear()
         self.maps.update(dict.fromkeys(kept))
@@ -212,12 +212,12 @@ class MapSet:
 
     def _is_covered(self, m: IndexingMap, boxes: Iterable[IndexingMap]) -> bool:
         """True if one of the other boxes that are left covers `m`."""
-        hull = m if _is_box(m) else over_approximate(m, self._ends.sizes)
+        hull = m if _is_box(m) else over_approximate(m, self._spaces.sizes)
         others = [box for box in boxes if box in self.maps and box is not m]
         return any(_covers(box, hull) for box in others)
 
     def _relates_everything(self, box: IndexingMap) -> bool:
-        start, sizes = self._ends.start, self._ends.sizes
+        start, sizes = self._spaces.start, self._spaces.sizes
         if start is None or sizes is None:
             return False
         whole = [(0, size - 1) for size in sizes]
@@ -227,11 +227,11 @@ class MapSet:
         )
 
 
-def everything(ends: Spaces, options: Options = OPTIONS) -> IndexingMap:
+def everything(spaces: Spaces, options: Options = OPTIONS) -> IndexingMap:
     """The `may` map from each index of one space to every index of another."""
-    assert ends.start is not None
-    assert ends.sizes is not None
-    return _everything(ends.start, ends.sizes, options.simplify)
+    assert spaces.start is not None
+    assert spaces.sizes is not None
+    return _everything(spaces.start, spaces.sizes, options.simplify)
 
 
 @lru_cache(maxsize=1 << 12)

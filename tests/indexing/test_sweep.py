@@ -197,7 +197,7 @@ def test_a_may_map_is_absorbed_by_a_box_that_includes_it(
 ) -> None:
     added = [graded(wide), graded(narrow)]
     for order in (added, added[::-1]):
-        maps = map_set.MapSet((), map_set.Ends(indexing.dims((4,)), (6,)))
+        maps = map_set.MapSet((), map_set.SpacePair(indexing.dims((4,)), (6,)))
         maps.extend(order)
         assert set(maps.effective) == set(added[:count])
         assert union(maps.effective) == union(tuple(added))
@@ -219,10 +219,10 @@ def test_maps_that_are_too_long_together_are_over_approximated(
         for k in range(1, 4)
     ]
     maps = [*map(graded, texts), graded("(d0) -> (d0), domain: d0 in [0, 3]")]
-    ends = map_set.Ends(indexing.dims((4,)), (11,))
+    spaces = map_set.SpacePair(indexing.dims((4,)), (11,))
     expected = union(tuple(maps))
     monkeypatch.setattr(map_set, "MAX_PARTS_TOGETHER", 9)
-    kept = map_set.MapSet((), ends)
+    kept = map_set.MapSet((), spaces)
     kept.extend(maps)
     assert list(kept.maps) == maps
     monkeypatch.setattr(map_set, "MAX_PARTS_TOGETHER", 8)
