@@ -109,7 +109,7 @@ def _parameter_answer(
     for end, maps in reached.items():
         if end.instruction in position:
             if len(maps.maps) > 1:  # later maps may subsume earlier ones
-                several = walk.edges.maps(start, end)
+                several = walk.edges.empty_map_set(start, end)
                 several.extend(map(walk.edges.options.finished, maps.effective), maps.unknown)
                 maps = several
             map_sets.setdefault(position[end.instruction], {})[end.path] = maps
@@ -130,7 +130,7 @@ def _answer(
     for entry in entries:
         by_path = map_sets.setdefault(entry.position, {})
         if entry.path not in by_path:
-            by_path[entry.path] = edges.maps(entry.start, entry.end)
+            by_path[entry.path] = edges.empty_map_set(entry.start, entry.end)
         by_path[entry.path].extend(map(finished, entry.maps), entry.unknown)
     return _assembled(instruction, direction, number, operands, map_sets)
 

@@ -82,7 +82,7 @@ class Edges(ABC):
     def spaces(self, start: ArrayRef, end: ArrayRef) -> Spaces:
         """Return the index spaces of maps from one array to another."""
 
-    def maps(self, start: ArrayRef, end: ArrayRef) -> MapSet:
+    def empty_map_set(self, start: ArrayRef, end: ArrayRef) -> MapSet:
         """Return an empty set for maps from one array to another."""
         return MapSet((), self.spaces(start, end), self.options)
 

@@ -173,7 +173,7 @@ def grouped_through(
     for array in inside_first:
         here = reached[array]
         for inner, maps in _inside(walk, array, within):
-            group = groups.setdefault(inner, walk.edges.maps(start, inner))
+            group = groups.setdefault(inner, walk.edges.empty_map_set(start, inner))
             unknown = first_unknown(maps.unknown, here.unknown)
             group.add_composed(here.maps, maps.maps, unknown)
     return Groups(

@@ -68,7 +68,7 @@ class Walk:
                 for edge in self.backward_edges(array, fold=True):
                     to = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
                     if to not in map_sets:
-                        map_sets[to] = self.edges.maps(start, to)
+                        map_sets[to] = self.edges.empty_map_set(start, to)
                         waiting.setdefault(to.instruction, []).append(to)
                     unknown = here.unknown if edge.unknown is None else edge.unknown
                     map_sets[to].add_composed(here.maps, edge.maps, unknown)
@@ -102,7 +102,7 @@ class Walk:
                 start = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
                 waiting.add(start.instruction)
                 if start not in map_sets:
-                    map_sets[start] = self.edges.maps(start, end)
+                    map_sets[start] = self.edges.empty_map_set(start, end)
                 unknown = later.unknown if edge.unknown is None else edge.unknown
                 map_sets[start].add_composed(edge.maps, later.maps, unknown)
         return map_sets
@@ -137,14 +137,14 @@ class Walk:
             operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
             for parameter, later in computed[operand].items():
                 if parameter not in reached:
-                    reached[parameter] = self.edges.maps(array, parameter)
+                    reached[parameter] = self.edges.empty_map_set(array, parameter)
                 unknown = later.unknown if edge.unknown is None else edge.unknown
                 reached[parameter].add_composed(edge.maps, later.maps, unknown)
         return reached
 
     def _start(self, array: ArrayRef) -> MapSet:
         """Return the identity map of an array, as a set."""
-        identity = self.edges.maps(array, array)
+        identity = self.edges.empty_map_set(array, array)
         identity.extend(self.edges.identity(array))
         return identity
 

@@ -73,7 +73,7 @@ def read_counts(
         for path, leaf in leaves(operand.shape)
         if isinstance(leaf, Shape)
     ]
-    map_sets = {(number, end.path): walk.edges.maps(start, end) for number, end in ends}
+    map_sets = {(number, end.path): walk.edges.empty_map_set(start, end) for number, end in ends}
     for edge in walk.backward_edges(start, fold=True):
         maps = map_sets.get((edge.operand, edge.operand_path))
         if maps is not None:
