@@ -20,7 +20,7 @@ from indexing.devices.exchange import ANY_ELEMENT, Participants
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.map_set import SpacePair, everything
+from indexing.maps.map_set import SpacePair, full_map
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.collective_bases import Collective
@@ -134,7 +134,7 @@ class DeviceEdges(Edges):
                 if list(summary[parameter].maps) == list(self.identity(out)):
                     return replace(edge, maps=self.identity(out))
         start, end = (out, operand) if backward else (operand, out)
-        return replace(edge, maps=(everything(self.spaces(start, end)),) if edge.maps else ())
+        return replace(edge, maps=(full_map(self.spaces(start, end)),) if edge.maps else ())
 
     def _exchanged(
         self, instruction: Instruction, op: Collective, edge: AccessEdge, backward: bool

@@ -68,7 +68,7 @@ class MapSet:
         unknown: the reason why some accesses are unknown, or `None`.
     """
 
-    __slots__ = ("_spaces", "_options", "_whole", "maps", "unknown")
+    __slots__ = ("_spaces", "_options", "_full", "maps", "unknown")
 
     def __init__(
         self,
@@ -79,12 +79,12 @@ class MapSet:
         self.maps: Final[dict[IndexingMap, None]] = dict.fromkeys(maps)
         self.unknown: Unknown | None = None
         self._spaces, self._options = spaces, options
-        self._whole: IndexingMap | None = None  # the `may` map of everything, if there is one
+        self._full: IndexingMap | None = None  # the `may` map of everything, if there is one
 
     @property
     def effective(self) -> tuple[IndexingMap, ...]:
         """The maps; just the `may` map of everything if the set is saturated."""
-        return tuple(self.maps) if self._whole is None else (self._whole,)
+        return tuple(self.maps) if self._full is None else (self._full,)
 
     def add_reason(self, unknown: Unknown | None) -> None:
         """Record why maps may be missing; the first reason is kept."""
@@ -99,7 +99,7 @@ class MapSet:
         """Add maps, and the reason why maps may be missing."""
         self.add_reason(unknown)
         for m in maps:
-            if self._whole is None or m.grade == "exact":
+            if self._full is None or m.grade == "exact":
                 self._add(m)
         self._limit()
 
@@ -115,7 +115,7 @@ class MapSet:
             reason = f"budget: {count} pairs of maps to compose, more than {MAX_COMPOSED}"
             self.add_reason(first_unknown(unknown, Unknown(reason)))
             return
-        if self._whole is not None:  # only an exact map adds something
+        if self._full is not None:  # only an exact map adds something
             firsts, seconds = ([m for m in x if m.grade == "exact"] for x in (firsts, seconds))
         composed = self._options.composed
         self.extend((composed(a, b) for a in firsts for b in seconds), unknown)
@@ -150,12 +150,12 @@ class MapSet:
 
     def _limit(self) -> None:
         """Drop redundant maps; beyond the limits, trade precision for size."""
-        if self._whole is not None and self._whole not in self.maps:
-            self._whole = None  # its exact twin replaced it
+        if self._full is not None and self._full not in self.maps:
+            self._full = None  # its exact twin replaced it
         has_may = "may" in [m.grade for m in self.maps]
         if len(self.maps) < 2:
             if has_may:
-                self._note_everything()
+                self._detect_full()
             return
         max_parts = MAX_EXACT_PARTS_TOGETHER if self._options.exact else MAX_PARTS_TOGETHER
         if sum(map(_parts, self.maps)) > max_parts:
@@ -181,21 +181,21 @@ class MapSet:
         Exact maps add no element to it, but compositions with them may be exact, for example if a
         scalar is broadcast.
         """
-        self._whole = everything(self._spaces, self._options)
-        kept = [self._whole, *keep]
+        self._full = full_map(self._spaces, self._options)
+        kept = [self._full, *keep]
         self.maps.clear()
         self.maps.update(dict.fromkeys(kept))
 
-    def _note_everything(self) -> None:
+    def _detect_full(self) -> None:
         """Saturate the set if its only map, a `may` map, relates everything."""
         (m,) = self.maps
-        if self._whole is None and _is_box(m) and self._relates_everything(m):
+        if self._full is None and _is_box(m) and self._is_full(m):
             self._saturate()
 
     def _absorb(self, grades: Collection[Grade]) -> None:
         """Drop the maps of these grades whose relation is a subset of another map, a box."""
         boxes = [m for m in self.maps if _is_box(m)]
-        full = [box for box in boxes if self._relates_everything(box)]
+        full = [box for box in boxes if self._is_full(box)]
         exact_full = [box for box in full if box.grade == "exact"]
         if full and not exact_full:
             self._saturate([m for m in self.maps if m.grade == "exact"])
@@ -216,7 +216,7 @@ class MapSet:
         others = [box for box in boxes if box in self.maps and box is not m]
         return any(_covers(box, hull) for box in others)
 
-    def _relates_everything(self, box: IndexingMap) -> bool:
+    def _is_full(self, box: IndexingMap) -> bool:
         start, sizes = self._spaces.start, self._spaces.sizes
         if start is None or sizes is None:
             return False
@@ -227,15 +227,15 @@ class MapSet:
         )
 
 
-def everything(spaces: Spaces, options: Options = OPTIONS) -> IndexingMap:
+def full_map(spaces: Spaces, options: Options = OPTIONS) -> IndexingMap:
     """The `may` map from each index of one space to every index of another."""
     assert spaces.start is not None
     assert spaces.sizes is not None
-    return _everything(spaces.start, spaces.sizes, options.simplify)
+    return _full_map(spaces.start, spaces.sizes, options.simplify)
 
 
 @lru_cache(maxsize=1 << 12)
-def _everything(start: tuple[Variable, ...], sizes: tuple[int, ...], simplify: bool) -> IndexingMap:
+def _full_map(start: tuple[Variable, ...], sizes: tuple[int, ...], simplify: bool) -> IndexingMap:
     s = ranges(*sizes)
     whole = IndexingMap.of(start, s, ranges=s, grade="may")
     return whole.simplify() if simplify else whole
@@ -247,7 +247,7 @@ def every_element(source: Shape, target: Shape) -> IndexingMap:
     >>> print(every_element(Shape("f32", (5,)), Shape("f32", (2, 3))))
     (d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 4], s0 in [0, 1], s1 in [0, 2]
     """
-    return _everything(dims(source), target.dims, False).with_grade("exact")
+    return _full_map(dims(source), target.dims, False).with_grade("exact")
 
 
 def over_approximate(m: IndexingMap, sizes: tuple[int, ...] | None = None) -> IndexingMap:
