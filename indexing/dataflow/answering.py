@@ -110,7 +110,7 @@ def _parameter_answer(
         if end.instruction in position:
             if len(maps.maps) > 1:  # later maps may subsume earlier ones
                 several = walk.edges.empty_map_set(start, end)
-                several.extend(map(walk.edges.options.finished, maps.effective), maps.unknown)
+                several.extend(map(walk.edges.options.simplified, maps.effective), maps.unknown)
                 maps = several
             map_sets.setdefault(position[end.instruction], {})[end.path] = maps
     return _assembled(start.instruction, "output-to-input", output_id, parameters, map_sets)
@@ -125,13 +125,13 @@ def _answer(
     entries: Iterable[_Entry],
 ) -> Answer:
     """Return the answer with these entries, grouped by position, without duplicate maps."""
-    edges, finished = walk.edges, walk.edges.options.finished
+    edges, simplified = walk.edges, walk.edges.options.simplified
     map_sets: dict[int, dict[Path, MapSet]] = {}
     for entry in entries:
         by_path = map_sets.setdefault(entry.position, {})
         if entry.path not in by_path:
             by_path[entry.path] = edges.empty_map_set(entry.start, entry.end)
-        by_path[entry.path].extend(map(finished, entry.maps), entry.unknown)
+        by_path[entry.path].extend(map(simplified, entry.maps), entry.unknown)
     return _assembled(instruction, direction, number, operands, map_sets)
 
 

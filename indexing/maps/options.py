@@ -39,15 +39,15 @@ class Options:
     def composed(self, first: IndexingMap, second: IndexingMap) -> IndexingMap:
         """Return ``x -> second(first(x))``, simplified according to the options."""
         if self.keep_multiplicity or not self.simplify:
-            return self.finished(first.then(second))
+            return self.simplified(first.then(second))
         if is_explaining():
             simple = composition(first, second)
             return certified(first.then(second), simple) if self.certify else simple
         if self.certify:
-            return self.finished(first.then(second))
+            return self.simplified(first.then(second))
         return composed_and_simplified(first, second)
 
-    def finished(self, m: IndexingMap) -> IndexingMap:
+    def simplified(self, m: IndexingMap) -> IndexingMap:
         """Return `m`, simplified according to the options."""
         if not self.simplify:
             return m

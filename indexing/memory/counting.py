@@ -77,7 +77,7 @@ def read_counts(
     for edge in walk.backward_edges(start, fold=True):
         maps = map_sets.get((edge.operand, edge.operand_path))
         if maps is not None:
-            maps.extend(map(walk.edges.options.finished, edge.maps), edge.unknown)
+            maps.extend(map(walk.edges.options.simplified, edge.maps), edge.unknown)
     return tuple(
         [
             multiplicity(maps.maps, values) if maps.unknown is None else maps.unknown
