@@ -18,7 +18,7 @@ from indexing.maps.compose import composed
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.numbering import numbered
 from indexing.maps.result_bounds import copy_note
-from indexing.maps.unused import without_idle, without_unused
+from indexing.maps.unused import without_uncounted, without_unused
 from simplifier import trace
 from simplifier.domain import ConstrainedBox, tightened
 from simplifier.refine import refined
@@ -202,7 +202,7 @@ STEPS: Final = (
 
 COUNTING_STEPS: Final = tuple(
     [
-        ("remove unused variables that do not affect multiplicity", without_idle)
+        ("remove unused variables that do not affect multiplicity", without_uncounted)
         if step is without_unused
         else (law, step)
         for law, step in STEPS

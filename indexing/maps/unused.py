@@ -40,7 +40,7 @@ def _projected(current: IndexingMap) -> IndexingMap:
     return current
 
 
-def without_idle(current: IndexingMap) -> IndexingMap:
+def without_uncounted(current: IndexingMap) -> IndexingMap:
     """`without_unused`, but range variables that affect multiplicity are kept."""
     return _without_all_but(current, [v for v in current.ranges if v.lower != v.upper])
 

@@ -52,7 +52,7 @@ DROP_UNUSED: Final = Law(
     "{x -> f(x) : C(x) and exists s: D(s)} = {x -> f(x) : C(x)}",
     "D(s) has a solution; s occurs in no result, and in no constraint with other variables",
     "The condition on s is true. Without a solution the map is empty.",
-    ("indexing.maps.unused.without_unused", "indexing.maps.unused.without_idle"),
+    ("indexing.maps.unused.without_unused", "indexing.maps.unused.without_uncounted"),
     "<=>",
 )
 DROP_EQUAL_MAP: Final = Law(
