@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-def depends_on_value(
-    name: str, element: object = "an element", needed: str = "its value"
-) -> Unknown:
+def unknown_count(name: str, element: object = "an element", needed: str = "its value") -> Unknown:
     """The `Unknown` for a count that depends on the runtime value `name`."""
     return Unknown(f"the read count of {element} depends on `{name}`: give {needed}")
 
@@ -59,7 +57,7 @@ def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> EvaluatedMap
     for rt in m.runtime:
         if rt.variable not in given:
             if not _only_moves(rt, m):
-                return depends_on_value(_name(rt), "an element", "its values")
+                return unknown_count(_name(rt), "an element", "its values")
             fixed[rt.variable] = constant(rt.variable.lower)
             moves_with = _name(rt)
         elif all(i.is_constant for i in rt.index):

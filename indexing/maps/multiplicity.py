@@ -27,7 +27,7 @@ import numpy as np
 
 from hlo.moved import with_old_keywords
 from indexing.maps.counting import Counted, beyond_budget
-from indexing.maps.given_values import depends_on_value
+from indexing.maps.given_values import unknown_count
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
 from indexing.maps.relation import MapOrMaps, as_maps, same_spaces
 from simplifier.unknown import Unknown
@@ -77,7 +77,7 @@ class Multiplicity:
         """Return the read count of `element`; `Unknown` if it depends on a missing value."""
         for counted in self._counted:
             if counted.moves_with:
-                return depends_on_value(counted.moves_with, tuple(element))
+                return unknown_count(counted.moves_with, tuple(element))
         return _sum([counted.at(element) for counted in self._counted])
 
     def histogram(self) -> dict[int, int] | Unknown:
@@ -135,7 +135,7 @@ class Multiplicity:
         counts: NDArray[Any] = np.zeros(sizes, np.int64 if total < 1 << 62 else object)
         for counted in every:
             if counted.moves_with:
-                return depends_on_value(counted.moves_with)
+                return unknown_count(counted.moves_with)
             failure = counted.add_to(counts, origin)
             if failure is not None:
                 return failure
