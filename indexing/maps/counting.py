@@ -61,12 +61,12 @@ class Counted:
     Attributes:
         parts: groups of results that share no variable.
         idle: number of points of the variables on which no result depends.
-        moves_with: the name of a runtime value that translates all results, or ``""``.
+        translated_by: the name of a runtime value that translates all results, or ``""``.
     """
 
     parts: tuple[_Part, ...]
     idle: int
-    moves_with: str = ""
+    translated_by: str = ""
 
     @classmethod
     def of(cls, m: IndexingMap, values: Mapping[str, ArrayLike]) -> Counted | Unknown:
@@ -81,7 +81,7 @@ class Counted:
         idle = product_of(part.points for part in parts if not part.places)
         if isinstance(idle, Unknown):
             return idle
-        return cls(tuple([part for part in parts if part.places]), idle, known.moves_with)
+        return cls(tuple([part for part in parts if part.places]), idle, known.translated_by)
 
     @property
     def total(self) -> int | Unknown:

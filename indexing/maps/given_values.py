@@ -41,25 +41,25 @@ class EvaluatedMap(NamedTuple):
     Attributes:
         map: the map, in which scalar values are substituted.
         given: values of the remaining runtime variables.
-        moves_with: the name of a missing value that only translates the results, or ``""``.
+        translated_by: the name of a missing value that only translates the results, or ``""``.
     """
 
     map: IndexingMap
     given: dict[Variable, RuntimeValues]
-    moves_with: str = ""
+    translated_by: str = ""
 
 
 def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> EvaluatedMap | Unknown:
     """`m` with `values`; `Unknown` if a missing value does more than translate the results."""
     given = {rt.variable: g for rt in m.runtime if (g := _given(rt, values))}
     fixed: dict[Variable, Expr] = {}
-    moves_with = ""
+    translated_by = ""
     for rt in m.runtime:
         if rt.variable not in given:
-            if not _only_moves(rt, m):
+            if not _only_translates(rt, m):
                 return unknown_count(_name(rt), "an element", "its values")
             fixed[rt.variable] = constant(rt.variable.lower)
-            moves_with = _name(rt)
+            translated_by = _name(rt)
         elif all(i.is_constant for i in rt.index):
             value = int(given.pop(rt.variable).at([i.constant for i in rt.index]))
             if not rt.variable.lower <= value <= rt.variable.upper:
@@ -76,7 +76,7 @@ def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> EvaluatedMap
         constraints=constraints,
         grade=m.grade,
     )
-    return EvaluatedMap(evaluated, known, moves_with)
+    return EvaluatedMap(evaluated, known, translated_by)
 
 
 def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:
@@ -95,7 +95,7 @@ def _name(rt: RuntimeVariable) -> str:
     return str(rt.source_name if rt.source is not None else rt.name)
 
 
-def _only_moves(rt: RuntimeVariable, m: IndexingMap) -> bool:
+def _only_translates(rt: RuntimeVariable, m: IndexingMap) -> bool:
     """True if the value only translates the results: read counts do not depend on it."""
     mentions = [*[c.expr for c in m.constraints], *[i for other in m.runtime for i in other.index]]
     return (

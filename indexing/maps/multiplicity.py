@@ -76,8 +76,8 @@ class Multiplicity:
     def at(self, element: Sequence[int]) -> int | Unknown:
         """Return the read count of `element`; `Unknown` if it depends on a missing value."""
         for counted in self._counted:
-            if counted.moves_with:
-                return unknown_count(counted.moves_with, tuple(element))
+            if counted.translated_by:
+                return unknown_count(counted.translated_by, tuple(element))
         return _sum([counted.at(element) for counted in self._counted])
 
     def histogram(self) -> dict[int, int] | Unknown:
@@ -134,8 +134,8 @@ class Multiplicity:
             return total
         counts: NDArray[Any] = np.zeros(sizes, np.int64 if total < 1 << 62 else object)
         for counted in every:
-            if counted.moves_with:
-                return unknown_count(counted.moves_with)
+            if counted.translated_by:
+                return unknown_count(counted.translated_by)
             failure = counted.add_to(counts, origin)
             if failure is not None:
                 return failure
