@@ -49,7 +49,7 @@ def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
         raise CertificateError(f"{simple}\nis not proved equal to\n{original}\n{gap}")
     if gap is not None:
         raise CertificateError(f"{simple}\nis not equal to\n{original}\n{gap}")
-    _proofs["needless" if simple == original else "proved"] += 1
+    _proofs["unchanged" if simple == original else "proved"] += 1
     return simple
 
 
@@ -59,7 +59,7 @@ _proofs: Final = Counter[str]()
 def proofs() -> Counter[str]:
     """Number of maps of this process that were ``proved`` equal to their simplified form.
 
-    Maps that `simplify` did not change are counted as ``needless``.
+    Maps that `simplify` did not change are counted as ``unchanged``.
     """
     return _proofs.copy()
 

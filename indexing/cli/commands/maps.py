@@ -139,7 +139,7 @@ def command(
     if verify:
         reporter.note(
             f"verified: {counted(proved['proved'], 'simplified map')} proved equal to the "
-            f"composed map, {proved['needless']} unchanged by simplification"
+            f"composed map, {proved['unchanged']} unchanged by simplification"
         )
 
 
