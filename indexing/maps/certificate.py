@@ -1,11 +1,11 @@
 """Certificates: ISL proves that a simplified map is equal to its original.
 
 `certified` compares two maps.  The parser applies simplification laws as well, so
-`proved_as_written` compares a map with the text it was parsed from, translated to isl verbatim.
+`prove_text` compares a map with the text it was parsed from, translated to isl verbatim.
 
 >>> text = "(d0) -> ((d0 * 4 + 3) floordiv 4 + d0 mod 1), domain: d0 in [0, 9]"
 >>> from indexing.maps.text import parse_map
->>> proved_as_written(text, parse_map(text).simplify())
+>>> prove_text(text, parse_map(text).simplify())
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def proofs() -> Counter[str]:
     return _proofs.copy()
 
 
-def proved_as_written(text: str, simple: IndexingMap) -> None:
+def prove_text(text: str, simple: IndexingMap) -> None:
     """Prove that `simple` is the relation written in `text`.
 
     Raises:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from indexing import CertificateError, IndexingMap, parse_map
-from indexing.maps.certificate import proved_as_written
+from indexing.maps.certificate import prove_text
 from simplifier import Variable
 from tests.oracles import Tree, boxes, fuzz, tree_text, trees
 
@@ -41,13 +41,13 @@ WRONG = [
 
 @pytest.mark.parametrize("text", PROVED)
 def test_a_map_is_proved_equal_to_its_text(text: str) -> None:
-    proved_as_written(text, parse_map(text).simplify())
+    prove_text(text, parse_map(text).simplify())
 
 
 @pytest.mark.parametrize("text, other", WRONG)
 def test_a_different_map_is_rejected_with_a_witness(text: str, other: str) -> None:
     with pytest.raises(CertificateError, match=r"is only in the (text|map)") as caught:
-        proved_as_written(text, parse_map(other))
+        prove_text(text, parse_map(other))
     point, results, side = re.search(  # type: ignore[union-attr]
         r"\((.*?),?\) -> \((.*?),?\) is only in the (text|map)", str(caught.value)
     ).groups()
@@ -63,7 +63,7 @@ def test_non_affine_maps_are_not_proved() -> None:
     for text in ("(d0) -> (d0 * d0), domain: d0 in [0, 9]",
                  "(d0) -> (8 floordiv d0), domain: d0 in [1, 9]"):  # fmt: skip
         with pytest.raises(CertificateError, match="is not proved to be"):
-            proved_as_written(text, parse_map(text).simplify())
+            prove_text(text, parse_map(text).simplify())
 
 
 @given(st.data(), boxes())
@@ -78,10 +78,10 @@ def test_random_texts_are_proved(data: st.DataObject, box: tuple[Variable, ...])
         f"{tree_text(condition, names)} in [-3, 4]"
     )
     simple = parse_map(text).simplify()
-    proved_as_written(text, simple)
+    prove_text(text, simple)
     shifted = IndexingMap.of(
         simple.dims, [simple.results[0] + 1], ranges=simple.ranges, constraints=simple.constraints
     )
     if not simple.is_empty():
         with pytest.raises(CertificateError):
-            proved_as_written(text, shifted)
+            prove_text(text, shifted)

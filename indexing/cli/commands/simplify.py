@@ -29,7 +29,7 @@ def command(
     reporter: Reporter, maps: Sequence[str], verify: bool, explain: bool, notation: str
 ) -> None:
     """Simplify each MAP; without MAP, read maps from standard input, one per line."""
-    from indexing.maps.certificate import proved_as_written
+    from indexing.maps.certificate import prove_text
     from indexing.maps.explanation import step_text
     from indexing.maps.simplify import Rewrite
     from simplifier.trace import Applied, recorded
@@ -44,7 +44,7 @@ def command(
                 steps: list[Rewrite | Applied] = [*laws]
                 simple = original.simplify(trace=steps if explain else None)
                 if verify:
-                    proved_as_written(text, simple)
+                    prove_text(text, simple)
                 show_map(reporter, simple, notation)
                 for step in steps:
                     reporter.print(f"  {step_text(step)}")
