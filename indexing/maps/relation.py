@@ -61,7 +61,7 @@ def inverse(maps: MapOrMaps) -> tuple[IndexingMap, ...] | Unknown:
         if union:
             pieces = unions.union_inverse(union, without=certain)
             if isinstance(pieces, Unknown):
-                return about(pieces, "cannot compute the inverse of", Listed(plain))
+                return about(pieces, "cannot compute the inverse of", MapList(plain))
             inverses += [_from_piece(piece, grade) for piece in pieces]
         certain = union
     for m in maps:
@@ -135,7 +135,7 @@ def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, .
         relations, None if at is None else [_relation(p, p.results) for p in at]
     )
     if isinstance(pieces, Unknown):
-        return about(pieces, "cannot compute the image of", Listed(maps))
+        return about(pieces, "cannot compute the image of", MapList(maps))
     return tuple([_from_piece(piece, _grade((*maps, *(at or ())))) for piece in pieces])
 
 
@@ -163,7 +163,7 @@ def preimage(maps: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...] | Unk
     relations = [_relation(m, m.results) for m in maps]
     pieces = unions.union_preimage(relations, [_relation(p, p.results) for p in targets])
     if isinstance(pieces, Unknown):
-        return about(pieces, "cannot compute the preimage under", Listed(maps))
+        return about(pieces, "cannot compute the preimage under", MapList(maps))
     return tuple([_from_piece(piece, _grade((*maps, *targets))) for piece in pieces])
 
 
@@ -221,7 +221,7 @@ def _relation(m: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:
 # ---------------------------------------------------------------- arguments of queries
 
 
-class Listed(tuple[IndexingMap, ...]):
+class MapList(tuple[IndexingMap, ...]):
     """Maps that print as their texts, separated by semicolons."""
 
     __slots__ = ()

@@ -13,7 +13,7 @@ from math import inf
 from typing import TypeAlias
 
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.relation import Listed
+from indexing.maps.relation import MapList
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
 from simplifier.atoms import Variable
@@ -224,7 +224,7 @@ def unreached_element(
     """
     copies = [_Copy.of(m, f"m{k}.") for k, m in enumerate(maps)]
     reads = _distinct_reads(copies)
-    query = "cannot decide which elements are unreached by", Listed(maps)
+    query = "cannot decide which elements are unreached by", MapList(maps)
     witness = _unreached_with_constants(copies, reads, target)
     if witness is not None:
         return about(witness, *query)
@@ -327,7 +327,7 @@ def change(maps: Sequence[IndexingMap], k: int) -> Witness | Unknown | None:
     by_range = any(_reads_by_range(m) for m in maps)
     witness = (_change_of_elements if by_range else _change_of_results)(maps, first, second)
     query = f"cannot decide whether a result changes with dimension {k}, of"
-    return about(witness, query, Listed(maps))
+    return about(witness, query, MapList(maps))
 
 
 def _change_of_results(
