@@ -29,7 +29,7 @@ from hlo.moved import with_old_keywords
 from indexing.maps.counting import Counted, beyond_budget
 from indexing.maps.given_values import unknown_count
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
-from indexing.maps.relation import MapOrMaps, as_maps, same_spaces
+from indexing.maps.relation import MapOrMaps, as_maps, check_spaces
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Multiplicity:
             ValueError: the number of sizes is not the number of results.
         """
         box = dims(extents)
-        same_spaces(self.maps, len(self.maps[0].dims) if self.maps else None, len(box))
+        check_spaces(self.maps, len(self.maps[0].dims) if self.maps else None, len(box))
         sizes = tuple([v.upper + 1 for v in box])
         beyond = beyond_budget(prod(sizes), f"an array of {sizes}")
         return self._added(self._counted, sizes, [0] * len(sizes)) if beyond is None else beyond
@@ -173,7 +173,7 @@ def multiplicity(
     [1, 2, 3, 2, 1]
     """
     maps = as_maps(maps)
-    same_spaces(maps)
+    check_spaces(maps)
     every: list[Counted] = []
     for m in maps:
         counted = Counted.of(m, values or {})

@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
-from indexing.maps.relation import MapOrMaps, as_maps, same_spaces
+from indexing.maps.relation import MapOrMaps, as_maps, check_spaces
 from indexing.maps.witnesses import (
     PairProperty,
     Witness,
@@ -134,7 +134,7 @@ def is_surjective_onto(maps: MapOrMaps, onto: Extents) -> Decision:
     """
     maps = as_maps(maps)
     target = tuple([v.renamed(f"e{k}") for k, v in enumerate(dims(onto))])
-    same_spaces(maps, results=len(target))
+    check_spaces(maps, results=len(target))
     witness = unreached_element(maps, target)
     if isinstance(witness, Unknown):
         return witness
@@ -202,7 +202,7 @@ def depends_on(maps: MapOrMaps, dimension: int | str) -> bool | Verdict | Unknow
     False
     """
     maps = as_maps(maps)
-    same_spaces(maps)
+    check_spaces(maps)
     if not maps:
         return False
     k = _dimension_index(maps[0].dims, dimension)
@@ -224,7 +224,7 @@ def _no_pair(
 ) -> Decision:
     """`True` if no pair of related points is a counterexample; pairs of exact maps come first."""
     maps = as_maps(maps)
-    same_spaces(maps)
+    check_spaces(maps)
     pairs = combinations_with_replacement(maps, 2)
     for pair in sorted(pairs, key=_has_may):
         witness = pair_of_points(*pair, counterexample, property_name)

@@ -52,7 +52,7 @@ def inverse(maps: MapOrMaps) -> tuple[IndexingMap, ...] | Unknown:
     (d0) -> (d0 floordiv 2), domain: d0 in [0, 7]
     """
     maps = as_maps(maps)
-    same_spaces(maps)
+    check_spaces(maps)
     plain = [m for m in maps if not m.runtime]
     inverses: list[IndexingMap] = []
     certain: list[exact.Relation] = []
@@ -127,7 +127,7 @@ def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, .
     """
     maps = as_maps(maps)
     at = None if points is None else _points(points)
-    same_spaces(maps, dims=None if at is None else _rank(at))
+    check_spaces(maps, dims=None if at is None else _rank(at))
     relations = [_relation(m, m.results) for m in maps]
     if not relations or at == []:
         return ()
@@ -157,7 +157,7 @@ def preimage(maps: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...] | Unk
     ()[s0] -> (s0), domain: s0 in [6, 7]
     """
     maps, targets = as_maps(maps), _points(elements)
-    same_spaces(maps, results=_rank(targets))
+    check_spaces(maps, results=_rank(targets))
     if not maps or not targets:
         return ()
     relations = [_relation(m, m.results) for m in maps]
@@ -191,7 +191,7 @@ def _points(given: Points) -> list[IndexingMap]:
 
 
 def _rank(points: Sequence[IndexingMap]) -> int | None:
-    same_spaces(points)
+    check_spaces(points)
     return len(points[0].results) if points else None
 
 
@@ -235,7 +235,7 @@ def as_maps(maps: MapOrMaps) -> tuple[IndexingMap, ...]:
     return (maps,) if isinstance(maps, IndexingMap) else tuple(maps)
 
 
-def same_spaces(
+def check_spaces(
     maps: Sequence[IndexingMap], dims: int | None = None, results: int | None = None
 ) -> None:
     """Check that all maps have the same numbers of dimensions and results, if given these.
