@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.device_ids import folded
-from indexing.dataflow.edges import Edges, LocalEdges, Summary
+from indexing.dataflow.edges import Edges, LocalEdges, SummaryFunction
 from indexing.dataflow.runtime import forwarded_from
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices, GroupsError, has_device
@@ -47,7 +47,7 @@ class DeviceEdges(Edges):
         return (True,) if backward else (True, False)  # loops need the reads of their body
 
     def backward_edges(
-        self, array: ArrayRef, reads: Summary, *, fold: bool
+        self, array: ArrayRef, reads: SummaryFunction, *, fold: bool
     ) -> Iterator[AccessEdge]:
         instruction, path, _ = array
         plain = Walk(self.base).backward_edges(array, fold=fold)
@@ -60,7 +60,7 @@ class DeviceEdges(Edges):
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
-        writes: Summary,
+        writes: SummaryFunction,
         *,
         fold: bool,
     ) -> Iterator[AccessEdge]:

@@ -27,7 +27,7 @@ from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import MapsByArray, StructuredOp, Summaries
 from simplifier.atoms import Variable
 
-Summary = Callable[[Computation, Path], MapsByArray]
+SummaryFunction = Callable[[Computation, Path], MapsByArray]
 """Returns the maps between a leaf of a computation's root, given by path, and its parameters."""
 
 
@@ -42,7 +42,7 @@ class Edges(ABC):
 
     @abstractmethod
     def backward_edges(
-        self, array: ArrayRef, reads: Summary, *, fold: bool
+        self, array: ArrayRef, reads: SummaryFunction, *, fold: bool
     ) -> Iterable[AccessEdge]:
         """Return the edges from an array back to the operands of its instruction.
 
@@ -60,7 +60,7 @@ class Edges(ABC):
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
-        writes: Summary,
+        writes: SummaryFunction,
         *,
         fold: bool,
     ) -> Iterable[AccessEdge]:
@@ -107,12 +107,12 @@ class LocalEdges(Edges):
     options: Options
 
     def backward_edges(
-        self, array: ArrayRef, reads: Summary, *, fold: bool
+        self, array: ArrayRef, reads: SummaryFunction, *, fold: bool
     ) -> Iterable[AccessEdge]:
         edges = self._backward_edges(array, reads)
         return map(_folded, edges) if fold else edges
 
-    def _backward_edges(self, array: ArrayRef, reads: Summary) -> Iterable[AccessEdge]:
+    def _backward_edges(self, array: ArrayRef, reads: SummaryFunction) -> Iterable[AccessEdge]:
         instruction, path, _ = array
         op = _checked_op(instruction)
         if isinstance(op, RoutingOp):
@@ -132,7 +132,7 @@ class LocalEdges(Edges):
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
-        writes: Summary,
+        writes: SummaryFunction,
         *,
         fold: bool,
     ) -> Iterable[AccessEdge]:
@@ -146,7 +146,7 @@ class LocalEdges(Edges):
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
-        writes: Summary,
+        writes: SummaryFunction,
     ) -> Iterable[AccessEdge]:
         op = _checked_op(instruction)
         if isinstance(op, RoutingOp):
