@@ -49,7 +49,7 @@ def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
 def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     """Return the maps from an output to each parameter of its computation."""
     start = output_of(instruction, output_id)
-    walk.prepare(up_to(instruction), backward=True)
+    walk.prepare(prefix_through(instruction), backward=True)
     parameters = instruction.computation.parameters
     return _parameter_answer(walk, start, output_id, parameters, walk.backward(start))
 
@@ -80,7 +80,7 @@ def output_of(instruction: Instruction, output_id: int) -> ArrayRef:
     return ArrayRef(instruction, paths[output_id] if paths else ())
 
 
-def up_to(instruction: Instruction) -> Sequence[Instruction]:
+def prefix_through(instruction: Instruction) -> Sequence[Instruction]:
     """Return the instructions of a computation up to and including one of them."""
     return instruction.computation.instructions[: instruction.index + 1]
 

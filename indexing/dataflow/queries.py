@@ -212,7 +212,7 @@ def grouped(
     start = answering.output_of(instruction, output_id)
     if isinstance(instruction.op, InlineOp):
         start = start._replace(instruction=instruction.called_computations[0].root)
-    walk.prepare(answering.up_to(start.instruction), backward=True)
+    walk.prepare(answering.prefix_through(start.instruction), backward=True)
     reached = walk.backward(start)
     return Groups(
         {array: deduplicate(maps.effective) for array, maps in reached.items() if maps.maps}
