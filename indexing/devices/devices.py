@@ -30,11 +30,11 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.linear import Affine
 
-Mode: TypeAlias = Literal[
+GroupMode: TypeAlias = Literal[
     "cross replica", "cross partition", "cross replica and partition", "flattened id"
 ]
 
-MODES: Final[Mapping[str, Mode]] = {
+MODES: Final[Mapping[str, GroupMode]] = {
     "cross_replica": "cross replica",
     "cross_partition": "cross partition",
     "cross_replica_and_partition": "cross replica and partition",
@@ -151,7 +151,7 @@ class Devices:
 
     # ------------------------------------------------------------ groups
 
-    def groups(self, groups: ReplicaGroups, mode: Mode) -> tuple[DeviceGroup, ...]:
+    def groups(self, groups: ReplicaGroups, mode: GroupMode) -> tuple[DeviceGroup, ...]:
         """Return the device groups that `groups` denote in `mode`, in the order of the IDs.
 
         Empty `groups` denote one group of all replicas or partitions.
@@ -181,7 +181,7 @@ class Devices:
                 return given
 
     def pairs(
-        self, pairs: Iterable[tuple[int, int]], mode: Mode
+        self, pairs: Iterable[tuple[int, int]], mode: GroupMode
     ) -> tuple[tuple[DeviceGroup, DeviceGroup], ...]:
         """Return ``(target,), (source,)`` for each pair of devices that `pairs` denote in `mode`.
 
@@ -214,7 +214,7 @@ class Devices:
             device_pairs += both
         return tuple(device_pairs)
 
-    def _check(self, numbers: Sequence[int], mode: Mode) -> None:
+    def _check(self, numbers: Sequence[int], mode: GroupMode) -> None:
         """Raise `GroupsError` unless all IDs are in range and different."""
         limit, kind = self._id_limit(mode)
         if max(numbers, default=0) >= limit:
@@ -228,7 +228,7 @@ class Devices:
             repeated = next(number for number in numbers if numbers.count(number) > 1)
             raise GroupsError(f"{kind} {repeated} appears twice")
 
-    def _id_limit(self, mode: Mode) -> tuple[int, str]:
+    def _id_limit(self, mode: GroupMode) -> tuple[int, str]:
         """Number of valid IDs in this mode, and the kind of the IDs."""
         match mode:
             case "cross partition":
@@ -247,7 +247,7 @@ def has_device(index_map: IndexingMap) -> bool:
     return bool(index_map.dims) and index_map.dims[0].name == NAME
 
 
-def group_mode(has_channel: bool, use_global_device_ids: bool | None) -> Mode:
+def group_mode(has_channel: bool, use_global_device_ids: bool | None) -> GroupMode:
     """Return the mode of a collective's groups.
 
     Args:

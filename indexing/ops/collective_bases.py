@@ -19,7 +19,7 @@ from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, enum, integer, raw
 from hlo.ops.op import attribute
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaves
-from indexing.devices.devices import MODES, Devices, GroupsError, Mode, group_mode
+from indexing.devices.devices import MODES, Devices, GroupsError, GroupMode, group_mode
 from indexing.devices.exchange import Exchange, Participants
 from indexing.devices.groups import (
     EMPTY_GROUPS,
@@ -131,7 +131,7 @@ class GroupedCollective(Collective):
     def participants(self, devices: Devices) -> Participants:
         return Participants.of(devices.groups(self.replica_groups, self.group_mode()))
 
-    def group_mode(self) -> Mode:
+    def group_mode(self) -> GroupMode:
         """The meaning of the numbers in the groups: replicas, partitions or devices.
 
         Raises:
@@ -147,7 +147,7 @@ class GlobalCollective(GroupedCollective):
     use_global_device_ids: bool = attribute(boolean, default=False)
     constrain_layout: bool = attribute(boolean, default=False)
 
-    def group_mode(self) -> Mode:
+    def group_mode(self) -> GroupMode:
         return group_mode(self.channel_id is not None, self.use_global_device_ids)
 
 
@@ -157,7 +157,7 @@ class ReducingCollective(GlobalCollective):
 
     mode: str = attribute(enum(*MODES), default="")
 
-    def group_mode(self) -> Mode:
+    def group_mode(self) -> GroupMode:
         if not self.mode:
             return GlobalCollective.group_mode(self)
         if self.use_global_device_ids and self.mode != "flattened_id":
