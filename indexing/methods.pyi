@@ -5,7 +5,7 @@ from .maps.equality import difference as difference
 from .maps.indexing_map import Difference as Difference
 from .maps.indexing_map import Extents as Extents
 from .maps.indexing_map import IndexingMap as IndexingMap
-from .maps.interchange.affine_text import Extent as Extent
+from .maps.interchange.affine_text import SizeOrBounds as SizeOrBounds
 from .maps.interchange.isl import one_from_isl as one_from_isl
 from .maps.interchange.isl import to_isl as to_isl
 from .maps.interchange.json import from_json as from_json

@@ -64,9 +64,9 @@ class Notations(MapMethods):
         cls,
         given: object,
         *,
-        dims: Sequence[methods.Extent] | None = None,
-        symbols: Sequence[methods.Extent] | None = None,
-        runtime: Sequence[methods.Extent] = (),
+        dims: Sequence[methods.SizeOrBounds] | None = None,
+        symbols: Sequence[methods.SizeOrBounds] | None = None,
+        runtime: Sequence[methods.SizeOrBounds] = (),
     ) -> methods.IndexingMap:
         """Return the map for an ``affine_map``, ``affine_set`` or ``#xla.indexing_map`` attribute.
 

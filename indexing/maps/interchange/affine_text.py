@@ -18,7 +18,7 @@ from simplifier.linear import Expr
 from simplifier.reading import Token, Tokens, parse_expr
 from simplifier.substitute import Substitution
 
-Extent: TypeAlias = int | tuple[int, int]
+SizeOrBounds: TypeAlias = int | tuple[int, int]
 """A size, for ``[0, size - 1]``, or a pair of inclusive bounds."""
 
 
@@ -41,9 +41,9 @@ class Heads(NamedTuple):
 class VariableBounds(NamedTuple):
     """The bounds given by the caller."""
 
-    dims: Sequence[Extent] | None
-    symbols: Sequence[Extent] | None
-    runtime: Sequence[Extent]
+    dims: Sequence[SizeOrBounds] | None
+    symbols: Sequence[SizeOrBounds] | None
+    runtime: Sequence[SizeOrBounds]
 
     def bounds(self, heads: Heads) -> dict[str, Interval]:
         """The given bounds by the name of the variable."""

@@ -19,7 +19,7 @@ from hlo.moved import with_old_keywords
 from hlo.text.source import HloError, Source
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.interchange.affine_text import (
-    Extent,
+    SizeOrBounds,
     Heads,
     VariableBounds,
     affine_map,
@@ -195,9 +195,9 @@ def _with_names(indexing_map: IndexingMap, names: dict[Variable, str]) -> Indexi
 def from_mlir(
     given: object,
     *,
-    dims: Sequence[Extent] | None = None,
-    symbols: Sequence[Extent] | None = None,
-    runtime: Sequence[Extent] = (),
+    dims: Sequence[SizeOrBounds] | None = None,
+    symbols: Sequence[SizeOrBounds] | None = None,
+    runtime: Sequence[SizeOrBounds] = (),
     filename: str = "<mlir>",
 ) -> IndexingMap:
     """Return the map of an MLIR attribute, given as text or as an object of ``jaxlib.mlir.ir``.
