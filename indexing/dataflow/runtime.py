@@ -92,7 +92,7 @@ def _fold_at(piece: IndexingMap, at: int, pieces: int) -> Iterator[IndexingMap]:
     if rt.is_fixed or not isinstance(rt.array, ArrayRef):
         yield piece
         return
-    source, index = origin(rt.array, rt.index)
+    source, index = source_element(rt.array, rt.index)
     cases = _cases(source, index, rt)
     rest = (*piece.runtime[:at], *piece.runtime[at + 1 :])
     if cases is None or pieces * len(cases) > MAX_CASES:
@@ -163,7 +163,7 @@ def _merged(indexing_map: IndexingMap) -> IndexingMap:
 # ---------------------------------------------------------------- sources of values
 
 
-def origin(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]]:
+def source_element(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]]:
     """Trace the element at `index` of `array` through copies to the element it is a copy of.
 
     Runtime variables refer to instructions, so the result is never a leaf of a tuple.
