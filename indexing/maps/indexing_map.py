@@ -24,8 +24,8 @@ from typing import Literal, TypeAlias
 
 import indexing.methods as methods
 from indexing.maps.notations import Notations
-from indexing.maps.questions import Difference as Difference
-from indexing.maps.questions import Questions
+from indexing.maps.map_queries import Difference as Difference
+from indexing.maps.map_queries import MapQueries
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import Extents as Extents
 from indexing.maps.spaces import dims as dims
@@ -45,7 +45,7 @@ Grade: TypeAlias = Literal["exact", "may"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IndexingMap(Notations, Questions, Transformations):
+class IndexingMap(Notations, MapQueries, Transformations):
     """A relation between the points of a domain and tuples of results.
 
     Attributes:

@@ -41,7 +41,7 @@ class Difference:
         return False
 
 
-class Questions(MapMethods):
+class MapQueries(MapMethods):
     """Query methods of `IndexingMap`; the functions of the same names also take several maps."""
 
     __slots__ = ()
