@@ -116,7 +116,7 @@ def _cases(array: ArrayRef, index: Sequence[Expr], rt: RuntimeVariable) -> Cases
     If its bounds are narrower than its clamp, nothing is read outside the bounds.
     """
     cases: Cases = []
-    values = element_at(array, index) or value(array)
+    values = element_at(array, index) or value_maps(array)
     for piece in values or ():
         swap = Substitution(dict(zip(piece.dims, index, strict=True)))
         in_piece = _conditions(piece, index)
@@ -270,7 +270,7 @@ def _is_function(read: IndexingMap) -> bool:
 # ---------------------------------------------------------------- values
 
 
-def value(array: ArrayRef) -> ValueMaps | None:
+def value_maps(array: ArrayRef) -> ValueMaps | None:
     """Return the elements of an integer array as formulas of their index, or None if unknown.
 
     >>> import hlo, indexing
@@ -280,11 +280,13 @@ def value(array: ArrayRef) -> ValueMaps | None:
     ...   m = s32[6] multiply(i, c)
     ...   ROOT r = s32[6] reverse(m), dimensions={0}
     ... }''').entry.root
-    >>> for piece in value(ArrayRef(root)):
+    >>> for piece in value_maps(ArrayRef(root)):
     ...     print(piece)
     (d0) -> (d0 * -2 + 10), domain: d0 in [0, 5]
     """
-    memo: dict[ArrayRef, ValueMaps | None] = array.instruction.module.memo.setdefault(value, {})
+    memo: dict[ArrayRef, ValueMaps | None] = array.instruction.module.memo.setdefault(
+        value_maps, {}
+    )
     waiting = [array]
     while waiting:
         last = waiting[-1]
@@ -353,14 +355,14 @@ def _copied_value(
     array: ArrayRef, rule: CopyRule, memo: dict[ArrayRef, ValueMaps | None]
 ) -> list[IndexingMap] | None:
     """Return the value of a copy: the values of its operands at other indices."""
-    value_maps: list[IndexingMap] = []
+    result_maps: list[IndexingMap] = []
     copies = _copies(array.instruction, rule)
     for operand, read in copies:
         pieces = memo[ArrayRef(operand, (), array.calls)]
         if pieces is None:
             return None
-        value_maps += [read.then(piece).simplify() for piece in pieces]
-    return [piece for piece in value_maps if not piece.is_known_empty] if copies else None
+        result_maps += [read.then(piece).simplify() for piece in pieces]
+    return [piece for piece in result_maps if not piece.is_known_empty] if copies else None
 
 
 def _elementwise_value(
@@ -373,18 +375,18 @@ def _elementwise_value(
         if pieces is None or read is None:
             return None
         choices.append(tuple([read.then(piece) for piece in pieces]))
-    value_maps: list[IndexingMap] = []
+    result_maps: list[IndexingMap] = []
     for choice in product(*choices):
         cases = rule([piece.results[0] for piece in choice])
-        if cases is None or len(value_maps) > MAX_CASES:
+        if cases is None or len(result_maps) > MAX_CASES:
             return None
         shared = [c for piece in choice for c in piece.constraints]
         for number, conditions in cases:
             constraints = [*shared, *conditions]
             piece = IndexingMap.of(variables, [number], constraints=constraints).simplify()
             if not piece.is_known_empty:
-                value_maps.append(piece)
-    return value_maps
+                result_maps.append(piece)
+    return result_maps
 
 
 def _operand_reads(

@@ -11,7 +11,7 @@ import pytest
 import hlo
 import indexing
 from hlo import Computation
-from indexing.dataflow.runtime import folded, value
+from indexing.dataflow.runtime import folded, value_maps
 from indexing.maps.arrays import ArrayRef
 from tests.indexing.programs import Run, entry
 from tests.oracles import Pair
@@ -421,5 +421,5 @@ def test_folding_a_long_chain_needs_no_recursion() -> None:
     lines = ["x0 = s32[4] iota(), iota_dimension=0", "one = s32[4] constant({ 1, 1, 1, 1 })"]
     lines += [f"x{k + 1} = s32[4] add(x{k}, one)" for k in range(3000)]
     main = entry("\n".join(lines) + "\nROOT r = s32[4] copy(x3000)")
-    (piece,) = value(ArrayRef(main.root)) or ()
+    (piece,) = value_maps(ArrayRef(main.root)) or ()
     assert str(piece) == "(d0) -> (d0 + 3000), domain: d0 in [0, 3]"

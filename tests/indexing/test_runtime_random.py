@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import hlo
 import indexing
 from hlo import Computation, Instruction
-from indexing.dataflow.runtime import value
+from indexing.dataflow.runtime import value_maps
 from indexing.maps.arrays import ArrayRef
 from tests.indexing.programs import Run, entry
 from tests.oracles import fuzz
@@ -82,7 +82,7 @@ def arithmetic(draw: st.DrawFn) -> Computation:
 
 def check_folded(instruction: Instruction, run: Run) -> None:
     """Check the folded formulas of an instruction, if any, against its kernel."""
-    pieces = value(ArrayRef(instruction))
+    pieces = value_maps(ArrayRef(instruction))
     if pieces is not None:
         result = np.asarray(run.values[(), instruction])
         evaluated = [(at, number) for piece in pieces for at, (number,) in piece.points()]
@@ -101,12 +101,12 @@ def test_folded_values_equal_those_of_the_kernels(main: Computation, seed: int) 
     for instruction in main.instructions:
         check_folded(instruction, run)
     lookup = main["g"].operands[1]
-    event("folds" if value(ArrayRef(lookup)) else "stays")
+    event("folds" if value_maps(ArrayRef(lookup)) else "stays")
     answer = indexing.to_parameters(main.root)
     assert answer.unknown[0] is None
     expected = {((k,), (int(v),)) for k, v in enumerate(run.result)}
     assert run.read(answer.maps[0]) == expected
-    if value(ArrayRef(lookup)) is not None:
+    if value_maps(ArrayRef(lookup)) is not None:
         sources = {rt.source for each in answer.maps[0] for rt in each.runtime}
         assert lookup not in sources
 

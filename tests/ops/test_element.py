@@ -11,7 +11,7 @@ import pytest
 
 from hlo.ops.op import OPS
 from indexing import IndexingMap
-from indexing.dataflow.runtime import value
+from indexing.dataflow.runtime import value_maps
 from indexing.maps.arrays import ArrayRef
 from indexing.ops import element as rules
 from indexing.ops.base import MappedOp
@@ -167,7 +167,7 @@ def test_constant_formulas_have_the_values_of_the_kernel(opcode: str) -> None:
     for text in OPS[opcode].samples:
         sample = parse_sample(text)
         (result,) = sample.run([])
-        pieces = value(ArrayRef(sample.instruction)) or ()
+        pieces = value_maps(ArrayRef(sample.instruction)) or ()
         for index in np.ndindex(*result.shape if pieces else (0,)):
             values = [piece.evaluate(index) for piece in pieces]
             assert [int(v) for piece in values if piece for v in piece] == [int(result[index])]
