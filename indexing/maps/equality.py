@@ -13,8 +13,8 @@ from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.unknown import Unknown, about
 
-Pair: TypeAlias = tuple[RuntimeVariable | None, RuntimeVariable | None]
-Pairs: TypeAlias = Sequence[Pair]
+RuntimePair: TypeAlias = tuple[RuntimeVariable | None, RuntimeVariable | None]
+RuntimePairs: TypeAlias = Sequence[RuntimePair]
 
 _MAX_PAIRINGS: Final = 64
 
@@ -49,7 +49,7 @@ def difference(
 
 
 def _difference(
-    first: IndexingMap, second: IndexingMap, pairs: Pairs, budget: int
+    first: IndexingMap, second: IndexingMap, pairs: RuntimePairs, budget: int
 ) -> Difference | Unknown | None:
     """The difference of the maps if paired runtime variables are the same value.
 
@@ -68,7 +68,7 @@ def _difference(
     return Difference(at, gap.results[: len(first.results)], only_in)
 
 
-def _relation(m: IndexingMap, pairs: Iterable[Pair]) -> exact.Relation:
+def _relation(m: IndexingMap, pairs: Iterable[RuntimePair]) -> exact.Relation:
     """`m` as a relation; its own runtime variables are the first of each pair, or `None`."""
     inputs = (*m.dims, *[_variable(*pair) for pair in pairs])
     hidden = [v for v in m.variables if v not in inputs]
@@ -83,7 +83,7 @@ def _variable(mine: RuntimeVariable | None, other: RuntimeVariable | None) -> Va
     return Variable(f"other.{other.name}", *other.variable.bounds)
 
 
-def _pairings(first: IndexingMap, second: IndexingMap) -> Iterator[Pairs]:
+def _pairings(first: IndexingMap, second: IndexingMap) -> Iterator[RuntimePairs]:
     """Pairings of runtime variables that may be the same value, the likeliest first.
 
     Variables of one source may be paired in several ways, unless their indices have the same text.
@@ -94,7 +94,7 @@ def _pairings(first: IndexingMap, second: IndexingMap) -> Iterator[Pairs]:
     right = [rt for rt in second.runtime if all(rt is not other for _, other in same)]
     choices = [[*[o for o in right if _may_be_same(mine, o)], None] for mine in left]
     for choice in islice(filter(_has_no_repeats, product(*choices)), _MAX_PAIRINGS):
-        unpaired: list[Pair] = [(None, other) for other in right if other not in choice]
+        unpaired: list[RuntimePair] = [(None, other) for other in right if other not in choice]
         yield [*same, *zip(left, choice, strict=True), *unpaired]
 
 
