@@ -155,7 +155,7 @@ class MapSet:
         has_may = "may" in [m.grade for m in self.maps]
         if len(self.maps) < 2:
             if has_may:
-                self._detect_full()
+                self._saturate_if_full()
             return
         max_parts = MAX_EXACT_PARTS_TOGETHER if self._options.exact else MAX_PARTS_TOGETHER
         if sum(map(_parts, self.maps)) > max_parts:
@@ -186,7 +186,7 @@ class MapSet:
         self.maps.clear()
         self.maps.update(dict.fromkeys(kept))
 
-    def _detect_full(self) -> None:
+    def _saturate_if_full(self) -> None:
         """Saturate the set if its only map, a `may` map, relates everything."""
         (m,) = self.maps
         if self._full is None and _is_box(m) and self._is_full(m):
