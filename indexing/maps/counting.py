@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 Entry = TypeVar("Entry")
 
-BUDGET: Final = 1 << 22
+MAX_POINTS: Final = 1 << 22
 """Maximum number of points of one part of a map, or elements of one array, to enumerate."""
 
 
 def beyond_budget(points: int, owner: object) -> Unknown | None:
     """The reason not to enumerate so many points of `owner`; `None` if they are within budget."""
-    if points <= BUDGET:
+    if points <= MAX_POINTS:
         return None
-    return Unknown(f"{owner} has {points} points to count, more than the budget of {BUDGET}")
+    return Unknown(f"{owner} has {points} points to count, more than the budget of {MAX_POINTS}")
 
 
 def product_of(factors: Iterable[int | Unknown]) -> int | Unknown:
@@ -223,7 +223,7 @@ class _Part:
 
     @property
     def _is_large(self) -> bool:
-        return prod(v.upper - v.lower + 1 for v in self.map.dims) > BUDGET
+        return prod(v.upper - v.lower + 1 for v in self.map.dims) > MAX_POINTS
 
 
 def _parts(m: IndexingMap, given: Mapping[Variable, RuntimeValues]) -> Iterator[_Part]:

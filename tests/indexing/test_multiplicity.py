@@ -277,7 +277,7 @@ def test_a_large_injective_part_is_counted() -> None:
 
 
 def test_arrays_beyond_the_budget_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(counting, "BUDGET", 10)
+    monkeypatch.setattr(counting, "MAX_POINTS", 10)
     m = parse_map("(d0) -> (d0), domain: d0 in [0, 3]")
     near = known(multiplicity(m))
     assert known(near.counts((10,))).sum() == 4
