@@ -28,7 +28,7 @@ from simplifier.unknown import Unknown
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-Entry = TypeVar("Entry")
+T = TypeVar("T")
 
 MAX_POINTS: Final = 1 << 22
 """Maximum number of points of one part of a map, or elements of one array, to enumerate."""
@@ -258,9 +258,7 @@ def _connected(
     return groups
 
 
-def _inside(
-    entries: Iterable[Entry], needs: Iterable[set[Variable]], group: set[Variable]
-) -> list[Entry]:
+def _inside(entries: Iterable[T], needs: Iterable[set[Variable]], group: set[Variable]) -> list[T]:
     """The entries that depend on variables of the group; for an empty group, the constant ones."""
     return [
         entry
