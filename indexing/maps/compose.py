@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import count
 
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.result_bounds import note_end, outside
+from indexing.maps.result_bounds import record_last_map, outside
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint
@@ -51,7 +51,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
         _needed((*first.constraints, *inside, *merged, *constraints)),
         "may" if "may" in (first.grade, second.grade) else "exact",
     )
-    return note_end(made, second)
+    return record_last_map(made, second)
 
 
 def _count(items: Sized, noun: str) -> str:

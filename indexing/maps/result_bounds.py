@@ -32,7 +32,7 @@ def outside(m: IndexingMap, box: Sequence[Variable]) -> list[int]:
     return places
 
 
-def note_end(made: IndexingMap, last: IndexingMap) -> IndexingMap:
+def record_last_map(made: IndexingMap, last: IndexingMap) -> IndexingMap:
     """Note in `made` that its results are results of `last`, or of the last map of a chain.
 
     A map with runtime variables is not noted: `made` may be memoised, and would keep a module
@@ -44,8 +44,8 @@ def note_end(made: IndexingMap, last: IndexingMap) -> IndexingMap:
     return made
 
 
-def copy_note(source: IndexingMap, made: IndexingMap) -> IndexingMap:
+def copy_last_map(source: IndexingMap, made: IndexingMap) -> IndexingMap:
     """Copy the note of `source` to `made`, which has the same values as results."""
     if made is not source and source._last is not None:
-        note_end(made, source._last)
+        record_last_map(made, source._last)
     return made

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from indexing.maps.compose import composed
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.numbering import numbered
-from indexing.maps.result_bounds import copy_note
+from indexing.maps.result_bounds import copy_last_map
 from indexing.maps.unused import without_uncounted, without_unused
 from simplifier import trace
 from simplifier.domain import ConstrainedBox, tightened
@@ -110,7 +110,7 @@ def _simplified(
             current = take(law, step, current)
         if not start.constraints or current == start:
             break
-    return copy_note(original, current)
+    return copy_last_map(original, current)
 
 
 def _tightened(original: IndexingMap) -> IndexingMap:
