@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import count
 
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.result_bounds import record_last_map, outside
+from indexing.maps.result_bounds import outside, record_last_map
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint

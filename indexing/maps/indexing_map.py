@@ -23,9 +23,9 @@ from itertools import product
 from typing import Literal, TypeAlias
 
 import indexing.methods as methods
-from indexing.maps.notations import Notations
 from indexing.maps.map_queries import Difference as Difference
 from indexing.maps.map_queries import MapQueries
+from indexing.maps.notations import Notations
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import Extents as Extents
 from indexing.maps.spaces import dims as dims

@@ -68,7 +68,7 @@ class MapSet:
         unknown: the reason why some accesses are unknown, or `None`.
     """
 
-    __slots__ = ("_spaces", "_options", "_full", "maps", "unknown")
+    __slots__ = ("_full", "_options", "_spaces", "maps", "unknown")
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, enum, integer, raw
 from hlo.ops.op import attribute
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaves
-from indexing.devices.devices import MODES, Devices, GroupsError, GroupMode, group_mode
+from indexing.devices.devices import MODES, Devices, GroupMode, GroupsError, group_mode
 from indexing.devices.exchange import Exchange, Participants
 from indexing.devices.groups import (
     EMPTY_GROUPS,

@@ -19,8 +19,8 @@ from hlo.moved import with_old_keywords
 from hlo.text.source import HloError, Source
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.interchange.affine_text import (
-    SizeOrBounds,
     Heads,
+    SizeOrBounds,
     VariableBounds,
     affine_map,
     affine_set,
