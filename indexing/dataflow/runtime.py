@@ -284,9 +284,8 @@ def value_maps(array: ArrayRef) -> ValueMaps | None:
     ...     print(piece)
     (d0) -> (d0 * -2 + 10), domain: d0 in [0, 5]
     """
-    memo: dict[ArrayRef, ValueMaps | None] = array.instruction.module.memo.setdefault(
-        value_maps, {}
-    )
+    memos = array.instruction.module.memo
+    memo: dict[ArrayRef, ValueMaps | None] = memos.setdefault(value_maps, {})
     waiting = [array]
     while waiting:
         last = waiting[-1]
