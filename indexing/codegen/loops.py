@@ -26,6 +26,7 @@ from indexing.codegen.graph import (
 )
 from indexing.codegen.sources import SourceBuilder, functions_of
 from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
+from indexing.ops.numerics import clamp
 from simplifier.constraints import Constraint
 
 NodeNames: TypeAlias = dict[Node, str]
@@ -37,7 +38,7 @@ class LoopProgram:
 
     def __init__(self, nest: Nest) -> None:
         taken = [nest.name, *[buffer.name for buffer in nest.buffers]]
-        source = SourceBuilder(functions_of(nest), taken, {"clamp": clamped}, on_scalars)
+        source = SourceBuilder(functions_of(nest), taken, {"clamp": clamp}, on_scalars)
         for function in source.composed():
             _Loops(source).define(function)
         with source.text.under(f"def {nest.name}({', '.join(b.name for b in nest.parameters)}):"):
@@ -66,11 +67,6 @@ def on_scalars(function: Any) -> Any:
         return tuple([x[()] for x in result]) if isinstance(result, tuple) else result[()]
 
     return on_numbers
-
-
-def clamped(value: Any, low: int, high: int) -> int:
-    """Return `value` as an index, clamped to ``[low, high]``."""
-    return min(max(int(value), low), high)
 
 
 class _Loops:

@@ -19,7 +19,7 @@ from simplifier.linear import Expr
 _LOOP_VARIABLE: Final = re.compile(r"(d|s|u|rt|i_[dsu])\d+[a-h]?_*|total\d*")
 # Names that generated code uses.
 _LIBRARIES: Final = frozenset({"np", "ml_dtypes", "numerics", "range", "min", "max", "int"})
-_HELPERS: Final = frozenset({"clamp", "clamped", "contract", "put", "window"})
+_HELPERS: Final = frozenset({"clamp", "contract", "put", "window"})
 _RESERVED: Final = _LIBRARIES | _HELPERS | {"out"}
 
 

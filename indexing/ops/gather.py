@@ -42,7 +42,7 @@ from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, BinaryOp, placed
 from indexing.ops.element import CopyRule, ElementRule
-from indexing.ops.numerics import limits
+from indexing.ops.numerics import clamp
 from indexing.ops.sliding import windows_of
 from simplifier.linear import Affine
 
@@ -271,7 +271,8 @@ class Gather(BinaryOp):
             vectors = right[..., None]
         first = [np.zeros((1,) * len(batch_sizes), np.int64)] * left.ndim
         for k, dim in enumerate(self.start_index_map):
-            first[dim] = clamped(vectors[..., k], left.shape[dim] - self.slice_sizes[dim])
+            last = left.shape[dim] - self.slice_sizes[dim]
+            first[dim] = clamp(vectors[..., k], 0, last)
         pairs = zip(self.operand_batching_dims, self.start_indices_batching_dims, strict=True)
         for k, n in pairs:
             number = self._batch_number(n)
@@ -279,10 +280,3 @@ class Gather(BinaryOp):
                 [-1 if b == number else 1 for b in range(len(batch_sizes))]
             )
         return tuple(np.broadcast_arrays(*first, np.empty(batch_sizes, bool))[:-1])
-
-
-def clamped(index: Array, last: int) -> Array:
-    """Clamp start indices of any integer type to ``[0, last]``."""
-    if index.dtype.kind not in "iu":
-        index = index.astype(np.int64)
-    return np.clip(index, 0, min(last, limits(index.dtype)[1])).astype(np.int64)

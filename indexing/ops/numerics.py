@@ -52,6 +52,20 @@ def wrapped(x: Array, dtype: np.dtype[Any]) -> Array:
     return np.asarray(((wide - low) & (high - low)) + low).astype(dtype)
 
 
+def clamp(value: Any, low: int, high: int) -> Any:
+    """Convert a scalar or an array to indices, clamped to ``[low, high]``.
+
+    >>> clamp(np.uint8(200), 0, 300), clamp(np.array([-3, 7]), 0, 5)
+    (200, array([0, 5]))
+    """
+    array = np.asarray(value)
+    if not array.ndim:
+        return min(max(int(array), low), high)
+    if array.dtype == np.uint64:
+        array = np.minimum(array, np.uint64(max(high, 0)))
+    return np.clip(array.astype(np.int64), low, high)
+
+
 def on_integers(function: Callable[[Array, Array, int], Array]) -> Callable[[Array, Array], Array]:
     """Return ``(a, b) -> function(a, b, width)`` on integer arrays, including sub-byte types.
 

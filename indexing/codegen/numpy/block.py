@@ -141,7 +141,7 @@ class BlockWriter:
 
     def _runtime(self, node: Runtime) -> Text:
         value, name = self.scope[node.value], node.variable.name
-        code = f"clamped({value.code}, {node.clamp[0]}, {node.clamp[1]})"
+        code = f"clamp({value.code}, {node.clamp[0]}, {node.clamp[1]})"
         self.source.text.add(f"{name} = {code}")
         self.runtime[name] = Text(name, value.axes)
         return self.runtime[name]

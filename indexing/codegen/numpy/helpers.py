@@ -117,20 +117,6 @@ def _split(axes: str, others: str) -> tuple[tuple[int, ...], str]:
     return missing, "".join([x for x in axes if x in others])
 
 
-def clamped(value: Any, low: int, high: int) -> Any:
-    """Convert a scalar or an array to indices, clamped to ``[low, high]``.
-
-    >>> clamped(np.uint8(200), 0, 300), clamped(np.array([-3, 7]), 0, 5)
-    (200, array([0, 5]))
-    """
-    array = np.asarray(value)
-    if not array.ndim:
-        return min(max(int(array), low), high)
-    if array.dtype == np.uint64:
-        array = np.minimum(array, np.uint64(max(high, 0)))
-    return np.clip(array.astype(np.int64), low, high)
-
-
 def put(
     function: Any,
     bases: Sequence[Array],

@@ -28,6 +28,7 @@ from indexing.codegen.numpy.spaces import Axis, Space
 from indexing.codegen.numpy.writer import write_stage
 from indexing.codegen.sources import SourceBuilder, functions_in, functions_of
 from indexing.codegen.text import dtype_text, tuple_text
+from indexing.ops.numerics import clamp
 from simplifier.atoms import Variable
 from simplifier.substitute import Substitution
 
@@ -35,7 +36,7 @@ Box: TypeAlias = tuple[tuple[int, int], ...]
 """For each dimension, the half-open interval of its indices."""
 
 _HELPERS = {
-    "clamped": helpers.clamped,
+    "clamp": clamp,
     "contract": helpers.contract,
     "put": helpers.put,
     "window": helpers.window,
