@@ -44,7 +44,7 @@ from indexing.ops.element import (
     IotaRule,
     element_of,
 )
-from indexing.ops.integer_rules import MAX_CASES, Cases, IntegerRule, clamp, range_of
+from indexing.ops.integer_rules import MAX_CASES, Cases, IntegerRule, clamp_cases, range_of
 from indexing.ops.structured_ops import InlineOp
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -121,7 +121,7 @@ def _cases(array: ArrayRef, index: Sequence[Expr], rt: RuntimeVariable) -> Cases
         swap = Substitution(dict(zip(piece.dims, index, strict=True)))
         in_piece = _conditions(piece, index)
         number = swap(piece.results[0])
-        for clamped, in_case in clamp(number, rt.clamp) if rt.clamp else [(number, ())]:
+        for clamped, in_case in clamp_cases(number, rt.clamp) if rt.clamp else [(number, ())]:
             in_bounds = Constraint(clamped, *rt.variable.bounds)
             constraints = [*in_piece, *in_case, in_bounds]
             if not any(c.is_false for c in constraints):
@@ -232,7 +232,7 @@ def _forwarded(array: ArrayRef) -> ArrayRef | None:
 def _is_conversion(rule: ElementRule) -> bool:
     """Return True if an element is the operand's value converted to another type."""
     function = rule.function if isinstance(rule, ElementwiseRule) else None
-    return function is not None and function.integer is integer_rules.unchanged
+    return function is not None and function.integer is integer_rules.identity
 
 
 def _keeps_every_value(convert: Instruction) -> bool:

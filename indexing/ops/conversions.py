@@ -38,7 +38,7 @@ class Convert(UnaryElementwise):
     @property
     def function(self) -> ScalarFunction:
         name = f"to_{self.shape.element_type}"
-        return ScalarFunction(name, "call", self.kernel, integer_rules.unchanged)
+        return ScalarFunction(name, "call", self.kernel, integer_rules.identity)
 
     def infer_shape(self, operand: Shape) -> Shape:
         return operand.with_element_type(self.shape.element_type).with_layout(None)

@@ -46,11 +46,11 @@ def range_of(element_type: str) -> Interval | None:
     return None
 
 
-def clamp(value: Expr, bounds: Interval) -> Cases:
+def clamp_cases(value: Expr, bounds: Interval) -> Cases:
     """``min(max(value, lower), upper)``.
 
     >>> from simplifier.linear import variable
-    >>> for result, where in clamp(variable("d0", 0, 9), (2, 9)):
+    >>> for result, where in clamp_cases(variable("d0", 0, 9), (2, 9)):
     ...     print(result, *where)
     2 d0 in [0, 1]
     d0 d0 in [2, 9]
@@ -81,7 +81,7 @@ def _signs(value: Expr) -> tuple[Interval, Interval, Interval]:
 # ---------------------------------------------------------------- one rule per function
 
 
-def total(x: Sequence[Expr]) -> Cases:
+def sum_rule(x: Sequence[Expr]) -> Cases:
     """``x[0] + x[1]``."""
     return [(x[0] + x[1], ())]
 
@@ -96,7 +96,7 @@ def negation(x: Sequence[Expr]) -> Cases:
     return [(-x[0], ())]
 
 
-def unchanged(x: Sequence[Expr]) -> Cases:
+def identity(x: Sequence[Expr]) -> Cases:
     """``x[0]``."""
     return [(x[0], ())]
 
@@ -122,15 +122,15 @@ def quotient(x: Sequence[Expr]) -> Cases | None:
     ]
 
 
-def clamped(x: Sequence[Expr]) -> Cases | None:
+def clamp_rule(x: Sequence[Expr]) -> Cases | None:
     """``min(max(x[1], x[0]), x[2])``; affine only for constant bounds."""
     low, value, high = x
     if not low.is_constant or not high.is_constant or low.constant > high.constant:
         return None
-    return clamp(value, (low.constant, high.constant))
+    return clamp_cases(value, (low.constant, high.constant))
 
 
-def larger(x: Sequence[Expr]) -> Cases:
+def maximum(x: Sequence[Expr]) -> Cases:
     """``max(x[0], x[1])``."""
     below, same, above = _signs(x[0] - x[1])
     return [
@@ -139,9 +139,9 @@ def larger(x: Sequence[Expr]) -> Cases:
     ]
 
 
-def smaller(x: Sequence[Expr]) -> Cases:
+def minimum(x: Sequence[Expr]) -> Cases:
     """``min(x[0], x[1]) = x[0] + x[1] − max(x[0], x[1])``."""
-    return [(x[0] + x[1] - value, where) for value, where in larger(x)]
+    return [(x[0] + x[1] - value, where) for value, where in maximum(x)]
 
 
 _TRUTH: Final[Mapping[str, tuple[int, int, int]]] = {  # for a difference below, at and above 0
@@ -175,12 +175,12 @@ def selection(x: Sequence[Expr]) -> Cases:
 
 
 RULES: Final[Mapping[Any, IntegerRule]] = {
-    np.add: total,
+    np.add: sum_rule,
     np.subtract: difference,
     np.multiply: product,
     np.negative: negation,
-    np.maximum: larger,
-    np.minimum: smaller,
+    np.maximum: maximum,
+    np.minimum: minimum,
     np.where: selection,
     numerics.divide: quotient,
 }

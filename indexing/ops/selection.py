@@ -121,7 +121,7 @@ class Clamp(TernaryElementwise):
 
     @property
     def function(self) -> ScalarFunction:
-        return ScalarFunction("clamp", "call", self.kernel, integer_rules.clamped)
+        return ScalarFunction("clamp", "call", self.kernel, integer_rules.clamp_rule)
 
     def kernel(self, first: Array, second: Array, third: Array) -> Array:
         return np.asarray(np.minimum(np.maximum(second, first), third), second.dtype)
