@@ -22,8 +22,8 @@ from indexing.execution.effects import needed
 from indexing.execution.machine import Machine
 from indexing.execution.pointwise import (
     is_pointwise,
-    picks_second,
     pointwise,
+    returns_second,
     single_ufunc,
     value_of,
 )
@@ -226,7 +226,7 @@ class Function:
 
     Attributes:
         ufunc: the equivalent NumPy ufunc, if any; a fast path for kernels.
-        picks_second: the function returns its second argument.
+        returns_second: the function returns its second argument.
         sort_key: the key that a comparator compares, if it has this form.
     """
 
@@ -234,7 +234,7 @@ class Function:
         self.machine = machine
         self.computation = computation
         self.ufunc = single_ufunc(computation)
-        self.picks_second = picks_second(computation)
+        self.returns_second = returns_second(computation)
         self._is_pointwise = is_pointwise(computation)
         self.sort_key = self._sort_key() if self._is_pointwise else None
         self._shapes = [getattr(p.shape, "dims", None) for p in computation.parameters]

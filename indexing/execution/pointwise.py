@@ -44,7 +44,7 @@ def _is_pointwise(instruction: Instruction) -> bool:
             return False
 
 
-def picks_second(computation: Computation) -> bool:
+def returns_second(computation: Computation) -> bool:
     """Return True if the computation returns the second of its two parameters."""
     return len(computation.parameters) == 2 and computation.root is computation.parameters[1]
 

@@ -28,9 +28,9 @@ def ufunc_of(to_apply: Computation) -> np.ufunc | None:
     return ufunc if isinstance(ufunc, np.ufunc) else None
 
 
-def picks_update(to_apply: Computation) -> bool:
+def returns_second(to_apply: Computation) -> bool:
     """Return True if a computation of two values is known to return the second one."""
-    return bool(getattr(to_apply, "picks_second", False))
+    return bool(getattr(to_apply, "returns_second", False))
 
 
 def widened(array: Array) -> Array:
@@ -121,7 +121,7 @@ def reduce_at(
             ufunc.at(total, indices, values[0].astype(total.dtype, copy=False))
             out[0][...] = narrowed(total, out[0].dtype)
             return
-        if picks_update(to_apply):
+        if returns_second(to_apply):
             out[0][indices] = values[0]  # the last value for an index wins
             return
         for batch in _distinct_batches(indices):

@@ -202,7 +202,7 @@ def test_reduce_at_applies_updates_in_order(updates: list[tuple[int, int]], how:
         def to_apply(old: Any, new: Any) -> Any:
             return new
 
-        to_apply.picks_second = True
+        to_apply.returns_second = True
     expected = [10, 20, 30, 40]
     for position, value in updates:
         expected[position] = int(to_apply(expected[position], value))

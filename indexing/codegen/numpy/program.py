@@ -50,7 +50,7 @@ def function_on_arrays(name: str, body: Body) -> Callable[..., Any]:
     define(source, name, body)
     _, function = source.executed(name, "computation")
     (first, *_) = body.results
-    function.picks_second = (
+    function.returns_second = (
         len(body.parameters) == 2
         and isinstance(first, BufferRead)
         and first.buffer is body.parameters[1]
