@@ -20,7 +20,7 @@ from indexing.codegen.build import loop_nest
 from indexing.codegen.graph import Array
 from indexing.codegen.nest import LoopNest
 from indexing.execution.effects import has_effects
-from indexing.execution.interpreter import Handler, PlanStep, plan, result
+from indexing.execution.interpreter import Handler, PlanStep, execute, plan
 from indexing.execution.machine import Machine, RunOptions
 from indexing.execution.memory import check_bytes, check_memory
 from indexing.execution.shards import has_regions
@@ -94,7 +94,7 @@ class Nests:
             arrays = flattened(tuple(arguments))
             return tuple([np.array(_by_nest(nest, arrays, self.tile)) for nest in self.by_result])
         machine = Machine(options)
-        value = result(machine, entry, arguments, self.steps)
+        value = execute(machine, entry, arguments, self.steps)
         return tuple(
             [np.array(array) for array in flattened(padded_to_shape(value, entry.root.shape))]
         )

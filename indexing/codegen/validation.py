@@ -27,7 +27,7 @@ from indexing.codegen.differences import ElementIndex, first_difference
 from indexing.codegen.graph import Array
 from indexing.codegen.lowering import TYPE_NAMES
 from indexing.dataflow.queries import output_to_input
-from indexing.execution.interpreter import PlanStep, computed, handler_of
+from indexing.execution.interpreter import PlanStep, execute_step, handler_of
 from indexing.execution.machine import Machine
 from indexing.execution.values import assembled, flattened, random_array
 from indexing.maps.answers import Answer, Path, Unknown
@@ -158,7 +158,7 @@ class _Case:
         handler = handler_of(self.instruction)
         step = PlanStep(self.instruction, handler, tuple(range(len(values))), ())
         with np.errstate(all="ignore"):
-            results = flattened(computed(Machine(), step, values))
+            results = flattened(execute_step(Machine(), step, values))
         return tuple([array.copy() for array in results])  # a result may be a view of an operand
 
     # ------------------------------------------------------------ loop nests

@@ -10,7 +10,7 @@ import numpy as np
 from hlo.modules.calls import called_by
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import TupleShape
-from indexing.execution.interpreter import functions_of, result, runs
+from indexing.execution.interpreter import execute, functions_of, runs
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value, assembled, failure
 
@@ -31,13 +31,13 @@ def _while(machine: Machine, instruction: Instruction, operands: Sequence[Value]
     (condition,), (body,) = called["condition"], called["body"]
     value, iterations = operands[0], 0
     limit = machine.options.max_iterations
-    while result(machine, condition, [value]):
+    while execute(machine, condition, [value]):
         iterations += 1
         if iterations > limit:
             message = f"the loop does not terminate within {limit} iterations"
             help = "raise the limit with --max-iterations (max_iterations=..)"  # noqa: A001 - `failure`'s word
             raise failure(instruction, message, "the condition is still true", help)
-        value = result(machine, body, [value])
+        value = execute(machine, body, [value])
     return value
 
 
@@ -55,7 +55,7 @@ def _conditional(machine: Machine, instruction: Instruction, operands: Sequence[
     else:
         branches = (*called["true_computation"], *called["false_computation"])
         index = 0 if operands[0] else 1
-    return result(machine, branches[index], [operands[1 + index]])
+    return execute(machine, branches[index], [operands[1 + index]])
 
 
 @runs("scan")
@@ -67,7 +67,7 @@ def _scan(machine: Machine, instruction: Instruction, operands: Sequence[Value])
 @runs("async-start")
 def _async_start(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     """Execute the computation at once; return ``((operands), result, context)``."""
-    value = result(machine, instruction.called_computations[0], operands)
+    value = execute(machine, instruction.called_computations[0], operands)
     shape = instruction.shape
     assert isinstance(shape, TupleShape)
     rest = [assembled(element, iter([np.zeros((), np.uint32)])) for element in shape.elements[2:]]

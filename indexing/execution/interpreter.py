@@ -135,7 +135,7 @@ def _run_routing(machine: Machine, instruction: Instruction, operands: Sequence[
 
 
 def _run_inline(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    return result(machine, instruction.called_computations[0], operands)
+    return execute(machine, instruction.called_computations[0], operands)
 
 
 def _fail(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
@@ -148,7 +148,7 @@ def _fail(machine: Machine, instruction: Instruction, operands: Sequence[Value])
 # ---------------------------------------------------------------- evaluation
 
 
-def computed(machine: Machine, step: PlanStep, values: Sequence[Value]) -> Value:
+def execute_step(machine: Machine, step: PlanStep, values: Sequence[Value]) -> Value:
     """Execute one step; return the value of its instruction.
 
     Raises:
@@ -179,7 +179,7 @@ def computed(machine: Machine, step: PlanStep, values: Sequence[Value]) -> Value
     return value
 
 
-def result(
+def execute(
     machine: Machine,
     computation: Computation,
     arguments: Sequence[Value],
@@ -194,7 +194,7 @@ def result(
     for parameter, argument in zip(computation.parameters, arguments, strict=True):
         values[parameter.index] = argument
     for step in plan(computation) if steps is None else steps:
-        values[step.instruction.index] = computed(machine, step, values)
+        values[step.instruction.index] = execute_step(machine, step, values)
         for index in step.dead:
             values[index] = None
     return values[computation.root.index]
@@ -211,7 +211,7 @@ def every_value(
         if instruction.opcode != "parameter":
             operands = tuple([operand.index for operand in instruction.operands])
             step = PlanStep(instruction, handler_of(instruction), operands, ())
-            values[instruction.index] = computed(machine, step, values)
+            values[instruction.index] = execute_step(machine, step, values)
     return {instruction: values[instruction.index] for instruction in computation.instructions}
 
 
@@ -244,7 +244,7 @@ class Function:
 
     def __call__(self, *arguments: Value) -> Value:
         if [getattr(argument, "shape", None) for argument in arguments] == self._shapes:
-            return result(self.machine, self.computation, arguments)
+            return execute(self.machine, self.computation, arguments)
         if self._is_pointwise:
             return pointwise(self.machine, self.computation, arguments)
         return element_by_element(self.machine, self.computation, arguments)
@@ -256,7 +256,7 @@ def element_by_element(
     """Apply a computation of scalars to arrays, one element at a time."""
     arrays = np.broadcast_arrays(*arguments)
     rows = [
-        flattened(result(machine, computation, [np.asarray(array[i]) for array in arrays]))
+        flattened(execute(machine, computation, [np.asarray(array[i]) for array in arrays]))
         for i in np.ndindex(*arrays[0].shape)
     ]
     shapes = [leaf for _, leaf in leaves(computation.root.shape) if isinstance(leaf, Shape)]

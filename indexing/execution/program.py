@@ -11,7 +11,7 @@ import numpy as np
 
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.execution.devices import Device
-from indexing.execution.interpreter import every_value, result
+from indexing.execution.interpreter import every_value, execute
 from indexing.execution.machine import MAX_LOOP_ITERATIONS, Environment, Machine, RunOptions
 from indexing.execution.rendezvous import Rendezvous
 from indexing.execution.shards import has_regions, mesh_of
@@ -104,7 +104,7 @@ def _arrays(
     computation: Computation, machine: Machine, arguments: Sequence[Value]
 ) -> tuple[Array, ...]:
     """Return the result's arrays; they share no memory with inputs, constants or each other."""
-    value = result(machine, computation, arguments)
+    value = execute(machine, computation, arguments)
     taken: dict[int, Array] = {id(array): array for array in flattened(tuple(arguments))}
     results = []
     for array in flattened(padded_to_shape(value, computation.root.shape)):
