@@ -1,7 +1,7 @@
 """Execution of modules on NumPy with XLA's semantics: kernels, called computations, devices.
 
 `machine` is the state of a device, `interpreter` executes its instructions through the ops'
-reference kernels.  Ops that need more than their operands register a handler with `runs`.
+reference kernels.  Ops that need more than their operands register a handler with `handles`.
 Promises: results equal XLA's up to rounding; every error is an `ExecutionError` with its location.
 Imports `maps`, `devices`, `ops` and `dataflow` (dead-code elimination); no generated code.
 """

@@ -15,7 +15,7 @@ import numpy as np
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, TupleShape, leaves
 from indexing.devices.groups import replica_groups, source_target_pairs
-from indexing.execution.interpreter import functions_of, runs
+from indexing.execution.interpreter import functions_of, handles
 from indexing.execution.machine import Machine
 from indexing.execution.rendezvous import Aborted
 from indexing.execution.values import Array, Value, assembled, failure, flattened
@@ -125,14 +125,14 @@ def _summed(ufunc: np.ufunc, rows: Array) -> Array:
     return narrowed(np.asarray(ufunc.reduce(wide, 0, dtype=wide.dtype)), rows.dtype)
 
 
-@runs("all-reduce", "all-reduce-start")
+@handles("all-reduce", "all-reduce-start")
 def _all_reduce(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     _, rows = _rows(machine, instruction, operands)
     sums = [_reduced(machine, instruction, column) for column in zip(*rows, strict=True)]
     return _results(instruction, sums)
 
 
-@runs("reduce-scatter")
+@handles("reduce-scatter")
 def _reduce_scatter(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
     group, rows = _rows(machine, instruction, operands)
@@ -169,19 +169,19 @@ def _check_sizes(
         raise failure(instruction, message, f"expected {list(declared)}", help)
 
 
-@runs("all-gather")
+@handles("all-gather")
 def _all_gather(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     return _results(instruction, _gathered(machine, instruction, operands))
 
 
-@runs("all-gather-start")
+@handles("all-gather-start")
 def _all_gather_start(
     machine: Machine, instruction: Instruction, operands: Sequence[Value]
 ) -> Value:
     return _started(instruction, operands, _gathered(machine, instruction, operands))
 
 
-@runs("all-to-all")
+@handles("all-to-all")
 def _all_to_all(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
     group, rows = _rows(machine, instruction, operands)
@@ -192,7 +192,7 @@ def _all_to_all(machine: Machine, instruction: Instruction, operands: Sequence[V
     return np.concatenate(parts, axis)
 
 
-@runs("collective-broadcast")
+@handles("collective-broadcast")
 def _broadcast(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     _, rows = _rows(machine, instruction, operands)
     return _results(instruction, rows[0])
@@ -214,12 +214,12 @@ def _permuted(machine: Machine, instruction: Instruction, operands: Sequence[Val
     return list(by_device[sources[0]]) if sources else [np.zeros_like(o) for o in operands]
 
 
-@runs("collective-permute")
+@handles("collective-permute")
 def _permute(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     return _results(instruction, _permuted(machine, instruction, operands))
 
 
-@runs("collective-permute-start")
+@handles("collective-permute-start")
 def _permute_start(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     return _started(instruction, operands, _permuted(machine, instruction, operands))
 
@@ -233,7 +233,7 @@ def _started(
     return assembled(shape, iter([*flattened(tuple(operands)), *results, *contexts]))
 
 
-@runs("ragged-all-to-all")
+@handles("ragged-all-to-all")
 def _ragged(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     """Copy rows to the offsets that the senders give; later senders overwrite earlier ones.
 

@@ -10,22 +10,22 @@ import numpy as np
 from hlo.modules.calls import called_by
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import TupleShape
-from indexing.execution.interpreter import execute, functions_of, runs
+from indexing.execution.interpreter import execute, functions_of, handles
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value, assembled, failure
 
 
-@runs("parameter")
+@handles("parameter")
 def _parameter(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     raise AssertionError("parameters are assigned before the first step")
 
 
-@runs("constant")
+@handles("constant")
 def _constant(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     return machine.constant(instruction)
 
 
-@runs("while")
+@handles("while")
 def _while(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     called = called_by(instruction)
     (condition,), (body,) = called["condition"], called["body"]
@@ -41,7 +41,7 @@ def _while(machine: Machine, instruction: Instruction, operands: Sequence[Value]
     return value
 
 
-@runs("conditional")
+@handles("conditional")
 def _conditional(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     """An index out of range selects the last branch.
 
@@ -58,13 +58,13 @@ def _conditional(machine: Machine, instruction: Instruction, operands: Sequence[
     return execute(machine, branches[index], [operands[1 + index]])
 
 
-@runs("scan")
+@handles("scan")
 def _scan(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
     return op.kernel(*operands, **functions_of(machine, instruction))
 
 
-@runs("async-start")
+@handles("async-start")
 def _async_start(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     """Execute the computation at once; return ``((operands), result, context)``."""
     value = execute(machine, instruction.called_computations[0], operands)

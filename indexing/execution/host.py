@@ -10,28 +10,28 @@ import numpy as np
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import TupleShape
-from indexing.execution.interpreter import runs
+from indexing.execution.interpreter import handles
 from indexing.execution.machine import Machine
 from indexing.execution.values import TOKEN_VALUE, Value, checked_value, failure
 
 
-@runs("after-all", "send-done")
+@handles("after-all", "send-done")
 def _token(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     return TOKEN_VALUE
 
 
-@runs("infeed")
+@handles("infeed")
 def _infeed(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     return _dequeue(instruction, machine.environment.infeed_queue, "infeed"), TOKEN_VALUE
 
 
-@runs("outfeed")
+@handles("outfeed")
 def _outfeed(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     machine.environment.outfeed.append(operands[0])
     return TOKEN_VALUE
 
 
-@runs("send")
+@handles("send")
 def _send(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     environment, channel = machine.environment, _channel(instruction)
     environment.sent.setdefault(channel, []).append(operands[0])
@@ -40,7 +40,7 @@ def _send(machine: Machine, instruction: Instruction, operands: Sequence[Value])
     return operands[0], np.zeros((), np.uint32), TOKEN_VALUE
 
 
-@runs("recv")
+@handles("recv")
 def _recv(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     channel = _channel(instruction)
     queue = machine.environment.recv_queues.get(channel, deque())

@@ -46,7 +46,7 @@ HANDLERS: Final[dict[str, Handler]] = {}
 """Handlers by opcode, of ops that need more than their operands."""
 
 
-def runs(*opcodes: str) -> Callable[[H], H]:
+def handles(*opcodes: str) -> Callable[[H], H]:
     """Register a handler ``(machine, instruction, operands) -> value`` for opcodes; a decorator."""
 
     def mark(handler: H) -> H:

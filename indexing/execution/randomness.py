@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from hlo.modules.module import Instruction
-from indexing.execution.interpreter import runs
+from indexing.execution.interpreter import handles
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value
 
 
-@runs("rng")
+@handles("rng")
 def _rng(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
     return op.drawn(machine.random, *operands)
 
 
-@runs("rng-get-and-update-state")
+@handles("rng-get-and-update-state")
 def _next_state(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     """Return the 128-bit state, low word first, and advance it."""
     op: Any = instruction.op
@@ -28,11 +28,11 @@ def _next_state(machine: Machine, instruction: Instruction, operands: Sequence[V
     return np.array(words, np.uint64)
 
 
-@runs("partition-id")
+@handles("partition-id")
 def _partition(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     return np.asarray(machine.device.partition, np.uint32)
 
 
-@runs("replica-id")
+@handles("replica-id")
 def _replica(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     return np.asarray(machine.device.replica, np.uint32)

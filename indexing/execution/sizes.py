@@ -14,7 +14,7 @@ import numpy as np
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import AnyShape, Shape, TupleShape
-from indexing.execution.interpreter import runs
+from indexing.execution.interpreter import handles
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value, failure
 
@@ -37,7 +37,7 @@ def padded_to_shape(value: Value, shape: AnyShape) -> Value:
     return value
 
 
-@runs("set-dimension-size")
+@handles("set-dimension-size")
 def _set_size(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     array, size = operands[0], int(operands[1])
     shape, op = instruction.shape, instruction.op
@@ -56,7 +56,7 @@ def _set_size(machine: Machine, instruction: Instruction, operands: Sequence[Val
     return out
 
 
-@runs("dynamic-reshape")
+@handles("dynamic-reshape")
 def _dynamic_reshape(
     machine: Machine, instruction: Instruction, operands: Sequence[Value]
 ) -> Value:
@@ -72,7 +72,7 @@ def _dynamic_reshape(
     return flat[: prod(sizes)].reshape(sizes)
 
 
-@runs("broadcast")
+@handles("broadcast")
 def _broadcast(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
     operand = operands[0]
@@ -85,7 +85,7 @@ def _broadcast(machine: Machine, instruction: Instruction, operands: Sequence[Va
     return np.broadcast_to(operand.transpose(order).reshape(expanded), sizes)
 
 
-@runs("reshape")
+@handles("reshape")
 def _reshape(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
     shape, array = instruction.shape, operands[0]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from hlo.modules.module import Instruction
 from hlo.ops.op import OPS
 from hlo.shapes.shape import Shape, leaves
-from indexing.execution.interpreter import Handler, op_handler, runs
+from indexing.execution.interpreter import Handler, handles, op_handler
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value, checked_value, failure
 from indexing.ops.base import MappedOp, RoutingOp
@@ -50,7 +50,7 @@ def setting(instruction: Instruction, name: str, default: Any = None) -> Any:
     return int(word) if word.lstrip("-").isdigit() else word
 
 
-@runs("custom-call")
+@handles("custom-call")
 def _custom_call(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     name = name_of(instruction)
     function = machine.environment.targets.get(name)
