@@ -2,7 +2,7 @@
 
 A computation is planned once: each step has a handler, its operands, and the values that are dead
 after it.  Most handlers call the kernel of the op.  Ops with state or control flow (loops, queues,
-collectives) have handlers of their own, registered with `runs`.
+collectives) have handlers of their own, registered with `handles`.
 """
 
 from __future__ import annotations

@@ -17,14 +17,14 @@ from indexing.execution.machine import Machine
 from indexing.execution.values import Value, checked_value, failure
 from indexing.ops.base import MappedOp, RoutingOp
 
-TARGETS: Final[dict[str, Handler]] = {}
+TARGET_HANDLERS: Final[dict[str, Handler]] = {}
 
 
 def target(*names: str) -> Callable[[Handler], Handler]:
     """Register a handler for custom calls of these targets; a decorator."""
 
     def mark(handler: Handler) -> Handler:
-        TARGETS.update(dict.fromkeys(names, handler))
+        TARGET_HANDLERS.update(dict.fromkeys(names, handler))
         return handler
 
     return mark
@@ -56,8 +56,8 @@ def _custom_call(machine: Machine, instruction: Instruction, operands: Sequence[
     function = machine.environment.targets.get(name)
     if function is not None:
         return checked_value(instruction, instruction.shape, function(*operands))
-    if name in TARGETS:
-        return TARGETS[name](machine, instruction, operands)
+    if name in TARGET_HANDLERS:
+        return TARGET_HANDLERS[name](machine, instruction, operands)
     if isinstance(instruction.op, MappedOp | RoutingOp):
         return op_handler(instruction)(machine, instruction, operands)
     message = f'no handler for custom-call target "{name}"'
