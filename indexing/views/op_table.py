@@ -1,6 +1,6 @@
 """The registry of ops as a table, as `hlo-indexing ops` prints it.
 
-Grades and kinds of maps are computed from the samples of each op (`indexing.views.op_coverage`).
+Grades and kinds of maps are computed from the samples of each op (`indexing.views.map_kinds`).
 
 >>> from hlo.ops.op import OPS
 >>> import indexing.ops
@@ -20,7 +20,7 @@ from hlo.ops.signatures import describe
 from indexing.maps.answers import Direction
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import StructuredOp
-from indexing.views.op_coverage import KINDS, Coverage, coverage
+from indexing.views.map_kinds import MAP_KINDS, MapKinds, map_kinds
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("output-to-input", "input-to-output")
 _HEAD = """\
@@ -94,7 +94,7 @@ def op_lines(notation: str, opcodes: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _page(ops: Mapping[str, type[Op]]) -> str:
-    kinds = "\n".join(f"* *{kind}*: {meaning};" for kind, meaning in KINDS.items())
+    kinds = "\n".join(f"* *{kind}*: {meaning};" for kind, meaning in MAP_KINDS.items())
     return _HEAD.format(
         count=len(ops),
         kinds=kinds.removesuffix(";") + ".",
@@ -112,8 +112,8 @@ def _table(ops: Mapping[str, type[Op]]) -> Iterator[str]:
         yield "  ".join([*padded, last])
 
 
-def _both(cls: type[Op]) -> tuple[Coverage, ...]:
-    return tuple([coverage(cls, direction) for direction in DIRECTIONS])
+def _both(cls: type[Op]) -> tuple[MapKinds, ...]:
+    return tuple([map_kinds(cls, direction) for direction in DIRECTIONS])
 
 
 def _maps(cls: type[Op]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from hlo.ops.op import OPS
 from hlo.ops.opcodes import OPCODES
 from indexing import cli, parse_map
 from indexing.maps.answers import Direction
-from indexing.views.op_coverage import KINDS, coverage, kind_of
+from indexing.views.map_kinds import MAP_KINDS, kind_of, map_kinds
 from indexing.views.op_table import DIRECTIONS, op_lines
 
 
@@ -21,10 +21,10 @@ def test_every_opcode_but_shuffle_has_maps_in_both_directions() -> None:
     without_maps = {
         name
         for name in OPCODES
-        if any("unknown" in coverage(OPS[name], direction).kinds for direction in DIRECTIONS)
+        if any("unknown" in map_kinds(OPS[name], direction).kinds for direction in DIRECTIONS)
     }
     assert without_maps == {"shuffle"}
-    assert "no published semantics" in coverage(OPS["shuffle"], "output-to-input").reasons[0]
+    assert "no published semantics" in map_kinds(OPS["shuffle"], "output-to-input").reasons[0]
 
 
 # fmt: off
@@ -50,9 +50,9 @@ ROWS: list[tuple[str, Direction, set[str], set[str]]] = [
 def test_a_row_has_the_grades_and_kinds_of_its_maps(
     opcode: str, direction: Direction, grades: set[str], kinds: set[str]
 ) -> None:
-    row = coverage(OPS[opcode], direction)
+    row = map_kinds(OPS[opcode], direction)
     assert set(row.grades) == grades
-    assert kinds <= set(row.kinds) <= set(KINDS)
+    assert kinds <= set(row.kinds) <= set(MAP_KINDS)
 
 
 # fmt: off

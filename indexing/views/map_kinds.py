@@ -2,9 +2,9 @@
 
 >>> import indexing.ops
 >>> from hlo.ops.op import OPS
->>> print(coverage(OPS["transpose"], "output-to-input"))
+>>> print(map_kinds(OPS["transpose"], "output-to-input"))
 exact: identity, permutation, affine
->>> print(coverage(OPS["dynamic-update-slice"], "output-to-input"))
+>>> print(map_kinds(OPS["dynamic-update-slice"], "output-to-input"))
 exact or may: identity, affine, everything, pieces, runtime
 """
 
@@ -23,7 +23,7 @@ from indexing.ops.samples import instruction_of
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
 
-KINDS: Final = {
+MAP_KINDS: Final = {
     "nothing": "no element of any operand is read",
     "identity": "the element at the same index",
     "permutation": "a permutation of the dimensions",
@@ -39,7 +39,7 @@ KINDS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class MapKinds:
     """The grades and kinds of all maps in one direction, and the reasons of unknown maps."""
 
     grades: tuple[str, ...]
@@ -51,7 +51,7 @@ class Coverage:
         return f"{' or '.join(self.grades)}: {kinds}" if self.grades else kinds
 
 
-def coverage(cls: type[Op], direction: Direction) -> Coverage:
+def map_kinds(cls: type[Op], direction: Direction) -> MapKinds:
     """Return the grades and kinds of the maps of an op's samples in one direction.
 
     Raises:
@@ -70,9 +70,9 @@ def coverage(cls: type[Op], direction: Direction) -> Coverage:
                 if unknown is not None:
                     kinds.add("unknown")
                     reasons[unknown.reason] = None
-    return Coverage(
+    return MapKinds(
         tuple(sorted(grades)) if kinds else ("exact",),
-        tuple([kind for kind in KINDS if kind in kinds]) or ("nothing",),
+        tuple([kind for kind in MAP_KINDS if kind in kinds]) or ("nothing",),
         tuple(reasons),
     )
 
@@ -91,7 +91,7 @@ def _answers(instruction: Instruction, direction: Direction) -> Iterator[Answer]
 
 
 def kind_of(indexing_map: IndexingMap) -> str:
-    """Return the kind of a single map, one of `KINDS`.
+    """Return the kind of a single map, one of `MAP_KINDS`.
 
     >>> from indexing.maps.text import parse_map
     >>> kind_of(parse_map("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 4]"))
