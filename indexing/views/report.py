@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Paint = Callable[[str, str], str]  # (text, style) -> text, coloured or not
 
-DIRECTIONS: dict[str, tuple[Direction, ...]] = {
+DIRECTIONS_BY_OPTION: dict[str, tuple[Direction, ...]] = {
     "output-to-input": ("output-to-input",),
     "input-to-output": ("input-to-output",),
     "both": ("output-to-input", "input-to-output"),

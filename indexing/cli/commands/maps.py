@@ -108,7 +108,7 @@ def command(
     omitted. With --to parameters and several instructions, parameters that are not read are
     omitted as well.
     """
-    from indexing.views.report import DIRECTIONS, Query
+    from indexing.views.report import DIRECTIONS_BY_OPTION, Query
 
     if target == "parameters" and direction != "output-to-input":
         raise click.UsageError("--to parameters requires --direction output-to-input.")
@@ -119,7 +119,7 @@ def command(
     if explain and jobs > 1:
         raise click.UsageError("--explain cannot be used with --jobs: it needs one process.")
     query = Query(
-        directions=DIRECTIONS[direction],
+        directions=DIRECTIONS_BY_OPTION[direction],
         to_parameters=target == "parameters",
         operand=operand,
         output_id=output,
