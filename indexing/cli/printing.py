@@ -79,7 +79,7 @@ def answers(
     from indexing.views.report import answer, answers_to_parameters
 
     query = request.query
-    if query.to_parameters and len(instructions) > 1 and is_sound(module):
+    if query.to_parameters and len(instructions) > 1 and is_valid(module):
         with reporter.reporting(f"{module.filename}: {computation.name}"):
             selected = set(instructions)
             yield from answers_to_parameters(computation, selected, query, module.filename)
@@ -105,9 +105,9 @@ def faults(computations: Sequence[Computation]) -> Iterator[HloError]:
         yield from filter(None, map(fault_of, computation.instructions))
 
 
-def is_sound(module: Module) -> bool:
+def is_valid(module: Module) -> bool:
     """Return True if no instruction is invalid, so that one sweep can answer a computation."""
-    return module.remembered(is_sound, lambda: not any(faults(list(module.computations.values()))))
+    return module.remembered(is_valid, lambda: not any(faults(list(module.computations.values()))))
 
 
 def selected_instructions(

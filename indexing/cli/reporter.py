@@ -81,14 +81,14 @@ class Reporter:
                 "  = help: run `hlo-indexing --debug ...` for the traceback"
             )
 
-    def is_sound(self, module: Module) -> bool:
-        """Return True if `module` verifies; report each error otherwise."""
+    def report_errors(self, module: Module) -> bool:
+        """Report each error that `hlo.verify` finds in `module`; return True if there are any."""
         from hlo import verify
 
         errors = verify(module)
         for error in errors:
             self.error(str(error))
-        return not errors
+        return bool(errors)
 
     def modules(self, files: Sequence[str]) -> Iterator[Module]:
         """Yield each module of each file; report and skip files that cannot be read."""

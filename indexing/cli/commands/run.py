@@ -110,7 +110,7 @@ def command(
         with reporter.reporting(file):
             from indexing.execution import archive, run
 
-            if not reporter.is_sound(module):
+            if reporter.report_errors(module):
                 return
             from indexing.execution.machine import RunOptions
             from indexing.execution.memory import check_memory

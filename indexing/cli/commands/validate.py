@@ -62,7 +62,7 @@ def command(
     """
     import_module("indexing.ops")  # registers the indexing of each opcode
     for module in reporter.modules(files):
-        if not reporter.is_sound(module):
+        if reporter.report_errors(module):
             continue
         counts: Counter[str] = Counter()
         rows: list[tuple[str, ...]] = []
