@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 from indexing.ops.numerics import is_integer, wrapped
 
 Array: TypeAlias = NDArray[Any]
-Computation: TypeAlias = Callable[..., Any]
+ScalarCallable: TypeAlias = Callable[..., Any]
 
 MAX_SEQUENTIAL: Final = 4096
 """Maximum number of rows that are reduced in sequence, as XLA's CPU backend does; more are reduced
 in pairs."""
 
 
-def ufunc_of(to_apply: Computation) -> np.ufunc | None:
+def ufunc_of(to_apply: ScalarCallable) -> np.ufunc | None:
     """The NumPy ufunc that a called computation is equal to, or None."""
     ufunc = to_apply if isinstance(to_apply, np.ufunc) else getattr(to_apply, "ufunc", None)
     return ufunc if isinstance(ufunc, np.ufunc) else None
 
 
-def returns_second(to_apply: Computation) -> bool:
+def returns_second(to_apply: ScalarCallable) -> bool:
     """Return True if a computation of two values is known to return the second one."""
     return bool(getattr(to_apply, "returns_second", False))
 
@@ -65,7 +65,7 @@ def reduced(ufunc: np.ufunc, init: Array, values: Array, axes: tuple[int, ...]) 
 
 
 def reduce_rows(
-    to_apply: Computation, inits: Sequence[Array], rows: Sequence[Array]
+    to_apply: ScalarCallable, inits: Sequence[Array], rows: Sequence[Array]
 ) -> list[Array]:
     """Reduce the leading dimension of `rows` into `inits`.
 
@@ -80,7 +80,7 @@ def reduce_rows(
     return [np.asarray(total) for total in totals]
 
 
-def _in_pairs(to_apply: Computation, rows: Sequence[Array]) -> Sequence[Array]:
+def _in_pairs(to_apply: ScalarCallable, rows: Sequence[Array]) -> Sequence[Array]:
     """Reduce neighbouring rows in pairs, in order, until one row remains."""
     while (count := rows[0].shape[0]) > 1:
         even = count - count % 2
@@ -92,7 +92,7 @@ def _in_pairs(to_apply: Computation, rows: Sequence[Array]) -> Sequence[Array]:
 
 
 def _applied(
-    to_apply: Computation, totals: Sequence[Array], values: Sequence[Array]
+    to_apply: ScalarCallable, totals: Sequence[Array], values: Sequence[Array]
 ) -> list[Array]:
     results = to_apply(*totals, *values)
     return [np.asarray(array) for array in (results if isinstance(results, tuple) else [results])]
@@ -102,7 +102,7 @@ def _applied(
 
 
 def reduce_at(
-    to_apply: Computation, out: list[Array], indices: Array, values: Sequence[Array]
+    to_apply: ScalarCallable, out: list[Array], indices: Array, values: Sequence[Array]
 ) -> None:
     """Reduce ``values[n]`` into ``out[indices[n]]`` for each n in order; all arrays have rank 1.
 
