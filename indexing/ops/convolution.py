@@ -27,7 +27,7 @@ A = TypeVar("A", int, Affine)
 Side: TypeAlias = Literal["lhs", "rhs", "out"]
 
 
-class Sizes(NamedTuple):
+class ConvolutionSizes(NamedTuple):
     """Iteration sizes of a convolution.
 
     Attributes:
@@ -225,10 +225,12 @@ class Convolution(BinaryOp):
     def _groups(self) -> int:
         return self.feature_group_count * self.batch_group_count
 
-    def _sizes(self, left: Sequence[int], right: Sequence[int]) -> Sizes:
+    def _sizes(self, left: Sequence[int], right: Sequence[int]) -> ConvolutionSizes:
         batch, _, *spatial = self._in_label_order("lhs", left)
         inputs, features, *_ = self._in_label_order("rhs", right)
-        return Sizes(batch // self.batch_group_count, inputs, features // self._groups, spatial)
+        return ConvolutionSizes(
+            batch // self.batch_group_count, inputs, features // self._groups, spatial
+        )
 
     def _reversed(self, s: Iterable[A]) -> list[A]:
         """The kernel index of a window index, or the reverse."""

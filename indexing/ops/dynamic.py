@@ -30,7 +30,7 @@ from indexing.ops.element import CopyRule, ElementRule
 from indexing.ops.regions import Extent, complement_maps, window
 from simplifier.linear import Affine
 
-Sizes = tuple[int, ...]
+Dims = tuple[int, ...]
 
 
 def _starts_fault(starts: Sequence[Shape], rank: int, first: int) -> Fault:
@@ -57,7 +57,7 @@ def _is_vector(starts: Sequence[Shape]) -> bool:
 
 
 def _start_variables(
-    sizes: Sizes, window: Sizes, starts: Sequence[Shape], first: int
+    sizes: Dims, window: Dims, starts: Sequence[Shape], first: int
 ) -> list[RuntimeVariable]:
     """The start of the window in each dimension; operand `first` is the first start index."""
     vector = _is_vector(starts)
@@ -67,12 +67,12 @@ def _start_variables(
     ]
 
 
-def _grade(sizes: Sizes, window: Sizes) -> Grade:
+def _grade(sizes: Dims, window: Dims) -> Grade:
     """Return "may" if the window fills a dimension: every start index is clamped to 0 there."""
     return "exact" if all(n > w for n, w in zip(sizes, window, strict=True)) else "may"
 
 
-def _start_reads(out: Shape, sizes: Sizes, window: Sizes, starts: Sequence[Shape]) -> Maps:
+def _start_reads(out: Shape, sizes: Dims, window: Dims, starts: Sequence[Shape]) -> Maps:
     """The maps from the result to the start indices: every element needs all of them."""
     if _is_vector(starts):
         return (every_element(out, starts[0]).with_grade(_grade(sizes, window)),)
@@ -80,7 +80,7 @@ def _start_reads(out: Shape, sizes: Sizes, window: Sizes, starts: Sequence[Shape
     return tuple([none.with_grade(_grade((n,), (w,))) for n, w in zip(sizes, window, strict=True)])
 
 
-def _clamped(sizes: Sizes, window: Sizes, starts: Sequence[Array]) -> list[int]:
+def _clamped(sizes: Dims, window: Dims, starts: Sequence[Array]) -> list[int]:
     """The clamped start index of each dimension."""
     values = [int(v) for v in (starts[0] if starts and starts[0].ndim else starts)]
     return [min(max(v, 0), n - w) for v, n, w in zip(values, sizes, window, strict=True)]
@@ -223,7 +223,7 @@ def _no_maps(starts: Sequence[Shape]) -> tuple[Maps, ...]:
     return ((),) * len(starts)
 
 
-def _windows(offsets: Sequence[Affine], sizes: Sizes, window_sizes: Sizes) -> list[Extent]:
+def _windows(offsets: Sequence[Affine], sizes: Dims, window_sizes: Dims) -> list[Extent]:
     """For each dimension, the extent of the offsets from the start that are inside the window."""
     return [
         window(offset, w, w - n, n - 1)

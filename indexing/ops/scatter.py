@@ -43,7 +43,7 @@ from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import windows_of
 from simplifier.constraints import Constraint
 
-Sizes = tuple[int, ...]
+Dims = tuple[int, ...]
 
 _NAMES: Final = {
     "offset_dims": "update_window_dims",
@@ -295,9 +295,7 @@ class Scatter(VariadicOp):
             arrays = [array.reshape(places.shape) for array in flat]
         return tuple(arrays) if half > 1 else arrays[0]
 
-    def _first(
-        self, shape: Sizes, window: Sizes, indices: Array
-    ) -> tuple[tuple[Array, ...], Array]:
+    def _first(self, shape: Dims, window: Dims, indices: Array) -> tuple[tuple[Array, ...], Array]:
         """Start of each window in each dimension of the operand, and a mask of those in bounds."""
         vectors = indices
         if self.index_vector_dim == indices.ndim:

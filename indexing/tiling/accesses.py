@@ -18,11 +18,11 @@ from simplifier.atoms import Variable
 from simplifier.linear import Expr, constant
 from simplifier.substitute import Substitution
 
-Array: TypeAlias = Hashable
+ArrayKey: TypeAlias = Hashable
 """The identity of an array."""
 
-Sizes: TypeAlias = Mapping[Array, tuple[int, ...]]
-Join: TypeAlias = tuple[Array, int]
+SizesByArray: TypeAlias = Mapping[ArrayKey, tuple[int, ...]]
+Join: TypeAlias = tuple[ArrayKey, int]
 Joins: TypeAlias = frozenset[Join]
 DimGroup: TypeAlias = tuple[int, ...]
 
@@ -40,10 +40,10 @@ class ArrayAccess:
             two accesses with the same loop nest are the same loop.
     """
 
-    output: Array
-    operand: Array
+    output: ArrayKey
+    operand: ArrayKey
     map: IndexingMap
-    sources: tuple[Array | None, ...] = ()
+    sources: tuple[ArrayKey | None, ...] = ()
     loop: Hashable = None
 
 
@@ -58,7 +58,7 @@ class ArrayIndex:
         index: an expression for each group.
     """
 
-    array: Array | None
+    array: ArrayKey | None
     groups: tuple[DimGroup, ...]
     sizes: tuple[int, ...]
     index: tuple[Expr, ...]
@@ -81,7 +81,7 @@ class MergedAccess:
     fused: tuple[tuple[Variable, Variable], ...]
 
 
-def groups(sizes: Sequence[int], array: Array, joins: Joins) -> tuple[DimGroup, ...]:
+def groups(sizes: Sequence[int], array: ArrayKey, joins: Joins) -> tuple[DimGroup, ...]:
     """Return the dimensions of each merged dimension of an array.
 
     >>> groups((2, 3, 5), "p", frozenset([("p", 1)]))
@@ -96,7 +96,7 @@ def groups(sizes: Sequence[int], array: Array, joins: Joins) -> tuple[DimGroup, 
     return tuple(map(tuple, merged))
 
 
-def merge_access(access: ArrayAccess, sizes: Sizes, joins: Joins) -> MergedAccess | None:
+def merge_access(access: ArrayAccess, sizes: SizesByArray, joins: Joins) -> MergedAccess | None:
     """Apply joins to an access; `None` if its domain is not a box of the merged dimensions."""
     old, extents = access.map, sizes[access.output]
     output_groups = groups(extents, access.output, joins)
@@ -141,7 +141,7 @@ def _with_indices(
 
 
 def _merged_index(
-    array: Array | None, index: Sequence[Expr], sizes: Sizes, joins: Joins
+    array: ArrayKey | None, index: Sequence[Expr], sizes: SizesByArray, joins: Joins
 ) -> ArrayIndex:
     """Return `index` merged; without an array, every dimension is a group of size 2."""
     widths = (2,) * len(index) if array is None else sizes[array]

@@ -47,7 +47,7 @@ from indexing.maps.arrays import ArrayRef, leaf_at
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
-from indexing.tiling.accesses import Array, ArrayAccess, Joins, Sizes, groups
+from indexing.tiling.accesses import ArrayAccess, ArrayKey, Joins, SizesByArray, groups
 from indexing.tiling.merging import best_joins, merged_map
 from simplifier.substitute import Substitution
 
@@ -108,7 +108,7 @@ class Collapse:
     operands: tuple[CollapsedArray, ...]
     originals: tuple[tuple[MapTuple, ...], ...]
     maps: tuple[tuple[MapTuple, ...], ...]
-    _arrays: Mapping[Array, CollapsedArray]
+    _arrays: Mapping[ArrayKey, CollapsedArray]
 
     def restored(self, output_id: int, operand: int) -> MapTuple:
         """Return the collapsed maps between the original arrays; they equal `originals`.
@@ -202,16 +202,16 @@ def _shapes(
     results: Iterable[Path],
     operands: Iterable[ArrayRef],
     accesses: Iterable[ArrayAccess],
-) -> dict[Array, Shape]:
+) -> dict[ArrayKey, Shape]:
     """Return the shape of each array: results by their paths, operands, and runtime sources."""
-    shapes: dict[Array, AnyShape] = {path: leaf_at(instruction.shape, path) for path in results}
+    shapes: dict[ArrayKey, AnyShape] = {path: leaf_at(instruction.shape, path) for path in results}
     sources = [source for access in accesses for source in access.sources]
     shapes |= {a: a.shape for a in (*operands, *sources) if isinstance(a, ArrayRef)}
     return {array: shape for array, shape in shapes.items() if isinstance(shape, Shape)}
 
 
 def _merged(
-    row: Iterable[Iterable[ArrayAccess]], sizes: Sizes, joins: Joins
+    row: Iterable[Iterable[ArrayAccess]], sizes: SizesByArray, joins: Joins
 ) -> tuple[MapTuple, ...]:
     return tuple([tuple([merged_map(a, sizes, joins) for a in column]) for column in row])
 

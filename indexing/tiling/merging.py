@@ -12,20 +12,20 @@ from math import prod
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.indexing_map import dims as dims_of
 from indexing.tiling.accesses import (
-    Array,
     ArrayAccess,
     ArrayIndex,
+    ArrayKey,
     Join,
     Joins,
     MergedAccess,
-    Sizes,
+    SizesByArray,
     groups,
     merge_access,
 )
 from simplifier.atoms import Variable
 
 
-def best_joins(sizes: Sizes, accesses: Sequence[ArrayAccess]) -> Joins:
+def best_joins(sizes: SizesByArray, accesses: Sequence[ArrayAccess]) -> Joins:
     """Return all joins that keep the maps of all accesses simple.
 
     >>> transpose = IndexingMap.over((3, 4, 2), lambda d: [d[2], d[0], d[1]])
@@ -52,13 +52,13 @@ def best_joins(sizes: Sizes, accesses: Sequence[ArrayAccess]) -> Joins:
 class _MergedAccesses:
     """All accesses with joins applied, memoised: a join affects only accesses of its array."""
 
-    def __init__(self, sizes: Sizes, accesses: Sequence[ArrayAccess]) -> None:
+    def __init__(self, sizes: SizesByArray, accesses: Sequence[ArrayAccess]) -> None:
         self.sizes, self.accesses = sizes, accesses
         self._memo: dict[tuple[int, tuple[Joins, ...]], MergedAccess | None] = {}
 
     def of(self, joins: Joins) -> list[MergedAccess | None]:
         """Return each access with `joins` applied, or `None` if its domain is not a box."""
-        by_array: dict[Array, Joins] = {}
+        by_array: dict[ArrayKey, Joins] = {}
         for join in joins:
             by_array[join[0]] = by_array.get(join[0], frozenset()) | {join}
         merged: list[MergedAccess | None] = []
@@ -107,7 +107,10 @@ def _with_required(
 
 
 def _required_by_loops(
-    merged: Sequence[MergedAccess], sizes: Sizes, accesses: Sequence[ArrayAccess], joins: Joins
+    merged: Sequence[MergedAccess],
+    sizes: SizesByArray,
+    accesses: Sequence[ArrayAccess],
+    joins: Joins,
 ) -> Iterator[Join | None]:
     """Yield joins that fuse range variables in all accesses of a loop if one access fuses them.
 
@@ -126,7 +129,7 @@ def _join_of(
     pair: tuple[Variable, Variable],
     access: ArrayAccess,
     now: IndexingMap,
-    sizes: Sizes,
+    sizes: SizesByArray,
     joins: Joins,
 ) -> Join | None:
     """Return the join of the two results that use these variables, or `None`."""
@@ -136,7 +139,7 @@ def _join_of(
     return None
 
 
-def merged_map(access: ArrayAccess, sizes: Sizes, joins: Joins) -> IndexingMap:
+def merged_map(access: ArrayAccess, sizes: SizesByArray, joins: Joins) -> IndexingMap:
     """Return the map of an access between the merged arrays, simplified."""
     operand_groups = groups(sizes[access.operand], access.operand, joins)
     merged = None if access.map.is_known_empty else merge_access(access, sizes, joins)
@@ -180,7 +183,7 @@ def _required_in_operand(
 
 
 def _required_in_output(
-    index: ArrayIndex, is_complex: Sequence[bool], new: MergedAccess, output: Array
+    index: ArrayIndex, is_complex: Sequence[bool], new: MergedAccess, output: ArrayKey
 ) -> Iterator[Join]:
     """Yield joins of adjacent output dimensions that are merged in the operand."""
     for group, value, complex_ in zip(index.groups, index.index, is_complex, strict=True):
