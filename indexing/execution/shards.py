@@ -26,8 +26,8 @@ from indexing.execution.machine import Machine
 from indexing.execution.targets import target
 from indexing.execution.values import Array, Value, assembled, failure
 
-Sharding: TypeAlias = list[list[str]]
-"""For each dimension, the mesh axes that shard it, major to minor."""
+DimSharding: TypeAlias = list[str]
+"""The mesh axes that shard one dimension, major to minor."""
 
 _MESH = re.compile(r'#sdy\.mesh<\[((?:"\w+"=\d+(?:, )?)*)\](?:, device_ids=\[([\d, ]*)\])?>')
 _AXIS = re.compile(r'"(\w+)"(?:=(\d+))?')
@@ -73,7 +73,7 @@ def has_regions(module: Module) -> bool:
     )
 
 
-def sharding_of(text: str) -> list[Sharding]:
+def sharding_of(text: str) -> list[list[DimSharding]]:
     """Parse the shardings of values in a custom call's attribute."""
     return [
         [[name for name, _ in _AXIS.findall(axes)] for axes in _DIMENSION.findall(value)]
@@ -85,7 +85,7 @@ _TO_LOCAL = "xla.sdy.GlobalToLocalShape"
 _TO_GLOBAL = "xla.sdy.LocalToGlobalShape"
 
 
-def _shardings(instruction: Instruction, key: str) -> tuple[Mesh, list[Sharding]]:
+def _shardings(instruction: Instruction, key: str) -> tuple[Mesh, list[list[DimSharding]]]:
     text = instruction.attributes["frontend_attributes"].text
     mesh = mesh_of(instruction.module)
     if mesh is None or ":(" in text:
@@ -125,7 +125,7 @@ def _to_global(machine: Machine, instruction: Instruction, operands: Sequence[Va
 
 
 def _shard(
-    mesh: Mesh, sharding: Sharding, coordinates: dict[str, int], sizes: Sequence[int]
+    mesh: Mesh, sharding: list[DimSharding], coordinates: dict[str, int], sizes: Sequence[int]
 ) -> tuple[Any, ...]:
     """Return the slices of a device's shard of an array."""
     slices = []
