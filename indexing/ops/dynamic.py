@@ -27,7 +27,7 @@ from indexing.maps.indexing_map import Grade, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, Maps, VariadicOp, every_element
 from indexing.ops.element import CopyRule, ElementRule
-from indexing.ops.regions import Extent, complement_maps, window
+from indexing.ops.regions import WindowConstraints, complement_maps, window
 from simplifier.linear import Affine
 
 Dims = tuple[int, ...]
@@ -199,10 +199,10 @@ class DynamicUpdateSlice(VariadicOp):
         update, starts = operands[1], operands[2:]
         i, rts = dims(out), _start_variables(out.dims, update.dims, starts, 2)
         offsets = [d - rt.expr for d, rt in zip(i, rts, strict=True)]
-        extents = _windows(offsets, out.dims, update.dims)
-        inside = [c for extent in extents for c in extent.inside]
+        windows = _windows(offsets, out.dims, update.dims)
+        inside = [c for w in windows for c in w.inside]
         return (
-            complement_maps(extents, exact, i, i, runtime=rts),
+            complement_maps(windows, exact, i, i, runtime=rts),
             IndexingMap.of(i, offsets, runtime=rts, constraints=inside),
             *(
                 _start_reads(out, out.dims, update.dims, starts)
@@ -223,8 +223,8 @@ def _no_maps(starts: Sequence[Shape]) -> tuple[Maps, ...]:
     return ((),) * len(starts)
 
 
-def _windows(offsets: Sequence[Affine], sizes: Dims, window_sizes: Dims) -> list[Extent]:
-    """For each dimension, the extent of the offsets from the start that are inside the window."""
+def _windows(offsets: Sequence[Affine], sizes: Dims, window_sizes: Dims) -> list[WindowConstraints]:
+    """For each dimension, the constraints on the offset from the start of the window."""
     return [
         window(offset, w, w - n, n - 1)
         for offset, n, w in zip(offsets, sizes, window_sizes, strict=True)

@@ -14,7 +14,7 @@ from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.ops.base import Array, BinaryOp, Maps
 from indexing.ops.element import CopyRule, ElementRule
-from indexing.ops.regions import Extent, complement_maps, window
+from indexing.ops.regions import WindowConstraints, complement_maps, window
 from simplifier.atoms import Variable
 
 
@@ -72,16 +72,16 @@ class Pad(BinaryOp):
         self, out: Shape, left: Shape, right: Shape, exact: bool = False
     ) -> tuple[IndexingMap | Maps, Maps]:
         i = dims(out)
-        extents = self._extents(i, left)
+        windows = self._windows(i, left)
         index = [(i[k] - edge.low) // edge.step for k, edge in enumerate(self.padding)]
-        inside = [c for extent in extents for c in extent.inside if not c.is_true]
+        inside = [c for w in windows for c in w.inside if not c.is_true]
         operand = (
             () if any(c.is_false for c in inside) else IndexingMap.of(i, index, constraints=inside)
         )
-        return operand, complement_maps(extents, exact, i, [])
+        return operand, complement_maps(windows, exact, i, [])
 
-    def _extents(self, i: tuple[Variable, ...], operand: Shape) -> list[Extent]:
-        """Extent of the operand's elements along each dimension of the result."""
+    def _windows(self, i: tuple[Variable, ...], operand: Shape) -> list[WindowConstraints]:
+        """For each dimension of the result, the constraints that select the operand's elements."""
         return [
             window(v - edge.low, size, -edge.low, v.upper - edge.low, edge.step)
             for v, edge, size in zip(i, self.padding, operand.dims, strict=True)

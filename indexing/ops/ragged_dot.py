@@ -14,7 +14,7 @@ from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, Entry, TernaryOp, every_element
 from indexing.ops.dot import Dot
 
-Mode: TypeAlias = Literal["free", "contracting", "batch"]
+RaggedMode: TypeAlias = Literal["free", "contracting", "batch"]
 
 
 @op(
@@ -92,7 +92,7 @@ class RaggedDot(TernaryOp):
         return Fault(f"operand 2 is {third.with_layout(None)}", 2)
 
     @property
-    def _mode(self) -> Mode:
+    def _mode(self) -> RaggedMode:
         """Role of the ragged dimension in the dot."""
         (ragged,) = self.lhs_ragged_dims
         if ragged in self.lhs_contracting_dims:
