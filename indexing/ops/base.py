@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 Array: TypeAlias = "NDArray[Any]"
 Maps: TypeAlias = tuple[IndexingMap, ...]
-Entry: TypeAlias = "IndexingMap | Maps | Unknown"
-Entries: TypeAlias = "tuple[Entry, ...]"
+OperandMaps: TypeAlias = "IndexingMap | Maps | Unknown"
+Entries: TypeAlias = "tuple[OperandMaps, ...]"
 
 _MAX_MEMOISED: Final = 1 << 16
 _MAPS: Final[dict[object, tuple[Maps | Unknown, ...]]] = {}
@@ -228,7 +228,7 @@ class MappedOp(ElementOp):
         return entries
 
 
-def _maps(entry: Entry) -> Maps | Unknown:
+def _maps(entry: OperandMaps) -> Maps | Unknown:
     return (entry,) if isinstance(entry, IndexingMap) else entry
 
 

@@ -19,7 +19,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
 from hlo.ops.unify import PartialShape, array, dims_of, same_shape, same_sizes, with_rank
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
-from indexing.ops.base import Array, Entry, VariadicOp
+from indexing.ops.base import Array, OperandMaps, VariadicOp
 from indexing.ops.element import ElementRule, ElementwiseRule
 from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable
@@ -127,7 +127,9 @@ class BatchNormTraining(BatchNorm):
     def infer_shape(self, *operands: Shape) -> TupleShape:
         return self._result_shape(*operands)
 
-    def output_to_input(self, out: Shape, *operands: Shape, output_id: int = 0) -> list[Entry]:
+    def output_to_input(
+        self, out: Shape, *operands: Shape, output_id: int = 0
+    ) -> list[OperandMaps]:
         array = operands[0]
         grade = self._grade(array, output_id)
         if output_id:
@@ -173,7 +175,7 @@ class BatchNormInference(BatchNorm):
     def infer_shape(self, *operands: Shape) -> Shape:
         return operands[0]
 
-    def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
+    def output_to_input(self, out: Shape, *operands: Shape) -> list[OperandMaps]:
         return [IndexingMap.identity(out), *[self._element_to_feature(out)] * 4]
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
@@ -225,14 +227,16 @@ class BatchNormGrad(BatchNorm):
     def infer_shape(self, *operands: Shape) -> TupleShape:
         return self._result_shape(*operands)
 
-    def output_to_input(self, out: Shape, *operands: Shape, output_id: int = 0) -> list[Entry]:
+    def output_to_input(
+        self, out: Shape, *operands: Shape, output_id: int = 0
+    ) -> list[OperandMaps]:
         array = operands[0]
         if output_id == 0:
             elements, feature = self._element_to_elements(array), self._element_to_feature(array)
             return [elements, feature, feature, feature, elements]
         return self._vector_reads(self._feature_to_elements(array), out, output_id)
 
-    def _vector_reads(self, to_array: IndexingMap, out: Shape, output_id: int) -> list[Entry]:
+    def _vector_reads(self, to_array: IndexingMap, out: Shape, output_id: int) -> list[OperandMaps]:
         """The maps from the gradient of the scale (output 1) or of the offset to the operands."""
         same = IndexingMap.identity(out)
         if output_id == 1:

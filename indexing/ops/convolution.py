@@ -13,7 +13,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, 
 from hlo.ops.unify import PartialShape, array, dims_of, may_be, may_divide, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, dtype
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
-from indexing.ops.base import Array, BinaryOp, Entry, placed
+from indexing.ops.base import Array, BinaryOp, OperandMaps, placed
 from indexing.ops.dot import sum_of_products
 from indexing.ops.element import ElementRule
 from indexing.ops.inverse import inverses
@@ -182,7 +182,7 @@ class Convolution(BinaryOp):
 
     def input_to_output(
         self, out: Shape, left: Shape, right: Shape, exact: bool = False
-    ) -> tuple[Entry, Entry]:
+    ) -> tuple[OperandMaps, OperandMaps]:
         """The inverse maps; a closed form for the left operand, which is simpler with groups."""
         size, d = self._sizes(left.dims, right.dims), dims(left)
         _, _, *counts = self._in_label_order("out", out.dims)

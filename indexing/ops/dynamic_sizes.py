@@ -19,7 +19,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, dim
 from hlo.ops.unify import PartialShape, is_partial
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import IndexingMap
-from indexing.ops.base import Array, BinaryOp, Entry, UnaryOp, VariadicOp, every_element
+from indexing.ops.base import Array, BinaryOp, OperandMaps, UnaryOp, VariadicOp, every_element
 from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.reshape import element_count_text, reindexed
 
@@ -60,7 +60,7 @@ class GetDimensionSize(UnaryOp):
     def infer_shape(self, operand: Shape) -> Shape:
         return Shape("s32", ())
 
-    def output_to_input(self, out: Shape, operand: Shape) -> Entry:
+    def output_to_input(self, out: Shape, operand: Shape) -> OperandMaps:
         return ()
 
     def kernel(self, operand: Array) -> Array:
@@ -97,7 +97,9 @@ class SetDimensionSize(BinaryOp):
         (dimension,) = self.dimensions
         return left.with_dims(left.dims, [f or k == dimension for k, f in enumerate(flags)])
 
-    def output_to_input(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
+    def output_to_input(
+        self, out: Shape, left: Shape, right: Shape
+    ) -> tuple[OperandMaps, OperandMaps]:
         return IndexingMap.identity(out), ()
 
     def kernel(self, left: Array, right: Array) -> Array:
@@ -146,13 +148,13 @@ class DynamicReshape(VariadicOp):
     def infer_shape(self, *operands: Shape) -> Shape:
         return self.shape.with_element_type(operands[0].element_type).with_layout(None)
 
-    def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
+    def output_to_input(self, out: Shape, *operands: Shape) -> list[OperandMaps]:
         if self._has_static_positions(operands[0]):
             reshaped = IndexingMap.over(out, lambda i: reindexed(i, out.dims, operands[0].dims))
             return [reshaped, *[()] * out.rank]
         return [every_element(out, shape).with_grade("may") for shape in operands]
 
-    def input_to_output(self, out: Shape, *operands: Shape) -> list[Entry]:
+    def input_to_output(self, out: Shape, *operands: Shape) -> list[OperandMaps]:
         array = operands[0]
         if self._has_static_positions(array):
             reshaped = IndexingMap.over(array, lambda j: reindexed(j, array.dims, out.dims))

@@ -21,7 +21,7 @@ from hlo.ops.unify import PartialShape, Unranked, same_shape
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import integer_rules, numerics
-from indexing.ops.base import Array, BinaryOp, Entry, MappedOp, UnaryOp
+from indexing.ops.base import Array, BinaryOp, MappedOp, OperandMaps, UnaryOp
 from indexing.ops.element import ElementRule, ElementwiseRule
 from indexing.ops.functions import ScalarFunction
 
@@ -130,7 +130,7 @@ class UnaryElementwise(ElementwiseOp, UnaryOp):
     def infer_shape(self, operand: Shape) -> AnyShape:
         return operand.with_layout(None)
 
-    def output_to_input(self, out: Shape, operand: Shape) -> Entry:
+    def output_to_input(self, out: Shape, operand: Shape) -> OperandMaps:
         return IndexingMap.identity(out)
 
 
@@ -164,7 +164,9 @@ class BinaryElementwise(ElementwiseOp, BinaryOp):
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
         return left.with_layout(None)
 
-    def output_to_input(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
+    def output_to_input(
+        self, out: Shape, left: Shape, right: Shape
+    ) -> tuple[OperandMaps, OperandMaps]:
         return IndexingMap.identity(out), IndexingMap.identity(out)
 
 
@@ -366,7 +368,7 @@ class Imag(UnaryElementwise):
     def infer_shape(self, operand: Shape) -> Shape:
         return operand.with_element_type(real(operand.element_type)).with_layout(None)
 
-    def output_to_input(self, out: Shape, operand: Shape) -> Entry:
+    def output_to_input(self, out: Shape, operand: Shape) -> OperandMaps:
         return IndexingMap.identity(out) if operand.element_type in _REAL_TYPES else ()
 
     def kernel(self, operand: Array) -> Array:

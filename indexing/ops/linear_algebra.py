@@ -11,7 +11,7 @@ from hlo.ops.attributes import boolean, enum
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
 from hlo.ops.unify import PartialShape, same_rank, same_sizes
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, BinaryOp, Entry, Maps, UnaryOp
+from indexing.ops.base import Array, BinaryOp, Maps, OperandMaps, UnaryOp
 from indexing.ops.element import NOT_A_REDUCTION, ElementRule
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -191,7 +191,9 @@ class TriangularSolve(BinaryOp):
         """Swap both variables if x is the left factor; its own inverse."""
         return (one, other) if self.left_side else (other, one)
 
-    def output_to_input(self, out: Shape, left: Shape, right: Shape) -> tuple[Entry, Entry]:
+    def output_to_input(
+        self, out: Shape, left: Shape, right: Shape
+    ) -> tuple[OperandMaps, OperandMaps]:
         d, (s, t) = dims(out), ranges(*left.dims[-2:])
         i, k = self._sides(*d[-2:])
         triangle = self._after(t, s, int(self.unit_diagonal)), self._after(s, i)
@@ -203,7 +205,7 @@ class TriangularSolve(BinaryOp):
         )
         return self._read(of_left, left), of_right
 
-    def _read(self, of_left: IndexingMap, left: Shape) -> Entry:
+    def _read(self, of_left: IndexingMap, left: Shape) -> OperandMaps:
         """`of_left`, or no map if the triangle is only a unit diagonal."""
         return () if self.unit_diagonal and left.dims[-1] == 1 else of_left
 

@@ -11,7 +11,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
 from hlo.ops.unify import array, dims_of, may_be_same_dims
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, Entry, TernaryOp, every_element
+from indexing.ops.base import Array, OperandMaps, TernaryOp, every_element
 from indexing.ops.dot import Dot
 
 RaggedMode: TypeAlias = Literal["free", "contracting", "batch"]
@@ -131,7 +131,7 @@ class RaggedDot(TernaryOp):
 
     def output_to_input(
         self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]:
+    ) -> tuple[OperandMaps, OperandMaps, OperandMaps]:
         right = self._one_group(second)
         one = self._one_output(out)
         of_left, of_right = _maps(self._dot.output_to_input(one, first, right))
@@ -191,5 +191,5 @@ def _may(index_map: IndexingMap) -> IndexingMap:
     return index_map.with_grade("may")
 
 
-def _maps(entries: tuple[Entry, ...]) -> list[IndexingMap]:
+def _maps(entries: tuple[OperandMaps, ...]) -> list[IndexingMap]:
     return [entry for entry in entries if isinstance(entry, IndexingMap)]

@@ -34,7 +34,7 @@ from hlo.ops.unify import PartialShape, Unranked, may_be_at_most, same_shape, sa
 from hlo.shapes.shape import TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, Entry, VariadicOp, placed
+from indexing.ops.base import Array, OperandMaps, VariadicOp, placed
 from indexing.ops.element import ElementRule, ReductionRule
 from indexing.ops.gather import Gather
 from indexing.ops.inverse import inverses
@@ -243,13 +243,13 @@ class Scatter(VariadicOp):
         arrays = [shape.with_layout(None) for shape in operands[: len(operands) // 2]]
         return arrays[0] if len(arrays) == 1 else TupleShape(tuple(arrays))
 
-    def output_to_input(self, out: Shape, *operands: Shape) -> list[Entry]:
+    def output_to_input(self, out: Shape, *operands: Shape) -> list[OperandMaps]:
         half = len(operands) // 2
         indices, updates = operands[half], operands[-1]
         targets, _ = self._gather(operands).output_to_input(updates, operands[0], indices)
         read_updates = inverses(_unclamped(targets, half, indices), operands[0])
         base = IndexingMap.identity(out).with_grade("may")  # an update may replace the element
-        read: Entry = self._read_indices(operands) if updates.size else ()
+        read: OperandMaps = self._read_indices(operands) if updates.size else ()
         return [*[base] * half, read, *[read_updates] * half]
 
     def _read_indices(self, operands: tuple[Shape, ...]) -> IndexingMap:

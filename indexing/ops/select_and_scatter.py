@@ -21,7 +21,7 @@ from hlo.ops.op import (
 )
 from hlo.ops.unify import PartialShape, may_be_same_dims, with_rank
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, Entry, TernaryOp
+from indexing.ops.base import Array, OperandMaps, TernaryOp
 from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import positions, window_fault
@@ -114,7 +114,7 @@ class SelectAndScatter(TernaryOp):
 
     def output_to_input(
         self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]:
+    ) -> tuple[OperandMaps, OperandMaps, OperandMaps]:
         j, s = dims(out), ranges(*[w.size for w in self.window])
         positions = map(position_of, self.window, j, s, second.dims)
         source = window_map(j, s, positions, "may" if self._selects else "exact")
@@ -122,7 +122,7 @@ class SelectAndScatter(TernaryOp):
 
     def input_to_output(
         self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]:
+    ) -> tuple[OperandMaps, OperandMaps, OperandMaps]:
         neighbours, *others = self.output_to_input(out, first, second, third)
         source, init = (inverses(m, s) for m, s in zip(others, (second, third), strict=True))
         return neighbours, source, init
@@ -132,7 +132,7 @@ class SelectAndScatter(TernaryOp):
         """True if a window has more than one element."""
         return any(w.size > 1 for w in self.window)
 
-    def _neighbours(self, first: Shape, second: Shape) -> Entry:
+    def _neighbours(self, first: Shape, second: Shape) -> OperandMaps:
         """The map from an element to all elements that share a window with it; its own inverse."""
         if not self._selects:
             return ()

@@ -14,7 +14,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, constraint, op
 from hlo.ops.unify import PartialShape, same_shape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import integer_rules
-from indexing.ops.base import Array, Entry, TernaryOp
+from indexing.ops.base import Array, OperandMaps, TernaryOp
 from indexing.ops.elementwise import ElementwiseOp, dims_fault
 from indexing.ops.functions import ScalarFunction
 
@@ -52,7 +52,7 @@ class TernaryElementwise(ElementwiseOp, TernaryOp):
 
     def output_to_input(
         self, out: Shape, first: Shape, second: Shape, third: Shape
-    ) -> tuple[Entry, Entry, Entry]:
+    ) -> tuple[OperandMaps, OperandMaps, OperandMaps]:
         return _spread(out, first), _spread(out, second), _spread(out, third)
 
 

@@ -24,7 +24,7 @@ from indexing.maps.answers import Path, Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.access_edge import AccessEdge, identity
-from indexing.ops.base import Entry, RoutingOp, UnaryOp
+from indexing.ops.base import OperandMaps, RoutingOp, UnaryOp
 from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import StructuredOp, Summaries
@@ -327,7 +327,7 @@ class CopyStart(UnaryOp):
     def infer_shape(self, operand: Shape) -> TupleShape:
         return TupleShape((operand.with_layout(None), operand, CONTEXT))
 
-    def output_to_input(self, out: Shape, operand: Shape, *, output_id: int = 0) -> Entry:
+    def output_to_input(self, out: Shape, operand: Shape, *, output_id: int = 0) -> OperandMaps:
         return IndexingMap.identity(out) if output_id < 2 else ()
 
     def kernel(self, operand: Any) -> tuple[Any, Any, Any]:
