@@ -318,10 +318,10 @@ class RoutingOp(ElementOp):
 # ---------------------------------------------------------------- index expressions
 
 
-def placed(rank: int, values: Iterable[tuple[int, Any]]) -> list[Any]:
+def list_by_position(rank: int, values: Iterable[tuple[int, Any]]) -> list[Any]:
     """Return a list of length `rank` from pairs of position and value.
 
-    >>> placed(2, [(1, "a"), (0, "b")])
+    >>> list_by_position(2, [(1, "a"), (0, "b")])
     ['b', 'a']
     """
     by_position: dict[int, Any] = dict(values)

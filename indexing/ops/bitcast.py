@@ -21,7 +21,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.maps.layouts import logical_map, physical_map
-from indexing.ops.base import Array, UnaryOp, placed
+from indexing.ops.base import Array, UnaryOp, list_by_position
 from indexing.ops.element import CopyRule, ElementRule, OpaqueRule
 from indexing.ops.elementwise import UnaryElementwise
 from indexing.ops.functions import joined, part_of, reinterpreted
@@ -195,7 +195,9 @@ def _same_bytes(source: Shape, target: Shape) -> IndexingMap | Unknown:
         [*[source.dims[k] for k in outer], *[v.upper + 1 for v in s]],
         [*[target.dims[k] for k in inner], per_target],
     )
-    return IndexingMap.of(i, placed(target.rank, zip(inner, index, strict=False)), ranges=s)
+    return IndexingMap.of(
+        i, list_by_position(target.rank, zip(inner, index, strict=False)), ranges=s
+    )
 
 
 def _same_tiles(source: Shape, target: Shape) -> IndexingMap | Unknown:
@@ -220,7 +222,9 @@ def _same_tiles(source: Shape, target: Shape) -> IndexingMap | Unknown:
     index: list[Affine] = [0 if k is None else i[k] for k in outer]
     major = reindexed(index[: split[0]], outs[: split[0]], ins[: split[1]])
     pairs = zip(inner, [*major, *index[split[0] :]], strict=True)
-    return IndexingMap.of(i, placed(target.rank, [(k, at) for k, at in pairs if k is not None]))
+    return IndexingMap.of(
+        i, list_by_position(target.rank, [(k, at) for k, at in pairs if k is not None])
+    )
 
 
 def _same_position(source: Shape, target: Shape) -> IndexingMap | Unknown:

@@ -30,7 +30,7 @@ from indexing.maps.arrays import ArrayRef
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.structure import Done, ForwardingOp
-from indexing.ops.structured_ops import StructuredOp, Summaries, through
+from indexing.ops.structured_ops import StructuredOp, Summaries, call_edges
 
 
 def callees(instruction: Instruction, *names: str) -> list[Computation]:
@@ -177,7 +177,7 @@ class Conditional(StructuredOp):
         yield AccessEdge(0, (), output, chosen)
         for number, branch in enumerate(self._branches(instruction), 1):
             summary = summaries.of(branch, output)
-            for edge in through(instruction, range(number, number + 1), branch, summary, output):
+            for edge in call_edges(instruction, range(number, number + 1), branch, summary, output):
                 guarded = tuple([m.with_grade("may") for m in edge.maps])
                 yield AccessEdge(number, edge.operand_path, output, guarded, edge.unknown)
 
@@ -214,7 +214,7 @@ class AsyncStart(StructuredOp):
                 called = instruction.called_computations[0]
                 operands = range(len(instruction.operands))
                 summary = summaries.of(called, tuple(path))
-                yield from through(instruction, operands, called, summary, output)
+                yield from call_edges(instruction, operands, called, summary, output)
 
 
 @op(

@@ -13,7 +13,7 @@ from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, 
 from hlo.ops.unify import PartialShape, array, dims_of, may_be, may_divide, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, dtype
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
-from indexing.ops.base import Array, BinaryOp, OperandMaps, placed
+from indexing.ops.base import Array, BinaryOp, OperandMaps, list_by_position
 from indexing.ops.dot import sum_of_products
 from indexing.ops.element import ElementRule
 from indexing.ops.inverse import inverses
@@ -243,4 +243,6 @@ class Convolution(BinaryOp):
 
     def _in_dimension_order(self, side: Side, values: Iterable[T]) -> list[T]:
         """The inverse of `_in_label_order`."""
-        return placed(self.dim_labels.rank, zip(self.dim_labels.order(side), values, strict=True))
+        return list_by_position(
+            self.dim_labels.rank, zip(self.dim_labels.order(side), values, strict=True)
+        )

@@ -23,7 +23,7 @@ from hlo.ops.unify import array, dims_of, may_be
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, BinaryOp, Entries, placed
+from indexing.ops.base import Array, BinaryOp, Entries, list_by_position
 from indexing.ops.element import ElementRule, OpaqueRule, ReductionRule
 
 _SPARSITY = "the dot has structured sparsity"
@@ -144,8 +144,8 @@ class Dot(BinaryOp):
             [*self.rhs_batch_dims, *theirs, *self.rhs_contracting_dims], [*b, *r, *s], strict=True
         )
         return (
-            IndexingMap.of(i, placed(left.rank, of_left), ranges=s),
-            IndexingMap.of(i, placed(right.rank, of_right), ranges=s),
+            IndexingMap.of(i, list_by_position(left.rank, of_left), ranges=s),
+            IndexingMap.of(i, list_by_position(right.rank, of_right), ranges=s),
         )
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:

@@ -40,7 +40,7 @@ from hlo.ops.unify import (
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.ops.base import Array, BinaryOp, placed
+from indexing.ops.base import Array, BinaryOp, list_by_position
 from indexing.ops.element import CopyRule, ElementRule
 from indexing.ops.numerics import clamp
 from indexing.ops.sliding import windows_of
@@ -183,7 +183,7 @@ class Gather(BinaryOp):
     def _result(self, batch: Sequence[Any], offsets: Sequence[Any]) -> list[Any]:
         """Batch and offset values in the order of the result's dimensions."""
         rank = len(batch) + len(offsets)
-        return placed(
+        return list_by_position(
             rank,
             [
                 *zip(self._batch_dims(rank), batch, strict=True),

@@ -34,7 +34,7 @@ from hlo.ops.unify import PartialShape, Unranked, may_be_at_most, same_shape, sa
 from hlo.shapes.shape import TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
-from indexing.ops.base import Array, OperandMaps, VariadicOp, placed
+from indexing.ops.base import Array, OperandMaps, VariadicOp, list_by_position
 from indexing.ops.element import ElementRule, ReductionRule
 from indexing.ops.gather import Gather
 from indexing.ops.inverse import inverses
@@ -261,7 +261,7 @@ class Scatter(VariadicOp):
         fixed = [(n, i[k]) for k, n in batched.items()]
         return IndexingMap.of(
             i,
-            placed(indices.rank, [*fixed, *zip(free, s, strict=True)]),
+            list_by_position(indices.rank, [*fixed, *zip(free, s, strict=True)]),
             ranges=s,
             constraints=[Constraint(i[k].as_expr(), 0, n - 1) for k, n in self._unmoved(operands)],
         )

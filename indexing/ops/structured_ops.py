@@ -80,10 +80,10 @@ class InlineOp(StructuredOp):
     ) -> Iterator[AccessEdge]:
         called = instruction.called_computations[0]
         operands = range(len(instruction.operands))
-        return through(instruction, operands, called, summaries.of(called, output), output)
+        return call_edges(instruction, operands, called, summaries.of(called, output), output)
 
 
-def through(
+def call_edges(
     instruction: Instruction,
     operands: range,
     called: Computation,
