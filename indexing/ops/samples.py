@@ -42,7 +42,7 @@ less_than_five {
   p = (s32[], f32[2,3]) parameter(0) i = s32[] get-tuple-element(p), index=0 n = s32[] constant(5)
   ROOT r = pred[] compare(i, n), direction=LT
 }
-next_trip {
+next_iteration {
   p = (s32[], f32[2,3]) parameter(0) i = s32[] get-tuple-element(p), index=0 n = s32[] constant(1)
   a = f32[2,3] get-tuple-element(p), index=1 j = s32[] add(i, n) b = f32[2,3] negate(a)
   ROOT r = (s32[], f32[2,3]) tuple(j, b)
