@@ -27,7 +27,7 @@ from simplifier.linear import Expr
 Array: TypeAlias = NDArray[Any]
 Index: TypeAlias = tuple[Expr, ...]
 Guards: TypeAlias = tuple[Constraint, ...]
-Origin: TypeAlias = Literal["input", "constant", "stage"]
+BufferRole: TypeAlias = Literal["input", "constant", "stage"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,14 +38,22 @@ class Buffer:
         name: its name in generated code.
         dims: its sizes.
         dtype: the type of its elements.
-        origin: an "input", a "constant" (with its `value`), or filled by a "stage".
+        role: an "input", a "constant" (with its `value`), or filled by a "stage".
     """
 
     name: str
     dims: tuple[int, ...]
     dtype: np.dtype[Any]
-    origin: Origin
+    role: BufferRole
     value: Array | None = None
+
+    @property
+    def origin(self) -> BufferRole:
+        """The value of `role`; a deprecated name."""
+        warnings.warn(
+            "Buffer.origin is deprecated: use Buffer.role", DeprecationWarning, stacklevel=2
+        )
+        return self.role
 
 
 # ---------------------------------------------------------------- nodes

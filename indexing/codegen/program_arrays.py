@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, dtype, leaves
-from indexing.codegen.graph import Buffer, Origin
+from indexing.codegen.graph import Buffer, BufferRole
 from indexing.codegen.text import identifier
 from indexing.dataflow.walk import needed_by
 from indexing.maps.arrays import ArrayRef, Path
@@ -125,7 +125,7 @@ class _Flattening:
             self.computed[key] = self.leaves(ArrayRef(instruction, (), calls), operands, "stage")
         return self.computed[key]
 
-    def leaves(self, ref: ArrayRef, operands: tuple[Tree, ...], origin: Origin = "input") -> Tree:
+    def leaves(self, ref: ArrayRef, operands: tuple[Tree, ...], role: BufferRole = "input") -> Tree:
         """Return new arrays for the leaves of a value, in the structure of its shape."""
         arrays: dict[Path, Tree] = {}
         instruction, group = ref.instruction, object()
@@ -136,7 +136,7 @@ class _Flattening:
                     name=identifier(instruction.name),
                     dims=shape.dims,
                     dtype=dtype(shape.element_type),
-                    origin=origin,
+                    role=role,
                     ref=ref._replace(path=path),
                     leaf=leaf,
                     shape=shape,

@@ -20,9 +20,9 @@ from hlo.shapes.shape import Shape, dtype, leaves
 from indexing.codegen.graph import (
     Buffer,
     BufferRead,
+    BufferRole,
     Index,
     Node,
-    Origin,
     Reduction,
     Stage,
     in_order,
@@ -142,8 +142,8 @@ class Staging:
         else:
             self.bodies[scope] = lowering.element(array, rule, _index(scope))
 
-    def _buffer(self, array: ProgramArray, origin: Origin = "input") -> Buffer:
-        return Buffer(self.names.new(array.name), array.dims, array.dtype, origin)
+    def _buffer(self, array: ProgramArray, role: BufferRole = "input") -> Buffer:
+        return Buffer(self.names.new(array.name), array.dims, array.dtype, role)
 
     # ------------------------------------------------------------ inlining
 

@@ -46,7 +46,8 @@ def callees(instruction: Instruction, *names: str) -> list[Computation]:
 @op(
     "while",
     samples=[
-        "(s32[], f32[2,3]) while((s32[], f32[2,3]) p), condition=less_than_five, body=next_iteration"
+        "(s32[], f32[2,3]) while((s32[], f32[2,3]) p), condition=less_than_five, "
+        "body=next_iteration"
     ],
 )
 class While(StructuredOp):

@@ -49,15 +49,15 @@ class EndpointOp(StructuredOp):
     __slots__ = ()
 
     @abstractmethod
-    def origin(self, path: Path) -> tuple[int, Path] | None:
-        """Operand number and path of the leaf forwarded to `path`; None for outside values."""
+    def forwarded_leaf(self, path: Path) -> tuple[int, Path] | None:
+        """Operand number and path of the leaf forwarded to `path`; None for received values."""
 
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        origin = self.origin(output)
-        if origin:
-            operand, path = origin
+        leaf = self.forwarded_leaf(output)
+        if leaf:
+            operand, path = leaf
             yield AccessEdge(operand, path, output, identity(ArrayRef(instruction, output)))
 
 
@@ -66,7 +66,7 @@ class SinkOp(EndpointOp):
 
     __slots__ = ()
 
-    def origin(self, path: Path) -> None:
+    def forwarded_leaf(self, path: Path) -> None:
         return None
 
 
@@ -78,7 +78,7 @@ class SinkOp(EndpointOp):
     samples=["token[] after-all()", "token[] after-all(token[] p, f32[2,3] q)"],
 )
 class AfterAll(SinkOp):
-    """A token that waits for all operands."""
+    """Return a token after all operands are computed."""
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return TOKEN
@@ -166,7 +166,7 @@ class Infeed(SinkOp):
     ],
 )
 class Outfeed(SinkOp):
-    """Sends data to the host; the result is a token."""
+    """Send data to the host; the result is a token."""
 
     has_effect: ClassVar[bool] = True
     min_operands: ClassVar[int] = 2
@@ -200,7 +200,7 @@ class Outfeed(SinkOp):
     ],
 )
 class Send(EndpointOp):
-    """Starts to send data: ``(data, context, token)``."""
+    """Start to send data: ``(data, context, token)``."""
 
     has_effect: ClassVar[bool] = True
     min_operands: ClassVar[int] = 2
@@ -215,7 +215,7 @@ class Send(EndpointOp):
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return TupleShape((operands[0], CONTEXT, TOKEN))
 
-    def origin(self, path: Path) -> tuple[int, Path] | None:
+    def forwarded_leaf(self, path: Path) -> tuple[int, Path] | None:
         return (0, path[1:]) if path[0] == 0 else None
 
 
@@ -224,7 +224,7 @@ class Send(EndpointOp):
     samples=["(f32[2,3], u32[], token[]) recv(token[] t), channel_id=7, is_host_transfer=true"],
 )
 class Recv(SinkOp):
-    """Starts to receive data: ``(buffer for the data, context, token)``."""
+    """Start to receive data: ``(buffer for the data, context, token)``."""
 
     rule: ClassVar[ElementRule] = OpaqueRule("its values originate outside the program")
     has_effect: ClassVar[bool] = True
@@ -260,7 +260,7 @@ def _start_fault(shape: AnyShape, at: int | None) -> Fault:
     samples=["token[] send-done((f32[2,3], u32[], token[]) s), channel_id=7"],
 )
 class SendDone(SinkOp):
-    """Waits for the end of a `send`; the result is a token."""
+    """Wait for the end of a `send`; the result is a token."""
 
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
@@ -283,7 +283,7 @@ class SendDone(SinkOp):
     ],
 )
 class RecvDone(RoutingOp):
-    """``(data, token)`` of a `recv`, after its end."""
+    """Wait for the end of a `recv` and return ``(data, token)``."""
 
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1
@@ -319,7 +319,7 @@ class RecvDone(RoutingOp):
     ],
 )
 class CopyStart(UnaryOp):
-    """Starts a copy: ``(copy, operand, context)``."""
+    """Start a copy: ``(copy, operand, context)``."""
 
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
     cross_program_prefetch_index: int | None = attribute(integer, default=None)
@@ -336,7 +336,7 @@ class CopyStart(UnaryOp):
 
 @op("copy-done", samples=["f32[2,3] copy-done((f32[2,3], f32[2,3], u32[]) s)"])
 class CopyDone(RoutingOp):
-    """The copy started by `copy-start`, after its end."""
+    """Wait for the end of a `copy-start` and return the copy."""
 
     min_operands: ClassVar[int] = 1
     max_operands: ClassVar[int | None] = 1

@@ -197,3 +197,5 @@ def test_given_is_a_deprecated_name_of_parameters() -> None:
     assert isinstance(nest, LoopNest)
     with pytest.warns(DeprecationWarning, match=r"use Nest\.parameters"):
         assert nest.given == nest.parameters
+    with pytest.warns(DeprecationWarning, match="use Buffer.role"):
+        assert nest.output.origin == nest.output.role

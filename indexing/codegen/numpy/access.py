@@ -40,13 +40,13 @@ class Access:
         name: the name of the array.
         sizes: the sizes of its dimensions.
         index: the index into each dimension, over the axes of the space and scalar variables.
-        origin: the first index of each dimension, if only a box of the array is computed.
+        offset: the first index of each dimension, if only a box of the array is computed.
     """
 
     name: str
     sizes: tuple[int, ...]
     index: tuple[Expr, ...]
-    origin: tuple[Expr, ...] | None = None
+    offset: tuple[Expr, ...] | None = None
 
 
 class Vectors(Protocol):
@@ -97,9 +97,9 @@ def _is_shared(taken: Sequence[set[Variable]], k: int) -> bool:
 
 def _shifted(access: Access) -> tuple[Expr, ...]:
     """Return the index relative to the computed box of the array."""
-    if access.origin is None:
+    if access.offset is None:
         return access.index
-    return tuple([e - o for e, o in zip(access.index, access.origin, strict=True)])
+    return tuple([e - o for e, o in zip(access.index, access.offset, strict=True)])
 
 
 def _axes_of(space: Space, expr: Expr) -> tuple[Variable, ...]:
@@ -133,7 +133,7 @@ def _has_axes(space: Space, atom: Floor) -> bool:
 
 def _regrouped(space: Space, access: Access) -> Access:
     """Reshape the array so that the index has fewer floors and windows."""
-    if access.origin is not None:
+    if access.offset is not None:
         return access
     sizes, index = list(access.sizes), list(access.index)
     if any(e.divides for e in index):
@@ -345,7 +345,7 @@ def _index_array(
     text = vector_text(space, expr, used, vectors)
     if not contains((0, size - 1), expr.bounds):
         text = f"np.clip({text}, 0, {size - 1})"
-    if access.origin is not None:
-        begin = index_text(access.origin[k])
-        text = f"{text} - {begin}" if access.origin[k].as_variable else f"{text} - ({begin})"
+    if access.offset is not None:
+        begin = index_text(access.offset[k])
+        text = f"{text} - {begin}" if access.offset[k].as_variable else f"{text} - ({begin})"
     return text

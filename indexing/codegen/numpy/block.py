@@ -41,7 +41,7 @@ from simplifier.linear import Expr, as_expr
 LARGE: Final = 1 << 14
 """Arrays of at least this many elements are deleted after their last use."""
 
-Origins: TypeAlias = dict[Buffer, tuple[Expr, ...]]
+Offsets: TypeAlias = dict[Buffer, tuple[Expr, ...]]
 """The first index of the computed box of an array, in each dimension."""
 
 
@@ -52,7 +52,7 @@ class WriterState:
     Attributes:
         source: the lines and their names.
         unread: buffers that no stage reads: unused totals of a reduction.
-        origins: the origins of arrays of which only a box is computed.
+        offsets: the offsets of arrays of which only a box is computed.
         uses: the number of uses of each node.
         padded: for each read of a padded copy, its name, its sizes, and the low padding.
         large: names of arrays to delete after their last use.
@@ -60,7 +60,7 @@ class WriterState:
 
     source: SourceBuilder
     unread: frozenset[Buffer] = frozenset()
-    origins: Origins = field(default_factory=dict)
+    offsets: Offsets = field(default_factory=dict)
     uses: Counter[Node] = field(default_factory=Counter)
     padded: dict[Node, tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
@@ -179,8 +179,8 @@ class BlockWriter:
             name, sizes, low = self.state.padded[node]
             moved = tuple([e + k for e, k in zip(index, low, strict=True)])
             return read_text(self.space, Access(name, sizes, moved), self)
-        origin = self.state.origins.get(node.buffer)
-        access = Access(node.buffer.name, node.buffer.dims, index, origin)
+        offset = self.state.offsets.get(node.buffer)
+        access = Access(node.buffer.name, node.buffer.dims, index, offset)
         if not node.buffer.dims:
             return Text(f"{node.buffer.name}[()]")
         return read_text(self.space, access, self)

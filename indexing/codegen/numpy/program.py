@@ -241,7 +241,7 @@ def _unread(nest: Nest) -> frozenset[Buffer]:
 
 
 def _box_of(state: WriterState, stage: Stage, name: str) -> Space:
-    """Return the space of a stage's box, which the parameter `name` passes; set array origins."""
+    """Return the space of a stage's box, which the parameter `name` passes; set array offsets."""
     source, ends = state.source, []
     for k, n in enumerate(stage.buffers[0].dims):
         low = Variable(source.names.new(f"{stage.name}_lo{k}"), 0, n - 1)
@@ -250,7 +250,7 @@ def _box_of(state: WriterState, stage: Stage, name: str) -> Space:
         pairs = tuple_text([f"({low.name}, {high.name})" for low, high in ends])
         source.text.add(f"{pairs[1:-1] if len(ends) > 1 else pairs} = {name}")
     for buffer in stage.buffers:
-        state.origins[buffer] = tuple([low.as_expr() for low, _ in ends])
+        state.offsets[buffer] = tuple([low.as_expr() for low, _ in ends])
     bounds = zip(stage.dims, ends, strict=True)
     axes = [Axis(d, a.as_expr(), b.as_expr()) for d, (a, b) in bounds if d.lower < d.upper]
     return Space(tuple(axes))
@@ -270,7 +270,7 @@ def _reads(stage: Stage, box: Box) -> Iterator[tuple[Buffer, Box]]:
     }
     swap = Substitution(narrow)
     for node in stage.nodes():
-        if isinstance(node, BufferRead) and node.buffer.origin == "stage":
+        if isinstance(node, BufferRead) and node.buffer.role == "stage":
             ends = []
             for e, size in zip(node.index, node.buffer.dims, strict=True):
                 lower, upper = swap(e).bounds

@@ -253,7 +253,7 @@ class ReductionWriter:
         for node in in_order(values):
             if not remaining or not isinstance(node, BufferRead) or not _is_plain(values, node):
                 continue
-            if node.runtime or node.buffer in self.state.origins:
+            if node.runtime or node.buffer in self.state.offsets:
                 continue
             padding = _padding(node, space, remaining)
             if padding is None:
