@@ -26,7 +26,7 @@ class WindowConstraints:
 
 
 def window(offset: Affine, size: int, low: int, high: int, step: int = 1) -> WindowConstraints:
-    """Constraints that an offset in ``[low, high]`` is one of ``0, step, .. (size − 1)·step``, or none.
+    """Constraints on an offset in ``[low, high]``; inside are ``0, step, .. (size − 1)·step``.
 
     >>> from simplifier.linear import variable
     >>> for piece in window(variable("d0", 0, 9) - 3, 4, -3, 6).outside:
