@@ -192,7 +192,7 @@ def test_held_bytes_is_a_deprecated_name_of_tile_bytes() -> None:
         assert program.held_bytes((2, 3)) == program.tile_bytes((2, 3)) == 2 * 3 * 4
 
 
-def test_given_is_a_deprecated_name_of_parameters() -> None:
+def test_given_and_origin_are_deprecated_names() -> None:
     nest = loop_nest(hlo.parse(WHOLE).entry)
     assert isinstance(nest, LoopNest)
     with pytest.warns(DeprecationWarning, match=r"use Nest\.parameters"):
