@@ -88,38 +88,38 @@ def normalised(constraint: Constraint) -> Constraint | None:
                 _without_floor(expr, floor), lower * divisor, upper * divisor + divisor - 1
             )
             if trace.records:
-                trace.note(laws.REMOVE_FLOOR, before, constraint)
+                trace.record(laws.REMOVE_FLOOR, before, constraint)
             continue
         lower, upper = intersected((lower, upper), expr.bounds)
         if lower > upper:
-            return _noted(laws.CLIP_BOUNDS, constraint, FALSE)
+            return _recorded(laws.CLIP_BOUNDS, constraint, FALSE)
         clipped = Constraint(expr, lower, upper)
         residues = residues_of(expr, (lower, upper))
         if residues is not None and residues != canonical:
             canonical = residues
             constraint = Constraint(*residues.written)
             if trace.records:
-                trace.note(canonical_law(expr, residues), clipped, constraint)
+                trace.record(canonical_law(expr, residues), clipped, constraint)
             continue
         simple = _without_printed_constant(clipped)
         if simple.is_true:
-            return _noted(laws.DECIDE_CONSTRAINT, constraint, None)
+            return _recorded(laws.DECIDE_CONSTRAINT, constraint, None)
         if trace.records:
-            trace.note(laws.CLIP_BOUNDS, constraint, clipped)
+            trace.record(laws.CLIP_BOUNDS, constraint, clipped)
         return _undecided(simple)
 
 
-def _noted(law: Law, before: Constraint, after: Constraint | None) -> Constraint | None:
+def _recorded(law: Law, before: Constraint, after: Constraint | None) -> Constraint | None:
     """Return `after`, and record that `law` produced it; `None` means true."""
     if trace.records:
-        trace.note(law, before, _VERDICTS.get(after, after))
+        trace.record(law, before, _VERDICTS.get(after, after))
     return after
 
 
 def _decided(constraint: Constraint) -> Constraint | None:
     """Return `None` for a constraint on a constant that holds, else `FALSE`."""
     is_true = constraint.lower <= constraint.expr.constant <= constraint.upper
-    return _noted(laws.DECIDE_CONSTRAINT, constraint, None if is_true else FALSE)
+    return _recorded(laws.DECIDE_CONSTRAINT, constraint, None if is_true else FALSE)
 
 
 def _primitive(constraint: Constraint) -> Constraint:
@@ -138,7 +138,7 @@ def _primitive(constraint: Constraint) -> Constraint:
         expr = Expr(expr.parts, 0)
         moved = Constraint(expr, lower, upper)
         if trace.records:
-            trace.note(laws.MOVE_CONSTANT, constraint, moved)
+            trace.record(laws.MOVE_CONSTANT, constraint, moved)
         if factor * sign == 1:
             return moved
     if sign < 0:
@@ -149,7 +149,7 @@ def _primitive(constraint: Constraint) -> Constraint:
         Expr({atom: c // factor for atom, c in expr.parts.items()}, 0), lower, upper
     )
     if trace.records:
-        trace.note(laws.DIVIDE_CONSTRAINT, moved, divided)
+        trace.record(laws.DIVIDE_CONSTRAINT, moved, divided)
     return divided
 
 
@@ -164,9 +164,9 @@ def _undecided(constraint: Constraint) -> Constraint | None:
     """Return `constraint`, or `None` or `FALSE` if finer intervals decide it."""
     for lower, upper in _finer_bounds(constraint.expr):
         if contains(constraint.bounds, (lower, upper)):
-            return _noted(laws.DECIDE_CONSTRAINT, constraint, None)
+            return _recorded(laws.DECIDE_CONSTRAINT, constraint, None)
         if upper < constraint.lower or constraint.upper < lower:
-            return _noted(laws.DECIDE_CONSTRAINT, constraint, FALSE)
+            return _recorded(laws.DECIDE_CONSTRAINT, constraint, FALSE)
     return constraint
 
 
@@ -241,7 +241,7 @@ class _Conjunction:
         if trace.records and old:
             pair = Constraint(expr, *old), constraint
             after = "false" if new[0] > new[1] else Constraint(expr, *new)
-            trace.note_all(laws.INTERSECT_BOUNDS, pair, after)
+            trace.record_all(laws.INTERSECT_BOUNDS, pair, after)
         if new[0] > new[1]:
             return False
         self.bounds[expr] = new
@@ -257,7 +257,7 @@ class _Conjunction:
                 if trace.records:
                     pair = Constraint(*residues.written), Constraint(*other.written)
                     after = "false" if one.is_never else Constraint(*one.written)
-                    trace.note_all(law_of_both(residues, other), pair, after)
+                    trace.record_all(law_of_both(residues, other), pair, after)
                 others.remove(other)
                 del self.bounds[expr]
                 self.bounds.pop(other.written[0], None)
@@ -276,7 +276,7 @@ class _Conjunction:
         for residues in self.residues.get(dividend, ()):
             before, bounds = bounds, residues.rounded(bounds)
             if trace.records:
-                note_rounding(dividend, residues, before, bounds)
+                record_rounding(dividend, residues, before, bounds)
         self.bounds[dividend] = bounds
         return bounds[0] <= bounds[1]
 
@@ -291,7 +291,7 @@ class _Conjunction:
         if residues and of_dividend and residues.holds(of_dividend):
             if trace.records:
                 known = Constraint(residues.dividend, *of_dividend)
-                trace.note_all(
+                trace.record_all(
                     laws.DROP_IMPLIED_RESIDUES, (known, Constraint(expr, *bounds)), known
                 )
             return True
@@ -299,17 +299,17 @@ class _Conjunction:
             if _follows(expr, bounds, *other):
                 if trace.records:
                     known = Constraint(other[0], *other[1])
-                    trace.note_all(laws.DROP_IMPLIED, (known, Constraint(expr, *bounds)), known)
+                    trace.record_all(laws.DROP_IMPLIED, (known, Constraint(expr, *bounds)), known)
                 return True
         return False
 
 
-def note_rounding(dividend: Expr, residues: Residues, before: Interval, after: Interval) -> None:
+def record_rounding(dividend: Expr, residues: Residues, before: Interval, after: Interval) -> None:
     """Record for `simplifier.trace` that bounds of `dividend` were rounded to `residues`."""
     congruent = Constraint(*residues.written)
     old, new = Constraint(dividend, *before), Constraint(dividend, *after)
     if old != new:
-        trace.note_all(laws.ROUND_TO_RESIDUES, (congruent, old), f"{congruent} and {new}")
+        trace.record_all(laws.ROUND_TO_RESIDUES, (congruent, old), f"{congruent} and {new}")
 
 
 def _follows(expr: Expr, bounds: Interval, part: Expr, known: Interval) -> bool:

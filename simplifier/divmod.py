@@ -55,7 +55,7 @@ def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> E
     if floor is None:
         law, floor = _divided(expr, divisor, known)
         if trace.records and law is not None:
-            trace.note(law, f"{trace.operand_text(expr)} floordiv {divisor}", floor)
+            trace.record(law, f"{trace.operand_text(expr)} floordiv {divisor}", floor)
         if len(known.floors) >= _MAX_FLOORS:
             known.floors.clear()
         known.floors[key] = floor
@@ -75,7 +75,7 @@ def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> E
     """
     remainder = added(expr, floor_div(expr, modulus, known), -modulus)
     if trace.records:
-        trace.note(laws.EXPAND_MOD, f"{trace.operand_text(expr)} mod {modulus}", remainder)
+        trace.record(laws.EXPAND_MOD, f"{trace.operand_text(expr)} mod {modulus}", remainder)
     return remainder
 
 
@@ -128,20 +128,20 @@ def _with_whole_mods(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law,
         decided = division.by_intervals()
         if decided is not None:
             if trace.records:
-                _note_mods(mods, known)
+                _record_mods(mods, known)
             return division.law, decided
     return None
 
 
-def _note_mods(mods: Iterable[Mod], known: KnownBounds) -> None:
+def _record_mods(mods: Iterable[Mod], known: KnownBounds) -> None:
     """Record for `simplifier.trace` that `mods` were recombined and bounded as a whole."""
     for coefficient, dividend, modulus, floor in mods:
         text = trace.operand_text(dividend)
         whole = f"{text} mod {modulus}"
         terms = f"{text} * {coefficient} - ({from_atom(floor)}) * {coefficient * modulus}"
-        trace.note(laws.RECOMBINE_MOD, terms, f"({whole}) * {coefficient}")
+        trace.record(laws.RECOMBINE_MOD, terms, f"({whole}) * {coefficient}")
         lower, upper = known.bounds_of_mod(dividend, modulus)
-        trace.note(laws.BOUND_MOD, whole, f"[{lower}, {upper}]")
+        trace.record(laws.BOUND_MOD, whole, f"[{lower}, {upper}]")
 
 
 def _splits(expr: Expr, divisor: int) -> Iterator[Split]:

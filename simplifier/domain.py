@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from simplifier import laws, trace
 from simplifier.atoms import Floor, Variable
 from simplifier.bounds import KnownBounds
-from simplifier.constraints import FALSE, Constraint, merged, note_rounding, sum_bounds
+from simplifier.constraints import FALSE, Constraint, merged, record_rounding, sum_bounds
 from simplifier.interval import Interval, contains, intersected, scaled
 from simplifier.linear import Expr, from_atom
 from simplifier.residues import Residues, residues_of
@@ -96,7 +96,7 @@ def _needed(constraints: tuple[Constraint, ...]) -> tuple[Constraint, ...]:
             if contains(constraint.bounds, _bounds_under(constraint.expr, others)):
                 if trace.records:
                     after = " and ".join(map(str, others))
-                    trace.note(laws.DROP_IMPLIED, f"{after} and {constraint}", after)
+                    trace.record(laws.DROP_IMPLIED, f"{after} and {constraint}", after)
                 constraints = others
     return constraints
 
@@ -129,7 +129,7 @@ def _propagated(constraints: Iterable[Constraint]) -> dict[Variable, Interval]:
             if bounds[0] <= bounds[1]:
                 propagated[variable] = intersected(bounds, residues.rounded(bounds))
                 if trace.records:
-                    note_rounding(residues.dividend, residues, bounds, propagated[variable])
+                    record_rounding(residues.dividend, residues, bounds, propagated[variable])
     return propagated
 
 
@@ -144,7 +144,7 @@ def _propagate(expr: Expr, bounds: Interval, propagated: dict[Variable, Interval
         step = abs(coefficient)
         lower, upper = -(-lower // step), upper // step
         if trace.records and (lower > atom.bounds[0] or upper < atom.bounds[1]):
-            trace.note(
+            trace.record(
                 laws.PROPAGATE_BOUNDS,
                 Constraint(expr, *bounds),
                 Constraint(from_atom(atom), *intersected((lower, upper), atom.bounds)),

@@ -90,10 +90,10 @@ def refined(
         refinement = _refinement(group)
         if refinement is None:
             if trace.records:
-                trace.note_all(laws.DETECT_EMPTY, group.constraints, "false")
+                trace.record_all(laws.DETECT_EMPTY, group.constraints, "false")
             return ConstrainedBox(tuple(variables), (FALSE,))
         if trace.records:
-            _note_refinement(group, refinement)
+            _record_refinement(group, refinement)
         narrow.update(zip(group.variables, refinement.variables, strict=True))
         needless.update(set(group.constraints).difference(refinement.constraints))
         facts += [fact for fact in refinement.facts if not fact.is_true]
@@ -114,7 +114,7 @@ def _renamed(
     return tuple([replace(fact, expr=rename(fact.expr)) for fact in facts])
 
 
-def _note_refinement(group: ConstraintGroup, refinement: Refinement) -> None:
+def _record_refinement(group: ConstraintGroup, refinement: Refinement) -> None:
     """Record exact bounds and dropped constraints for `simplifier.trace`."""
     known = " and ".join(map(str, group.constraints))
     exact = [c for c in refinement.facts if not c.is_true]
@@ -122,10 +122,10 @@ def _note_refinement(group: ConstraintGroup, refinement: Refinement) -> None:
         if old is not new:
             exact.append(Constraint(old.expr, *new.bounds))
     for bound in exact:
-        trace.note(laws.REFINE_BOUNDS, known, bound)
+        trace.record(laws.REFINE_BOUNDS, known, bound)
     if len(refinement.constraints) < len(group.constraints):
         after = " and ".join(map(str, refinement.constraints)) or "true"
-        trace.note(laws.DROP_IMPLIED, known, after)
+        trace.record(laws.DROP_IMPLIED, known, after)
 
 
 class Refinement(NamedTuple):

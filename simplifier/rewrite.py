@@ -101,7 +101,7 @@ class Rewriting(Substitution):
         lower, upper = self._known.bounds(reduced)
         folded = constant(lower) if lower == upper else reduced
         if trace.records:
-            trace.note(laws.FOLD_SINGLE_VALUE, reduced, folded)
+            trace.record(laws.FOLD_SINGLE_VALUE, reduced, folded)
         return folded
 
     def _atom(self, atom: Atom) -> Expr:
@@ -132,7 +132,7 @@ class Rewriting(Substitution):
             before, after = (
                 f"{trace.operand_text(each)} floordiv {divisor}" for each in (numerator, moved)
             )
-            trace.note(laws.ROUND_CONSTANT, before, after)
+            trace.record(laws.ROUND_CONSTANT, before, after)
         return moved
 
 
@@ -149,7 +149,7 @@ def _reduced(expr: Expr, zeros: Sequence[Expr], exact: Sequence[Expr]) -> Expr:
                     if trace.records:
                         is_exact = any(zero is each for each in exact)
                         law = laws.DIVIDE_EXACTLY if is_exact else laws.ADD_ZERO
-                        trace.note(law, expr, other)
+                        trace.record(law, expr, other)
                     return _reduced(other, zeros, exact)
     return expr
 

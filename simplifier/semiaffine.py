@@ -142,14 +142,14 @@ def product(a: Expr, b: Expr) -> Expr:
         total[one] = total.get(one, 0) + many * times
     expanded = without_zero_terms(total, a.constant * b.constant)
     if trace.records:
-        _note_product(a, b, expanded)
+        _record_product(a, b, expanded)
     return expanded
 
 
-def _note_product(a: Expr, b: Expr, expanded: Expr) -> None:
+def _record_product(a: Expr, b: Expr, expanded: Expr) -> None:
     """Record for `simplifier.trace` that a product with a sum was distributed."""
     if len(_monomials(a)) > 1 or len(_monomials(b)) > 1:
-        trace.note(
+        trace.record(
             laws.DISTRIBUTE_PRODUCT, f"{trace.operand_text(a)} * {trace.operand_text(b)}", expanded
         )
 
@@ -190,7 +190,7 @@ def quotient(dividend: Expr, divisor: Expr) -> Expr:
                 before, after = (
                     f"{trace.operand_text(x)} floordiv " for x in (dividend, -dividend)
                 )
-                trace.note(laws.NEGATE_DIVISION, f"{before}({divisor})", f"{after}{-divisor}")
+                trace.record(laws.NEGATE_DIVISION, f"{before}({divisor})", f"{after}{-divisor}")
             dividend, divisor = -dividend, -divisor
         return floor_div(dividend, divisor.constant)
     whole, left = _multiples(dividend, divisor)
@@ -204,9 +204,9 @@ def quotient(dividend: Expr, divisor: Expr) -> Expr:
         rest = trace.operand_text(left) + by
         if whole != constant(0):
             after = f"{whole} + {rest}" if left != constant(0) else str(whole)
-            trace.note(laws.FACTOR_OUT_DIVISOR, trace.operand_text(dividend) + by, after)
+            trace.record(laws.FACTOR_OUT_DIVISOR, trace.operand_text(dividend) + by, after)
         if below and left != constant(0):
-            trace.note(laws.DROP_REMAINDER, rest, 0)
+            trace.record(laws.DROP_REMAINDER, rest, 0)
     return floor
 
 
@@ -284,9 +284,9 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
         before, flattened = (
             f"{operator}({', '.join(map(str, each))})" for each in (operands, flat)
         )
-        trace.note(laws.FLATTEN_EXTREMUM, before, flattened)
+        trace.record(laws.FLATTEN_EXTREMUM, before, flattened)
         if len(kept) < len(flat):
-            trace.note(laws.DROP_DOMINATED, flattened, extremum)
+            trace.record(laws.DROP_DOMINATED, flattened, extremum)
     return extremum
 
 

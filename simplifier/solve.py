@@ -85,14 +85,14 @@ def projected(constraint: Constraint, variable: Variable) -> Constraint | None:
         if not enough or gcd(coefficient, residues.modulus) != 1:
             return None
         if trace.records:
-            trace.note(laws.PROJECT_RESIDUES, _exists(variable, constraint), "true")
+            trace.record(laws.PROJECT_RESIDUES, _exists(variable, constraint), "true")
         return Constraint(constant(0), 0, 0)
     if abs(coefficient) > constraint.upper - constraint.lower + 1:
         return None
     lower, upper = scaled(variable.bounds, coefficient)
     projection = Constraint(rest, constraint.lower - upper, constraint.upper - lower)
     if trace.records:
-        trace.note(laws.PROJECT_BOUNDS, _exists(variable, constraint), projection)
+        trace.record(laws.PROJECT_BOUNDS, _exists(variable, constraint), projection)
     return projection
 
 
@@ -119,7 +119,7 @@ def _determined(constraint: Constraint, candidates: set[Variable]) -> Change | N
         value = floor_div(dividend, abs(coefficient))
         inside = Constraint(value, *variable.bounds)
         if trace.records:
-            trace.note(laws.SOLVE_FOR_VARIABLE, f"{constraint}: {variable.name}", value)
+            trace.record(laws.SOLVE_FOR_VARIABLE, f"{constraint}: {variable.name}", value)
         return Change({variable: value}, {variable: None}, (inside,))
     return None
 
@@ -141,7 +141,7 @@ def _strided(constraint: Constraint, candidates: set[Variable]) -> Change | None
     new = Variable(old.name, -((first - old.lower) // step), (old.upper - first) // step)
     if trace.records:
         after = f"{new * step + first} with {new.name} in [{new.lower}, {new.upper}]"
-        trace.note(laws.RESCALE_VARIABLE, f"{constraint}: {old.name}", after)
+        trace.record(laws.RESCALE_VARIABLE, f"{constraint}: {old.name}", after)
     return Change({old: new * step + first}, {old: new})
 
 
@@ -169,6 +169,6 @@ def _mixed_radix(candidates: Sequence[Variable], exprs: Iterable[Expr]) -> Chang
                 if trace.records:
                     digits = low - low.lower + (high - end) * (sign * count)
                     after = f"{both.name} in [{both.lower}, {both.upper}]"
-                    trace.note(laws.MERGE_MIXED_RADIX, digits, after)
+                    trace.record(laws.MERGE_MIXED_RADIX, digits, after)
                 return Change(values, {high: None, low: both})
     return None

@@ -98,15 +98,15 @@ def recorded() -> Iterator[list[Applied]]:
     try:
         yield applied
     finally:
-        records[:] = [record for record in records if record is not applied]
+        records[:] = [active for active in records if active is not applied]
 
 
-def note(law: Law, before: object, after: object) -> None:
+def record(law: Law, before: object, after: object) -> None:
     """Record that `law` turned `before` into `after`, unless both read the same."""
     applied = Applied(law, str(before), str(after))
-    for record in records:
-        if applied.before != applied.after and applied not in record:
-            record.append(applied)
+    for active in records:
+        if applied.before != applied.after and applied not in active:
+            active.append(applied)
 
 
 def operand_text(expr: object) -> str:
@@ -115,6 +115,6 @@ def operand_text(expr: object) -> str:
     return f"({text})" if " " in text or text.startswith("-") else text
 
 
-def note_all(law: Law, before: Iterable[object], after: object) -> None:
+def record_all(law: Law, before: Iterable[object], after: object) -> None:
     """Record that `law` turned the conjunction of `before` into `after`."""
-    note(law, " and ".join(map(str, before)), after)
+    record(law, " and ".join(map(str, before)), after)

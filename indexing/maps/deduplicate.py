@@ -42,7 +42,7 @@ def deduplicate(maps: Iterable[IndexingMap]) -> tuple[IndexingMap, ...]:
             if (_same if candidate.runtime else _same_once)(candidate, other):
                 kept[k] = min(other, candidate, key=_cost)
                 if trace.records:
-                    trace.note(laws.DROP_EQUAL_MAP, f"{other} or {candidate}", kept[k])
+                    trace.record(laws.DROP_EQUAL_MAP, f"{other} or {candidate}", kept[k])
                 break
         else:
             kept.append(candidate)

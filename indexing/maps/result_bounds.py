@@ -24,7 +24,7 @@ def outside(m: IndexingMap, box: Sequence[Variable]) -> list[int]:
         if noted and contains(variable.bounds, noted[k]):
             if trace.records and not contains(variable.bounds, result.bounds):
                 within = f"[{variable.lower}, {variable.upper}]"
-                trace.note(laws.OMIT_RESULT_BOUNDS, f"{result} in {within}", "true")
+                trace.record(laws.OMIT_RESULT_BOUNDS, f"{result} in {within}", "true")
             continue  # avoids computing the result's own bounds
         own = intersected(result.bounds, noted[k]) if noted else result.bounds
         if not contains(variable.bounds, own):

@@ -62,17 +62,17 @@ def _without_all_but(current: IndexingMap, needed: Iterable[Variable]) -> Indexi
         used |= mentioned([c.expr for c in loose])
         loose = []
     if trace.records:
-        _note_dropped([v for v in current.variables if v not in used], loose)
+        _record_dropped([v for v in current.variables if v not in used], loose)
     constraints = tuple([c for c in current.constraints if c not in loose])
     return _restricted(replace(current, constraints=constraints), used)
 
 
-def _note_dropped(variables: Iterable[Variable], loose: Collection[Constraint]) -> None:
+def _record_dropped(variables: Iterable[Variable], loose: Collection[Constraint]) -> None:
     """Record that `variables` were dropped, with the constraints on them alone."""
     bounds = [f"{v.name} in [{v.lower}, {v.upper}]" for v in variables]
     conditions = f": {' and '.join(map(str, loose))}" if loose else ""
     if bounds:
-        trace.note(laws.DROP_UNUSED, f"exists {', '.join(bounds)}{conditions}", "true")
+        trace.record(laws.DROP_UNUSED, f"exists {', '.join(bounds)}{conditions}", "true")
 
 
 def _restricted(current: IndexingMap, kept: Collection[Variable]) -> IndexingMap:
