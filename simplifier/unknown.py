@@ -78,12 +78,12 @@ def first_unknown(*reasons: Unknown | None) -> Unknown | None:
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def about(answer: Answer | Unknown, *question: object) -> Answer | Unknown:
+def with_query(answer: Answer | Unknown, *query: object) -> Answer | Unknown:
     """Return `answer`; prefix the reason of an `Unknown` with the query.
 
-    >>> print(about(Unknown("beyond the budget"), "cannot count", "points"))
+    >>> print(with_query(Unknown("beyond the budget"), "cannot count", "points"))
     cannot count points: beyond the budget
     """
     if isinstance(answer, Unknown):
-        return Unknown(f"{' '.join(map(str, question))}: {answer.reason}", answer.instruction)
+        return Unknown(f"{' '.join(map(str, query))}: {answer.reason}", answer.instruction)
     return answer

@@ -11,7 +11,7 @@ from indexing.maps.relation import is_empty
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
 from simplifier.atoms import Variable
-from simplifier.unknown import Unknown, about
+from simplifier.unknown import Unknown, with_query
 
 RuntimePair: TypeAlias = tuple[RuntimeVariable | None, RuntimeVariable | None]
 RuntimePairs: TypeAlias = Sequence[RuntimePair]
@@ -60,7 +60,7 @@ def _difference(
     right = _relation(second, [(b, a) for a, b in pairs])
     gap = exact.difference(left, right, budget)
     if isinstance(gap, Unknown):
-        return about(gap, "cannot decide whether", first, "is equal to", second)
+        return with_query(gap, "cannot decide whether", first, "is equal to", second)
     if gap is None:
         return None
     at = dict(zip([v.name for v in left.inputs], gap.point, strict=True))

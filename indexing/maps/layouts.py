@@ -24,7 +24,7 @@ from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import as_expr
-from simplifier.unknown import Unknown, about
+from simplifier.unknown import Unknown, with_query
 
 
 def physical_map(shape: Shape) -> IndexingMap:
@@ -153,7 +153,7 @@ def is_contiguous(reads: IndexingMap, shape: Shape) -> bool | Unknown:
     (place,) = places.results
     bounds = exact.bounds(places.variables, places.constraints, place)
     if isinstance(bounds, Unknown):
-        return about(bounds, "cannot decide which positions are read by", places)
+        return with_query(bounds, "cannot decide which positions are read by", places)
     if bounds is None:
         return True
     position = Variable("position", *bounds)

@@ -17,7 +17,7 @@ from simplifier.atoms import Variable
 from simplifier.exact import unions
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
-from simplifier.unknown import Unknown, about
+from simplifier.unknown import Unknown, with_query
 
 MapOrMaps: TypeAlias = IndexingMap | Iterable[IndexingMap]
 """One map, or several: the union of their relations."""
@@ -32,7 +32,7 @@ def is_empty(m: IndexingMap) -> bool | Unknown:
     if not m.constraints:
         return False
     empty = exact.is_empty(m.variables, m.constraints)
-    return about(empty, "cannot decide whether the domain is empty of", m)
+    return with_query(empty, "cannot decide whether the domain is empty of", m)
 
 
 @with_old_keywords(asked="maps")
@@ -61,7 +61,7 @@ def inverse(maps: MapOrMaps) -> tuple[IndexingMap, ...] | Unknown:
         if union:
             pieces = unions.union_inverse(union, without=certain)
             if isinstance(pieces, Unknown):
-                return about(pieces, "cannot compute the inverse of", MapList(plain))
+                return with_query(pieces, "cannot compute the inverse of", MapList(plain))
             inverses += [_from_piece(piece, grade) for piece in pieces]
         certain = union
     for m in maps:
@@ -83,7 +83,7 @@ def _inverse_with_values(m: IndexingMap) -> list[IndexingMap] | Unknown:
     extra = [*[rt.expr for rt in m.runtime], *[v.as_expr() for v in kept]]
     pieces = exact.inverse(_relation(m, (*m.results, *extra)))
     if isinstance(pieces, Unknown):
-        return about(pieces, "cannot compute the inverse of", m)
+        return with_query(pieces, "cannot compute the inverse of", m)
     return [_with_values(piece, m, kept) for piece in pieces]
 
 
@@ -135,7 +135,7 @@ def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, .
         relations, None if at is None else [_relation(p, p.results) for p in at]
     )
     if isinstance(pieces, Unknown):
-        return about(pieces, "cannot compute the image of", MapList(maps))
+        return with_query(pieces, "cannot compute the image of", MapList(maps))
     return tuple([_from_piece(piece, _grade((*maps, *(at or ())))) for piece in pieces])
 
 
@@ -163,7 +163,7 @@ def preimage(maps: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...] | Unk
     relations = [_relation(m, m.results) for m in maps]
     pieces = unions.union_preimage(relations, [_relation(p, p.results) for p in targets])
     if isinstance(pieces, Unknown):
-        return about(pieces, "cannot compute the preimage under", MapList(maps))
+        return with_query(pieces, "cannot compute the preimage under", MapList(maps))
     return tuple([_from_piece(piece, _grade((*maps, *targets))) for piece in pieces])
 
 
@@ -201,7 +201,9 @@ def _grade(maps: Iterable[IndexingMap]) -> Grade:
 
 def count_image(m: IndexingMap) -> int | Unknown:
     """Number of distinct results, for any value of the runtime variables."""
-    return about(exact.count(_relation(m, m.results)), "cannot count the distinct results of", m)
+    return with_query(
+        exact.count(_relation(m, m.results)), "cannot count the distinct results of", m
+    )
 
 
 def count_domain(m: IndexingMap) -> int | Unknown:
@@ -209,7 +211,7 @@ def count_domain(m: IndexingMap) -> int | Unknown:
     if not m.constraints:
         return prod(max(0, v.upper - v.lower + 1) for v in m.variables)
     every = tuple([v.as_expr() for v in m.variables])
-    return about(exact.count(_relation(m, every)), "cannot count the domain of", m)
+    return with_query(exact.count(_relation(m, every)), "cannot count the domain of", m)
 
 
 def _relation(m: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:

@@ -23,7 +23,7 @@ from simplifier.exact.unions import Clause
 from simplifier.interval import Interval
 from simplifier.linear import Affine, Expr, as_expr
 from simplifier.substitute import Substitution
-from simplifier.unknown import Unknown, about
+from simplifier.unknown import Unknown, with_query
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +193,9 @@ def pair_of_points(
     point = unions.point(variables, every, [ways, *_consistent(reads)])
     if isinstance(point, Unknown):
         maps = f"{first}\n  {second}" if first is not second else str(first)
-        return about(point, f"cannot decide whether the relation is {property_name}, of\n  {maps}")
+        return with_query(
+            point, f"cannot decide whether the relation is {property_name}, of\n  {maps}"
+        )
     if point is None:
         return None
     at = dict(zip(variables, point, strict=True))
@@ -227,7 +229,7 @@ def unreached_element(
     query = "cannot decide which elements are unreached by", MapList(maps)
     witness = _unreached_with_constants(copies, reads, target)
     if witness is not None:
-        return about(witness, *query)
+        return with_query(witness, *query)
     if all(not i.variables() for read in reads for i in read.index):
         return None
     cases = [_against_opponent(copy, target) for copy in copies]
@@ -235,9 +237,9 @@ def unreached_element(
     if covered is True:
         return None
     if isinstance(covered, Unknown):
-        return about(covered, *query)
+        return with_query(covered, *query)
     reason = "the answer depends on runtime values that differ from point to point"
-    return about(Unknown(reason), *query)
+    return with_query(Unknown(reason), *query)
 
 
 def _unreached_with_constants(
@@ -327,7 +329,7 @@ def change(maps: Sequence[IndexingMap], k: int) -> Witness | Unknown | None:
     by_range = any(_reads_by_range(m) for m in maps)
     witness = (_change_of_elements if by_range else _change_of_results)(maps, first, second)
     query = f"cannot decide whether a result changes with dimension {k}, of"
-    return about(witness, query, MapList(maps))
+    return with_query(witness, query, MapList(maps))
 
 
 def _change_of_results(

@@ -17,7 +17,7 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.constraints import merged
 from simplifier.interval import Interval
-from simplifier.unknown import Unknown, about
+from simplifier.unknown import Unknown, with_query
 
 if TYPE_CHECKING:  # isl is imported on first use: other notations do not need it
     from simplifier.exact import Foreign
@@ -91,7 +91,7 @@ def one_from_isl(
 def _foreign(given: object, bounds: Mapping[str, Interval] | None) -> Foreign | Unknown:
     from simplifier import exact
 
-    return about(exact.relations(given, bounds or {}), "cannot convert to maps", given)
+    return with_query(exact.relations(given, bounds or {}), "cannot convert to maps", given)
 
 
 def _pieces(foreign: Foreign) -> tuple[IndexingMap, ...]:
