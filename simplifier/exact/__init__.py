@@ -6,7 +6,7 @@ are enumerated instead, which always gives an answer.
 * `context`: budgets and the number of queries;
 * `encode`: expressions and relations as isl sets and maps; `decode`: the way back;
 * `foreign`: isl objects made by other tools, as relations;
-* `questions`: emptiness, bounds, differences, counts, inverse, image;
+* `queries`: emptiness, bounds, differences, counts, inverse, image;
 * `tightening`: tight bounds and implied constraints of a domain, in one query;
 * `points`: enumeration of small boxes and probes of large ones;
 * `unions`: unions of relations, and points that satisfy disjunctions.
@@ -34,7 +34,7 @@ from simplifier.exact.points import (
     probe,
     should_enumerate,
 )
-from simplifier.exact.questions import (
+from simplifier.exact.queries import (
     DifferingPoint,
     bounds,
     count,
