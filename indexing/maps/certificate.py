@@ -18,7 +18,7 @@ from indexing.maps.equality import difference
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.text import parse_map, variable_names
 from simplifier import exact
-from simplifier.exact.written import Piece, Verbatim, Written
+from simplifier.exact.verbatim import IslTerm, IslText, Verbatim
 from simplifier.reading import TextError, Tokens, read_expr
 from simplifier.unknown import Unknown
 
@@ -75,7 +75,7 @@ def prove_text(text: str, simple: IndexingMap) -> None:
     if text.split() == ["KNOWN", "EMPTY"]:
         return
     try:
-        written = _written(Tokens(text))
+        written = _isl_text(Tokens(text))
     except TextError as error:
         raise CertificateError(f"{text}\nis not proved to be\n{simple}\n{error.message}") from None
     kept = {rt.name: rt.variable for rt in simple.runtime}
@@ -90,7 +90,7 @@ def prove_text(text: str, simple: IndexingMap) -> None:
         raise CertificateError(f"{text}\nis not\n{simple}\n{pair}")
 
 
-def _written(tokens: Tokens) -> Written:
+def _isl_text(tokens: Tokens) -> IslText:
     """The text of a map in isl notation; `parse_map` has checked its grammar."""
     dims = variable_names(tokens, "(", ")", required=True)
     ranges = variable_names(tokens, "[", "]")
@@ -118,10 +118,10 @@ def _written(tokens: Tokens) -> Written:
     if ranges:
         condition = f"exists ({', '.join(names[t.text] for t in ranges)} : {condition})"
     text = f"{{ [{', '.join(inputs)}] -> [{', '.join(outputs)}] : {condition} }}"
-    return Written(text, len(inputs), len(results))
+    return IslText(text, len(inputs), len(results))
 
 
-def _separated(tokens: Tokens, algebra: Verbatim, closing: str) -> Iterator[Piece]:
+def _separated(tokens: Tokens, algebra: Verbatim, closing: str) -> Iterator[IslTerm]:
     """Comma-separated expressions up to `closing`."""
     while not tokens.accept(closing):
         yield read_expr(tokens, algebra)

@@ -12,7 +12,7 @@ import islpy as isl
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import NotAffineError
-from simplifier.exact.written import Written
+from simplifier.exact.verbatim import IslText
 from simplifier.linear import Expr, from_atom
 from simplifier.semiaffine import SemiAffine
 
@@ -79,9 +79,9 @@ def as_domain(
     return domain
 
 
-def as_map(ctx: Any, relation: Relation | Written) -> isl.Map:
+def as_map(ctx: Any, relation: Relation | IslText) -> isl.Map:
     """The relation as an isl map, with hidden variables projected out."""
-    if isinstance(relation, Written):
+    if isinstance(relation, IslText):
         return isl.Map.read_from_str(ctx, relation.text)
     every = (*relation.inputs, *relation.hidden)
     names = _names(every)

@@ -14,7 +14,7 @@ from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_domain, as_map
 from simplifier.exact.points import first_difference, may_be_enumerated, pairs
-from simplifier.exact.written import Written
+from simplifier.exact.verbatim import IslText
 from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.unknown import Unknown
@@ -63,7 +63,7 @@ def bounds(
 
 
 def difference(
-    first: Relation | Written, second: Relation, budget: int = BUDGET
+    first: Relation | IslText, second: Relation, budget: int = BUDGET
 ) -> DifferingPoint | Unknown | None:
     """Return a point that only one of the relations has; `None` if they are equal.
 

@@ -13,7 +13,7 @@ from simplifier.exact.context import NotAffineError
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class IslText:
     """A relation in isl notation, and its numbers of inputs and results."""
 
     text: str
@@ -21,7 +21,7 @@ class Written:
     results: int
 
 
-class Piece(NamedTuple):
+class IslTerm(NamedTuple):
     """A subexpression: its isl text, and its value if it is a constant."""
 
     text: str
@@ -39,39 +39,39 @@ class Verbatim:
         """The declared variables, which have other names in isl."""
         return self._names
 
-    def number(self, value: int) -> Piece:
-        return Piece(str(value), value)
+    def number(self, value: int) -> IslTerm:
+        return IslTerm(str(value), value)
 
-    def variable(self, name: str) -> Piece:
-        return Piece(self._names[name])
+    def variable(self, name: str) -> IslTerm:
+        return IslTerm(self._names[name])
 
-    def negated(self, value: Piece) -> Piece:
-        return Piece(f"(-{value.text})") if value.number is None else self.number(-value.number)
+    def negated(self, value: IslTerm) -> IslTerm:
+        return IslTerm(f"(-{value.text})") if value.number is None else self.number(-value.number)
 
-    def called(self, function: str, values: list[Piece]) -> Piece:
-        return Piece(f"{function}({', '.join(v.text for v in values)})")
+    def called(self, function: str, values: list[IslTerm]) -> IslTerm:
+        return IslTerm(f"{function}({', '.join(v.text for v in values)})")
 
-    def applied(self, operator: str, left: Piece, right: Piece) -> Piece:
+    def applied(self, operator: str, left: IslTerm, right: IslTerm) -> IslTerm:
         known = _number(operator, left, right)
         if known is not None:
             return self.number(known)
         if operator in ("+", "-"):
-            return Piece(f"({left.text} {operator} {right.text})")
+            return IslTerm(f"({left.text} {operator} {right.text})")
         if operator == "*":
             number, other = (left, right) if right.number is None else (right, left)
             if number.number is None:
                 raise NotAffineError("isl cannot represent a product of variables")
-            return Piece(f"({number.text}*({other.text}))")
+            return IslTerm(f"({number.text}*({other.text}))")
         if right.number is None:
             raise NotAffineError(f"isl cannot represent {operator} by a variable")
         if operator == "mod":
-            return Piece(f"(({left.text}) mod {right.number})")
+            return IslTerm(f"(({left.text}) mod {right.number})")
         sign = "" if operator == "floordiv" else "-"
         inner = "-" if (right.number < 0) != (operator == "ceildiv") else ""
-        return Piece(f"({sign}floor(({inner}({left.text}))/{abs(right.number)}))")
+        return IslTerm(f"({sign}floor(({inner}({left.text}))/{abs(right.number)}))")
 
 
-def _number(operator: str, left: Piece, right: Piece) -> int | None:
+def _number(operator: str, left: IslTerm, right: IslTerm) -> int | None:
     if left.number is None or right.number is None:
         return None
     match operator:
