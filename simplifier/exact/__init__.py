@@ -25,7 +25,7 @@ True
 
 from simplifier.exact.context import BUDGET, query_count
 from simplifier.exact.encode import Relation, relation_text, to_isl
-from simplifier.exact.foreign import Foreign, relations
+from simplifier.exact.foreign import ImportedRelation, relations
 from simplifier.exact.points import (
     Probe,
     Samples,
@@ -48,7 +48,7 @@ from simplifier.exact.tightening import TightBounds, tight_bounds
 __all__ = [
     "BUDGET",
     "DifferingPoint",
-    "Foreign",
+    "ImportedRelation",
     "Probe",
     "Relation",
     "Samples",

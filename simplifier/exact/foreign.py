@@ -25,7 +25,7 @@ _MAPS: Final = (isl.Map, isl.BasicMap, isl.UnionMap, *_FUNCTIONS)
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ImportedRelation:
     """A converted relation in disjoint pieces.
 
     Attributes:
@@ -42,7 +42,7 @@ class Foreign:
 
 def relations(
     given: object, bounds: Mapping[str, Interval], budget: int = BUDGET
-) -> Foreign | Unknown:
+) -> ImportedRelation | Unknown:
     """Convert an isl set, map or function, or its text; a set becomes a relation without results.
 
     Args:
@@ -108,7 +108,7 @@ def _spaces(ctx: Any, text: str, as_set: bool) -> int:
         return 0
 
 
-def _converted(relation: isl.Map, bounds: Mapping[str, Interval]) -> Foreign:
+def _converted(relation: isl.Map, bounds: Mapping[str, Interval]) -> ImportedRelation:
     rank, count_params = relation.dim(_OUT), relation.dim(_PARAM)
     parameters = [str(relation.get_dim_name(_PARAM, k)) for k in range(count_params)]
     isl_names = [relation.get_dim_name(_IN, k) for k in range(relation.dim(_IN))]
@@ -122,13 +122,13 @@ def _converted(relation: isl.Map, bounds: Mapping[str, Interval]) -> Foreign:
         relation = relation.lower_bound_val(_IN, position, _val(relation, lower))
         relation = relation.upper_bound_val(_IN, position, _val(relation, upper))
     if relation.is_empty():
-        return Foreign(tuple(inputs), tuple(parameters), rank, ())
+        return ImportedRelation(tuple(inputs), tuple(parameters), rank, ())
     domain, results = relation.domain(), relation.range()
     for k, name in reversed([*enumerate(names)]):  # parameters first: inputs may depend on them
         _require_bounds(domain, k, f"'{name}'")
     for k in range(rank):
         _require_bounds(results, k, f"result {k}")
-    return Foreign(tuple(inputs), tuple(parameters), rank, pieces(relation, names))
+    return ImportedRelation(tuple(inputs), tuple(parameters), rank, pieces(relation, names))
 
 
 def _val(relation: isl.Map, value: int) -> isl.Val:

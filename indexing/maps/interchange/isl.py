@@ -20,7 +20,7 @@ from simplifier.interval import Interval
 from simplifier.unknown import Unknown, with_query
 
 if TYPE_CHECKING:  # isl is imported on first use: other notations do not need it
-    from simplifier.exact import Foreign
+    from simplifier.exact import ImportedRelation
 
 
 @with_old_keywords(shown="indexing_map")
@@ -88,13 +88,13 @@ def one_from_isl(
     return maps[0] if maps else IndexingMap.empty(dims, foreign.rank)
 
 
-def _foreign(given: object, bounds: Mapping[str, Interval] | None) -> Foreign | Unknown:
+def _foreign(given: object, bounds: Mapping[str, Interval] | None) -> ImportedRelation | Unknown:
     from simplifier import exact
 
     return with_query(exact.relations(given, bounds or {}), "cannot convert to maps", given)
 
 
-def _pieces(foreign: Foreign) -> tuple[IndexingMap, ...]:
+def _pieces(foreign: ImportedRelation) -> tuple[IndexingMap, ...]:
     rank = len(foreign.inputs)
     return tuple(
         [
