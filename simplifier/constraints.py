@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from math import gcd
@@ -20,22 +21,36 @@ from simplifier.trace import Law
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """``expr in [lower, upper]``, both included."""
+    """``expr in [lower, upper]``, both included.
+
+    Source: XLA ``docs/indexing.md``, section "Indexing map".
+
+    >>> from simplifier.linear import variable
+    >>> constraint = Constraint(variable("d0", 0, 9) * 2, 0, 5)
+    >>> print(constraint, constraint.bounds, constraint.is_true)
+    d0 * 2 in [0, 5] (0, 5) False
+    """
 
     expr: Expr
     lower: int
     upper: int
 
     def __reduce__(self) -> tuple[type[Constraint], tuple[Expr, int, int]]:
-        """Pickle by construction, because attributes cannot be set, least of all when compiled."""
+        """Pickle as a constructor call: attributes are read-only."""
         return Constraint, (self.expr, self.lower, self.upper)
 
     def __str__(self) -> str:
         return f"{self.expr} in [{self.lower}, {self.upper}]"
 
+    def with_expr(self, expr: Expr) -> Constraint:
+        """Return the constraint with the same bounds on `expr`."""
+        return Constraint(expr, self.lower, self.upper)
+
     def mapped(self, change: Callable[[Expr], Expr]) -> Constraint:
-        """The same bounds on ``change(expr)``."""
-        return Constraint(change(self.expr), self.lower, self.upper)
+        """Return ``with_expr(change(self.expr))``; a deprecated name."""
+        message = "Constraint.mapped is deprecated: use Constraint.with_expr"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.with_expr(change(self.expr))
 
     @property
     def bounds(self) -> Interval:
@@ -61,7 +76,7 @@ _VERDICTS: Final[dict[Constraint | None, str]] = {FALSE: "false", None: "true"}
 
 @trace.memoised(1 << 14)
 def normalised(constraint: Constraint) -> Constraint | None:
-    """Return the simplest constraint with the same points; `None` if it always holds.
+    """Return the simplest equivalent constraint; `None` if it always holds.
 
     The constant moves to the bounds, a common factor is divided out, and a floor is removed:
     ``e floordiv d in [a, b]`` is ``e in [a·d, b·d + d − 1]``.  A congruence gets its canonical form
@@ -123,7 +138,7 @@ def _decided(constraint: Constraint) -> Constraint | None:
 
 
 def _primitive(constraint: Constraint) -> Constraint:
-    """Return an equal constraint without a constant term and without a common factor.
+    """Return an equivalent constraint without a constant term and without a common factor.
 
     Its first coefficient is positive.
     """
@@ -200,12 +215,12 @@ def _units(expr: Expr) -> list[Floor]:
 
 
 def merged(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
-    """Return an equal conjunction: normalised, one constraint for each expression, sorted.
+    """Return an equivalent conjunction: normalised, one constraint for each expression, sorted.
 
     Congruences of one dividend are combined, and bounds of that dividend are rounded to values that
     satisfy them.  Constraints that one other constraint and the bounds of variables imply are
     dropped: ``8·x + y in [0, 8·n + 7]`` if ``x in [0, n]`` and y lies in ``[0, 7]``.  The result is
-    ``(FALSE,)`` if no point is left.
+    ``(FALSE,)`` if the conjunction is unsatisfiable.
 
     >>> from simplifier.linear import variable
     >>> x = variable("x", -20, 20)
@@ -232,7 +247,10 @@ class _Conjunction:
         self.residues: dict[Expr, list[Residues]] = {}
 
     def add(self, constraint: Constraint, pending: list[Constraint]) -> bool:
-        """Add a constraint; combined ones go to `pending`.  Return False if no point is left."""
+        """Add a constraint; combined ones go to `pending`.
+
+        Return False if the conjunction is unsatisfiable.
+        """
         expr = constraint.expr
         old = self.bounds.get(expr)
         new = intersected(old, constraint.bounds) if old else constraint.bounds
@@ -269,7 +287,10 @@ class _Conjunction:
         return self._rounded(residues.dividend)
 
     def _rounded(self, dividend: Expr) -> bool:
-        """Round the bounds of `dividend` inwards to its residues; return False if none is left."""
+        """Round the bounds of `dividend` inwards to its residues.
+
+        Return False if the conjunction is unsatisfiable.
+        """
         bounds = self.bounds.get(dividend)
         if bounds is None:
             return True

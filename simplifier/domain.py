@@ -59,7 +59,7 @@ class ConstrainedBox:
 
 
 def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> ConstrainedBox:
-    """Return the same points with tighter variable bounds and fewer, simpler constraints."""
+    """Return an equivalent domain with tighter variable bounds and fewer, simpler constraints."""
     return _tightened(tuple(variables), tuple(constraints))
 
 
@@ -82,7 +82,7 @@ def _tightened(
         if any(v.is_empty for v in now):
             break
         narrower = Substitution({old: new.as_expr() for old, new in changed.items()})
-        left = merged(c.mapped(narrower) for c in left)
+        left = merged(c.with_expr(narrower(c.expr)) for c in left)
     if left == (FALSE,) or any(v.is_empty for v in now):
         return ConstrainedBox(tuple(variables), (FALSE,))
     return ConstrainedBox(tuple(now), _needed(left))

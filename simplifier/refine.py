@@ -71,7 +71,7 @@ class ConstraintGroup(NamedTuple):
 def refined(
     variables: Sequence[Variable], constraints: Sequence[Constraint], exprs: Sequence[Expr]
 ) -> ConstrainedBox | None:
-    """Return the same points with exact bounds, without implied constraints.
+    """Return an equivalent domain with exact bounds, without implied constraints.
 
     The result's `implied` constraints bound the floors and sums of `exprs`.  `None` if nothing was
     refined: intervals were exact already, or the budget was exceeded.

@@ -380,5 +380,5 @@ class IndexingMap(Notations, MapQueries, Transformations):
         ([Expr('2')], [])
         """
         swap = Substitution(values)
-        constraints = [c.mapped(swap) for c in self.constraints]
+        constraints = [c.with_expr(swap(c.expr)) for c in self.constraints]
         return [swap(result) for result in self.results], constraints

@@ -34,7 +34,7 @@ def numbered(current: IndexingMap) -> IndexingMap:
         tuple([renamed[v] for v in ranges]),
         tuple([rt.substituted(swap, renamed[rt.variable]) for rt in current.runtime]),
         tuple([swap(result) for result in current.results]),
-        _sorted(c.mapped(swap) for c in current.constraints),
+        _sorted(c.with_expr(swap(c.expr)) for c in current.constraints),
         current.grade,
     )
 

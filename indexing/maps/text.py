@@ -68,7 +68,7 @@ def _map(tokens: Tokens) -> IndexingMap:
     for name in symbolic.keys() & {t.text for t in runtime}:
         tokens.fail(f"the bounds of runtime variable '{name}' must be integers", declared[name])
     swap = Substitution({free[name]: v.as_expr() for name, v in bounded.items()})
-    stated = [c.mapped(swap) for c in constraints]
+    stated = [c.with_expr(swap(c.expr)) for c in constraints]
     implied = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
     if symbolic:
         stated = sorted([*implied, *stated], key=lambda c: c.expr.key)

@@ -152,7 +152,7 @@ class _Copy:
             tuple(dict.fromkeys(new.values())),
             tuple([new[v] for v in original.dims]),
             tuple(map(swap, original.results)),
-            tuple([c.mapped(swap) for c in constraints]),
+            tuple([c.with_expr(swap(c.expr)) for c in constraints]),
             tuple([_Read(r.of, tuple(map(swap, r.index)), new[r.variable]) for r in reads]),
         )
 
@@ -298,7 +298,7 @@ def _with_constants(
         inside.append(Constraint(value.as_expr(), *variable.bounds))
     swap = Substitution(bound)
     hidden = [v for v in copy.variables if v not in bound]
-    constraints = [c.mapped(swap) for c in copy.constraints]
+    constraints = [c.with_expr(swap(c.expr)) for c in copy.constraints]
     return exact.Relation(
         (),
         (*hidden, *values),
@@ -368,7 +368,7 @@ def _at(copy: _Copy, point: Sequence[Variable], inputs: tuple[Variable, ...]) ->
     own = copy.dims
     swap = Substitution(dict(zip(own, [v.as_expr() for v in point], strict=True)))
     inside = [Constraint(v.as_expr(), *d.bounds) for v, d in zip(point, own, strict=True)]
-    constraints = [c.mapped(swap) for c in copy.constraints]
+    constraints = [c.with_expr(swap(c.expr)) for c in copy.constraints]
     hidden = [v for v in copy.variables if v not in own and v not in inputs]
     results = tuple(map(swap, copy.results))
     return exact.Relation(inputs, tuple(hidden), results, (*inside, *constraints))

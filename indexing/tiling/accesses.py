@@ -121,7 +121,7 @@ def merge_access(access: ArrayAccess, sizes: SizesByArray, joins: Joins) -> Merg
         indices[0].index,
         ranges=old.ranges,
         runtime=_with_indices(old.runtime, indices[1:]),
-        constraints=[c.mapped(swap) for c in old.constraints],
+        constraints=[c.with_expr(swap(c.expr)) for c in old.constraints],
         grade=old.grade,
     )
     fused = []
@@ -230,6 +230,6 @@ def _fused(now: IndexingMap, high: Variable, low: Variable) -> IndexingMap:
         map(swap, now.results),
         ranges=[both if v is high else v for v in now.ranges if v is not low],
         runtime=[rt.substituted(swap) for rt in now.runtime],
-        constraints=[c.mapped(swap) for c in now.constraints],
+        constraints=[c.with_expr(swap(c.expr)) for c in now.constraints],
         grade=now.grade,
     )
