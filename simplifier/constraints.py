@@ -14,7 +14,7 @@ from simplifier.bounds import UNCONSTRAINED
 from simplifier.interval import Interval, contains, intersected
 from simplifier.linear import Expr, Term, added, constant, from_atom
 from simplifier.mods import split
-from simplifier.residues import Residues, both, canonical_law, law_of_both, residues_of
+from simplifier.residues import Residues, canonical_law, intersection, intersection_law, residues_of
 from simplifier.text import terms_and_constant
 from simplifier.trace import Law
 
@@ -270,16 +270,16 @@ class _Conjunction:
         """Combine `residues`, the constraint on `expr`, with another one of the same dividend."""
         others = self.residues.setdefault(residues.dividend, [])
         for other in others:
-            one = both(residues, other)
+            one = intersection(residues, other)
             if one is not None:
                 if trace.records:
                     pair = Constraint(*residues.written), Constraint(*other.written)
-                    after = "false" if one.is_never else Constraint(*one.written)
-                    trace.record_all(law_of_both(residues, other), pair, after)
+                    after = "false" if one.is_false else Constraint(*one.written)
+                    trace.record_all(intersection_law(residues, other), pair, after)
                 others.remove(other)
                 del self.bounds[expr]
                 self.bounds.pop(other.written[0], None)
-                if one.is_never:
+                if one.is_false:
                     return False
                 pending.append(Constraint(*one.written))
                 return True
@@ -309,7 +309,7 @@ class _Conjunction:
         bounds = self.bounds[expr]
         residues = residues_of(expr, bounds)
         of_dividend = self.bounds.get(residues.dividend) if residues else None
-        if residues and of_dividend and residues.holds(of_dividend):
+        if residues and of_dividend and residues.contains(of_dividend):
             if trace.records:
                 known = Constraint(residues.dividend, *of_dividend)
                 trace.record_all(

@@ -44,8 +44,8 @@ class Residues(NamedTuple):
         return self.lower == self.upper
 
     @property
-    def is_never(self) -> bool:
-        """True for no residue."""
+    def is_false(self) -> bool:
+        """True if no residue satisfies it."""
         return self.lower > self.upper
 
     @property
@@ -55,7 +55,7 @@ class Residues(NamedTuple):
         expr = floor_mod(self.dividend - start, self.modulus)
         return expr, self.lower - start, self.upper - start
 
-    def holds(self, bounds: Interval) -> bool:
+    def contains(self, bounds: Interval) -> bool:
         """Return True if every value in `bounds` has such a residue."""
         lower, upper = bounds
         return (lower - self.lower) % self.modulus + upper - lower <= self.upper - self.lower
@@ -115,8 +115,8 @@ def canonical_law(expr: Expr, residues: Residues) -> Law:
     return laws.NEGATE_RESIDUES if is_negated else laws.INVERT_COEFFICIENT
 
 
-def law_of_both(a: Residues, b: Residues) -> Law:
-    """Return the law that `both` applies to `a` and `b`, for `simplifier.trace`."""
+def intersection_law(a: Residues, b: Residues) -> Law:
+    """Return the law that `intersection` applies to `a` and `b`, for `simplifier.trace`."""
     if a.modulus == b.modulus:
         return laws.INTERSECT_RESIDUES
     if a.is_congruence and b.is_congruence:
@@ -126,12 +126,12 @@ def law_of_both(a: Residues, b: Residues) -> Law:
     return laws.DECIDE_RESIDUE if is_finer else laws.SELECT_RESIDUE
 
 
-def both(a: Residues, b: Residues) -> Residues | None:
+def intersection(a: Residues, b: Residues) -> Residues | None:
     """Return the conjunction of residues of one dividend; `None` if it is not one `Residues`.
 
     >>> from simplifier.linear import variable
     >>> x = variable("x", -99, 99)
-    >>> both(Residues(x, 4, 1, 1), Residues(x, 6, 3, 3))
+    >>> intersection(Residues(x, 4, 1, 1), Residues(x, 6, 3, 3))
     Residues(dividend=Expr('x'), modulus=12, lower=9, upper=9)
     """
     if a.modulus == b.modulus:
@@ -143,11 +143,11 @@ def both(a: Residues, b: Residues) -> Residues | None:
         return None
     if congruence.modulus % other.modulus == 0:
         value = congruence.lower
-        return congruence if other.holds((value, value)) else _never(congruence)
+        return congruence if other.contains((value, value)) else _false(congruence)
     return _only(congruence, other) if other.modulus % congruence.modulus == 0 else None
 
 
-def _never(a: Residues) -> Residues:
+def _false(a: Residues) -> Residues:
     return a._replace(lower=1, upper=0)
 
 
@@ -155,7 +155,7 @@ def _only(congruence: Residues, other: Residues) -> Residues | None:
     """Select the residue of `other`, whose modulus is a multiple, that fits the congruence."""
     lower, upper = congruence.rounded((other.lower, other.upper))
     if lower > upper:
-        return _never(other)
+        return _false(other)
     value = lower % other.modulus
     return other._replace(lower=value, upper=value) if lower == upper else None
 
@@ -167,7 +167,7 @@ def _common(a: Residues, b: Residues) -> Residues | None:
     pieces = [(start, min(width, end)), (0, min(width, end - a.modulus))]
     pieces = [(low, high) for low, high in pieces if low <= high]
     if len(pieces) != 1:
-        return None if pieces else _never(a)
+        return None if pieces else _false(a)
     ((low, high),) = pieces
     first = (a.lower + low) % a.modulus
     return a._replace(lower=first, upper=first + high - low)
@@ -177,7 +177,7 @@ def _chinese(a: Residues, b: Residues) -> Residues:
     common = gcd(a.modulus, b.modulus)
     steps, left = divmod(b.lower - a.lower, common)
     if left:
-        return _never(a)
+        return _false(a)
     other = b.modulus // common
     value = a.lower + a.modulus * (steps * pow(a.modulus // common, -1, other) % other)
     return Residues(a.dividend, a.modulus * other, value, value)

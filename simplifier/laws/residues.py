@@ -35,7 +35,7 @@ INTERSECT_RESIDUES: Final = Law(
     "g mod m in A and g mod m in B <=> g mod m in A & B",
     "A, B and their intersection are intervals, which may wrap around at m",
     "g has one residue modulo m. An empty intersection is false.",
-    ("simplifier.residues.both",),
+    ("simplifier.residues.intersection",),
     "<=>",
 )
 COMBINE_CONGRUENCES: Final = Law(
@@ -43,7 +43,7 @@ COMBINE_CONGRUENCES: Final = Law(
     "g = r (mod m) and g = s (mod n) <=> g = t (mod lcm(m, n))",
     "gcd(m, n) divides r - s; otherwise the result is false",
     "Chinese remainder theorem; residues do not depend on the sign of g.",
-    ("simplifier.residues.both",),
+    ("simplifier.residues.intersection",),
     "<=>",
 )
 DECIDE_RESIDUE: Final = Law(
@@ -51,7 +51,7 @@ DECIDE_RESIDUE: Final = Law(
     "g = r (mod k·m) and g mod m in [a, b] <=> g = r (mod k·m)",
     "r mod m in [a, b]; otherwise the result is false",
     "g = r (mod k·m) implies g mod m = r mod m.",
-    ("simplifier.residues.both",),
+    ("simplifier.residues.intersection",),
     "<=>",
 )
 SELECT_RESIDUE: Final = Law(
@@ -59,7 +59,7 @@ SELECT_RESIDUE: Final = Law(
     "g = r (mod m) and g mod (k·m) in [a, b] <=> g = s (mod k·m)",
     "s is the only number in [a, b] with s = r (mod m); without one the result is false",
     "g mod (k·m) is congruent to g modulo m, so it is a number of [a, b] congruent to r.",
-    ("simplifier.residues.both",),
+    ("simplifier.residues.intersection",),
     "<=>",
 )
 ROUND_TO_RESIDUES: Final = Law(

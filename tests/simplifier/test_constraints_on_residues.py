@@ -13,7 +13,7 @@ from simplifier import variable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged, normalised
 from simplifier.linear import Expr
-from simplifier.residues import Residues, both, residues_of
+from simplifier.residues import Residues, intersection, residues_of
 from tests.oracles import boxes, fuzz, holds, points
 
 x, y = variable("x", -40, 40), variable("y", -7, 9)
@@ -100,11 +100,11 @@ def fits(one: Residues, value: int) -> bool:
 @given(residues(), residues())
 @fuzz(300)
 def test_both_is_the_conjunction(a: Residues, b: Residues) -> None:
-    one = both(a, b)
+    one = intersection(a, b)
     if one is None:
         assert not (a.is_congruence and b.is_congruence)
         return
-    assert one.is_never or 0 <= one.lower < one.modulus
+    assert one.is_false or 0 <= one.lower < one.modulus
     for value in range(-lcm(a.modulus, b.modulus), lcm(a.modulus, b.modulus)):
         assert fits(one, value) == (fits(a, value) and fits(b, value)), value
 
@@ -115,7 +115,7 @@ def test_bounds_are_rounded_to_residues(one: Residues, low: int, width: int) -> 
     values = [v for v in range(low, low + width + 1) if fits(one, v)]
     minimum, maximum = one.rounded((low, low + width))
     assert (minimum, maximum) == (min(values), max(values)) if values else minimum > maximum
-    assert one.holds((low, low + width)) == (len(values) == width + 1)
+    assert one.contains((low, low + width)) == (len(values) == width + 1)
 
 
 @given(st.data(), boxes(max_dims=2))
@@ -153,7 +153,7 @@ def proved(condition: str) -> bool:
 
 def assert_congruence_means(one: Residues, two: str) -> None:
     """Assert that the congruence `one`, which may be false, is equivalent to the condition `two` on x."""
-    if one.is_never:
+    if one.is_false:
         assert proved(f"{{ [x] : {two} }}")
     else:
         after = f"x mod {one.modulus} = {one.lower}"
@@ -182,7 +182,7 @@ def test_shift_and_negation_are_proved_for_all_integers(m: int) -> None:
 def test_combined_congruences_are_proved_for_all_integers(m: int, n: int) -> None:
     for r in range(m):
         for s in range(n):
-            one = both(Residues(x, m, r, r), Residues(x, n, s, s))
+            one = intersection(Residues(x, m, r, r), Residues(x, n, s, s))
             assert one is not None
             assert_congruence_means(one, f"x mod {m} = {r} and x mod {n} = {s}")
 
@@ -193,13 +193,13 @@ def test_selection_of_the_only_residue_is_proved_for_all_integers(m: int, k: int
     for r in range(m):
         for low in range(n):
             for high in range(low + 1, low + n - 1):
-                one = both(Residues(x, n, low, high), Residues(x, m, r, r))
+                one = intersection(Residues(x, n, low, high), Residues(x, m, r, r))
                 fitting = [v for v in range(low, high + 1) if v % m == r]
                 assert (one is None) == (len(fitting) > 1)
                 if one is None:
                     continue
                 joined += 1
-                assert one.is_never or one.modulus == n
+                assert one.is_false or one.modulus == n
                 two = f"x mod {m} = {r} and (x - {low}) mod {n} <= {high - low}"
                 assert_congruence_means(one, two)
     assert joined
