@@ -1,10 +1,10 @@
-"""Refines a constrained box with exact answers where interval arithmetic is inconclusive.
+"""Refine a constrained box with exact answers where interval arithmetic is inconclusive.
 
 Constraints that share no variable are independent, so they are split into groups.  A group is
 queried only if intervals leave one of these open: whether it has points, the bounds of its
 variables, which constraints the others imply, and the values of floors of at least two of its
 variables.  A few sampled points come first: they refute most queries.  Then a small box is
-enumerated with arrays, and ISL decides about a large one.
+enumerated with arrays, and ISL decides a large one.
 
 Each ISL query has a budget (`BUDGET`), and one pass refines at most `GROUPS` groups.  Beyond these
 limits the box stays as it was: valid, but less simple.  Answers are memoised, exceeded budgets too.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from simplifier.exact import Samples, TightBounds
 
 BUDGET: Final = 2_000
-"""Operations of one ISL query: about a millisecond. Few queries are decided later."""
+"""Operations of one ISL query: about a millisecond. A larger budget decides few more queries."""
 
 ATOMS: Final = 12
 """Maximum number of atoms in constraints with divisions; with more, ISL exceeds the budget."""
@@ -220,11 +220,11 @@ def _open_groups(constraints: Sequence[Constraint], exprs: Sequence[Expr]) -> li
     open_groups: list[ConstraintGroup] = []
     for group, own in _components(constraints, [inside for _, inside in floors]):
         ours = [floor for floor, inside in floors if inside <= group]
-        settled = is_settled(own)
-        if settled and all(_is_exact_by_intervals(floor, own[0]) for floor in ours):
+        nonempty = is_known_nonempty(own)
+        if nonempty and all(_is_exact_by_intervals(floor, own[0]) for floor in ours):
             continue
         sums: list[Expr] = []
-        if not settled:
+        if not nonempty:
             sums = [e for e in exprs if len(e.parts) > 1 and group.issuperset(e.variables())]
         domain = _sorted(group), tuple(own)
         open_groups.append(ConstraintGroup(*domain, _queries(*domain, ours, sums)))
@@ -320,9 +320,9 @@ def _queries_of(floor: Floor, samples: Samples | None) -> Iterator[BoundsQuery]:
 def _is_exact_by_intervals(floor: Floor, constraint: Constraint) -> bool:
     """Return True if intervals derive all effects of `constraint` on `floor`.
 
-    `constraint` is settled and the only one of its group.  Intervals are exact if the numerator has
-    at most one of its variables, or a multiple of the constrained sum.  Congruences are propagated
-    through every sum by `simplifier.rewrite`.
+    `constraint` is known to be nonempty and the only one of its group.  Intervals are exact if the
+    numerator has at most one variable of the constraint, or a multiple of the constrained sum.
+    `simplifier.rewrite` propagates congruences through every sum.
     """
     numerator, bounded = floor.numerator.parts, constraint.expr.parts
     if len(set(constraint.expr.variables()).intersection(floor.numerator.variables())) < 2:
@@ -337,7 +337,7 @@ def _is_exact_by_intervals(floor: Floor, constraint: Constraint) -> bool:
 def has_points(constraints: Iterable[Constraint]) -> bool | None:
     """Return True if a point satisfies `constraints`, `None` if the budget does not suffice."""
     left = [(_sorted(inside), tuple(own)) for inside, own in _components(constraints)]
-    left = [group for group in left if not is_settled(group[1])]
+    left = [group for group in left if not is_known_nonempty(group[1])]
     answers = [_is_empty(*group, BUDGET) for group in left[:GROUPS]]
     if any(answer is True for answer in answers):
         return False
@@ -345,15 +345,17 @@ def has_points(constraints: Iterable[Constraint]) -> bool | None:
     return True if decided else None
 
 
-def is_settled(constraints: Sequence[Constraint]) -> bool:
+def is_known_nonempty(constraints: Sequence[Constraint]) -> bool:
     """Return True if intervals prove that the normalised `constraints` have points.
 
-    So it is for one constraint on a sum, or on the residues of a sum, that takes every value
-    between its bounds.
+    True for an empty list, and for a satisfiable constraint whose sum, or the dividend of whose
+    residues, takes every value between its bounds.
 
     >>> x, y = Variable("x", 0, 9), Variable("y", 0, 3)
-    >>> is_settled([Constraint(x * 4 + y, 3, 3)]), is_settled([Constraint(x * 5 + y, 4, 4)])
-    (True, False)
+    >>> is_known_nonempty([Constraint(x * 4 + y, 3, 3)])
+    True
+    >>> is_known_nonempty([Constraint(x * 5 + y, 4, 4)])
+    False
     """
     if len(constraints) != 1:
         return not constraints

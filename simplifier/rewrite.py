@@ -71,9 +71,9 @@ class Congruences:
 
 
 class Rewriting(Substitution):
-    """Rewrites expressions to simpler ones with equal values where `constraints` hold.
+    """Rewriting to simpler expressions, with equal values where `constraints` hold.
 
-    First replaces the variables in the keys of `values`.  `constraints` are on the new variables.
+    Variables in the keys of `values` are replaced first; `constraints` are on the new variables.
 
     >>> from simplifier.linear import variable
     >>> x = variable("x", 0, 99)
@@ -137,7 +137,10 @@ class Rewriting(Substitution):
 
 
 def _reduced(expr: Expr, zeros: Sequence[Expr], exact: Sequence[Expr]) -> Expr:
-    """Add multiples of `zeros` while that lowers the cost; `exact` of them are exact divisions."""
+    """Add multiples of `zeros` as long as the cost decreases.
+
+    The zeros in `exact` come from exact divisions.
+    """
     left = _cost(expr) if zeros else (0, 0)
     for zero in zeros:
         have = dict(expr.terms)

@@ -34,12 +34,12 @@ class Change(NamedTuple):
 
     Attributes:
         values: expressions that replace variables.
-        instead: the new variable for each of these, or `None` if it is eliminated.
+        replacements: the new variable for each of the variables, or `None` if it is eliminated.
         constraints: constraints to add.
     """
 
     values: dict[Variable, Expr]
-    instead: dict[Variable, Variable | None]
+    replacements: dict[Variable, Variable | None]
     constraints: tuple[Constraint, ...] = ()
 
 
@@ -64,7 +64,9 @@ def change(
 
 
 def projected(constraint: Constraint, variable: Variable) -> Constraint | None:
-    """Return the constraint that a value of `variable` satisfies `constraint`, or `None`.
+    """Project `variable` out: return ``exists variable: constraint`` as one constraint.
+
+    Return `None` if no law applies.  The projection of residues always holds: ``0 in [0, 0]``.
 
     Values of ``c·s + e`` for neighbouring s are c apart.  With ``b − a + 1 >= c`` there is an s in
     ``[p, q]`` with ``c·s + e in [a, b]`` if and only if ``e in [a − c·q, b − c·p]``.  Modulo m,
@@ -128,7 +130,7 @@ def _strided(constraint: Constraint, candidates: set[Variable]) -> Change | None
     """Law *rescale a strided range*.
 
     >>> s0 = Variable("s0", 0, 9)
-    >>> _strided(Constraint(s0 % 4, 1, 1), {s0}).instead
+    >>> _strided(Constraint(s0 % 4, 1, 1), {s0}).replacements
     {Variable('s0', 0, 9): Variable('s0', 0, 2)}
     """
     if constraint.lower != constraint.upper:
@@ -152,7 +154,7 @@ def _mixed_radix(candidates: Sequence[Variable], exprs: Iterable[Expr]) -> Chang
     expression contains t then, s and t occurred only as that sum.
 
     >>> s0, s1 = Variable("s0", 0, 4), Variable("s1", 0, 2)
-    >>> _mixed_radix((s0, s1), [s0 * 3 + s1, (s0 * 3 + s1) // 2]).instead
+    >>> _mixed_radix((s0, s1), [s0 * 3 + s1, (s0 * 3 + s1) // 2]).replacements
     {Variable('s0', 0, 4): None, Variable('s1', 0, 2): Variable('s1', 0, 14)}
     """
     every = list(exprs)

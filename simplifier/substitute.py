@@ -12,7 +12,7 @@ from simplifier.semiaffine import SemiAffine
 
 
 class Substitution:
-    """Replaces each variable in the keys of `values` by its value.
+    """Substitution of a value for each variable in the keys of `values`.
 
     Each atom is rebuilt once, so a chain of maps costs as much as its distinct atoms.  With
     `known` bounds of a domain, floors are simplified by them: values are equal on that domain.

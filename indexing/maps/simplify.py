@@ -176,7 +176,7 @@ def solved(current: IndexingMap) -> IndexingMap:
 def _changed(current: IndexingMap, by: Change) -> IndexingMap:
     results, constraints = current.substituted(by.values)
     swap = Substitution(by.values)
-    ranges = [by.instead.get(v, v) for v in current.ranges]
+    ranges = [by.replacements.get(v, v) for v in current.ranges]
     return replace(
         current,
         ranges=tuple([v for v in ranges if v is not None]),

@@ -15,7 +15,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint, merged
 from simplifier.domain import tightened
 from simplifier.linear import Expr
-from simplifier.refine import ATOMS, GROUPS, _within_budget, has_points, is_settled, refined
+from simplifier.refine import ATOMS, GROUPS, _within_budget, has_points, is_known_nonempty, refined
 from simplifier.rewrite import Rewriting
 from simplifier.solve import change, projected
 from simplifier.substitute import Substitution
@@ -134,7 +134,7 @@ def test_a_mixed_radix_pair_is_merged(exprs: list[Expr], one: bool) -> None:
     merge = change([n, m], [], exprs)
     assert (merge is not None) == one
     if merge:
-        (new,) = [v for v in merge.instead.values() if v]
+        (new,) = [v for v in merge.replacements.values() if v]
         swap = Substitution(merge.values)
         before = Counter(tuple(e.value(p) for e in exprs) for p in points((n, m)))
         after = Counter(tuple(swap(e).value(p) for e in exprs) for p in points((new,)))
@@ -187,7 +187,7 @@ def test_changes_are_bijections(
     if replacement is None:
         return
     swap = Substitution(replacement.values)
-    instead = [replacement.instead.get(v, v) for v in every]
+    instead = [replacement.replacements.get(v, v) for v in every]
     left = [Constraint(swap(c.expr), c.lower, c.upper) for c in constraints]
 
     def reached(
@@ -308,7 +308,7 @@ def test_settled_constraints_have_points(data: st.DataObject, box: tuple[Variabl
     constraints = merged(data.draw(coupled(box)))
     inside = any(holds(constraints, p) for p in points(box))
     assert has_points(constraints) is inside
-    if is_settled(constraints):
+    if is_known_nonempty(constraints):
         assert inside
 
 
