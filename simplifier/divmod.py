@@ -25,7 +25,7 @@ from simplifier.atoms import Atom, Floor
 from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.interval import Interval
 from simplifier.linear import Expr, added, constant, from_atom, without_zero_terms
-from simplifier.mods import Mod, Split, may_hold_mods, split, split_finest
+from simplifier.mods import Mod, Split, may_contain_mods, split, split_finest
 from simplifier.trace import Law
 
 
@@ -64,7 +64,7 @@ def floor_div(expr: Expr, divisor: int, known: KnownBounds = UNCONSTRAINED) -> E
 
 _MAX_FLOORS: Final = 1 << 16
 
-trace.forget_when_recording(UNCONSTRAINED.floors.clear)
+trace.clear_when_recording(UNCONSTRAINED.floors.clear)
 
 
 def floor_mod(expr: Expr, modulus: int, known: KnownBounds = UNCONSTRAINED) -> Expr:
@@ -88,7 +88,7 @@ class Bounded:
         self.expr, self.bounds = expr, bounds
 
 
-Piece: TypeAlias = Atom | Bounded
+AtomLike: TypeAlias = Atom | Bounded
 
 
 def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, Expr]:
@@ -97,12 +97,12 @@ def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, 
     if not parts:
         return None, constant(expr.constant // divisor)
     floors = [atom for atom in parts if isinstance(atom, Floor)]
-    holds_mods = bool(floors) and may_hold_mods(floors, parts)
-    if holds_mods:
+    may_have_mods = bool(floors) and may_contain_mods(floors, parts)
+    if may_have_mods:
         folded = _with_whole_mods(expr, divisor, known)
         if folded is not None:
             return folded
-    is_plain = not holds_mods and not known.sums
+    is_plain = not may_have_mods and not known.sums
     division = Division(_atoms(parts, known), expr.constant, divisor, known, is_plain)
     decided = division.by_intervals()
     if decided is not None:
@@ -111,7 +111,7 @@ def _divided(expr: Expr, divisor: int, known: KnownBounds) -> tuple[Law | None, 
     if division.quotient or division.constant:
         law = laws.FACTOR_OUT_MULTIPLES
         remainder = division.sum(division.remainder, division.offset)
-        if holds_mods:  # the remainder may have other mods
+        if may_have_mods:  # the remainder may have other mods
             return law, division.quotient_and(floor_div(remainder, divisor, known))
     floor = _mergeable(remainder) if floors else None
     if floor is not None:
@@ -154,11 +154,11 @@ def _splits(expr: Expr, divisor: int) -> Iterator[Split]:
         yield finest
 
 
-def _atoms(parts: dict[Atom, int], known: KnownBounds) -> dict[Piece, int]:
+def _atoms(parts: dict[Atom, int], known: KnownBounds) -> dict[AtomLike, int]:
     """The terms, with the bounds that `known` gives their atoms."""
     if not known.sums:
         return parts  # type: ignore[return-value]  # never modified
-    pieces: dict[Piece, int] = {}
+    pieces: dict[AtomLike, int] = {}
     for atom, coefficient in parts.items():
         bounds = known.bounds_of_atom(atom)
         pieces[atom if bounds == atom.bounds else Bounded(from_atom(atom), bounds)] = coefficient
@@ -185,7 +185,7 @@ class Division:
 
     def __init__(
         self,
-        pieces: Mapping[Piece, int],
+        pieces: Mapping[AtomLike, int],
         offset: int,
         divisor: int,
         known: KnownBounds,
@@ -194,8 +194,8 @@ class Division:
         self.divisor, self.known, self.is_plain = divisor, known, is_plain
         self.law = laws.FOLD_CONSTANT_FLOOR
         self.constant, self.offset = divmod(offset, divisor) if offset else (0, 0)
-        quotient: dict[Piece, int] = {}
-        remainder: dict[Piece, int] = {}
+        quotient: dict[AtomLike, int] = {}
+        remainder: dict[AtomLike, int] = {}
         below = (divisor - 1) >> 1  # rounds a quotient to the nearest integer, ties down
         lower = upper = self.offset
         negative = halves = False
@@ -287,7 +287,9 @@ class Division:
             factors.sort(reverse=True)
         return factors
 
-    def _folded_with(self, remainder: dict[Piece, int], more: dict[Piece, int]) -> Expr | None:
+    def _folded_with(
+        self, remainder: dict[AtomLike, int], more: dict[AtomLike, int]
+    ) -> Expr | None:
         """Law 2 with another `remainder`, and the quotient increased by `more`."""
         multiple = self._constant_floor(remainder, self.divisor)
         if multiple is None:
@@ -297,7 +299,7 @@ class Division:
             quotient = {**quotient, **{p: quotient.get(p, 0) + c for p, c in more.items()}}
         return self.sum(quotient, self.constant + multiple)
 
-    def _constant_floor(self, pieces: dict[Piece, int], divisor: int) -> int | None:
+    def _constant_floor(self, pieces: dict[AtomLike, int], divisor: int) -> int | None:
         """Return ``floor((offset + Σ pieces) / divisor)`` if bounds give one value, else `None`.
 
         The bounds are those of the pieces, then those known for their sum.
@@ -315,7 +317,7 @@ class Division:
                 lower, upper = max(lower, stated[0]), min(upper, stated[1])
         return lower // divisor if lower // divisor == upper // divisor else None
 
-    def sum(self, pieces: dict[Piece, int], constant: int) -> Expr:
+    def sum(self, pieces: dict[AtomLike, int], constant: int) -> Expr:
         """``constant + Σ coefficient · piece``."""
         if self.is_plain and 0 not in pieces.values():
             return Expr(pieces, constant)  # type: ignore[arg-type]  # all are atoms

@@ -1,4 +1,4 @@
-"""Recombines ``a·(g mod m)`` from ``a·g − a·m·floor(g / m)``, its normal form.
+"""Recombine ``a·(g mod m)`` from ``a·g − a·m·floor(g / m)``, its normal form.
 
 Bounds need mods: ``x mod m`` lies in ``[0, m − 1]``, but the sum of the intervals of its two terms
 is wider.  The laws of division and the printer need them too.
@@ -33,8 +33,8 @@ class Split(NamedTuple):
 def split(expr: Expr, divisor: int = 0) -> Split:
     """Return mods and a rest with ``expr = Σ mods + rest``.
 
-    With a `divisor`, `expr` is to be divided by it.  A mod may then leave a term of its floor in
-    the rest, if that term has a larger common factor with the divisor.
+    With a `divisor`, `expr` is to be divided by it.  A term of a floor stays in the rest if its
+    coefficient shares a larger factor with the divisor.
 
     >>> from simplifier.linear import variable
     >>> d0 = variable("d0", 0, 99)
@@ -56,7 +56,7 @@ def split_finest(expr: Expr) -> Split:
     Terms of floors may stay in the rest.  Its bounds can be tighter nevertheless.
     """
     floors = _floors(expr)
-    if not may_hold_mods(floors, expr.parts):
+    if not may_contain_mods(floors, expr.parts):
         return Split((), expr)
     _by_divisor(floors, 1)
 
@@ -73,7 +73,7 @@ def split_finest(expr: Expr) -> Split:
 
 def _split(expr: Expr, divisor: int) -> Split:
     floors = _floors(expr)
-    if not may_hold_mods(floors, expr.parts):
+    if not may_contain_mods(floors, expr.parts):
         return Split((), expr)
     _by_divisor(floors, -1)
     if divisor and len(floors) > 1:  # last those whose terms are multiples of the divisor
@@ -81,8 +81,8 @@ def _split(expr: Expr, divisor: int) -> Split:
     return _collected(expr, floors, lambda floor, left: _mod_of(floor, left, floors, divisor))
 
 
-def may_hold_mods(floors: list[Floor], terms: dict[Atom, int]) -> bool:
-    """Return False if no part of `terms`, with any coefficients, is a mod of one of its `floors`.
+def may_contain_mods(floors: list[Floor], terms: dict[Atom, int]) -> bool:
+    """Return False if no part of `terms`, with any coefficients, is a mod of one of `floors`.
 
     A fast necessary condition, since most sums have no mod.  A mod needs atoms of its dividend:
     the floor's numerator, a finer floor, or, unless the divisor is a small prime, a part of the

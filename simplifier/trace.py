@@ -1,6 +1,6 @@
-"""Records the laws that are applied while expressions and constraints are simplified.
+"""Record the laws that are applied while expressions and constraints are simplified.
 
-Recording costs nothing until `recorded` is entered.  Results of `memoised` functions are forgotten
+Recording costs nothing until `recorded` is entered.  Results of `memoised` functions are discarded
 then, so that their laws are applied, and recorded, again.
 
 >>> from simplifier.linear import variable
@@ -66,12 +66,12 @@ class Applied(NamedTuple):
 records: Final[list[list[Applied]]] = []
 """Active records; empty unless a `recorded` block is active."""
 
-_FORGET: Final[list[Callable[[], None]]] = []
+_CLEAR: Final[list[Callable[[], None]]] = []
 
 
-def forget_when_recording(clear: Callable[[], None]) -> None:
+def clear_when_recording(clear: Callable[[], None]) -> None:
     """Call `clear`, which empties a memo, whenever a record starts."""
-    _FORGET.append(clear)
+    _CLEAR.append(clear)
 
 
 def memoised(size: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -82,7 +82,7 @@ def memoised(size: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     def decorated(function: Callable[P, R]) -> Callable[P, R]:
         memo = lru_cache(size)(function)
-        forget_when_recording(memo.cache_clear)
+        clear_when_recording(memo.cache_clear)
         return memo  # type: ignore[return-value]  # its stub takes any hashable arguments
 
     return decorated
@@ -91,7 +91,7 @@ def memoised(size: int) -> Callable[[Callable[P, R]], Callable[P, R]]:
 @contextmanager
 def recorded() -> Iterator[list[Applied]]:
     """The laws that are applied in the block, in order, each application once."""
-    for clear in _FORGET:
+    for clear in _CLEAR:
         clear()
     applied: list[Applied] = []
     records.append(applied)
@@ -102,7 +102,7 @@ def recorded() -> Iterator[list[Applied]]:
 
 
 def record(law: Law, before: object, after: object) -> None:
-    """Record that `law` turned `before` into `after`, unless both read the same."""
+    """Record that `law` turned `before` into `after`, unless their texts are equal."""
     applied = Applied(law, str(before), str(after))
     for active in records:
         if applied.before != applied.after and applied not in active:
