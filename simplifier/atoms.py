@@ -15,7 +15,7 @@ from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.linear import Variable as Variable
 from simplifier.unique import Atom as Atom
-from simplifier.unique import SortKey, UniqueTable
+from simplifier.unique import OrderKey, UniqueTable
 
 
 class Floor(Atom):
@@ -72,7 +72,7 @@ class Floor(Atom):
     def is_affine(self) -> bool:  # type: ignore[override]
         return self.numerator.is_affine
 
-    def _made_key(self) -> SortKey:
+    def _made_key(self) -> OrderKey:
         return (1, self.divisor, self.numerator.key)
 
     def value(self, point: Mapping[Variable, Any]) -> Any:

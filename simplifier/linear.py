@@ -25,7 +25,7 @@ from typing import Any, Final, TypeAlias, overload
 
 from simplifier.interval import Interval
 from simplifier.operations import Operations
-from simplifier.unique import Atom, SortKey, UniqueTable, new_object, weakly_held
+from simplifier.unique import Atom, OrderKey, UniqueTable, new_object, weakly_referenced
 
 Affine: TypeAlias = "Expr | Variable | int"
 """Arguments that `as_expr` converts to expressions."""
@@ -160,7 +160,7 @@ class Expr:
         return self._terms
 
     @property
-    def key(self) -> SortKey:
+    def key(self) -> OrderKey:
         """A sort key, the same in every process."""
         return tuple([(atom.key, c) for atom, c in self.terms]), self.constant
 
@@ -230,7 +230,7 @@ class Expr:
         return total
 
 
-@weakly_held
+@weakly_referenced
 class Variable(Atom):
     """An integer variable with inclusive bounds; one object for each name and bounds.
 
@@ -273,7 +273,7 @@ class Variable(Atom):
     def __repr__(self) -> str:
         return f"Variable({self.name!r}, {self.lower}, {self.upper})"
 
-    def _made_key(self) -> SortKey:
+    def _made_key(self) -> OrderKey:
         prefix, number = _SPLIT_NAME.fullmatch(self.name).groups()  # type: ignore[union-attr]
         return (0, prefix, len(number), number, self.lower, self.upper)  # d2 before d10
 
@@ -329,7 +329,7 @@ _VARIABLES: Final = UniqueTable[Variable]()
 _SPLIT_NAME: Final = re.compile(r"(.*?)(\d*)", re.DOTALL)  # matches every name
 
 
-def _term_key(term: Term) -> SortKey:
+def _term_key(term: Term) -> OrderKey:
     return term[0].key
 
 

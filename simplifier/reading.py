@@ -170,7 +170,7 @@ class Algebra(Protocol[Value]):
         ...
 
 
-class Normal:
+class NormalForm:
     """The algebra of expressions in normal form: simplification laws apply during parsing."""
 
     def __init__(self, names: Mapping[str, Affine]) -> None:
@@ -240,7 +240,7 @@ def parse_expr(text: str | Tokens, names: Mapping[str, Affine]) -> Expr:
         if tokens.next.kind != "end":
             tokens.fail(f"expected an operator or the end, found {tokens.next_text()}")
         return expr
-    return read_expr(text, Normal(names))
+    return read_expr(text, NormalForm(names))
 
 
 def read_expr(tokens: Tokens, algebra: Algebra[Value]) -> Value:
@@ -259,7 +259,7 @@ class _Shunting(Generic[Value]):
         self.tokens, self.algebra = tokens, algebra
         self.values: list[Value] = []
         self.operators: list[Token] = []
-        self.calls: list[Call] = []
+        self.calls: list[OpenCall] = []
 
     def run(self) -> Value:
         while True:
@@ -309,7 +309,7 @@ class _Shunting(Generic[Value]):
                 self.operators.append(_NEGATE)
             elif token.text in _CALLS and self.tokens.next.text == "(":
                 self.operators.append(self.tokens.take())
-                self.calls.append(Call(token.text, self.operators[-1], len(self.values)))
+                self.calls.append(OpenCall(token.text, self.operators[-1], len(self.values)))
             else:
                 break
         if token.kind == "number":
@@ -345,7 +345,7 @@ class _Shunting(Generic[Value]):
             self.operators.pop()
 
 
-class Call(NamedTuple):
+class OpenCall(NamedTuple):
     """A call whose parenthesis is open, and the height of the value stack below its arguments."""
 
     function: str

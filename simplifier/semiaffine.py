@@ -35,7 +35,7 @@ from simplifier.linear import (
     from_atom,
     without_zero_terms,
 )
-from simplifier.unique import Atom, SortKey, UniqueTable
+from simplifier.unique import Atom, OrderKey, UniqueTable
 
 Operator: TypeAlias = Literal["*", "floordiv", "min", "max"]
 
@@ -46,6 +46,14 @@ class SemiAffine(Atom):
     ``*`` has atoms as operands, sorted.  ``floordiv`` has two operands, and the second one is not
     constant.  ``min`` and ``max`` have at least two operands, sorted; only the last one may be
     constant.
+
+    Source: MLIR "'affine' Dialect", "Semi-Affine Maps".
+
+    >>> from simplifier.linear import variable
+    >>> n, d0 = variable("n", 1, 99), variable("d0", 0, 9)
+    >>> (atom,) = (d0 // n).parts
+    >>> atom, atom.bounds
+    (SemiAffine('floordiv', (Expr('d0'), Expr('n'))), (0, 9))
     """
 
     __slots__ = ("operands", "operator", "weight")
@@ -72,7 +80,7 @@ class SemiAffine(Atom):
     def __repr__(self) -> str:
         return f"SemiAffine({self.operator!r}, {self.operands!r})"
 
-    def _made_key(self) -> SortKey:
+    def _made_key(self) -> OrderKey:
         return (2, self.operator, tuple([operand.key for operand in self.operands]))
 
     def value(self, point: Mapping[Variable, Any]) -> Any:
@@ -154,7 +162,7 @@ def _record_product(a: Expr, b: Expr, expanded: Expr) -> None:
         )
 
 
-def _atom_key(atom: Atom) -> SortKey:
+def _atom_key(atom: Atom) -> OrderKey:
     return atom.key
 
 
@@ -249,6 +257,12 @@ def minimum(*values: Affine) -> Expr:
 
     Raises:
         ValueError: there are no values.
+    Source: MLIR "'affine' Dialect", "affine.min".
+
+    >>> from simplifier.linear import variable
+    >>> d0, d1 = variable("d0", 0, 9), variable("d1", 0, 20)
+    >>> minimum(d0, d1, 12)
+    Expr('min(d0, d1)')
     """
     return _extremum("min", values, -1)
 
@@ -258,6 +272,12 @@ def maximum(*values: Affine) -> Expr:
 
     Raises:
         ValueError: there are no values.
+    Source: MLIR "'affine' Dialect", "affine.max".
+
+    >>> from simplifier.linear import variable
+    >>> d0, d1 = variable("d0", 0, 9), variable("d1", 0, 20)
+    >>> maximum(d0, d1, 12)
+    Expr('max(d1, 12)')
     """
     return _extremum("max", values, 1)
 

@@ -12,7 +12,7 @@ from weakref import ref
 from simplifier.interval import Interval
 
 Unique = TypeVar("Unique", bound=Hashable)
-SortKey: TypeAlias = tuple[object, ...]
+OrderKey: TypeAlias = tuple[object, ...]
 
 
 class UniqueTable(dict[Hashable, ref[Unique]]):
@@ -43,7 +43,7 @@ def new_object(cls: type[Unique]) -> Unique:
     return object.__new__(cls)
 
 
-def weakly_held(cls: type[Unique]) -> type[Unique]:
+def weakly_referenced(cls: type[Unique]) -> type[Unique]:
     """Mark a class for weak references: mypyc then keeps it a Python class."""
     return cls
 
@@ -66,16 +66,16 @@ class Atom:
     operands: tuple[Any, ...]  # of `Expr`, which is written on top of this module
     is_affine = False
     divides = False
-    _key: SortKey | None
+    _key: OrderKey | None
 
     @property
-    def key(self) -> SortKey:
+    def key(self) -> OrderKey:
         """Sort key that is the same in every process: variables by name, then floors."""
         if self._key is None:
             self._key = self._made_key()
         return self._key
 
-    def _made_key(self) -> SortKey:
+    def _made_key(self) -> OrderKey:
         raise NotImplementedError
 
     def value(self, point: Mapping[Any, Any]) -> Any:

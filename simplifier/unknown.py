@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 
 class UndecidedError(RuntimeError):
@@ -59,7 +59,7 @@ class Unknown:
         )
 
 
-def known(answer: Answer | Unknown) -> Answer:
+def known(answer: T | Unknown) -> T:
     """Return `answer` if it is known.
 
     Raises:
@@ -78,7 +78,7 @@ def first_unknown(*reasons: Unknown | None) -> Unknown | None:
     return next((reason for reason in reasons if reason is not None), None)
 
 
-def with_query(answer: Answer | Unknown, *query: object) -> Answer | Unknown:
+def with_query(answer: T | Unknown, *query: object) -> T | Unknown:
     """Return `answer`; prefix the reason of an `Unknown` with the query.
 
     >>> print(with_query(Unknown("beyond the budget"), "cannot count", "points"))

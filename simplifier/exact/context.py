@@ -10,7 +10,7 @@ import islpy as isl
 
 from simplifier.unknown import Unknown
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 BUDGET: Final = 2_000_000
 """isl operations for one query: a fraction of a second."""
@@ -26,7 +26,7 @@ def query_count(kind: str | None = None) -> int:
     return _queries.total() if kind is None else _queries[kind]
 
 
-def note_query(kind: str) -> None:
+def count_query(kind: str) -> None:
     """Count a query."""
     _queries[kind] += 1
 
@@ -51,14 +51,12 @@ def to_int(value: isl.Val) -> int:
         raise BudgetExhaustedError from None
 
 
-def within_budget(
-    compute: Callable[[Any], Answer], budget: int, kind: str = "other"
-) -> Answer | Unknown:
+def within_budget(compute: Callable[[Any], T], budget: int, kind: str = "other") -> T | Unknown:
     """Return ``compute(context)`` with a new isl context; `Unknown` beyond `budget` operations.
 
     isl reports a text that it has no budget left to read as a syntax error.
     """
-    note_query(kind)
+    count_query(kind)
     ctx = isl.Context()
     ctx.set_max_operations(budget)
     try:

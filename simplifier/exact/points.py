@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import note_query
+from simplifier.exact.context import count_query
 from simplifier.exact.encode import Relation
 from simplifier.exact.tightening import TightBounds
 from simplifier.interval import Interval
@@ -32,11 +32,11 @@ MAX_AT_ONCE: Final = 1 << 20
 
 A quarter of it if no constraint divides: isl answers such queries in a millisecond."""
 
-Pair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+RelatedPair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Array: TypeAlias = npt.NDArray[Any]
 
 
-def may_be_enumerated(*relations: Relation) -> bool:
+def needs_enumeration(*relations: Relation) -> bool:
     """Return True if isl cannot represent the relations, and their boxes have few points."""
     sizes = [_points_in((*r.inputs, *r.hidden)) for r in relations]
     return sum(sizes) <= MAX_POINTS and not all(map(_is_affine, relations))
@@ -51,7 +51,7 @@ def _is_affine(relation: Relation) -> bool:
     return all(expr.is_affine for expr in exprs)
 
 
-def pairs(relation: Relation) -> Iterator[Pair]:
+def pairs(relation: Relation) -> Iterator[RelatedPair]:
     """Enumerate pairs of inputs and results, with repetitions.
 
     A point with a division by 0 is not in the relation.
@@ -67,7 +67,7 @@ def pairs(relation: Relation) -> Iterator[Pair]:
             continue
 
 
-def first_difference(first: Relation, second: Relation) -> tuple[Pair, bool] | None:
+def first_difference(first: Relation, second: Relation) -> tuple[RelatedPair, bool] | None:
     """Return a pair of only one relation, and True if it is the first; `None` if equal."""
     ours, theirs = set(pairs(first)), set(pairs(second))
     unmatched = min(ours ^ theirs, default=None)
@@ -99,7 +99,7 @@ class Probe(NamedTuple):
             implied by the others.
     """
 
-    points: Points
+    points: PointArrays
     samples: Samples
     is_tight: bool
 
@@ -129,11 +129,11 @@ def probe(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) 
         return None
     if any(max(-v.lower, v.upper) > _EXACT for v in variables):
         return None
-    places = _places(len(variables))
-    box = Points(
+    unit_points = _unit_points(len(variables))
+    box = PointArrays(
         {
-            v: (v.lower + np.floor(place * (v.upper - v.lower + 1))).astype(np.int64)
-            for v, place in zip(variables, places, strict=True)
+            v: (v.lower + np.floor(coordinates * (v.upper - v.lower + 1))).astype(np.int64)
+            for v, coordinates in zip(variables, unit_points, strict=True)
         }
     )
     restricted = _restricted(box, constraints)
@@ -145,14 +145,14 @@ def probe(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) 
 
 
 @lru_cache(maxsize=32)
-def _places(rank: int) -> Array:
-    """Points of the half-open unit box; a third of their coordinates are the ends."""
+def _unit_points(rank: int) -> Array:
+    """Points of the box ``[0, 1)^rank``; a third of their coordinates are its extremes."""
     random = np.random.default_rng(0)
-    places = random.random((rank, PROBE_POINTS))
+    points = random.random((rank, PROBE_POINTS))
     ends = random.random((rank, PROBE_POINTS))
-    places[ends < 1 / 6] = 0
-    places[ends > 5 / 6] = np.nextafter(1, 0)
-    return places
+    points[ends < 1 / 6] = 0
+    points[ends > 5 / 6] = np.nextafter(1, 0)
+    return points
 
 
 # ---------------------------------------------------------------- enumeration with arrays
@@ -180,7 +180,7 @@ def enumerated_tight_bounds(
     >>> tight.variables, tight.exprs, [str(constraint) for constraint in tight.constraints]
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
-    note_query("tight_bounds")
+    count_query("tight_bounds")
     number = _number_type((*exprs, *_mentioned(variables, constraints)))
     restricted = _inside(variables, constraints, number)
     if restricted is None:
@@ -196,7 +196,7 @@ def enumerated_tight_bounds(
 @lru_cache(maxsize=1)  # consecutive queries have the same domain; the arrays are large
 def _inside(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...], number: type
-) -> tuple[Points, tuple[Constraint, ...]] | None:
+) -> tuple[PointArrays, tuple[Constraint, ...]] | None:
     """`_restricted` for all points of the box of `variables`."""
     if any(v.is_empty for v in variables):
         return None
@@ -204,8 +204,8 @@ def _inside(
 
 
 def _restricted(
-    box: Points, constraints: Sequence[Constraint]
-) -> tuple[Points, tuple[Constraint, ...]] | None:
+    box: PointArrays, constraints: Sequence[Constraint]
+) -> tuple[PointArrays, tuple[Constraint, ...]] | None:
     """The points of `box` that satisfy `constraints`, and the irredundant constraints.
 
     `None` if there are no such points.
@@ -227,14 +227,14 @@ def enumerated_is_empty(
     variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]
 ) -> bool:
     """Return True if no point of the box satisfies all `constraints`, by enumeration."""
-    note_query("other")
+    count_query("other")
     if any(v.is_empty for v in variables):
         return True
     box = _box(variables, _number_type(_mentioned(variables, constraints)))
     return bool(_counted(map(box.broken, constraints)).all())
 
 
-class Points:
+class PointArrays:
     """Many points: one array of values for each variable and each affine expression.
 
     The arrays broadcast as in NumPy.
@@ -285,13 +285,15 @@ class Points:
         values = self.values(constraint.expr)
         return (values < constraint.lower) | (values > constraint.upper)
 
-    def chosen(self, inside: Array) -> Points:
+    def chosen(self, inside: Array) -> PointArrays:
         """The points at which `inside` is true."""
         if inside.all():
             return self
         shape = np.broadcast_shapes(inside.shape, *[a.shape for a in self._variables.values()])
         where = np.broadcast_to(inside, shape)
-        return Points({v: np.broadcast_to(a, shape)[where] for v, a in self._variables.items()})
+        return PointArrays(
+            {v: np.broadcast_to(a, shape)[where] for v, a in self._variables.items()}
+        )
 
 
 class Samples:
@@ -333,13 +335,13 @@ def _mentioned(
     return (*[v.as_expr() for v in variables], *[c.expr for c in constraints])
 
 
-def _box(variables: Sequence[Variable], number: type) -> Points:
+def _box(variables: Sequence[Variable], number: type) -> PointArrays:
     """All points of the box of `variables`; each variable is an axis."""
     arrays: dict[Variable, Array] = {}
     for k, v in enumerate(variables):
         along: Array = np.arange(v.lower, v.upper + 1, dtype=number)
         arrays[v] = along.reshape([-1 if j == k else 1 for j in range(len(variables))])
-    return Points(arrays)
+    return PointArrays(arrays)
 
 
 def _counted(conditions: Iterable[Array]) -> Array:

@@ -13,7 +13,7 @@ from simplifier.constraints import Constraint
 from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_domain, as_map
-from simplifier.exact.points import first_difference, may_be_enumerated, pairs
+from simplifier.exact.points import first_difference, needs_enumeration, pairs
 from simplifier.exact.verbatim import IslText
 from simplifier.interval import Interval
 from simplifier.linear import Expr
@@ -34,7 +34,7 @@ def is_empty(
 ) -> bool | Unknown:
     """Return True if no point of the box of `variables` satisfies all `constraints`."""
     domain = Relation(tuple(variables), (), (), tuple(constraints))
-    if may_be_enumerated(domain):
+    if needs_enumeration(domain):
         return next(pairs(domain), None) is None
     return within_budget(
         lambda ctx: bool(as_domain(ctx, domain.inputs, domain.constraints).is_empty()), budget
@@ -56,7 +56,7 @@ def bounds(
             return None
         return to_int(values.dim_min_val(0)), to_int(values.dim_max_val(0))
 
-    if may_be_enumerated(valued):
+    if needs_enumeration(valued):
         values = {value for _, (value,) in pairs(valued)}
         return (min(values), max(values)) if values else None
     return within_budget(compute, budget)
@@ -84,7 +84,7 @@ def difference(
         ]
         return DifferingPoint(tuple(at[:count]), tuple(at[count:]), in_first)
 
-    if isinstance(first, Relation) and may_be_enumerated(first, second):
+    if isinstance(first, Relation) and needs_enumeration(first, second):
         unmatched = first_difference(first, second)
         return None if unmatched is None else DifferingPoint(*unmatched[0], in_first=unmatched[1])
     return within_budget(compute, budget)
@@ -97,7 +97,7 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
     >>> count(Relation((d0,), (), (d0 // 4, d0 // 2), ()))
     500000
     """
-    if may_be_enumerated(relation):
+    if needs_enumeration(relation):
         return len({results for _, results in pairs(relation)})
     return within_budget(lambda ctx: to_int(as_map(ctx, relation).range().count_val()), budget)
 
