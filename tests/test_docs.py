@@ -159,10 +159,14 @@ def test_limits_of_the_architecture_page_are_those_of_the_code() -> None:
     files = [
         path for package in ("indexing", "simplifier") for path in ROOT.glob(f"{package}/**/*.py")
     ]
-    modules = {file.stem: ".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files}
+    modules = {
+        ".".join(parts[-length:]): ".".join(parts)
+        for length in (1, 2)
+        for parts in (file.relative_to(ROOT).with_suffix("").parts for file in files)
+    }
     for values, names in rows:
         numbers = re.findall(r"(\d[\d,]*)(?:\^(\d+))?", values)
-        constants = re.findall(r"`(\w+)\.(\w+)`", names)
+        constants = re.findall(r"`([\w.]+)\.(\w+)`", names)
         assert constants
         for (module, constant), (base, power) in zip(constants, numbers, strict=False):
             limit = getattr(import_module(modules[module]), constant)

@@ -41,8 +41,8 @@ FIELD = words("""
 
 DISTINCTIVE = (
     *("atom", "budget", "certificate", "element rule", "epilogue", "exact piece", "grade", "hero"),
-    *("kernel", "loop nest", "map set", "multiplicity", "oracle", "poke", "rendezvous", "staging"),
-    *("symbolic size", "verdict", "walk", "witness"),
+    *("loop nest", "map set", "multiplicity", "oracle", "poke", "reference kernel", "rendezvous"),
+    *("staging", "symbolic size", "verdict", "walk", "witness"),
 )
 """Terms that a reader cannot take for ordinary English: every page that uses one links it."""
 
