@@ -27,7 +27,7 @@ ENGLISH = words("""
     a accuracy add an and are as at beside between by change command contribute decision each
     every exactly executing four from generated glossary go guarantee how in is known later
     limit line method next number numbering of on once one other quality reason result run
-    several speed start that the to two use what where without
+    several speed start supported that the to two use what where without
 """)
 FIELD = words("""
     analysis architecture attribute call class command comparison composition compute constraint
