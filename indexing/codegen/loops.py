@@ -86,7 +86,7 @@ class _Loops:
                 node: node.buffer.name for node in nodes if isinstance(node, BufferRead)
             }
             self.let(body.results, scope)
-            results = [self.written(result, scope) for result in body.results]
+            results = [self.expression(result, scope) for result in body.results]
             self.text.add(f"return {', '.join(results)}")
 
     # ------------------------------------------------------------ stages
@@ -112,8 +112,8 @@ class _Loops:
             self.let([rt for case in element.cases for rt in case.runtime], scope)
             self._choose(target, element, scope)
         else:
-            self.let([element], scope, but=element)
-            self.text.add(f"{target} = {self.written(element, scope)}")
+            self.let([element], scope, except_for=element)
+            self.text.add(f"{target} = {self.expression(element, scope)}")
 
     def _choose(self, target: str, element: Choose, scope: NodeNames) -> None:
         word = "if"
@@ -130,7 +130,7 @@ class _Loops:
         totals = ["total"] if count == 1 else [f"total{k}" for k in range(count)]
         self.let(reduction.inits, scope)
         for total, init in zip(totals, reduction.inits, strict=True):
-            self.text.add(f"{total} = {self.written(init, scope)}")
+            self.text.add(f"{total} = {self.expression(init, scope)}")
         if reduction.values:
             with self.text.loops(reduction.ranges):
                 self._guarded_step(reduction, totals, dict(scope))
@@ -148,7 +148,7 @@ class _Loops:
 
     def _step(self, reduction: Reduction, totals: list[str], scope: NodeNames) -> None:
         self.let(reduction.values, scope)
-        values = [self.written(value, scope) for value in reduction.values]
+        values = [self.expression(value, scope) for value in reduction.values]
         if reduction.function.style == "infix":
             self.text.add(f"{totals[0]} {reduction.function.name}= {values[0]}")
         else:
@@ -157,30 +157,30 @@ class _Loops:
 
     # ------------------------------------------------------------ elements
 
-    def let(self, roots: Iterable[Node], scope: NodeNames, but: Node | None = None) -> None:
-        """Write assignments for nodes below `roots` that need a name, except `but`."""
+    def let(self, roots: Iterable[Node], scope: NodeNames, except_for: Node | None = None) -> None:
+        """Write assignments for nodes below `roots` that need a name, except `except_for`."""
         for node in in_order(roots):
-            if node in scope or node is but:
+            if node in scope or node is except_for:
                 continue
             match node:
                 case Runtime():
-                    name, value = node.variable.name, self.written(node.value, scope)
+                    name, value = node.variable.name, self.expression(node.value, scope)
                     self.text.add(f"{name} = clamp({value}, {node.clamp[0]}, {node.clamp[1]})")
                 case Choose():
                     name = self.names.new(node.name)
                     self._choose(name, node, scope)
                 case Apply():
                     name = self.names.new(node.name)
-                    self.text.add(f"{name} = {self.written(node, scope)}")
+                    self.text.add(f"{name} = {self.expression(node, scope)}")
                 case BufferRead() if self.uses[node] > 1:
                     name = self.names.new(f"{node.buffer.name}_here")
-                    self.text.add(f"{name} = {self.written(node, scope)}")
+                    self.text.add(f"{name} = {self.expression(node, scope)}")
                 case _:
                     continue
             scope[node] = name
 
-    def written(self, element: Node, scope: NodeNames) -> str:
-        """Return the expression of an element."""
+    def expression(self, element: Node, scope: NodeNames) -> str:
+        """Return the Python expression of an element."""
         if element in scope:
             return scope[element]
         match element:
@@ -192,13 +192,13 @@ class _Loops:
             case IndexValue():
                 return _index_value_text(element)
             case Apply():
-                arguments = [self.written(argument, scope) for argument in element.arguments]
+                arguments = [self.expression(argument, scope) for argument in element.arguments]
                 if element.function.name == "np.where":
                     condition, first, second = arguments
                     return f"{first} if {condition} else {second}"
                 return self.source.call(element.function, *arguments)
             case Choose() | Runtime():
-                raise AssertionError("choices and runtime variables are written as statements")
+                raise AssertionError("choices and runtime variables are statements")
 
 
 def _index_value_text(element: IndexValue) -> str:

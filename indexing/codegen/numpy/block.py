@@ -84,13 +84,15 @@ class BlockWriter:
     Args:
         state: the state of the program.
         space: the axes of the arrays.
-        around: an enclosing block, whose nodes are already computed.
+        enclosing: the block around this one, whose nodes are already computed.
     """
 
-    def __init__(self, state: WriterState, space: Space, around: BlockWriter | None = None) -> None:
+    def __init__(
+        self, state: WriterState, space: Space, enclosing: BlockWriter | None = None
+    ) -> None:
         self.state, self.source, self.space = state, state.source, space
-        self.scope: dict[Node, Text] = dict(around.scope) if around else {}
-        self.runtime: dict[str, Text] = dict(around.runtime) if around else {}
+        self.scope: dict[Node, Text] = dict(enclosing.scope) if enclosing else {}
+        self.runtime: dict[str, Text] = dict(enclosing.runtime) if enclosing else {}
         self.vectors: dict[str, Text] = {}
 
     def is_array(self, name: str) -> bool:
@@ -118,10 +120,10 @@ class BlockWriter:
         """Write the lines that compute a node; return its code."""
         for node in in_order([root], with_cases):
             if node not in self.scope:
-                self.scope[node] = self._written(node, node is root)
+                self.scope[node] = self._code_of(node, node is root)
         return self.scope[root]
 
-    def _written(self, node: Node, is_root: bool) -> Text:
+    def _code_of(self, node: Node, is_root: bool) -> Text:
         match node:
             case Runtime():
                 return self._runtime(node)
