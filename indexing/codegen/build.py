@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hlo.modules.module import Computation, Instruction
-from indexing.codegen.graph import Body, Buffer, Composed, Stage
+from indexing.codegen.graph import Body, Buffer, ComputationFunction, Stage
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.numpy.program import function_on_arrays
 from indexing.codegen.program_arrays import ProgramArray, arrays_of
@@ -89,7 +89,7 @@ def _function_from(applied: Computation) -> ScalarFunction:
         reason = f"computation `{applied.name}` has array intermediates"
         raise NoLoopNest(Unknown(reason, applied.root))
     body, name = Body(tuple(staging.inputs.values()), nodes), identifier(applied.name)
-    return Composed(name, "call", function_on_arrays(name, body), body=body)
+    return ComputationFunction(name, "call", function_on_arrays(name, body), body=body)
 
 
 def _single_function(

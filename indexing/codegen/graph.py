@@ -181,7 +181,7 @@ class Body:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Composed(ScalarFunction):
+class ComputationFunction(ScalarFunction):
     """A computation of the module as a function of scalars."""
 
     body: Body = field(kw_only=True)
@@ -227,8 +227,8 @@ def with_cases(node: Node) -> tuple[Node, ...]:
     return children(node)
 
 
-def in_order(
-    roots: Iterable[Node], below: Callable[[Node], tuple[Node, ...]] = children
+def topological_order(
+    roots: Iterable[Node], children: Callable[[Node], tuple[Node, ...]] = children
 ) -> Iterator[Node]:
     """Yield `roots` and the nodes that they depend on in topological order, each once."""
     seen: set[Node] = set()
@@ -241,7 +241,7 @@ def in_order(
             elif node not in seen:
                 seen.add(node)
                 waiting.append((node, True))
-                waiting.extend((child, False) for child in reversed(below(node)))
+                waiting.extend((child, False) for child in reversed(children(node)))
 
 
 def roots_of(body: Node | Reduction) -> tuple[Node, ...]:
@@ -262,33 +262,37 @@ def exprs_of(nodes: Iterable[Node]) -> Iterator[Expr]:
             yield node.expr
 
 
-def rebuilt(node: Any, at: Callable[[Any], Any]) -> Any:
-    """Return a node, case, reduction or scatter with each child `n` replaced by ``at(n)``."""
+def map_children(node: Any, replacement: Callable[[Any], Any]) -> Any:
+    """Return a node, case, reduction or scatter with each child `n` replaced by ``replacement(n)``."""
     match node:
         case BufferRead() | IndexValue():
-            return replace(node, runtime=_each(node.runtime, at)) if node.runtime else node
+            return replace(node, runtime=_each(node.runtime, replacement)) if node.runtime else node
         case Apply():
-            return Apply(node.function, _each(node.arguments, at), node.name, node.dtype)
+            return Apply(node.function, _each(node.arguments, replacement), node.name, node.dtype)
         case Case():
-            return replace(node, value=at(node.value), runtime=_each(node.runtime, at))
+            return replace(
+                node, value=replacement(node.value), runtime=_each(node.runtime, replacement)
+            )
         case Choose():
-            cases = tuple([rebuilt(case, at) for case in node.cases])
-            return replace(node, cases=cases, otherwise=at(node.otherwise))
+            cases = tuple([map_children(case, replacement) for case in node.cases])
+            return replace(node, cases=cases, otherwise=replacement(node.otherwise))
         case Runtime():
-            return replace(node, value=at(node.value))
+            return replace(node, value=replacement(node.value))
         case ScatterReduction():
-            runtime = _each(node.runtime, at)
-            return replace(node, values=_each(node.values, at), runtime=runtime)
+            runtime = _each(node.runtime, replacement)
+            return replace(node, values=_each(node.values, replacement), runtime=runtime)
         case Reduction():
-            inits, values = _each(node.inits, at), _each(node.values, at)
-            node = replace(node, inits=inits, values=values, runtime=_each(node.runtime, at))
-            return replace(node, scatter=rebuilt(node.scatter, at))
+            inits, values = _each(node.inits, replacement), _each(node.values, replacement)
+            node = replace(
+                node, inits=inits, values=values, runtime=_each(node.runtime, replacement)
+            )
+            return replace(node, scatter=map_children(node.scatter, replacement))
         case _:
             return node
 
 
-def _each(nodes: tuple[Node, ...], at: Callable[[Any], Any]) -> tuple[Any, ...]:
-    return tuple([at(node) for node in nodes])
+def _each(nodes: tuple[Node, ...], replacement: Callable[[Any], Any]) -> tuple[Any, ...]:
+    return tuple([replacement(node) for node in nodes])
 
 
 # ---------------------------------------------------------------- stages
@@ -315,7 +319,7 @@ class Stage:
 
     def nodes(self) -> Iterator[Node]:
         """Yield the nodes of the stage in topological order, each once."""
-        return in_order(roots_of(self.body), with_cases)
+        return topological_order(roots_of(self.body), with_cases)
 
     @property
     def iterations(self) -> int:

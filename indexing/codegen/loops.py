@@ -13,7 +13,7 @@ from indexing.codegen.graph import (
     Array,
     BufferRead,
     Choose,
-    Composed,
+    ComputationFunction,
     IndexValue,
     Nest,
     Node,
@@ -21,7 +21,7 @@ from indexing.codegen.graph import (
     Runtime,
     Scalar,
     Stage,
-    in_order,
+    topological_order,
     with_cases,
 )
 from indexing.codegen.sources import SourceBuilder, functions_of
@@ -39,7 +39,7 @@ class LoopProgram:
     def __init__(self, nest: Nest) -> None:
         taken = [nest.name, *[buffer.name for buffer in nest.buffers]]
         source = SourceBuilder(functions_of(nest), taken, {"clamp": clamp}, on_scalars)
-        for function in source.composed():
+        for function in source.defined_functions():
             _Loops(source).define(function)
         with source.text.under(f"def {nest.name}({', '.join(b.name for b in nest.parameters)}):"):
             for stage in nest.stages:
@@ -76,12 +76,12 @@ class _Loops:
         self.source, self.text, self.names = source, source.text, source.names
         self.uses: Counter[Node] = Counter()
 
-    def define(self, function: Composed) -> None:
+    def define(self, function: ComputationFunction) -> None:
         """Write a scalar function."""
         body = function.body
         parameters = ", ".join([parameter.name for parameter in body.parameters])
         with self.text.under(f"def {self.source.name(function)}({parameters}):"):
-            nodes = in_order(body.results, with_cases)
+            nodes = topological_order(body.results, with_cases)
             scope: NodeNames = {
                 node: node.buffer.name for node in nodes if isinstance(node, BufferRead)
             }
@@ -159,7 +159,7 @@ class _Loops:
 
     def let(self, roots: Iterable[Node], scope: NodeNames, except_for: Node | None = None) -> None:
         """Write assignments for nodes below `roots` that need a name, except `except_for`."""
-        for node in in_order(roots):
+        for node in topological_order(roots):
             if node in scope or node is except_for:
                 continue
             match node:

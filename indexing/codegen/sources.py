@@ -9,7 +9,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from indexing.codegen.graph import Apply, Composed, Nest, Node, Reduction, in_order, with_cases
+from indexing.codegen.graph import (
+    Apply,
+    ComputationFunction,
+    Nest,
+    Node,
+    Reduction,
+    topological_order,
+    with_cases,
+)
 from indexing.codegen.text import Lines, Names, identifier
 from indexing.ops import numerics
 from indexing.ops.functions import ScalarFunction
@@ -66,9 +74,11 @@ class SourceBuilder:
         """Return the name of a function in the program."""
         return self._called[function]
 
-    def composed(self) -> Iterator[Composed]:
+    def defined_functions(self) -> Iterator[ComputationFunction]:
         """Yield the functions that the program must define, callees first."""
-        return (function for function in self.functions if isinstance(function, Composed))
+        return (
+            function for function in self.functions if isinstance(function, ComputationFunction)
+        )
 
     def executed(self, name: str, title: str) -> tuple[str, Any]:
         """Execute the source; return it with the function `name` that it defines.
@@ -96,8 +106,8 @@ def functions_of(nest: Nest) -> list[ScalarFunction]:
 
 
 def _note(function: ScalarFunction, seen: dict[ScalarFunction, None]) -> None:
-    if isinstance(function, Composed) and function not in seen:
-        for inner in functions_in(in_order(function.body.results, with_cases)):
+    if isinstance(function, ComputationFunction) and function not in seen:
+        for inner in functions_in(topological_order(function.body.results, with_cases)):
             _note(inner, seen)
     seen.setdefault(function)
 

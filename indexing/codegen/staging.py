@@ -25,9 +25,9 @@ from indexing.codegen.graph import (
     Node,
     Reduction,
     Stage,
-    in_order,
-    rebuilt,
+    map_children,
     roots_of,
+    topological_order,
     with_cases,
 )
 from indexing.codegen.lowering import Lowering, literal, rule_of
@@ -153,7 +153,7 @@ class Staging:
         self._resolved(roots_of(body))
         if not isinstance(body, Reduction):
             return Stage(tuple(buffers.values()), scope.dims, self._final[body])
-        body = rebuilt(body, self._final.__getitem__)
+        body = map_children(body, self._final.__getitem__)
         totals = [buffers.get(k) or self._unread(scope.array, k) for k in range(len(body.inits))]
         return Stage(tuple(totals), scope.dims, body)
 
@@ -166,10 +166,10 @@ class Staging:
             return (definition,) if definition else with_cases(node)
 
         final = self._final.__getitem__
-        for node in in_order(roots, below):
+        for node in topological_order(roots, below):
             if node not in self._final:
                 definition = self._definitions.get(node)
-                self._final[node] = final(definition) if definition else rebuilt(node, final)
+                self._final[node] = final(definition) if definition else map_children(node, final)
         return tuple([self._final[root] for root in roots])
 
     def _unread(self, array: ProgramArray, leaf: int) -> Buffer:

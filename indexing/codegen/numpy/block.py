@@ -20,7 +20,7 @@ from indexing.codegen.graph import (
     Runtime,
     Scalar,
     Stage,
-    in_order,
+    topological_order,
     with_cases,
 )
 from indexing.codegen.numpy.access import (
@@ -118,7 +118,7 @@ class BlockWriter:
 
     def text_of(self, root: Node) -> Text:
         """Write the lines that compute a node; return its code."""
-        for node in in_order([root], with_cases):
+        for node in topological_order([root], with_cases):
             if node not in self.scope:
                 self.scope[node] = self._code_of(node, node is root)
         return self.scope[root]
@@ -236,7 +236,7 @@ def define(source: SourceBuilder, name: str, body: Body) -> None:
     parameters = ", ".join([parameter.name for parameter in body.parameters])
     with source.text.under(f"def {name}({parameters}):"):
         block = BlockWriter(WriterState(source), Space(()))
-        for node in in_order(body.results, with_cases):
+        for node in topological_order(body.results, with_cases):
             if isinstance(node, BufferRead):
                 block.scope[node] = Text(node.buffer.name)
         codes = [block.text_of(result).code for result in body.results]

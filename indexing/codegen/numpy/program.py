@@ -19,7 +19,7 @@ from indexing.codegen.graph import (
     Nest,
     Reduction,
     Stage,
-    in_order,
+    topological_order,
     with_cases,
 )
 from indexing.codegen.numpy import helpers
@@ -45,7 +45,7 @@ _HELPERS = {
 
 def function_on_arrays(name: str, body: Body) -> Callable[..., Any]:
     """Return a computation of scalars as a function of arrays, applied elementwise."""
-    functions = functions_in(in_order(body.results, with_cases))
+    functions = functions_in(topological_order(body.results, with_cases))
     source = SourceBuilder(functions, [name], {})
     define(source, name, body)
     _, function = source.executed(name, "computation")
@@ -205,7 +205,7 @@ class Vectorized:
         nest = self.nest
         taken = ["out", nest.name, *[buffer.name for buffer in nest.buffers]]
         source = SourceBuilder(functions_of(nest), taken, _HELPERS)
-        for function in source.composed():
+        for function in source.defined_functions():
             define(source, source.name(function), function.body)
         state = WriterState(source, _unread(nest))
         parameters = [*[buffer.name for buffer in nest.parameters], *boxes]

@@ -17,7 +17,7 @@ from indexing.codegen.graph import (
     ScatterReduction,
     Stage,
     dtype_of,
-    in_order,
+    topological_order,
 )
 from indexing.codegen.numpy.access import Text, expanded, vector_text
 from indexing.codegen.numpy.block import BlockWriter, WriterState
@@ -250,7 +250,7 @@ class ReductionWriter:
         """
         guards = [Constraint(space.swap(g.expr), g.lower, g.upper) for g in self.reduction.guards]
         remaining = [g for g in guards if not g.is_true]
-        for node in in_order(values):
+        for node in topological_order(values):
             if not remaining or not isinstance(node, BufferRead) or not _is_plain(values, node):
                 continue
             if node.runtime or node.buffer in self.state.offsets:
@@ -313,7 +313,7 @@ def _is_windowed(reduction: Reduction, space: Space) -> bool:
         return True
     return any(
         len(space.ordered(space.swap(e).variables())) > 1
-        for node in in_order(reduction.values)
+        for node in topological_order(reduction.values)
         if isinstance(node, BufferRead)
         for e in node.index
     )
@@ -321,7 +321,7 @@ def _is_windowed(reduction: Reduction, space: Space) -> bool:
 
 def _overlaps(reduction: Reduction, space: Space) -> bool:
     """Return True if windows overlap, or if there are guards."""
-    for node in in_order(reduction.values):
+    for node in topological_order(reduction.values):
         for e in map(space.swap, node.index if isinstance(node, BufferRead) else ()):
             steps = sorted(
                 (abs(step), atom.key, atom)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from indexing.codegen.graph import Node, Reduction, Stage, exprs_of, in_order, with_cases
+from indexing.codegen.graph import Node, Reduction, Stage, exprs_of, topological_order, with_cases
 from indexing.codegen.text import index_text
 from simplifier.atoms import Floor, Variable
 from simplifier.constraints import Constraint
@@ -68,7 +68,7 @@ class Space:
 
 def depends_on_axes(node: Node, space: Space) -> bool:
     """Return True if the value of a node varies along an axis."""
-    exprs = map(space.swap, exprs_of(in_order([node], with_cases)))
+    exprs = map(space.swap, exprs_of(topological_order([node], with_cases)))
     return any(space.ordered(expr.variables()) for expr in exprs)
 
 
