@@ -14,7 +14,7 @@ ElementIndex: TypeAlias = tuple[int, ...]
 
 _finfo: Final[Any] = ml_dtypes.finfo  # has no types
 
-CANCELLED: Final = 16
+CANCELLATION_EPSILONS: Final = 16
 """Tolerance for sums that cancel, in epsilons of the largest element."""
 
 
@@ -39,7 +39,7 @@ def first_difference(
 ) -> ElementIndex | None:
     """Return the first index at which two arrays differ beyond the tolerance, or None.
 
-    The tolerance is the larger of two: `tolerance` relative to the element, and `CANCELLED`
+    The tolerance is the larger of two: `tolerance` relative to the element, and `CANCELLATION_EPSILONS`
     epsilons (at least `min_tolerance`) relative to the largest element of the array.
 
     >>> huge = np.float32([1e5, 1, 0])
@@ -55,7 +55,10 @@ def first_difference(
         wide: Any = np.complex128 if expected.dtype.kind == "c" else np.float64
         a, b = actual.astype(wide), expected.astype(wide)
         largest = np.abs(b[np.isfinite(b)]).max(initial=0.0)
-        absolute = max(min(CANCELLED * epsilon(expected.dtype), relative), min_tolerance) * largest
+        absolute = (
+            max(min(CANCELLATION_EPSILONS * epsilon(expected.dtype), relative), min_tolerance)
+            * largest
+        )
         with np.errstate(all="ignore"):
             near = np.abs(a - b) <= np.maximum(absolute, relative * np.abs(b))
         near &= np.isfinite(b)  # infinity is near itself only

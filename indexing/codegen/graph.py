@@ -263,7 +263,7 @@ def exprs_of(nodes: Iterable[Node]) -> Iterator[Expr]:
 
 
 def map_children(node: Any, replacement: Callable[[Any], Any]) -> Any:
-    """Return a node, case, reduction or scatter with each child `n` replaced by ``replacement(n)``."""
+    """Return a node, case, reduction or scatter with ``replacement(n)`` for each child `n`."""
     match node:
         case BufferRead() | IndexValue():
             return replace(node, runtime=_each(node.runtime, replacement)) if node.runtime else node

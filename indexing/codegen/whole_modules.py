@@ -18,13 +18,13 @@ from indexing.execution import run, xla
 from indexing.execution.values import random_inputs
 from indexing.maps.answers import Unknown
 
-OF_WHOLE_MODULES: Final = 1e-4
+MODULE_TOLERANCE: Final = 1e-4
 """Tolerance of floating-point results of a whole module, relative to the largest element."""
 
-NUDGES: Final = 3
+PERTURBATIONS: Final = 3
 """Number of perturbations of the inputs' last bits, if a result differs from XLA's."""
 
-MAX_MOVES: Final = 8
+MAX_PERTURBATION_RATIO: Final = 8
 """A result is ill-conditioned if its distance from XLA's is at most this multiple of the effect of
 these perturbations."""
 
@@ -53,10 +53,13 @@ def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Findi
         yield _skipped(getattr(error, "message", str(error).partition("\n")[0]))
         return
     far = [number for number, pair in enumerate(zip(ours, theirs, strict=True))
-           if first_difference(*pair, OF_WHOLE_MODULES) is not None]  # fmt: skip
-    effects = nudge_effects(module, inputs, ours, seed) if far else []
+           if first_difference(*pair, MODULE_TOLERANCE) is not None]  # fmt: skip
+    effects = perturbation_effects(module, inputs, ours, seed) if far else []
     for number, (by_kernels, expected) in enumerate(zip(ours, theirs, strict=True)):
-        if number in far and distance(by_kernels, expected) <= MAX_MOVES * effects[number]:
+        if (
+            number in far
+            and distance(by_kernels, expected) <= MAX_PERTURBATION_RATIO * effects[number]
+        ):
             reason = "the last bits of the inputs change it by a comparable amount"
             yield _skipped(f"output {number} is ill-conditioned: {reason}")
             continue
@@ -101,7 +104,7 @@ def _incomparable(instruction: Instruction) -> str:
     return ""
 
 
-def nudge_effects(
+def perturbation_effects(
     module: Module, inputs: Sequence[Array], results: Sequence[Array], seed: int
 ) -> list[float]:
     """Return the largest change of each result, as `distance`, if the inputs' last bits change.
@@ -110,13 +113,13 @@ def nudge_effects(
     """
     random = np.random.default_rng(seed)
     largest = [0.0] * len(results)
-    for _ in range(NUDGES):
-        nudged = run(module, [_nudged(array, random) for array in inputs], seed=seed)
-        largest = list(map(max, largest, map(distance, nudged, results)))
+    for _ in range(PERTURBATIONS):
+        perturbed = run(module, [_perturbed(array, random) for array in inputs], seed=seed)
+        largest = list(map(max, largest, map(distance, perturbed, results)))
     return largest
 
 
-def _nudged(array: Array, random: np.random.Generator) -> Array:
+def _perturbed(array: Array, random: np.random.Generator) -> Array:
     """Change each floating-point number by one epsilon, relative; keep integers."""
     if not tolerance(array.dtype):
         return array
@@ -145,7 +148,7 @@ def distance(one: Array, other: Array) -> float:
 
 
 def _with_xla(check: str, number: int, actual: Array, expected: Array) -> Finding:
-    at = first_difference(actual, expected, OF_WHOLE_MODULES)
+    at = first_difference(actual, expected, MODULE_TOLERANCE)
     if at is None:
         return Finding(check, "ok")
     details = f"output {number} at {list(at)}: {actual[at]} here, {expected[at]} by XLA"

@@ -14,7 +14,12 @@ from hlo.ops.op import Shape
 from indexing import Constraint, IndexingMap, cli
 from indexing.codegen.differences import first_difference
 from indexing.codegen.validation import validated
-from indexing.codegen.whole_modules import MAX_MOVES, against_xla, distance, nudge_effects
+from indexing.codegen.whole_modules import (
+    MAX_PERTURBATION_RATIO,
+    against_xla,
+    distance,
+    perturbation_effects,
+)
 from indexing.execution import random_inputs, xla
 from indexing.execution import run as execute
 from indexing.ops.reduce import Reduce
@@ -228,7 +233,7 @@ CHAOS = """ENTRY e { p = f32[9] parameter(0) c = f32[] constant(1e9)
 def test_ill_conditioned_results_are_distinguished_from_others() -> None:
     module = hlo.parse(CHAOS)
     inputs = random_inputs(module.entry, 0)
-    ill_conditioned, stable = nudge_effects(module, inputs, execute(module, inputs), 0)
+    ill_conditioned, stable = perturbation_effects(module, inputs, execute(module, inputs), 0)
     assert ill_conditioned > 0.1
     assert 0 < stable < 1e-6
 
@@ -297,7 +302,7 @@ def test_programs_for_a_mesh_are_not_passed_to_xla(monkeypatch: pytest.MonkeyPat
 
 def test_distance_is_relative_to_the_largest_element() -> None:
     assert distance(f32([8, 1]), f32([8, 3])) == 0.25
-    assert MAX_MOVES * distance(f32([0]), f32([0])) == 0
+    assert MAX_PERTURBATION_RATIO * distance(f32([0]), f32([0])) == 0
 
 
 def f32(values: object) -> Array:
