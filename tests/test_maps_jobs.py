@@ -87,7 +87,7 @@ def test_a_bar_appears_on_a_terminal_once_patience_has_passed(
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "PATIENCE", patience)
+    monkeypatch.setattr(progress, "DELAY", patience)
     bar = progress.Bar()
     monkeypatch.setattr(bar, "_done", Ticks(3))
     bar.update("main.42", 3, 7)
@@ -99,7 +99,7 @@ def test_a_bar_appears_on_a_terminal_once_patience_has_passed(
 def test_no_bar_without_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     stderr = io.StringIO()
     monkeypatch.setattr(sys, "stderr", stderr)
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "DELAY", 0.0)
     with progress.Bar() as bar:
         bar.update("main.42", 3, 7)
     assert not bar.is_used

@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for any terminal encoding
-    gc.set_threshold(50_000, 20, 50)  # most objects live on: collect rarely
+    gc.set_threshold(50_000, 20, 50)  # most objects are long-lived: collect rarely
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 

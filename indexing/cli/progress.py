@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-PATIENCE: Final = 1.0  # seconds without a result before the bar appears
+DELAY: Final = 1.0  # seconds without a result before the bar appears
 _POLL: Final = 0.2
 
 
@@ -70,14 +70,14 @@ class Bar:
                 self._shown = None
 
     def _watch(self) -> None:
-        """Show the bar once `PATIENCE` has passed, and keep it up to date."""
+        """Show the bar once `DELAY` has passed, and keep it up to date."""
         while not self._done.wait(_POLL):
             with self._lock:
                 description, done, total = self._state
                 if self._shown is not None:
                     task = self._shown.task_ids[0]
                     self._shown.update(task, description=description, completed=done, total=total)
-                elif time.monotonic() - self._quiet_since >= PATIENCE and not self._done.is_set():
+                elif time.monotonic() - self._quiet_since >= DELAY and not self._done.is_set():
                     self._shown = _started(description, done, total)
 
 
