@@ -81,13 +81,13 @@ class Ticks:
         return self.count < 0
 
 
-@pytest.mark.parametrize("patience, shown", [(0.0, True), (1e9, False)])
-def test_a_bar_appears_on_a_terminal_once_patience_has_passed(
-    patience: float, shown: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("delay, shown", [(0.0, True), (1e9, False)])
+def test_a_bar_appears_on_a_terminal_after_the_delay(
+    delay: float, shown: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "DELAY", patience)
+    monkeypatch.setattr(progress, "DELAY", delay)
     bar = progress.Bar()
     monkeypatch.setattr(bar, "_done", Ticks(3))
     bar.update("main.42", 3, 7)

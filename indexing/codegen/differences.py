@@ -39,8 +39,8 @@ def first_difference(
 ) -> ElementIndex | None:
     """Return the first index at which two arrays differ beyond the tolerance, or None.
 
-    The tolerance is the larger of two: `tolerance` relative to the element, and `CANCELLATION_EPSILONS`
-    epsilons (at least `min_tolerance`) relative to the largest element of the array.
+    The tolerance is the larger of two: `tolerance` relative to the element, and
+    `CANCELLATION_EPSILONS` epsilons (at least `min_tolerance`) relative to the largest element.
 
     >>> huge = np.float32([1e5, 1, 0])
     >>> first_difference(np.float32([1e5, 1.5, 0]), huge), first_difference(huge + 1e-2, huge)
