@@ -30,8 +30,8 @@ from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.unknown import first_unknown
 
-When: TypeAlias = Literal["now", "before", "until now"]
-"""The slices of an array that are read: the slice of the same step, earlier slices, or both."""
+StepRange: TypeAlias = Literal["same step", "earlier steps", "same or earlier"]
+"""The steps whose slices of an array are read."""
 
 
 @op(
@@ -202,13 +202,14 @@ class Scan(StructuredOp):
 class _Chain:
     """Reads of an operand: in the same step, in earlier steps, and of the carries in between."""
 
-    now: MapSet | None
-    before: list[MapSet]
-    passed: list[MapSet]
+    same_step: MapSet | None
+    earlier_steps: list[MapSet]
+    carries: list[MapSet]
 
     @property
     def parts(self) -> list[MapSet]:
-        return [*self.passed, *self.before, *([self.now] if self.now else [])]
+        same_step = [self.same_step] if self.same_step else []
+        return [*self.carries, *self.earlier_steps, *same_step]
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,35 +232,36 @@ class _Leaf:
         chain = self._chain(number, carried)
         maps = MapSet()
         maps.add_reason(first_unknown(*[part.unknown for part in chain.parts]))
-        for inner, when in self._slice_maps(number, chain, carried):
-            maps.add(self._lifted(inner, number, when))
+        for inner, steps in self._slice_maps(number, chain, carried):
+            maps.add(self._lifted(inner, number, steps))
         return maps
 
     def _chain(self, number: int, carried: Mapping[int, Mapping[int, MapSet]]) -> _Chain:
         """Reads of operand `number` in one step and in the earlier steps."""
         direct = self._reads(self.path)
-        now = direct.get(number)
-        before = [reads[number] for reads in carried.values() if number in reads]
-        passed = [reads[n] for reads in (direct, *carried.values()) for n in reads if n in carried]
-        return _Chain(now, before, passed)
+        same_step = direct.get(number)
+        earlier_steps = [reads[number] for reads in carried.values() if number in reads]
+        carries = [reads[n] for reads in (direct, *carried.values()) for n in reads if n in carried]
+        return _Chain(same_step, earlier_steps, carries)
 
     def _slice_maps(
         self, number: int, chain: _Chain, carried: Mapping[int, Mapping[int, MapSet]]
-    ) -> Iterator[tuple[IndexingMap, When]]:
+    ) -> Iterator[tuple[IndexingMap, StepRange]]:
         """The maps between slices of the operand and of the leaf."""
-        now, before = chain.now, chain.before
-        is_same = all(map(_is_identity, [*chain.passed, *before]))
+        same_step, earlier_steps = chain.same_step, chain.earlier_steps
+        is_same = all(map(_is_identity, [*chain.carries, *earlier_steps]))
         across = self._slices(number, is_same, carried)
         if number >= self._inputs:
-            if now or before:
-                yield across, "now"
-        elif now and before and is_same and _is_identity(now):
-            yield across, "until now"
+            if same_step or earlier_steps:
+                yield across, "same step"
+        elif same_step and earlier_steps and is_same and _is_identity(same_step):
+            yield across, "same or earlier"
         else:
-            for inner in now.maps if now else ():
-                yield self._slices(number, False, carried) if inner.runtime else inner, "now"
-            if before and self._count > 1:
-                yield across, "before"
+            for inner in same_step.maps if same_step else ():
+                slices = self._slices(number, False, carried) if inner.runtime else inner
+                yield slices, "same step"
+            if earlier_steps and self._count > 1:
+                yield across, "earlier steps"
 
     # ------------------------------------------------------------ what a step reads
 
@@ -300,7 +302,7 @@ class _Leaf:
 
     # ------------------------------------------------------------ from slices to arrays
 
-    def _lifted(self, inner: IndexingMap, number: int, when: When) -> IndexingMap:
+    def _lifted(self, inner: IndexingMap, number: int, steps: StepRange) -> IndexingMap:
         """Return the map between arrays for the map `inner` between their slices."""
         axis, last, backward = self.op.dimensions[0], self._count - 1, self.summaries.backward
         is_input, is_output = number < self._inputs, self._is_output
@@ -322,19 +324,23 @@ class _Leaf:
         free = []
         if is_end_sliced:
             step = Variable(f"s{len(inner.ranges)}", 0, last)
-            free = [step] if when != "now" or here is None else []
+            free = [step] if steps != "same step" or here is None else []
             there = step.as_expr() if free or here is None else here
             results.insert(axis, there)
         if here is not None and there is not None:
-            constraints.append(self._gap(here, there, when))
+            constraints.append(self._gap(here, there, steps))
         ranges = (*inner.ranges, *free)
         return IndexingMap.of(i, results, ranges=ranges, constraints=constraints, grade=inner.grade)
 
-    def _gap(self, here: Expr, there: Expr, when: When) -> Constraint:
+    def _gap(self, here: Expr, there: Expr, steps: StepRange) -> Constraint:
         """Constraint on the number of steps from the end to the start."""
         is_after = self.summaries.backward != self.op.is_reverse
         last = self._count - 1
-        low, high = {"now": (0, 0), "before": (1, last), "until now": (0, last)}[when]
+        low, high = {
+            "same step": (0, 0),
+            "earlier steps": (1, last),
+            "same or earlier": (0, last),
+        }[steps]
         return Constraint(here - there if is_after else there - here, low, high)
 
     # ------------------------------------------------------------ shapes
