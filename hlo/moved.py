@@ -1,7 +1,8 @@
 """Deprecated names of modules and of public names: each still works, with a `DeprecationWarning`.
 
 `declare` makes old module names importable; `with_old_names` makes old names attributes of a
-module; `with_old_keywords` accepts old names of keyword arguments.  The warning gives the new name.
+module; `with_old_keywords` accepts old names of keyword arguments, and `with_old_fields` those of a
+dataclass.  The warning gives the new name.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def with_old_keywords(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]
         @wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for old in names.keys() & kwargs.keys():
-                message = f"{function.__name__}({old}=..) is deprecated: use {names[old]}=.."
+                message = f"{_name(function)}({old}=..) is deprecated: use {names[old]}=.."
                 warnings.warn(message, DeprecationWarning, stacklevel=2)
                 kwargs[names[old]] = kwargs.pop(old)
             return function(*args, **kwargs)
@@ -92,6 +93,34 @@ def with_old_keywords(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]
         return call
 
     return decorate
+
+
+def with_old_fields(**names: str) -> Callable[[type[R]], type[R]]:
+    """Return a class decorator that accepts deprecated keyword arguments of the constructor.
+
+    Args:
+        names: the new name of each deprecated one.
+
+    >>> @with_old_fields(size="length")
+    ... class Line:
+    ...     def __init__(self, length: int) -> None:
+    ...         self.length = length
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     print(Line(size=3).length, caught[0].message)
+    3 Line(size=..) is deprecated: use length=..
+    """
+
+    def decorate(cls: type[R]) -> type[R]:
+        cls.__init__ = with_old_keywords(**names)(cls.__init__)  # type: ignore[method-assign]  # decorated
+        return cls
+
+    return decorate
+
+
+def _name(function: Callable[..., Any]) -> str:
+    """Return the name of a function, or of the class whose constructor it is."""
+    return function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
 
 class _Moved(MetaPathFinder, Loader):

@@ -156,7 +156,7 @@ class Lowering:
 
     def _copied(self, array: ProgramArray, rule: CopyRule, index: Index) -> Node:
         answer = _maps_of(array)
-        if rule.joins:
+        if rule.joins_parts:
             return self._joined(array, rule, answer, index)
         maps = [
             (number, indexing_map)
@@ -304,16 +304,16 @@ class Lowering:
             values.append(self.scope.read(array.operand(number), at))
             guards.update(dict.fromkeys(conditions))
             runtime.update(dict.fromkeys(used))
-        scatter = self._scatter(array, rule) if rule.is_placed else None
+        scatter = self._scatter(array, rule) if rule.is_scatter else None
         reduction = Reduction(ADD, inits, tuple(values), ranges, tuple(guards), tuple(runtime))
         return self._typed(array, rule, replace(reduction, scatter=scatter))
 
     def _typed(self, array: ProgramArray, rule: ReductionRule, reduction: Reduction) -> Reduction:
         """Add the function to a reduction, and convert it to the type of its totals."""
-        if rule.applied:
+        if rule.uses_computation:
             function = self.function(array.instruction.called_computations[0])
             reduction = replace(reduction, function=function)
-        wide = rule.wide or _wide_total(array, reduction)
+        wide = rule.accumulator_dtype or _wide_total(array, reduction)
         if wide is None:
             return reduction
 

@@ -133,7 +133,7 @@ def _is_computable(instruction: Instruction) -> bool:
     if not isinstance(shape, Shape) or range_of(shape.element_type) is None:
         return False
     match element_of(instruction):
-        case CopyRule(has_padding=True) | ElementwiseRule(applied=True):
+        case CopyRule(has_padding=True) | ElementwiseRule(uses_computation=True):
             return False
         case ConstantRule() | IotaRule() | CopyRule() | ElementwiseRule():
             return shape.size <= MAX_ELEMENTS

@@ -38,7 +38,7 @@ def _is_pointwise(instruction: Instruction) -> bool:
     match element_of(instruction):
         case ConstantRule() | ElementwiseRule():
             return True
-        case CopyRule(operands=(_,), parts=1, joins=False):
+        case CopyRule(operands=(_,), parts=1, joins_parts=False):
             return True
         case _:
             return False

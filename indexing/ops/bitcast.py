@@ -175,7 +175,7 @@ def same_bits(out: Shape, operand: Shape, is_tiled: bool) -> ElementRule:
             f"elements of {ours.bits} bits are made of elements of {theirs.bits} bits"
         )
     if ours.bits > theirs.bits:
-        return CopyRule(function=joined(kind, ours.name), joins=True, is_view=True)
+        return CopyRule(function=joined(kind, ours.name), joins_parts=True, is_view=True)
     parts = theirs.bits // ours.bits
     return CopyRule(function=part_of(kind, ours.name), parts=parts, is_view=True)
 

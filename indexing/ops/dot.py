@@ -38,7 +38,7 @@ def sum_of_products(out: Shape, left: Shape, *_: Shape) -> ReductionRule:
     kind = dtype(out.element_type)
     is_plain = dtype(left.element_type).kind in "biucO"
     wide = kind if is_plain else np.result_type(kind, np.float32)
-    return ReductionRule((), (0, 1), is_product=True, wide=wide)
+    return ReductionRule((), (0, 1), is_product=True, accumulator_dtype=wide)
 
 
 @op(

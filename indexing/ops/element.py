@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
-from hlo.moved import with_old_names
+from hlo.moved import with_old_fields, with_old_names
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape, leaves
 
@@ -34,21 +34,23 @@ class IotaRule:
     dimension: int
 
 
+@with_old_fields(applied="uses_computation")
 @dataclass(frozen=True, slots=True)
 class ElementwiseRule:
     """The element is ``function(operand elements)``.
 
     Attributes:
         function: the function; None if it is a computation.
-        applied: the function is the first computation that the instruction calls.
+        uses_computation: the function is the first computation that the instruction calls.
         reads_nothing: the result does not depend on the operand's values.
     """
 
     function: ScalarFunction | None = None
-    applied: bool = False
+    uses_computation: bool = False
     reads_nothing: bool = False
 
 
+@with_old_fields(joins="joins_parts")
 @dataclass(frozen=True, slots=True)
 class CopyRule:
     """The element is the operand element that the maps lead to, after `function` if one is given.
@@ -56,11 +58,11 @@ class CopyRule:
     Attributes:
         operands: operands that contain the data; each index is in the domain of one map of one of
             them.
-        function: takes the element; with `parts`, also the number of the part; with `joins`, the
-            elements along the range variable, in order.
-        has_padding: an element in no map's domain is 0; the value of padding is undefined.
+        function: takes the element; with `parts`, also the number of the part; with
+            `joins_parts`, the elements along the range variable, in order.
+        has_padding: elements outside every map's domain are padding: undefined in HLO, 0 here.
         parts: number of result elements that share the bits of one operand element.
-        joins: one result element has the bits of several operand elements.
+        joins_parts: one result element has the bits of several operand elements.
         is_view: the result needs no buffer of its own.
     """
 
@@ -68,10 +70,11 @@ class CopyRule:
     function: ScalarFunction | None = None
     has_padding: bool = False
     parts: int = 1
-    joins: bool = False
+    joins_parts: bool = False
     is_view: bool = False
 
 
+@with_old_fields(applied="uses_computation", is_placed="is_scatter", wide="accumulator_dtype")
 @dataclass(frozen=True, slots=True)
 class ReductionRule:
     """The element is a reduction over the range variables of the maps.
@@ -79,20 +82,20 @@ class ReductionRule:
     Attributes:
         inits: operands with the initial values; () for zero.
         values: operands that are reduced; if `is_product`, they are multiplied first.
-        applied: the first computation that the instruction calls reduces; otherwise the
+        uses_computation: the first computation that the instruction calls reduces; otherwise the
             reduction is a sum.
         is_windowed: an operand element may contribute to several results.
-        is_placed: a runtime variable decides to which result a value contributes.
-        wide: the accumulation type of a sum of products.
+        is_scatter: a runtime variable decides to which result a value contributes.
+        accumulator_dtype: the type in which a sum of products is accumulated.
     """
 
     inits: tuple[int, ...]
     values: tuple[int, ...]
-    applied: bool = False
+    uses_computation: bool = False
     is_product: bool = False
     is_windowed: bool = False
-    is_placed: bool = False
-    wide: np.dtype[Any] | None = None
+    is_scatter: bool = False
+    accumulator_dtype: np.dtype[Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)

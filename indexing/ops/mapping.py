@@ -46,7 +46,7 @@ class Map(VariadicOp):
     The element type of the result is that of `to_apply`; it is declared in the text.
     """
 
-    rule: ClassVar[ElementRule] = ElementwiseRule(applied=True)
+    rule: ClassVar[ElementRule] = ElementwiseRule(uses_computation=True)
     shape: Shape = declared()
     dimensions: tuple[int, ...] = attribute(int_list, default=())
     to_apply: str = attribute(computation)

@@ -118,7 +118,9 @@ class Reduce(VariadicOp):
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         half = len(operands) // 2
-        return ReductionRule(tuple(range(half, 2 * half)), tuple(range(half)), applied=True)
+        return ReductionRule(
+            tuple(range(half, 2 * half)), tuple(range(half)), uses_computation=True
+        )
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

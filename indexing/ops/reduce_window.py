@@ -108,7 +108,7 @@ class ReduceWindow(VariadicOp):
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         half = len(operands) // 2
         inits, values = tuple(range(half, 2 * half)), tuple(range(half))
-        return ReductionRule(inits, values, applied=True, is_windowed=True)
+        return ReductionRule(inits, values, uses_computation=True, is_windowed=True)
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

@@ -275,7 +275,7 @@ class Scatter(VariadicOp):
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         bases, updates = range(len(operands) // 2), range(len(operands) // 2 + 1, len(operands))
         return ReductionRule(
-            tuple(bases), tuple(updates), applied=True, is_windowed=True, is_placed=True
+            tuple(bases), tuple(updates), uses_computation=True, is_windowed=True, is_scatter=True
         )
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:

@@ -90,7 +90,7 @@ class _Elements:
             case ReductionRule(is_product=True):
                 return self.summed(rule, index)
             case ReductionRule():
-                return self.folded(rule, index)
+                return self.reduced(rule, index)
         raise AssertionError(rule)
 
     @property
@@ -123,7 +123,7 @@ class _Elements:
         values = [each for k in rule.operands for each in self.read(k, index)]
         if not values and rule.has_padding:
             return 0
-        if not rule.joins:
+        if not rule.joins_parts:
             assert len(values) == 1
         if rule.parts > 1:
             part = self.position(index) % rule.parts
@@ -146,13 +146,15 @@ class _Elements:
         ]
         total: Any = 0
         for values in left.keys() & right.keys():
-            total += self.wide(rule, 0, left[values]) * self.wide(rule, 1, right[values])
-        return np.asarray(total).astype(rule.wide)
+            total += self.accumulated(rule, 0, left[values]) * self.accumulated(
+                rule, 1, right[values]
+            )
+        return np.asarray(total).astype(rule.accumulator_dtype)
 
-    def wide(self, rule: ReductionRule, operand: int, index: Index) -> Any:
-        return self.inputs[operand][index].astype(rule.wide)
+    def accumulated(self, rule: ReductionRule, operand: int, index: Index) -> Any:
+        return self.inputs[operand][index].astype(rule.accumulator_dtype)
 
-    def folded(self, rule: ReductionRule, index: Index) -> Any:
+    def reduced(self, rule: ReductionRule, index: Index) -> Any:
         inits = [self.read(k, index) for k in rule.inits]
         totals = [init[0] for init in inits]
         for row in zip(*[self.read(k, index) for k in rule.values], strict=True):
@@ -179,3 +181,16 @@ def test_constant_formulas_have_the_values_of_the_kernel(opcode: str) -> None:
 def test_a_deprecated_name_of_a_rule_warns_and_gives_the_rule(old: str, new: str) -> None:
     with pytest.warns(DeprecationWarning, match=f"use indexing.ops.element.{new}"):
         assert getattr(rules, old) is getattr(rules, new)
+
+
+def test_deprecated_keywords_of_rules_warn_and_set_the_new_fields() -> None:
+    old: dict[str, Any] = {"applied": True, "is_placed": True, "wide": np.dtype(np.float64)}
+    with pytest.warns(DeprecationWarning, match=r"ReductionRule\(applied=\.\.\) is deprecated"):
+        reduction = rules.ReductionRule((0,), (1,), **old)
+    assert reduction.uses_computation
+    assert reduction.is_scatter
+    assert reduction.accumulator_dtype == np.dtype(np.float64)
+    with pytest.warns(DeprecationWarning, match="use joins_parts"):
+        assert rules.CopyRule(joins=True).joins_parts
+    with pytest.warns(DeprecationWarning, match="use uses_computation"):
+        assert rules.ElementwiseRule(applied=True).uses_computation
