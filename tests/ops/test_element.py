@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -183,14 +184,18 @@ def test_a_deprecated_name_of_a_rule_warns_and_gives_the_rule(old: str, new: str
         assert getattr(rules, old) is getattr(rules, new)
 
 
-def test_deprecated_keywords_of_rules_warn_and_set_the_new_fields() -> None:
-    old: dict[str, Any] = {"applied": True, "is_placed": True, "wide": np.dtype(np.float64)}
-    with pytest.warns(DeprecationWarning, match=r"ReductionRule\(applied=\.\.\) is deprecated"):
-        reduction = rules.ReductionRule((0,), (1,), **old)
-    assert reduction.uses_computation
-    assert reduction.is_scatter
-    assert reduction.accumulator_dtype == np.dtype(np.float64)
-    with pytest.warns(DeprecationWarning, match="use joins_parts"):
-        assert rules.CopyRule(joins=True).joins_parts
-    with pytest.warns(DeprecationWarning, match="use uses_computation"):
-        assert rules.ElementwiseRule(applied=True).uses_computation
+DEPRECATED_KEYWORDS: list[tuple[Any, str, str, Any]] = [
+    (rules.ElementwiseRule,                  "applied",    "uses_computation",  True),
+    (rules.CopyRule,                         "joins",      "joins_parts",       True),
+    (partial(rules.ReductionRule, (0,), (1,)), "applied",    "uses_computation",  True),
+    (partial(rules.ReductionRule, (0,), (1,)), "is_placed",  "is_scatter",        True),
+    (partial(rules.ReductionRule, (0,), (1,)), "wide",       "accumulator_dtype", np.dtype("f8")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("rule, old, new, value", DEPRECATED_KEYWORDS)
+def test_a_deprecated_keyword_of_a_rule_warns_and_sets_the_field(
+    rule: Callable[..., Any], old: str, new: str, value: Any
+) -> None:
+    with pytest.warns(DeprecationWarning, match=rf"Rule\({old}=\.\.\) is deprecated: use {new}"):
+        assert getattr(rule(**{old: value}), new) == value
