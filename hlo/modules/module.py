@@ -6,6 +6,7 @@ ops and inferred shapes are computed on first use. The parser supplies the ops (
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
@@ -19,7 +20,7 @@ from hlo.text.syntax import AttributeText, attributes_text
 
 Result = TypeVar("Result")
 
-_UNKNOWN: Any = object()  # not set yet
+_UNSET: Any = object()
 _NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
 
 
@@ -48,6 +49,7 @@ class Instruction:
         declared_shape: the result shape in the text, or None.
         computation: the computation of the instruction.
         index: position in the computation.
+    Source: XLA ``xla/hlo/ir/hlo_instruction.h``.
 
     >>> from hlo.formats.parser import parse
     >>> parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }").entry.root.operands
@@ -168,10 +170,8 @@ class Instruction:
 
     def __str__(self) -> str:
         shape = "" if self.declared_shape is None else f"{_shape_text(self.declared_shape)} "
-        if self.literal is not None:
-            inside = self.literal.printed
-        else:
-            inside = ", ".join([f"%{operand.name}" for operand in self.operands])
+        operands = ", ".join([f"%{operand.name}" for operand in self.operands])
+        inside = operands if self.literal is None else self.literal.printed
         return f"%{self.name} = {shape}{self.opcode}({inside}){attributes_text(self.attributes)}"
 
     def __repr__(self) -> str:
@@ -187,6 +187,7 @@ class Computation:
         root: the result: the instruction marked ``ROOT``, or the last one.
         attributes: the text of the attributes after the closing brace, by name.
         module: the module of the computation.
+    Source: XLA ``xla/hlo/ir/hlo_computation.h``.
 
     >>> from hlo.formats.parser import parse
     >>> entry = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }").entry
@@ -212,7 +213,7 @@ class Computation:
         self.end = start
         self._parameters: tuple[Instruction, ...] | None = None
         self.instructions: tuple[Instruction, ...] = ()
-        self.root: Instruction = _UNKNOWN
+        self.root: Instruction = _UNSET
         self.attributes: Mapping[str, AttributeText] = _NOTHING
 
     @property
@@ -286,6 +287,7 @@ class Module:
         source: the text of the module.
         semantics: the interpretation of its instructions.
         memo: memoised results of analyses, with the lifetime of the module.
+    Source: XLA ``xla/hlo/ir/hlo_module.h``.
 
     >>> from hlo.formats.parser import parse
     >>> parse("HloModule m ENTRY e { p = f32[2] parameter(0) }")
@@ -311,15 +313,21 @@ class Module:
         self.attributes: Mapping[str, AttributeText] = _NOTHING
         self.tables: Mapping[str, Mapping[int, AttributeText]] = MappingProxyType({})
         self.computations: Mapping[str, Computation] = MappingProxyType({})
-        self.entry: Computation = _UNKNOWN
+        self.entry: Computation = _UNSET
         self.memo: dict[Any, Any] = {}
 
-    def remembered(self, key: Hashable, make: Callable[[], Result]) -> Result:
+    def memoised(self, key: Hashable, make: Callable[[], Result]) -> Result:
         """Return the memoised result for `key`, computed by `make` on first use."""
         if key not in self.memo:
             self.memo[key] = make()
         result: Result = self.memo[key]
         return result
+
+    def remembered(self, key: Hashable, make: Callable[[], Result]) -> Result:
+        """Call `memoised`; a deprecated name."""
+        message = "Module.remembered is deprecated: use Module.memoised"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.memoised(key, make)
 
     @property
     def filename(self) -> str:
@@ -371,8 +379,7 @@ class Module:
         return "\n\n".join([header, *tables, *map(str, self.computations.values())]) + "\n"
 
     def __repr__(self) -> str:
-        count = sum(map(len, self.computations.values()))
-        computations = len(self.computations)
+        computations, count = len(self.computations), len(list(self.instructions))
         return f"<module {self.name!r}, {computations} computations, {count} instructions>"
 
 
@@ -381,20 +388,13 @@ _shape_text = lru_cache(maxsize=1 << 12)(str)  # a module has few distinct shape
 
 def _same_computation(first: Computation, second: Computation) -> bool:
     return (
-        len(first.instructions) == len(second.instructions)
-        and first.root.index == second.root.index
+        first.root.index == second.root.index
         and first.attributes == second.attributes
-        and all(map(_same_instruction, first.instructions, second.instructions))
+        and list(map(_structure, first)) == list(map(_structure, second))
     )
 
 
-def _same_instruction(first: Instruction, second: Instruction) -> bool:
-    return (
-        (first.name, first.opcode) == (second.name, second.opcode)
-        and first.declared_shape == second.declared_shape
-        and [o.index for o in first.operands] == [o.index for o in second.operands]
-        and [c.name for c in first.called_computations]
-        == [c.name for c in second.called_computations]
-        and first.literal == second.literal
-        and first.attributes == second.attributes
-    )
+def _structure(i: Instruction) -> tuple[object, ...]:
+    operands = [operand.index for operand in i.operands]
+    called = [computation.name for computation in i.called_computations]
+    return i.name, i.opcode, i.declared_shape, operands, called, i.literal, i.attributes

@@ -107,7 +107,7 @@ def faults(computations: Sequence[Computation]) -> Iterator[HloError]:
 
 def is_valid(module: Module) -> bool:
     """Return True if no instruction is invalid, so that one sweep can answer a computation."""
-    return module.remembered(is_valid, lambda: not any(faults(list(module.computations.values()))))
+    return module.memoised(is_valid, lambda: not any(faults(list(module.computations.values()))))
 
 
 def selected_instructions(

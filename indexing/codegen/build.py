@@ -72,7 +72,7 @@ def function_from(applied: Computation) -> ScalarFunction:
         NoLoopNest: a parameter, a result or an intermediate value is not a scalar.
     """
     key = function_from, applied
-    return applied.module.remembered(key, lambda: _function_from(applied))
+    return applied.module.memoised(key, lambda: _function_from(applied))
 
 
 def _function_from(applied: Computation) -> ScalarFunction:

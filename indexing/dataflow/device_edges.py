@@ -185,7 +185,7 @@ def crosses(instruction: Instruction) -> bool:
 
 
 def _contains_crossing(computation: Computation) -> bool:
-    return computation.module.remembered(
+    return computation.module.memoised(
         (_contains_crossing, computation), lambda: any(map(crosses, computation))
     )
 

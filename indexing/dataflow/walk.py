@@ -166,7 +166,7 @@ class Walk:
             reached = self.backward(root) if backward else self.forward(root)
             return {a: maps for a, maps in reached.items() if a.instruction.opcode == "parameter"}
 
-        return computation.module.remembered((self, computation, path, backward), summarised)
+        return computation.module.memoised((self, computation, path, backward), summarised)
 
     def prepare(self, instructions: Iterable[Instruction], *, backward: bool) -> None:
         """Summarise the computations that `instructions` call, innermost first.
@@ -200,13 +200,13 @@ def callees(instructions: Iterable[Instruction]) -> list[Computation]:
 
 def _positions(module: Module) -> dict[str, int]:
     """Return the position of each computation in its module, by name."""
-    return module.remembered(
+    return module.memoised(
         _positions, lambda: {name: k for k, name in enumerate(module.computations)}
     )
 
 
 def _called_in(computation: Computation) -> list[Computation]:
-    return computation.module.remembered(
+    return computation.module.memoised(
         (_called_in, computation), lambda: _called(computation.instructions)
     )
 

@@ -28,6 +28,6 @@ def has_effect(instruction: Instruction) -> bool:
 
 def has_effects(computation: Computation) -> bool:
     """Return True if an instruction of the computation has a side effect."""
-    return computation.module.remembered(
+    return computation.module.memoised(
         (has_effects, computation), lambda: any(map(has_effect, computation.instructions))
     )

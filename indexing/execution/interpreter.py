@@ -78,7 +78,7 @@ class PlanStep:
 
 def plan(computation: Computation) -> tuple[PlanStep, ...]:
     """Return the steps of a computation, without dead code."""
-    return computation.module.remembered((plan, computation), lambda: _planned(computation))
+    return computation.module.memoised((plan, computation), lambda: _planned(computation))
 
 
 def _planned(computation: Computation) -> tuple[PlanStep, ...]:

@@ -19,7 +19,7 @@ def estimated_bytes(computation: Computation) -> int:
     2048
     """
     key = estimated_bytes, computation
-    return computation.module.remembered(key, lambda: _estimated(computation))
+    return computation.module.memoised(key, lambda: _estimated(computation))
 
 
 def _estimated(computation: Computation) -> int:

@@ -23,7 +23,7 @@ from indexing.ops.structured_ops import InlineOp
 
 def is_pointwise(computation: Computation) -> bool:
     """Return True if the kernels of a computation also accept arrays."""
-    return computation.module.remembered(
+    return computation.module.memoised(
         (is_pointwise, computation), lambda: all(map(_is_pointwise, computation.instructions))
     )
 
