@@ -21,5 +21,6 @@ declare(
         "hlo.attributes": "hlo.ops.attributes",
         "hlo.op": "hlo.ops.op",
         "hlo.modules.read_op": "hlo.modules.bind",
+        "hlo.ops.signatures": "hlo.ops.op_records",
     }
 )

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from hlo.ops.op import OPS, TARGETS, Op
-from hlo.ops.signatures import describe
+from hlo.ops.op_records import describe
 from indexing.maps.answers import Direction
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import StructuredOp

@@ -1,8 +1,8 @@
 """Ops stay compatible: modules that were valid before remain valid.
 
-`signatures.json` is a snapshot of the signature of each op. A change must obey the rules of
-`hlo.ops.signatures`, and the samples of the snapshot must remain valid. New ops may be missing.
-After an intended change, ``python -m tests.ops.test_signatures`` updates the snapshot.
+`op_records.json` is a snapshot of the record of each op. A change must obey the rules of
+`hlo.ops.op_records`, and the samples of the snapshot must remain valid. New ops may be missing.
+After an intended change, ``python -m tests.ops.test_op_records`` updates the snapshot.
 """
 
 # ruff: noqa: E501 - a row is a line
@@ -18,16 +18,16 @@ import pytest
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops
 from hlo.ops.op import OPS, TARGETS
-from hlo.ops.signatures import breaks, describe
+from hlo.ops.op_records import breaks, describe
 from tests.checks import checks
 from tests.ops.samples import parse_sample
 
-SNAPSHOT = Path(__file__).parent / "signatures.json"
+SNAPSHOT = Path(__file__).parent / "op_records.json"
 OWN = ("indexing.",)  # without the ops that other tests register
 
 
 def described() -> dict[str, Any]:
-    """Signatures by opcode; ``custom-call TARGET`` for the targets of custom calls."""
+    """Records of ops by opcode; ``custom-call TARGET`` for the targets of custom calls."""
     named = {**OPS, **{f"custom-call {target}": cls for target, cls in TARGETS.items()}}
     own = {name: cls for name, cls in named.items() if cls.__module__.startswith(OWN)}
     return {name: describe(cls) for name, cls in sorted(own.items())}
@@ -37,7 +37,7 @@ BEFORE: dict[str, Any] = json.loads(SNAPSHOT.read_text())
 NOW = described()
 
 
-def test_signatures_are_compatible_with_the_snapshot() -> None:
+def test_ops_are_compatible_with_the_snapshot() -> None:
     with checks() as check:
         for name, before in BEFORE.items():
             with check(name):

@@ -1,4 +1,4 @@
-"""Signatures of ops, and the changes of an op that break compatibility with existing modules.
+"""Records of ops, and the changes of an op that break compatibility with existing modules.
 
 >>> from hlo.ops.attributes import at_least, int_list
 >>> from hlo.ops.op import Op, attribute, op, OPS
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from hlo.ops.attributes import Kind
 
 Described = Mapping[str, Any]
-"""A signature in the form of JSON."""
+"""The record of an op, or a part of it, in the form of JSON."""
 
 TIGHTER = "a constraint may be relaxed, not tightened"
 
 
 def describe(cls: type[Op]) -> dict[str, Any]:
-    """Return the signature of an op: operand counts and types, attributes, constraints, samples."""
+    """Return the record of an op: operand counts and types, attributes, constraints, samples."""
     attributes = [f for f in cls.fields.values() if f.role in ("attribute", "config") and f.kind]
     return {
         "operands": [cls.min_operands, cls.max_operands],
