@@ -69,7 +69,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 OPS: Final[dict[str, type[Op]]] = {}
 """Every registered op by its opcode."""
 
-TARGETS: Final[dict[str, type[Op]]] = {}
+OPS_BY_TARGET: Final[dict[str, type[Op]]] = {}
 """Every registered op of a custom call by its target; other targets have the op of custom-call."""
 
 CUSTOM_CALL: Final = "custom-call"
@@ -248,7 +248,7 @@ def op(opcode: str, *, samples: Sequence[str], target: str = "") -> Callable[[ty
             raise TypeError(f"{named}: only {CUSTOM_CALL} has targets, not {opcode}")
         if lacks := _lacks(made, samples):
             raise TypeError(f"{named} ({cls.__name__}) lacks {', '.join(lacks)}")
-        registry, name = (TARGETS, target) if target else (OPS, opcode)
+        registry, name = (OPS_BY_TARGET, target) if target else (OPS, opcode)
         taken = registry.get(name)
         if taken and (taken.__module__, taken.__qualname__) != (cls.__module__, cls.__qualname__):
             raise TypeError(f"{named} is registered already, by {taken.__qualname__}")
@@ -302,7 +302,7 @@ def find_op(opcode: str, target: str = "") -> type[Op] | None:
     """Return the class of an opcode, for a custom call of its target; None if not registered."""
     if opcode not in OPS:
         _declare()
-    return (TARGETS.get(target) if opcode == CUSTOM_CALL else None) or OPS.get(opcode)
+    return (OPS_BY_TARGET.get(target) if opcode == CUSTOM_CALL else None) or OPS.get(opcode)
 
 
 def _lacks(cls: type[Op], samples: Sequence[str]) -> list[str]:
@@ -341,8 +341,8 @@ def _constraints(cls: type[Op]) -> tuple[OpConstraint, ...]:
 __all__ = [
     "HOLDS",
     "OPS",
+    "OPS_BY_TARGET",
     "REQUIRED",
-    "TARGETS",
     "Fault",
     "Field",
     "Op",

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from hlo.ops.op import OPS, TARGETS, Op
+from hlo.ops.op import OPS, OPS_BY_TARGET, Op
 from hlo.ops.op_records import describe
 from indexing.maps.answers import Direction
 from indexing.ops.base import MappedOp, RoutingOp
@@ -76,7 +76,7 @@ def defined_rules(cls: type[Op]) -> str:
 def named_ops() -> dict[str, type[Op]]:
     """Return every op by opcode, and custom-call targets as ``custom-call TARGET``."""
     import_module("indexing.ops")
-    targets = {f"custom-call {target}": cls for target, cls in TARGETS.items()}
+    targets = {f"custom-call {target}": cls for target, cls in OPS_BY_TARGET.items()}
     return dict(sorted({**OPS, **targets}.items()))
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hlo
-from hlo.ops.op import OPS, TARGETS, Op
+from hlo.ops.op import OPS, OPS_BY_TARGET, Op
 from tests.ops.samples import parse_sample
 
 TABLE = Path(__file__).parent / "rejected.txt"
@@ -53,7 +53,7 @@ def rows() -> list[Row]:
 
 def rules() -> dict[tuple[str, str], type[Op]]:
     """The class of every constraint that can be broken, by opcode (or target) and label."""
-    named = {**OPS, **TARGETS}
+    named = {**OPS, **OPS_BY_TARGET}
     return {
         (name, label): cls
         for name, cls in named.items()

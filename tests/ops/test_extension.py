@@ -12,7 +12,7 @@ import pytest
 
 import hlo
 import indexing
-from hlo.ops.op import OPS, TARGETS
+from hlo.ops.op import OPS, OPS_BY_TARGET
 from indexing.execution import run
 from tests.ops import test_ops as generic
 from tests.ops.samples import Sample, parse_sample
@@ -25,13 +25,13 @@ OPERANDS = "p = f32[7] parameter(0)"
 @pytest.fixture(scope="module")
 def made() -> Iterator[dict[str, Any]]:
     """The names that the page defines; its ops are unregistered afterwards."""
-    before, targets = dict(OPS), dict(TARGETS)
+    before, targets = dict(OPS), dict(OPS_BY_TARGET)
     names: dict[str, Any] = {"__name__": "__main__"}
     for block in re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.M | re.S):
         if ">>>" not in block:
             exec(block, names)
     yield names
-    for registry, old in ((OPS, before), (TARGETS, targets)):
+    for registry, old in ((OPS, before), (OPS_BY_TARGET, targets)):
         registry.clear()
         registry.update(old)
 

@@ -17,7 +17,7 @@ import pytest
 
 import hlo
 import indexing.ops  # noqa: F401 - registers the ops
-from hlo.ops.op import OPS, TARGETS
+from hlo.ops.op import OPS, OPS_BY_TARGET
 from hlo.ops.op_records import breaks, describe
 from tests.checks import checks
 from tests.ops.samples import parse_sample
@@ -28,7 +28,7 @@ OWN = ("indexing.",)  # without the ops that other tests register
 
 def described() -> dict[str, Any]:
     """Records of ops by opcode; ``custom-call TARGET`` for the targets of custom calls."""
-    named = {**OPS, **{f"custom-call {target}": cls for target, cls in TARGETS.items()}}
+    named = {**OPS, **{f"custom-call {target}": cls for target, cls in OPS_BY_TARGET.items()}}
     own = {name: cls for name, cls in named.items() if cls.__module__.startswith(OWN)}
     return {name: describe(cls) for name, cls in sorted(own.items())}
 
