@@ -37,7 +37,7 @@ from hlo.text.lexer import (
     word,
 )
 from hlo.text.source import HloError, Source
-from hlo.text.syntax import CALLING, AttributeText, read_value
+from hlo.text.syntax import CALLEE_ATTRIBUTES, AttributeText, read_value
 
 MAX_DEPTH = 40  # instructions nested in bodies or operands; the limit bounds the recursion
 
@@ -268,7 +268,11 @@ class BodyReader(ParserState):
             if name in attributes:
                 span = self.source.span(*match.span(1))
                 raise duplicate("attribute", span, attributes[name].span)
-            if owner and name in CALLING and (callees := self.callees(start, f"{owner}.{name}")):
+            if (
+                owner
+                and name in CALLEE_ATTRIBUTES
+                and (callees := self.callees(start, f"{owner}.{name}"))
+            ):
                 value, computations, position = callees
                 called += computations
                 attributes[name] = AttributeText(value, self.source, start, position)

@@ -35,7 +35,7 @@ from typing import Any
 from hlo.formats.faults import nearest
 from hlo.formats.parser import parse
 from hlo.formats.parser_state import free_name
-from hlo.modules.bind import CALL_ATTRIBUTES, COMMON_ATTRIBUTES
+from hlo.modules.bind import COMMON_ATTRIBUTES, CUSTOM_CALL_ATTRIBUTES
 from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Module
 from hlo.ops.attributes import Kind, string
@@ -292,7 +292,7 @@ def _field(cls: type[Op] | None, opcode: str, key: str) -> Field | None:
     if field := known.get(key) or by_text.get(key):
         return field
     common = {name.replace("-", "_") for name in COMMON_ATTRIBUTES}
-    if key in common or (cls.target and key in CALL_ATTRIBUTES):
+    if key in common or (cls.target and key in CUSTOM_CALL_ATTRIBUTES):
         return None
     hint = nearest(key, [*known, *common])
     raise ValueError(f"{opcode} has no attribute `{key}`{hint and ': '}{hint}")

@@ -30,7 +30,7 @@ COMMON_ATTRIBUTES: Final = frozenset(
 )
 """Attributes that every instruction may have and no op interprets."""
 
-CALL_ATTRIBUTES: Final = frozenset(
+CUSTOM_CALL_ATTRIBUTES: Final = frozenset(
     {
         "api_version",
         "batch_group_count",
@@ -170,7 +170,7 @@ def unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
     cls = op_class(instruction)
     if cls is None:
         return
-    known = [*(CALL_ATTRIBUTES if cls.target else [])]
+    known = [*(CUSTOM_CALL_ATTRIBUTES if cls.target else [])]
     known += [field.name for field in cls.fields.values() if field.role == "attribute"]
     for name, text in instruction.attributes.items():
         if name in known or name in COMMON_ATTRIBUTES:

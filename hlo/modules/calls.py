@@ -20,7 +20,7 @@ from hlo.modules.instruction_checks import agrees
 from hlo.modules.module import Computation, Instruction
 from hlo.ops.op import Op, Signature
 from hlo.text.source import HloError, Span
-from hlo.text.syntax import CALLING
+from hlo.text.syntax import CALLEE_ATTRIBUTES
 
 
 def called_by(instruction: Instruction) -> dict[str, tuple[Computation, ...]]:
@@ -28,7 +28,7 @@ def called_by(instruction: Instruction) -> dict[str, tuple[Computation, ...]]:
     called = iter(instruction.called_computations)
     callees: dict[str, tuple[Computation, ...]] = {}
     for name, text in instruction.attributes.items():
-        if name in CALLING:
+        if name in CALLEE_ATTRIBUTES:
             inside = text.text.strip()[1:-1] if text.text.startswith("{") else text.text
             count = inside.count(",") + 1 if inside.strip() else 0
             callees[name] = tuple(islice(called, count))

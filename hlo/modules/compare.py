@@ -23,7 +23,7 @@ from hlo.modules.header import EntryLayout
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import AnyShape, BufferShape, Shape, TupleShape
 from hlo.text.lexer import NAME
-from hlo.text.syntax import CALLING, AttributeText
+from hlo.text.syntax import CALLEE_ATTRIBUTES, AttributeText
 
 Facet: TypeAlias = Literal[
     "backend_config", "control-predecessors", "layouts", "literals", "metadata", "names", "order"
@@ -159,7 +159,7 @@ class _Comparison:
             for name, text in instruction.attributes.items()
             if name not in self.up_to
             and name != _PREDECESSORS
-            and not (name in CALLING and instruction.called_computations)
+            and not (name in CALLEE_ATTRIBUTES and instruction.called_computations)
         }
 
     def predecessors(self, instruction: Instruction) -> list[Instruction]:

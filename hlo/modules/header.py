@@ -114,7 +114,7 @@ _FLAG: Final = re.compile(r"(?:true|false)\b")
 _flag_list: Final = list_of(boolean, "a list of booleans", "{true,false}")
 _flags_kind: Final = Kind("true, false, or a list of them", "{true,false}", _flags, str)
 
-KINDS: Final[Mapping[str, Kind[Any]]] = {
+HEADER_KINDS: Final[Mapping[str, Kind[Any]]] = {
     "alias_passthrough_params": boolean,
     "allow_spmd_sharding_propagation_to_output": _flags_kind,
     "allow_spmd_sharding_propagation_to_parameters": _flags_kind,
@@ -138,6 +138,7 @@ KINDS: Final[Mapping[str, Kind[Any]]] = {
     "num_partitions": integer,
     "replica_count": integer,
 }
+"""The kind of value of each header key that XLA defines."""
 
 
 def value_of(name: str, text: AttributeText) -> Any:
@@ -146,7 +147,7 @@ def value_of(name: str, text: AttributeText) -> Any:
     Raises:
         HloError: the text is not a value of the key.
     """
-    kind = KINDS.get(name)
+    kind = HEADER_KINDS.get(name)
     return kind.parse(text.span, f"`{name}` of the module") if kind else text.normal
 
 
@@ -157,5 +158,5 @@ def check(attributes: Mapping[str, AttributeText]) -> None:
         HloError: the first invalid value.
     """
     for name, text in attributes.items():
-        if name in KINDS:
+        if name in HEADER_KINDS:
             value_of(name, text)

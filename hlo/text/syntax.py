@@ -13,7 +13,7 @@ from typing import Final
 from hlo.text.lexer import COMMENT, PLAIN, SPACE, STRING, balanced, expected
 from hlo.text.source import Source, Span
 
-CALLING: Final = frozenset(
+CALLEE_ATTRIBUTES: Final = frozenset(
     {
         "body",
         "branch_computations",
