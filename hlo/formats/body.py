@@ -34,26 +34,26 @@ from hlo.text.lexer import (
     balanced,
     check_numbers,
     expected,
-    word,
+    token,
 )
 from hlo.text.source import HloError, Source
 from hlo.text.syntax import CALLEE_ATTRIBUTES, AttributeText, read_value
 
 MAX_DEPTH = 40  # instructions nested in bodies or operands; the limit bounds the recursion
 
-_HEAD = word(rf"(?:(\}})|(ROOT\b{SPACE})?+(?:%?({NAME}){SPACE}={SPACE})?+)")
-_OPCODE = word(rf"({NAME}){SPACE}\(")
+_HEAD = token(rf"(?:(\}})|(ROOT\b{SPACE})?+(?:%?({NAME}){SPACE}={SPACE})?+)")
+_OPCODE = token(rf"({NAME}){SPACE}\(")
 _LITERAL = re.compile(  # numbers, braces and keywords, in parentheses or not
     rf"{SPACE}(?:[(),]{SPACE})*+(?:[-\d{{?]|\.\.\.|(?:true|false|inf|nan)\b(?![\w.\-]))"
     rf"|{SPACE}\({SPACE}\){SPACE}\)",
     re.ASCII,
 )
-_OPERAND = word(rf"(?:%?({NAME}){SPACE}(?=[,()]))?+(,{SPACE}\)|[,)]|)")
-_ATTRIBUTE = word(rf",{SPACE}([A-Za-z_][\w.\-]*+){SPACE}={SPACE}")
-_CALLEE = word(rf"(?:%?({NAME})|\{{)")
-_INLINE = word(rf"\{{{SPACE}(?:ROOT\b|%?{NAME}{SPACE}=)")
+_OPERAND = token(rf"(?:%?({NAME}){SPACE}(?=[,()]))?+(,{SPACE}\)|[,)]|)")
+_ATTRIBUTE = token(rf",{SPACE}([A-Za-z_][\w.\-]*+){SPACE}={SPACE}")
+_CALLEE = token(rf"(?:%?({NAME})|\{{)")
+_INLINE = token(rf"\{{{SPACE}(?:ROOT\b|%?{NAME}{SPACE}=)")
 _NAMES = re.compile(rf"{COMMENT}|%?({NAME})", re.ASCII)
-_NEXT_CALLEE = word(r"([,}])")
+_NEXT_CALLEE = token(r"([,}])")
 
 _NOTHING: Mapping[str, AttributeText] = MappingProxyType({})
 
@@ -127,7 +127,7 @@ class BodyReader(ParserState):
         literal = None
         if _LITERAL.match(self.text, position):
             end = balanced(self.source, position - 1)
-            literal = self.piece(position, end - 1)
+            literal = self.attribute_text(position, end - 1)
             if end - position > MAX_DIGITS:
                 check_numbers(self.source, position, end - 1)
             position = end
@@ -196,7 +196,7 @@ class BodyReader(ParserState):
             match = self.operand_name(position)
             mark = "" if match[1] else match[2]
         elif mark and operand is None:
-            operand = self.missing(computation, names, name, shape, match)
+            operand = self.implicit_parameter(computation, names, name, shape, match)
         if not mark or operand is None:
             raise no_operand(self.source, position, operand is not None)
         if shape is not None and shape is not operand.declared_shape:
@@ -222,7 +222,7 @@ class BodyReader(ParserState):
         self.depth -= 1
         return result
 
-    def missing(
+    def implicit_parameter(
         self,
         computation: Computation,
         names: dict[str, Instruction],
@@ -278,7 +278,7 @@ class BodyReader(ParserState):
                 attributes[name] = AttributeText(value, self.source, start, position)
             else:
                 position = read_value(self.source, start)
-                attributes[name] = self.piece(start, position)
+                attributes[name] = self.attribute_text(start, position)
         return attributes or _NOTHING, called, position
 
     def callees(self, position: int, name: str) -> tuple[str, tuple[Computation, ...], int] | None:
@@ -321,7 +321,7 @@ class BodyReader(ParserState):
 
     # ------------------------------------------------------------ helpers
 
-    def piece(self, start: int, end: int) -> AttributeText:
+    def attribute_text(self, start: int, end: int) -> AttributeText:
         text = self.text[start:end]
         return AttributeText(self.words.setdefault(text, text), self.source, start, end)
 

@@ -8,13 +8,13 @@ from difflib import get_close_matches
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, no_shape
-from hlo.text.lexer import COMMA, NAME, expected, word
+from hlo.text.lexer import COMMA, NAME, expected, token
 from hlo.text.source import HloError, Source, Span
 
-_NAMELESS = word(r"[,)]")
-_ELIDED = word(r"\.\.\.")
-_HEADER = word(r"HloModule\b")
-_OPERAND_NAME = word(rf"%?{NAME}(?!\s*[\[({{])")
+_NAMELESS = token(r"[,)]")
+_ELIDED = token(r"\.\.\.")
+_HEADER = token(r"HloModule\b")
+_OPERAND_NAME = token(rf"%?{NAME}(?!\s*[\[({{])")
 
 
 def nearest(name: str, known: Collection[str]) -> str:

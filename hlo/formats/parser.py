@@ -26,16 +26,27 @@ from hlo.formats.faults import (
 from hlo.modules.header import check as check_header
 from hlo.modules.module import Computation, Module
 from hlo.shapes.shape import AnyShape, read_shape
-from hlo.text.lexer import END, NAME, SPACE, STRING, balanced, expected, here, integer, skip, word
+from hlo.text.lexer import (
+    END,
+    NAME,
+    SPACE,
+    STRING,
+    balanced,
+    expected,
+    integer,
+    skip,
+    token,
+    token_span,
+)
 from hlo.text.source import Source
 from hlo.text.syntax import AttributeText
 
-_HEADER = word(rf"HloModule\b(?:{SPACE}(?!ENTRY\b)%?({NAME}):?+)?+")
-_TABLE = word(r"(FileNames|FunctionNames|FileLocations|StackFrames)\b(?!\s*[({=])")
-_LINE = word(rf"(\d++){SPACE}(?:({STRING})|(?=\{{))")
-_COMPUTATION = word(rf"(ENTRY\b{SPACE})?+%?({NAME}){SPACE}(?=[({{])")
-_ARROW = word("->")
-_BODY = word(r"\{")
+_HEADER = token(rf"HloModule\b(?:{SPACE}(?!ENTRY\b)%?({NAME}):?+)?+")
+_TABLE = token(r"(FileNames|FunctionNames|FileLocations|StackFrames)\b(?!\s*[({=])")
+_LINE = token(rf"(\d++){SPACE}(?:({STRING})|(?=\{{))")
+_COMPUTATION = token(rf"(ENTRY\b{SPACE})?+%?({NAME}){SPACE}(?=[({{])")
+_ARROW = token("->")
+_BODY = token(r"\{")
 
 
 def parse(text: str, filename: str = "<string>") -> Module:
@@ -127,7 +138,7 @@ class _ModuleReader(BodyReader):
                 start = line.start(2) if line[2] else line.end()
                 position = line.end() if line[2] else balanced(self.source, start)
                 number = integer(line[1], self.source.span(*line.span(1)))
-                lines[number] = self.piece(start, position)
+                lines[number] = self.attribute_text(start, position)
         return tables, position
 
     def all_computations(self, position: int) -> Computation:
@@ -173,4 +184,4 @@ class _ModuleReader(BodyReader):
     def check_result(self, computation: Computation, shape: AnyShape | None, position: int) -> None:
         declared = computation.root.declared_shape
         if shape is not None and declared is not None and not declared.compatible(shape):
-            raise wrong_result_shape(computation, shape, here(self.source, position))
+            raise wrong_result_shape(computation, shape, token_span(self.source, position))

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from hlo.moved import with_old_keywords
 from hlo.text import lexer
-from hlo.text.lexer import NAME, balanced, here, skip
+from hlo.text.lexer import NAME, balanced, skip, token_span
 from hlo.text.source import HloError, Source, Span
 
 T = TypeVar("T")
@@ -91,7 +91,7 @@ class Cursor:
     def _here(self) -> Span:
         if self.at_end:
             return self.source.span(max(self.end - 1, 0), self.end)
-        return here(self.source, self.position)
+        return token_span(self.source, self.position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 
 from hlo.shapes.element_type import ELEMENT_TYPES
-from hlo.text.lexer import SPACE, balanced, expected, integer, skip, word
+from hlo.text.lexer import SPACE, balanced, expected, integer, skip, token
 from hlo.text.source import HloError, Source
 
 COMBINE = -1  # a tile dimension `*`: the dimension is combined with the next more minor one
@@ -148,8 +148,8 @@ def _tile(tile: tuple[int, ...]) -> str:
 
 # ---------------------------------------------------------------- reading
 
-_ORDER = word(rf"\{{{SPACE}((?:\d+(?:{SPACE},{SPACE}\d+)*)?){SPACE}(:|\}})")
-_SUFFIX = word(r"(SC|[DTL#*ESPM])" + SPACE + r"(?=\()")
+_ORDER = token(rf"\{{{SPACE}((?:\d+(?:{SPACE},{SPACE}\d+)*)?){SPACE}(:|\}})")
+_SUFFIX = token(r"(SC|[DTL#*ESPM])" + SPACE + r"(?=\()")
 _INTEGERS = re.compile(rf"{SPACE}\d+{SPACE}(?:,{SPACE}\d+{SPACE})*", re.ASCII)
 _TILE = re.compile(rf"{SPACE}(?:(?:\d+|\*){SPACE}(?:,{SPACE}(?:\d+|\*){SPACE})*)?", re.ASCII)
 _SPLIT = re.compile(rf"{SPACE}\d+{SPACE}:{SPACE}\d+{SPACE}(?:,{SPACE}\d+{SPACE})*", re.ASCII)

@@ -24,7 +24,7 @@ from hlo.shapes.element_type import ElementType as ElementType
 from hlo.shapes.element_type import dtype as dtype
 from hlo.shapes.layout import Layout as Layout
 from hlo.shapes.layout import read_layout
-from hlo.text.lexer import COMMENT, END, MAX_NESTING, SPACE, expected, integer, too_deep, word
+from hlo.text.lexer import COMMENT, END, MAX_NESTING, SPACE, expected, integer, token, too_deep
 from hlo.text.source import HloError, Source
 
 
@@ -123,12 +123,12 @@ def leaves(shape: AnyShape) -> tuple[tuple[tuple[int, ...], Shape | OpaqueShape]
 _SIZE = rf"{SPACE}(?:(?:<={SPACE})?+\d++|(?:<={SPACE})?+\?){SPACE}"
 _DIMS = rf"(?:{_SIZE}(?:,{_SIZE})*+|{SPACE})"
 _LAYOUT = r"\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}"  # a nested physical shape may have its own layout
-_ARRAY = word(
+_ARRAY = token(
     rf"([a-z]\w*+{SPACE}\[{_DIMS}\](?:{SPACE}(?=\{{{SPACE}[\d:}}])(?:{_LAYOUT}|(\{{)))?+)"
 )
-_BEGINNING = word(rf"[a-z]\w*+{SPACE}\[({_SIZE}(?:,(?:{_SIZE})?+)*+)?+")
-_OPEN = word(r"(b?+)\(")
-_NEXT = word(r"([,)])")
+_BEGINNING = token(rf"[a-z]\w*+{SPACE}\[({_SIZE}(?:,(?:{_SIZE})?+)*+)?+")
+_OPEN = token(r"(b?+)\(")
+_NEXT = token(r"([,)])")
 _TYPE = re.compile(r"\w+", re.ASCII)
 _ONE_SIZE = re.compile(rf"{COMMENT}|(<=)?+{SPACE}(\d++|\?)")
 

@@ -19,18 +19,18 @@ SPACE = rf"(?:\s++|{COMMENT})*+"
 NAME = r"[A-Za-z_][\w.\-]*+"
 
 
-def word(pattern: str) -> re.Pattern[str]:
+def token(pattern: str) -> re.Pattern[str]:
     """Compile `pattern`, preceded by any white space and comments.
 
-    >>> word(NAME).match("  /* a name */ add.1 = ").group().split()[-1]
+    >>> token(NAME).match("  /* a name */ add.1 = ").group().split()[-1]
     'add.1'
     """
     return re.compile(SPACE + pattern, re.ASCII)
 
 
-SKIP = word("")
-END = word(r"\Z")
-COMMA = word(",")
+SKIP = token("")
+END = token(r"\Z")
+COMMA = token(",")
 
 
 def skip(text: str, position: int) -> int:
@@ -40,11 +40,11 @@ def skip(text: str, position: int) -> int:
     return skipped.end()
 
 
-def here(source: Source, position: int) -> Span:
+def token_span(source: Source, position: int) -> Span:
     """Return the span of the name or number at `position`, after white space, or one character."""
     start = skip(source.text, position)
-    token = _TOKEN.match(source.text, start)
-    return source.span(start, token.end() if token else start + 1)
+    match = _TOKEN.match(source.text, start)
+    return source.span(start, match.end() if match else start + 1)
 
 
 def expected(
@@ -54,7 +54,7 @@ def expected(
     help: str = "",  # noqa: A002 - the word of `HloError`
 ) -> HloError:
     """Return the syntax error "expected `wanted`" at `position`."""
-    span = here(source, position)
+    span = token_span(source, position)
     if span.start >= len(source.text):
         message = f"expected {wanted}, found the end of the text"
         return HloError(message, span, label="ends here", help=help)

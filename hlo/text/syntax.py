@@ -29,10 +29,10 @@ CALLEE_ATTRIBUTES: Final = frozenset(
 )
 """Attributes whose values are names or bodies of computations, for every op."""
 
-_LOOSE = re.compile(r"[/%\s]")  # text without these characters is in normal form
-_SPREAD = re.compile(r"/[/*]|\n")  # comments and line breaks are not printed
+_NOT_NORMAL = re.compile(r"[/%\s]")  # text without these characters is in normal form
+_MULTILINE = re.compile(r"/[/*]|\n")  # comments and line breaks are not printed
 _BLANK = re.compile(rf"({STRING})|(?:{COMMENT}|\s)++", re.DOTALL)
-_NEEDLESS = re.compile(
+_REDUNDANT = re.compile(
     rf"({STRING})|%(?=[A-Za-z_])|(?<=[\[\](){{}},:=]) | (?=[\[\](){{}},:=])", re.DOTALL
 )
 
@@ -78,14 +78,14 @@ class AttributeText:
     @property
     def printed(self) -> str:
         """The original text, or `line` if the text has comments or line breaks."""
-        return self.line if _SPREAD.search(self.text) else self.text
+        return self.line if _MULTILINE.search(self.text) else self.text
 
     @property
     def normal(self) -> str:
         """The text without comments, ``%`` before names, and redundant white space."""
-        if not _LOOSE.search(self.text):
+        if not _NOT_NORMAL.search(self.text):
             return self.text
-        return _NEEDLESS.sub(lambda match: match[1] or "", self.line)
+        return _REDUNDANT.sub(lambda match: match[1] or "", self.line)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, AttributeText):
@@ -112,10 +112,12 @@ def attributes_text(attributes: Mapping[str, AttributeText]) -> str:
 
 
 # values with white space inside: a mesh and its axes, ``mesh['x'=8] {'x'}``; a shape and a literal
-_GOES_ON = rf"(?:{SPACE}(?=[{{(\d\-]|(?:true|false|inf|nan)\b))?+"
+_CONTINUATION = rf"(?:{SPACE}(?=[{{(\d\-]|(?:true|false|inf|nan)\b))?+"
 _WORD = rf"[^\s,{{}}()\[\]\"'/]++|/(?![/*])|{STRING}|\({PLAIN}\)"
-_VALUE = re.compile(rf"(?:{_WORD}|(?:\{{{PLAIN}\}}|\[{PLAIN}\]){_GOES_ON})++", re.ASCII | re.DOTALL)
-_MORE = re.compile(_GOES_ON, re.ASCII)
+_VALUE = re.compile(
+    rf"(?:{_WORD}|(?:\{{{PLAIN}\}}|\[{PLAIN}\]){_CONTINUATION})++", re.ASCII | re.DOTALL
+)
+_MORE = re.compile(_CONTINUATION, re.ASCII)
 
 
 def read_value(source: Source, position: int) -> int:
