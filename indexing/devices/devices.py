@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 from hlo.modules.module import Module
+from hlo.moved import with_old_keywords
 from indexing.devices.groups import EMPTY_GROUPS, MAX_DEVICES, DeviceGroup, ReplicaGroups
 from indexing.maps.indexing_map import Extents, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -125,20 +126,21 @@ class Devices:
         variables = self.dims(extents)
         return IndexingMap.of(variables, variables)
 
-    def lift(self, index_map: IndexingMap) -> IndexingMap:
-        """Return `index_map` with ``device`` as the first dimension and the first result.
+    @with_old_keywords(index_map="indexing_map")
+    def lift(self, indexing_map: IndexingMap) -> IndexingMap:
+        """Return `indexing_map` with ``device`` as the first dimension and the first result.
 
         The source of a runtime variable is read on the same device: ``device`` also becomes the
         first coordinate of its index.
         """
         device = self.variable.as_expr()
         return IndexingMap.of(
-            (self.variable, *index_map.dims),
-            (device, *index_map.results),
-            ranges=index_map.ranges,
-            runtime=[_read_on(rt, self.variable) for rt in index_map.runtime],
-            constraints=index_map.constraints,
-            grade=index_map.grade,
+            (self.variable, *indexing_map.dims),
+            (device, *indexing_map.results),
+            ranges=indexing_map.ranges,
+            runtime=[_read_on(rt, self.variable) for rt in indexing_map.runtime],
+            constraints=indexing_map.constraints,
+            grade=indexing_map.grade,
         )
 
     def replica_id(self, device: Affine) -> Affine:
@@ -242,9 +244,9 @@ class Devices:
         return tuple([r * self.num_partitions + p for r in replicas for p in partitions])
 
 
-def has_device(index_map: IndexingMap) -> bool:
+def has_device(indexing_map: IndexingMap) -> bool:
     """Return True if the first dimension of the map is ``device``."""
-    return bool(index_map.dims) and index_map.dims[0].name == NAME
+    return bool(indexing_map.dims) and indexing_map.dims[0].name == NAME
 
 
 def group_mode(has_channel: bool, use_global_device_ids: bool | None) -> GroupMode:

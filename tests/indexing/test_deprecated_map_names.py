@@ -44,3 +44,12 @@ def test_shown_is_the_old_name_of_the_argument_indexing_map() -> None:
     double = indexing.IndexingMap.over((4,), lambda d: [d[0] * 2])
     with pytest.warns(DeprecationWarning, match=r"use indexing_map=\.\."):
         assert to_affine_map(shown=double) == "affine_map<(d0) -> (d0 * 2)>"  # type: ignore[call-arg]
+
+
+def test_index_map_is_the_old_name_of_the_argument_of_lift() -> None:
+    double, devices = (
+        indexing.IndexingMap.over((3,), lambda d: [d[0] * 2]),
+        indexing.Devices(num_partitions=2),
+    )
+    with pytest.warns(DeprecationWarning, match="use indexing_map="):
+        assert devices.lift(index_map=double) == devices.lift(double)  # type: ignore[call-arg]
