@@ -37,7 +37,7 @@ class Answer:
         unknown: for each of `operands`, `None`, or an `Unknown` with the reason why its maps are
             incomplete.
 
-    Source: XLA ``docs/indexing.md``, section "Indexing Maps for Unfused Ops", for the directions.
+    Source: XLA ``docs/indexing.md``, "Indexing Maps for Unfused Ops", for the directions.
 
     >>> import hlo, indexing
     >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT r = f32[4] reverse(p), dimensions={0} }"

@@ -75,13 +75,13 @@ def prove_text(text: str, simple: IndexingMap) -> None:
     if text.split() == ["KNOWN", "EMPTY"]:
         return
     try:
-        written = _isl_text(Tokens(text))
+        isl_text = _isl_text(Tokens(text))
     except TextError as error:
         raise CertificateError(f"{text}\nis not proved to be\n{simple}\n{error.message}") from None
     kept = {rt.name: rt.variable for rt in simple.runtime}
     inputs = *simple.dims, *[kept.get(rt.name, rt.variable) for rt in read.runtime]
     relation = exact.Relation(inputs, simple.ranges, simple.results, simple.constraints)
-    gap = exact.difference(written, relation)
+    gap = exact.difference(isl_text, relation)
     if isinstance(gap, Unknown):
         raise CertificateError(f"{text}\nis not proved to be\n{simple}\n{gap}")
     if gap is not None:

@@ -5,7 +5,7 @@ second map's dimensions become constraints on the first map's results, unless th
 to be within bounds (`indexing.maps.result_bounds`).  A runtime variable that its operation clamps
 to a single value becomes a constant.
 
-Source: XLA ``docs/indexing.md``, section "Indexing Maps for Fusion".
+Source: XLA ``docs/indexing.md``, "Indexing Maps for Fusion".
 """
 
 from __future__ import annotations

@@ -72,16 +72,16 @@ class Counted:
     def of(cls, m: IndexingMap, values: Mapping[str, ArrayLike]) -> Counted | Unknown:
         if m.is_known_empty:
             return cls((), 0)
-        known = with_values(m, values)
-        if isinstance(known, Unknown):
-            return known
-        if known.map.is_known_empty:
+        evaluated = with_values(m, values)
+        if isinstance(evaluated, Unknown):
+            return evaluated
+        if evaluated.map.is_known_empty:
             return cls((), 0)
-        parts = list(_parts(known.map, known.given))
+        parts = list(_parts(evaluated.map, evaluated.given))
         idle = product_of(part.points for part in parts if not part.places)
         if isinstance(idle, Unknown):
             return idle
-        return cls(tuple([part for part in parts if part.places]), idle, known.translated_by)
+        return cls(tuple([part for part in parts if part.places]), idle, evaluated.translated_by)
 
     @property
     def total(self) -> int | Unknown:
@@ -278,14 +278,14 @@ def _part(
     """The part with these results, constraints and runtime variables."""
     results = [m.results[k] for k in places]
     exprs = [*results, *[c.expr for c in constraints], *[i for g in own for i in g.rt.index]]
-    known = {g.rt.variable: g for g in own} | _mentioned(exprs, given)
+    values = {g.rt.variable: g for g in own} | _mentioned(exprs, given)
     part = IndexingMap.of(
         [v for v in (*m.dims, *m.ranges) if v in group],
         results,
-        runtime=[g.rt for g in known.values()],
+        runtime=[g.rt for g in values.values()],
         constraints=constraints,
     )
-    return _Part(tuple(places), part, known)
+    return _Part(tuple(places), part, values)
 
 
 def _mentioned(

@@ -41,9 +41,9 @@ def is_explaining() -> bool:
     return bool(_KEPT)
 
 
-def steps_of(m: IndexingMap) -> tuple[str, ...]:
-    """The steps that led to `m`, one line each; ``()`` outside of `explained`."""
-    return _KEPT[-1].get(m, ()) if _KEPT else ()
+def steps_of(indexing_map: IndexingMap) -> tuple[str, ...]:
+    """The steps that led to `indexing_map`, one line each; ``()`` outside of `explained`."""
+    return _KEPT[-1].get(indexing_map, ()) if _KEPT else ()
 
 
 def composition(first: IndexingMap, second: IndexingMap) -> IndexingMap:
@@ -54,9 +54,9 @@ def composition(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     return _kept(composite, before)
 
 
-def simplification(m: IndexingMap) -> IndexingMap:
-    """Return ``m.simplify()``; record its steps."""
-    return _kept(m, steps_of(m))
+def simplification(indexing_map: IndexingMap) -> IndexingMap:
+    """Return ``indexing_map.simplify()``; record its steps."""
+    return _kept(indexing_map, steps_of(indexing_map))
 
 
 def _kept(m: IndexingMap, before: Iterable[str]) -> IndexingMap:

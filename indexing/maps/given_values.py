@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def unknown_count(name: str, element: object = "an element", needed: str = "its value") -> Unknown:
     """The `Unknown` for a count that depends on the runtime value `name`."""
-    return Unknown(f"the read count of {element} depends on `{name}`: give {needed}")
+    return Unknown(f"the read count of {element} depends on `{name}`: pass {needed}")
 
 
 class RuntimeValues(NamedTuple):
@@ -49,34 +49,38 @@ class EvaluatedMap(NamedTuple):
     translated_by: str = ""
 
 
-def with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> EvaluatedMap | Unknown:
-    """`m` with `values`; `Unknown` if a missing value does more than translate the results."""
-    given = {rt.variable: g for rt in m.runtime if (g := _given(rt, values))}
+def with_values(
+    indexing_map: IndexingMap, values: Mapping[str, ArrayLike]
+) -> EvaluatedMap | Unknown:
+    """The map with `values`; `Unknown` if a missing value does more than translate the results."""
+    given = {rt.variable: g for rt in indexing_map.runtime if (g := _given(rt, values))}
     fixed: dict[Variable, Expr] = {}
     translated_by = ""
-    for rt in m.runtime:
+    for rt in indexing_map.runtime:
         if rt.variable not in given:
-            if not _only_translates(rt, m):
+            if not _only_translates(rt, indexing_map):
                 return unknown_count(_name(rt), "an element", "its values")
             fixed[rt.variable] = constant(rt.variable.lower)
             translated_by = _name(rt)
         elif all(i.is_constant for i in rt.index):
             value = int(given.pop(rt.variable).at([i.constant for i in rt.index]))
             if not rt.variable.lower <= value <= rt.variable.upper:
-                return EvaluatedMap(IndexingMap.empty(m.dims, len(m.results)), {})
+                return EvaluatedMap(
+                    IndexingMap.empty(indexing_map.dims, len(indexing_map.results)), {}
+                )
             fixed[rt.variable] = constant(value)
-    results, constraints = m.substituted(fixed)
+    results, constraints = indexing_map.substituted(fixed)
     swap = Substitution(fixed)
-    known = {v: g._replace(rt=g.rt.substituted(swap)) for v, g in given.items()}
+    remaining = {v: g._replace(rt=g.rt.substituted(swap)) for v, g in given.items()}
     evaluated = IndexingMap.of(
-        m.dims,
+        indexing_map.dims,
         results,
-        ranges=m.ranges,
-        runtime=[g.rt for g in known.values()],
+        ranges=indexing_map.ranges,
+        runtime=[g.rt for g in remaining.values()],
         constraints=constraints,
-        grade=m.grade,
+        grade=indexing_map.grade,
     )
-    return EvaluatedMap(evaluated, known, translated_by)
+    return EvaluatedMap(evaluated, remaining, translated_by)
 
 
 def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:

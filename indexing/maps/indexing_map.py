@@ -10,7 +10,7 @@
 
 A map relates each point of its domain to the tuple of results.  Maps are immutable.
 
-Source: XLA ``docs/indexing.md``, sections "Indexing map" and "Implementation"; MLIR Affine dialect,
+Source: XLA ``docs/indexing.md``, "Indexing map" and "Implementation"; MLIR Affine dialect,
 "Affine Expressions", for ``floordiv`` and ``mod``.
 """
 
@@ -58,6 +58,7 @@ class IndexingMap(Notations, MapQueries, Transformations):
 
     Raises:
         ValueError: two variables have the same name.
+    Source: XLA ``docs/indexing.md``, "Indexing map"; isl manual, "Sets and Relations".
 
     >>> every_other = IndexingMap.over((10,), lambda d: [d[0] * 2])
     >>> print(every_other)
@@ -315,7 +316,7 @@ class IndexingMap(Notations, MapQueries, Transformations):
 
         Raises:
             ValueError: the number of results of `self` is not the number of dimensions of `second`.
-        Source: XLA ``docs/indexing.md``, section "Indexing Maps for Fusion".
+        Source: XLA ``docs/indexing.md``, "Indexing Maps for Fusion".
 
         >>> half = IndexingMap.over((8,), lambda d: [d[0] // 2])
         >>> print(IndexingMap.over((4,), lambda d: [d[0] * 2 + 1]).then(half))
@@ -343,7 +344,7 @@ class IndexingMap(Notations, MapQueries, Transformations):
                 each of its results.
         Raises:
             CertificateError: with `certify`, the maps differ, or the proof exceeds its budget.
-        Source: XLA ``docs/indexing.md``, section "Indexing Map Simplifier".
+        Source: XLA ``docs/indexing.md``, "Indexing Map Simplifier".
 
         >>> from indexing.maps.text import parse_map
         >>> text = "(d0)[s0, s1] -> (s0 mod 8), domain: d0 in [0, 9], s0 in [0, 7], s1 in [0, 3]"

@@ -109,7 +109,7 @@ def is_bitcast(
         `True`; `False` if the two have different sizes in memory; or a `Difference` between
         `physical_map(target)` and the positions in `source`, with an element that moves.
 
-    Source: XLA operation semantics, Bitcast.
+    Source: XLA ``docs/operation_semantics.md``, "Bitcast".
 
     >>> from hlo import parse_shape
     >>> tall, wide = parse_shape("f32[6,4]"), parse_shape("f32[2,3,4]")

@@ -49,6 +49,8 @@ class MapQueries(MapMethods):
     def is_empty(self) -> bool | Unknown:
         """Return True if the domain has no points, decided exactly.
 
+        Source: isl manual, "Unary Properties" (``isl_map_is_empty``).
+
         >>> from indexing import parse_map
         >>> text = "(d0) -> (d0), domain: d0 in [0, 9], d0 mod 4 in [1, 1], d0 mod 2 in [0, 0]"
         >>> parse_map(text).is_empty()
@@ -66,6 +68,7 @@ class MapQueries(MapMethods):
             `True`; a `Difference` with a witness; or `Unknown`.
         Raises:
             ValueError: the maps have different numbers of dimensions or results.
+        Source: isl manual, "Binary Properties" (``isl_map_is_equal``).
 
         >>> from indexing import IndexingMap, parse_map
         >>> shifted = parse_map("()[s0] -> (s0 - 4), domain: s0 in [4, 7]")

@@ -1,7 +1,7 @@
 """`MapSet`: the distinct maps between two arrays, within a budget.
 
 Every traversal of a program collects its maps in map sets, so the budget holds on every path.  A
-map that gets too long, and maps that are too many or too long together, are over-approximated.
+map with too many parts is over-approximated; so are sets with too many maps or parts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from simplifier.linear import Expr
 from simplifier.unknown import first_unknown
 
 MAX_MAPS = 256
-"""Limit on distinct maps between two arrays; beyond it, one `may` map of everything."""
+"""Limit on distinct maps between two arrays; beyond it, the full `may` map (every index to every
+index)."""
 MAX_PARTS = 32
 """Limit on range variables, runtime variables and constraints of one map; beyond it, the map is
 over-approximated.  A chain of windows adds parts with each window."""
@@ -79,11 +80,11 @@ class MapSet:
         self.maps: Final[dict[IndexingMap, None]] = dict.fromkeys(maps)
         self.unknown: Unknown | None = None
         self._spaces, self._options = spaces, options
-        self._full: IndexingMap | None = None  # the `may` map of everything, if there is one
+        self._full: IndexingMap | None = None  # the full `may` map, if the set is saturated
 
     @property
     def effective(self) -> tuple[IndexingMap, ...]:
-        """The maps; just the `may` map of everything if the set is saturated."""
+        """The maps; only the full `may` map if the set is saturated."""
         return tuple(self.maps) if self._full is None else (self._full,)
 
     def add_reason(self, unknown: Unknown | None) -> None:
@@ -91,9 +92,9 @@ class MapSet:
         if self.unknown is None:
             self.unknown = unknown
 
-    def add(self, m: IndexingMap) -> None:
+    def add(self, indexing_map: IndexingMap) -> None:
         """Add a map."""
-        self.extend((m,))
+        self.extend((indexing_map,))
 
     def extend(self, maps: Iterable[IndexingMap], unknown: Unknown | None = None) -> None:
         """Add maps, and the reason why maps may be missing."""
@@ -176,7 +177,7 @@ class MapSet:
         return over_approximate(m, self._spaces.sizes) if _parts(m) > FEW_PARTS else m
 
     def _saturate(self, keep: Iterable[IndexingMap] = ()) -> None:
-        """Replace all maps except `keep` by the `may` map of everything.
+        """Replace all maps except `keep` by the full `may` map.
 
         Exact maps add no element to it, but compositions with them may be exact, for example if a
         scalar is broadcast.
@@ -187,7 +188,7 @@ class MapSet:
         self.maps.update(dict.fromkeys(kept))
 
     def _saturate_if_full(self) -> None:
-        """Saturate the set if its only map, a `may` map, relates everything."""
+        """Saturate the set if its only map is the full `may` map."""
         (m,) = self.maps
         if self._full is None and _is_box(m) and self._is_full(m):
             self._saturate()
@@ -211,7 +212,7 @@ class MapSet:
                 del self.maps[m]
 
     def _is_covered(self, m: IndexingMap, boxes: Iterable[IndexingMap]) -> bool:
-        """True if one of the other boxes that are left covers `m`."""
+        """True if one of the other remaining boxes covers `m`."""
         hull = m if _is_box(m) else over_approximate(m, self._spaces.sizes)
         others = [box for box in boxes if box in self.maps and box is not m]
         return any(_covers(box, hull) for box in others)
@@ -220,15 +221,15 @@ class MapSet:
         start, sizes = self._spaces.start, self._spaces.sizes
         if start is None or sizes is None:
             return False
-        whole = [(0, size - 1) for size in sizes]
+        target = [(0, size - 1) for size in sizes]
         bounds = [v.bounds for v in box.dims] + [result.bounds for result in box.results]
-        return bounds == [v.bounds for v in start] + whole and all(
+        return bounds == [v.bounds for v in start] + target and all(
             result.is_constant or _free(result, box) is not None for result in box.results
         )
 
 
 def full_map(spaces: Spaces, options: Options = OPTIONS) -> IndexingMap:
-    """The `may` map from each index of one space to every index of another."""
+    """The full `may` map: each index of one space to every index of another."""
     assert spaces.start is not None
     assert spaces.sizes is not None
     return _full_map(spaces.start, spaces.sizes, options.simplify)
@@ -237,8 +238,8 @@ def full_map(spaces: Spaces, options: Options = OPTIONS) -> IndexingMap:
 @lru_cache(maxsize=1 << 12)
 def _full_map(start: tuple[Variable, ...], sizes: tuple[int, ...], simplify: bool) -> IndexingMap:
     s = ranges(*sizes)
-    whole = IndexingMap.of(start, s, ranges=s, grade="may")
-    return whole.simplify() if simplify else whole
+    full = IndexingMap.of(start, s, ranges=s, grade="may")
+    return full.simplify() if simplify else full
 
 
 def every_element(source: Shape, target: Shape) -> IndexingMap:
@@ -250,8 +251,10 @@ def every_element(source: Shape, target: Shape) -> IndexingMap:
     return _full_map(dims(source), target.dims, False).with_grade("exact")
 
 
-def over_approximate(m: IndexingMap, sizes: tuple[int, ...] | None = None) -> IndexingMap:
-    """A `may` map with few parts whose relation is a superset of that of `m`.
+def over_approximate(
+    indexing_map: IndexingMap, sizes: tuple[int, ...] | None = None
+) -> IndexingMap:
+    """A `may` map with few parts whose relation is a superset of that of `indexing_map`.
 
     A result that depends on dimensions only is kept.  Any other result becomes a range variable
     over the values that its bounds, the constraints and the array's `sizes` allow.
@@ -268,19 +271,21 @@ def over_approximate(m: IndexingMap, sizes: tuple[int, ...] | None = None) -> In
     >>> print(over_approximate(padded))
     ()[s0] -> (s0), domain: s0 in [0, 8]
     """
-    if m.is_known_empty:
-        return m
-    inside = [(0, size - 1) for size in sizes or ()] or [result.bounds for result in m.results]
-    known = KnownBounds(sum_bounds(m.constraints))
+    if indexing_map.is_known_empty:
+        return indexing_map
+    inside = [(0, size - 1) for size in sizes or ()] or [
+        result.bounds for result in indexing_map.results
+    ]
+    domain_bounds = KnownBounds(sum_bounds(indexing_map.constraints))
     free: list[Variable] = []
     results: list[Expr] = []
-    for result, box in zip(m.results, inside, strict=True):
-        if not (set(result.variables()) <= set(m.dims) and contains(box, result.bounds)):
-            bounds = intersected(box, known.bounds(result))
+    for result, box in zip(indexing_map.results, inside, strict=True):
+        if not (set(result.variables()) <= set(indexing_map.dims) and contains(box, result.bounds)):
+            bounds = intersected(box, domain_bounds.bounds(result))
             free.append(Variable(f"s{len(free)}", *bounds))
             result = free[-1].as_expr()
         results.append(result)
-    return IndexingMap.of(m.dims, results, ranges=free, grade="may")
+    return IndexingMap.of(indexing_map.dims, results, ranges=free, grade="may")
 
 
 def _is_box(m: IndexingMap) -> bool:

@@ -11,41 +11,41 @@ from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
 
-def numbered(current: IndexingMap) -> IndexingMap:
+def numbered(indexing_map: IndexingMap) -> IndexingMap:
     """Return the map with range variables numbered in order of their first use.
 
     Runtime variables are numbered in their present order.
     """
-    if not current.ranges and not current.runtime:
-        return current
-    place = {v: k for k, v in enumerate(_order(current))}
-    ranges = sorted(current.ranges, key=place.__getitem__)
-    names = _new_names(current, ranges)
+    if not indexing_map.ranges and not indexing_map.runtime:
+        return indexing_map
+    place = {v: k for k, v in enumerate(_order(indexing_map))}
+    ranges = sorted(indexing_map.ranges, key=place.__getitem__)
+    names = _new_names(indexing_map, ranges)
     if names is None:
-        return current
-    free = [*ranges, *[rt.variable for rt in current.runtime]]
+        return indexing_map
+    free = [*ranges, *[rt.variable for rt in indexing_map.runtime]]
     renamed = {v: v.renamed(names.get(v, v.name)) for v in free}
     changed = {v: new.as_expr() for v, new in renamed.items() if v is not new}
-    if tuple(ranges) == current.ranges and not changed:
-        return current
+    if tuple(ranges) == indexing_map.ranges and not changed:
+        return indexing_map
     swap = Substitution(changed)
     return IndexingMap(
-        current.dims,
+        indexing_map.dims,
         tuple([renamed[v] for v in ranges]),
-        tuple([rt.substituted(swap, renamed[rt.variable]) for rt in current.runtime]),
-        tuple([swap(result) for result in current.results]),
-        _sorted(c.with_expr(swap(c.expr)) for c in current.constraints),
-        current.grade,
+        tuple([rt.substituted(swap, renamed[rt.variable]) for rt in indexing_map.runtime]),
+        tuple([swap(result) for result in indexing_map.results]),
+        _sorted(c.with_expr(swap(c.expr)) for c in indexing_map.constraints),
+        indexing_map.grade,
     )
 
 
-def _new_names(current: IndexingMap, ranges: Sequence[Variable]) -> dict[Variable, str] | None:
+def _new_names(m: IndexingMap, ranges: Sequence[Variable]) -> dict[Variable, str] | None:
     """Names of variables by their position; `None` if another variable has one of the names."""
     names = {v: f"s{k}" for k, v in enumerate(ranges)}
-    runtime = [rt for rt in current.runtime if not rt.is_size]
+    runtime = [rt for rt in m.runtime if not rt.is_size]
     if all(rt.source is not None for rt in runtime):  # else the name identifies the value
         names |= {rt.variable: f"rt{k}" for k, rt in enumerate(runtime)}
-    taken = {v.name for v in current.variables if v not in names}
+    taken = {v.name for v in m.variables if v not in names}
     return names if taken.isdisjoint(names.values()) else None
 
 
@@ -53,17 +53,17 @@ def _sorted(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
     return tuple(sorted(constraints, key=lambda c: c.expr.key))
 
 
-def _order(current: IndexingMap) -> Iterator[Variable]:
+def _order(m: IndexingMap) -> Iterator[Variable]:
     """All variables, in order of first use: by results, source indices, constraints, the rest."""
     seen: dict[Variable, None] = {}
-    for result in current.results:
+    for result in m.results:
         _add_in_order(result, seen)
-    for rt in current.runtime:
+    for rt in m.runtime:
         for expr in rt.index:
             _add_in_order(expr, seen)
-    for constraint in current.constraints:
+    for constraint in m.constraints:
         _add_in_order(constraint.expr, seen)
-    seen.update(dict.fromkeys(current.variables))
+    seen.update(dict.fromkeys(m.variables))
     return iter(seen)
 
 

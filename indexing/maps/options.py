@@ -47,11 +47,11 @@ class Options:
             return self.simplified(first.then(second))
         return composed_and_simplified(first, second)
 
-    def simplified(self, m: IndexingMap) -> IndexingMap:
-        """Return `m`, simplified according to the options."""
+    def simplified(self, indexing_map: IndexingMap) -> IndexingMap:
+        """Return `indexing_map`, simplified according to the options."""
         if not self.simplify:
-            return m
+            return indexing_map
         if is_explaining() and not self.keep_multiplicity:
-            simple = simplification(m)
-            return certified(m, simple) if self.certify else simple
-        return m.simplify(self.certify, keep_multiplicity=self.keep_multiplicity)
+            simple = simplification(indexing_map)
+            return certified(indexing_map, simple) if self.certify else simple
+        return indexing_map.simplify(self.certify, keep_multiplicity=self.keep_multiplicity)

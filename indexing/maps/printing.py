@@ -11,22 +11,22 @@ from simplifier.atoms import Variable, mentioned
 KNOWN_EMPTY = "KNOWN EMPTY"
 
 
-def map_text(m: IndexingMap) -> str:
+def map_text(indexing_map: IndexingMap) -> str:
     """Return the text of the map on one line."""
-    if m.is_known_empty:
+    if indexing_map.is_known_empty:
         return KNOWN_EMPTY
-    domain = ", ".join(_domain_lines(m))
-    return f"{_head(m)}, domain: {domain}" if domain else _head(m)
+    domain = ", ".join(_domain_lines(indexing_map))
+    return f"{_head(indexing_map)}, domain: {domain}" if domain else _head(indexing_map)
 
 
-def pretty_text(m: IndexingMap) -> str:
+def pretty_text(indexing_map: IndexingMap) -> str:
     """Return the text of the map with one variable or constraint per line."""
-    if m.is_known_empty:
+    if indexing_map.is_known_empty:
         return KNOWN_EMPTY
-    lines = list(_domain_lines(m))
+    lines = list(_domain_lines(indexing_map))
     if not lines:
-        return _head(m)
-    return "\n".join([f"{_head(m)},", "  domain:", *[f"  {line}" for line in lines]])
+        return _head(indexing_map)
+    return "\n".join([f"{_head(indexing_map)},", "  domain:", *[f"  {line}" for line in lines]])
 
 
 def _head(m: IndexingMap) -> str:
@@ -47,22 +47,22 @@ def _domain_lines(m: IndexingMap) -> Iterator[str]:
     yield from [str(c) for number, c in enumerate(m.constraints) if number not in implied]
 
 
-def symbolic_bounds(m: IndexingMap) -> dict[Variable, Bounds]:
-    """Symbolic bounds of the dimensions and range variables of `m`.
+def symbolic_bounds(indexing_map: IndexingMap) -> dict[Variable, Bounds]:
+    """Symbolic bounds of the dimensions and range variables of `indexing_map`.
 
     Only bounds that parse back to the same constraints are returned.
     """
-    symbols = {rt.variable for rt in m.runtime if rt.is_size}
+    symbols = {rt.variable for rt in indexing_map.runtime if rt.is_size}
     symbolic: dict[Variable, Bounds] = {}
-    for number, constraint in enumerate(m.constraints if symbols else ()):
+    for number, constraint in enumerate(indexing_map.constraints if symbols else ()):
         inside = mentioned([constraint.expr])
         own = inside - symbols
         if len(own) == 1 and len(inside) > 1:
             (variable,) = own
             bounds = one_sided(variable, constraint, number)
-            if bounds is not None and variable in (*m.dims, *m.ranges):
+            if bounds is not None and variable in (*indexing_map.dims, *indexing_map.ranges):
                 symbolic[variable] = both_sides(symbolic.get(variable), bounds)
-    return {v: bounds for v, bounds in symbolic.items() if _round_trips(m, v, bounds)}
+    return {v: bounds for v, bounds in symbolic.items() if _round_trips(indexing_map, v, bounds)}
 
 
 def _round_trips(m: IndexingMap, variable: Variable, bounds: Bounds) -> bool:

@@ -25,14 +25,14 @@ Points: TypeAlias = IndexingMap | Iterable[IndexingMap] | Sequence[int]
 """A set of points: one point, or maps without dimensions whose results are the points."""
 
 
-def is_empty(m: IndexingMap) -> bool | Unknown:
-    """Return True if the domain of `m` has no points."""
-    if m.is_known_empty:
+def is_empty(indexing_map: IndexingMap) -> bool | Unknown:
+    """Return True if the domain of `indexing_map` has no points."""
+    if indexing_map.is_known_empty:
         return True
-    if not m.constraints:
+    if not indexing_map.constraints:
         return False
-    empty = exact.is_empty(m.variables, m.constraints)
-    return with_query(empty, "cannot decide whether the domain is empty of", m)
+    empty = exact.is_empty(indexing_map.variables, indexing_map.constraints)
+    return with_query(empty, "cannot decide whether the domain is empty of", indexing_map)
 
 
 @with_old_keywords(asked="maps")
@@ -199,19 +199,23 @@ def _grade(maps: Iterable[IndexingMap]) -> Grade:
     return "may" if any(m.grade == "may" for m in maps) else "exact"
 
 
-def count_image(m: IndexingMap) -> int | Unknown:
+def count_image(indexing_map: IndexingMap) -> int | Unknown:
     """Number of distinct results, for any value of the runtime variables."""
     return with_query(
-        exact.count(_relation(m, m.results)), "cannot count the distinct results of", m
+        exact.count(_relation(indexing_map, indexing_map.results)),
+        "cannot count the distinct results of",
+        indexing_map,
     )
 
 
-def count_domain(m: IndexingMap) -> int | Unknown:
+def count_domain(indexing_map: IndexingMap) -> int | Unknown:
     """Number of points of the domain: values of dimensions, range and runtime variables."""
-    if not m.constraints:
-        return prod(max(0, v.upper - v.lower + 1) for v in m.variables)
-    every = tuple([v.as_expr() for v in m.variables])
-    return with_query(exact.count(_relation(m, every)), "cannot count the domain of", m)
+    if not indexing_map.constraints:
+        return prod(max(0, v.upper - v.lower + 1) for v in indexing_map.variables)
+    every = tuple([v.as_expr() for v in indexing_map.variables])
+    return with_query(
+        exact.count(_relation(indexing_map, every)), "cannot count the domain of", indexing_map
+    )
 
 
 def _relation(m: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:

@@ -24,8 +24,8 @@ class RuntimeVariable:
         clamp: inclusive bounds to which the operation clamps the value (start indices of
             dynamic-slice, dynamic-update-slice and gather), or `None`.
 
-    Source: XLA ``docs/indexing.md``, section "Indexing map" (runtime variables); XLA operation
-        semantics, DynamicSlice (clamping of start indices).
+    Source: XLA ``docs/indexing.md``, "Indexing map" (runtime variables); XLA
+    ``docs/operation_semantics.md``, "DynamicSlice" (clamping of start indices).
 
     >>> import hlo, indexing
     >>> text = '''ENTRY e { p = f32[9] parameter(0)  i = s32[] parameter(1)

@@ -4,7 +4,7 @@
 Interval arithmetic does most of the work (`simplifier.domain`); exact queries decide the rest
 (`simplifier.refine`).
 
-Source: XLA ``docs/indexing.md``, section "Indexing Map Simplifier".
+Source: XLA ``docs/indexing.md``, "Indexing Map Simplifier".
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Rewrite(NamedTuple):
         return f"{self.law}:\n  {self.before}\n  {self.after}"
 
 
-def traced(original: IndexingMap, keep_multiplicity: bool = False) -> list[Rewrite | trace.Applied]:
+def traced(
+    indexing_map: IndexingMap, keep_multiplicity: bool = False
+) -> list[Rewrite | trace.Applied]:
     """Return the effective steps of `simplified`, each after the laws it applied to expressions."""
     taken: list[Rewrite | trace.Applied] = []
 
@@ -54,7 +56,7 @@ def traced(original: IndexingMap, keep_multiplicity: bool = False) -> list[Rewri
             taken.append(Rewrite(law, before, after))
         return after
 
-    _simplified(original, keep_multiplicity, take)
+    _simplified(indexing_map, keep_multiplicity, take)
     return taken
 
 
@@ -74,24 +76,24 @@ def _composed_and_simplified(first: IndexingMap, second: IndexingMap) -> Indexin
     return simplified(composed(first, second))
 
 
-def simplified(original: IndexingMap, keep_multiplicity: bool = False) -> IndexingMap:
+def simplified(indexing_map: IndexingMap, keep_multiplicity: bool = False) -> IndexingMap:
     """Return the same relation in its simplest form; see `IndexingMap.simplify`."""
-    if _is_plain(original):
-        return original
-    if original.runtime:
-        return _simplified(original, keep_multiplicity)
-    return _simplified_once(original, keep_multiplicity)
+    if _is_plain(indexing_map):
+        return indexing_map
+    if indexing_map.runtime:
+        return _simplified(indexing_map, keep_multiplicity)
+    return _simplified_once(indexing_map, keep_multiplicity)
 
 
-def _is_plain(current: IndexingMap) -> bool:
+def _is_plain(m: IndexingMap) -> bool:
     """True for a function on a box: its expressions were simplified at construction."""
-    free = current.ranges or current.runtime or current.constraints
-    return not free and not any(d.lower > d.upper for d in current.dims)
+    free = m.ranges or m.runtime or m.constraints
+    return not free and not any(d.lower > d.upper for d in m.dims)
 
 
 @lru_cache(maxsize=1 << 14)
-def _simplified_once(original: IndexingMap, keep_multiplicity: bool) -> IndexingMap:
-    return _simplified(original, keep_multiplicity)
+def _simplified_once(m: IndexingMap, keep_multiplicity: bool) -> IndexingMap:
+    return _simplified(m, keep_multiplicity)
 
 
 def _taken(law: str, step: Step, before: IndexingMap) -> IndexingMap:
@@ -113,74 +115,74 @@ def _simplified(
     return copy_last_map(original, current)
 
 
-def _tightened(original: IndexingMap) -> IndexingMap:
+def _tightened(m: IndexingMap) -> IndexingMap:
     """Tighten bounds, drop implied constraints, and simplify results with the new bounds."""
-    if original.is_known_empty:
-        return IndexingMap.empty(original.dims, len(original.results))
-    domain = tightened(original.variables, original.constraints)
+    if m.is_known_empty:
+        return IndexingMap.empty(m.dims, len(m.results))
+    domain = tightened(m.variables, m.constraints)
     if domain.constraints and not domain.is_known_empty:
         domain = refined(domain.variables, domain.constraints, ()) or domain
     if domain.is_known_empty:
-        return IndexingMap.empty(original.dims, len(original.results))
-    return _on_domain(original, domain)
+        return IndexingMap.empty(m.dims, len(m.results))
+    return _on_domain(m, domain)
 
 
-def _refined(current: IndexingMap) -> IndexingMap:
+def _refined(m: IndexingMap) -> IndexingMap:
     """Refine bounds and results with exact queries, if constraints remain."""
-    if not current.constraints:
-        return current
-    exprs = [*current.results, *[expr for rt in current.runtime for expr in rt.index]]
-    domain = refined(current.variables, current.constraints, exprs)
+    if not m.constraints:
+        return m
+    exprs = [*m.results, *[expr for rt in m.runtime for expr in rt.index]]
+    domain = refined(m.variables, m.constraints, exprs)
     if domain is None:
-        return current
+        return m
     if domain.is_known_empty:
-        return IndexingMap.empty(current.dims, len(current.results))
-    return _on_domain(current, domain)
+        return IndexingMap.empty(m.dims, len(m.results))
+    return _on_domain(m, domain)
 
 
-def _on_domain(original: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
-    """`original` with the variables and constraints of `domain`, and results simplified on it.
+def _on_domain(m: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
+    """`m` with the variables and constraints of `domain`, and results simplified on it.
 
     Constraints are simplified with the bounds of variables only, never with facts that they imply.
     """
-    if domain.variables == original.variables and not domain.constraints and not domain.implied:
-        return replace(original, constraints=()) if original.constraints else original
-    rebuild = domain.rebuild(original.variables)
-    now = dict(zip(original.variables, domain.variables, strict=True))
+    if domain.variables == m.variables and not domain.constraints and not domain.implied:
+        return replace(m, constraints=()) if m.constraints else m
+    rebuild = domain.rebuild(m.variables)
+    now = dict(zip(m.variables, domain.variables, strict=True))
     return IndexingMap(
-        tuple([now[v] for v in original.dims]),
-        tuple([now[v] for v in original.ranges]),
-        tuple([rt.substituted(rebuild, now[rt.variable]) for rt in original.runtime]),
-        tuple([rebuild(result) for result in original.results]),
+        tuple([now[v] for v in m.dims]),
+        tuple([now[v] for v in m.ranges]),
+        tuple([rt.substituted(rebuild, now[rt.variable]) for rt in m.runtime]),
+        tuple([rebuild(result) for result in m.results]),
         domain.constraints,
-        original.grade,
+        m.grade,
     )
 
 
-def solved(current: IndexingMap) -> IndexingMap:
+def solved(indexing_map: IndexingMap) -> IndexingMap:
     """Eliminate, rescale and merge range variables (`simplifier.solve`).
 
     Variables that a constraint determines are eliminated, strided variables are rescaled, and
     variables that occur only in one mixed-radix sum are merged.  Runtime variables are kept: their
     value is that of their source.
     """
-    while current.ranges and (current.constraints or len(current.ranges) > 1):
-        exprs = [*current.results, *[expr for rt in current.runtime for expr in rt.index]]
-        update = change(current.ranges, current.constraints, exprs)
+    while indexing_map.ranges and (indexing_map.constraints or len(indexing_map.ranges) > 1):
+        exprs = [*indexing_map.results, *[expr for rt in indexing_map.runtime for expr in rt.index]]
+        update = change(indexing_map.ranges, indexing_map.constraints, exprs)
         if update is None:
             break
-        current = _tightened(_changed(current, update))
-    return current
+        indexing_map = _tightened(_changed(indexing_map, update))
+    return indexing_map
 
 
-def _changed(current: IndexingMap, by: Change) -> IndexingMap:
-    results, constraints = current.substituted(by.values)
+def _changed(m: IndexingMap, by: Change) -> IndexingMap:
+    results, constraints = m.substituted(by.values)
     swap = Substitution(by.values)
-    ranges = [by.replacements.get(v, v) for v in current.ranges]
+    ranges = [by.replacements.get(v, v) for v in m.ranges]
     return replace(
-        current,
+        m,
         ranges=tuple([v for v in ranges if v is not None]),
-        runtime=tuple([rt.substituted(swap) for rt in current.runtime]),
+        runtime=tuple([rt.substituted(swap) for rt in m.runtime]),
         results=tuple(results),
         constraints=(*constraints, *by.constraints),
     )

@@ -21,7 +21,7 @@ def dims(extents: Extents) -> tuple[Variable, ...]:
         extents: the shape of the tensor, or its sizes.
     Raises:
         TypeError: a size is not an integer.
-    Source: XLA ``docs/indexing.md``, section "Indexing map" (dimension variables).
+    Source: XLA ``docs/indexing.md``, "Indexing map" (dimension variables).
 
     >>> dims((2, 5))
     (Variable('d0', 0, 1), Variable('d1', 0, 4))
@@ -32,7 +32,7 @@ def dims(extents: Extents) -> tuple[Variable, ...]:
 def ranges(*sizes: int) -> tuple[Variable, ...]:
     """Return range variables ``s0, s1, …``, each in ``[0, size - 1]``.
 
-    Source: XLA ``docs/indexing.md``, section "Indexing map" (range variables).
+    Source: XLA ``docs/indexing.md``, "Indexing map" (range variables).
 
     >>> ranges(3, 7)
     (Variable('s0', 0, 2), Variable('s1', 0, 6))

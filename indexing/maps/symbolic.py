@@ -39,7 +39,7 @@ def bounded(
     """
     last = [as_expr(size) - 1 for size in sizes]
     variables = tuple([Variable(f"{prefix}{k}", 0, e.bounds[1]) for k, e in enumerate(last)])
-    below = [at_most(v, e) for v, e in zip(variables, last, strict=True) if not e.is_constant]
+    below = [upper_bound(v, e) for v, e in zip(variables, last, strict=True) if not e.is_constant]
     symbols = tuple(sorted(mentioned(last), key=lambda v: v.key))
     taken = {v.name for v in variables} & {v.name for v in symbols}
     if taken:
@@ -47,13 +47,13 @@ def bounded(
     return variables, tuple(c for c in below if c is not None), symbols
 
 
-def at_most(variable: Variable, upper: Expr) -> Constraint | None:
+def upper_bound(variable: Variable, upper: Expr) -> Constraint | None:
     """The constraint ``variable <= upper``; `None` if it always holds."""
     slack = added(variable.as_expr(), upper, -1)
     return normalised(Constraint(slack, min(slack.bounds[0], 0), 0))
 
 
-def at_least(variable: Variable, lower: Expr) -> Constraint | None:
+def lower_bound(variable: Variable, lower: Expr) -> Constraint | None:
     """The constraint ``variable >= lower``; `None` if it always holds."""
     slack = added(variable.as_expr(), lower, -1)
     return normalised(Constraint(slack, 0, max(slack.bounds[1], 0)))
@@ -74,8 +74,8 @@ class Bounds(NamedTuple):
     def constraints(self, variable: Variable) -> list[Constraint]:
         """The constraints equivalent to these bounds of `variable`."""
         both = (
-            at_least(variable, self.lower) if self.lower is not None else None,
-            at_most(variable, self.upper) if self.upper is not None else None,
+            lower_bound(variable, self.lower) if self.lower is not None else None,
+            upper_bound(variable, self.upper) if self.upper is not None else None,
         )
         return [c for c in both if c is not None]
 

@@ -5,7 +5,7 @@
 
 The domain starts with the bounds of every variable; further entries are constraints.
 
-Source: XLA ``docs/indexing.md``, section "Implementation".
+Source: XLA ``docs/indexing.md``, "Implementation".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
         filename: the file name in error messages.
     Raises:
         HloError: the text is not a map, with the location.
-    Source: XLA ``docs/indexing.md``, section "Implementation".
+    Source: XLA ``docs/indexing.md``, "Implementation".
 
     >>> print(parse_map("(d0)[s0] -> (d0, s0), domain: d0 in [0, 9], s0 in [0, 3]"))
     (d0)[s0] -> (d0, s0), domain: d0 in [0, 9], s0 in [0, 3]

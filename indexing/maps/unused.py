@@ -14,7 +14,7 @@ from simplifier.refine import has_points
 from simplifier.solve import projected
 
 
-def without_unused(current: IndexingMap) -> IndexingMap:
+def without_unused(indexing_map: IndexingMap) -> IndexingMap:
     """Return the map without the range and runtime variables on which no result depends.
 
     Variables that share a constraint form a group, which is kept or dropped as a whole.  A group
@@ -22,69 +22,69 @@ def without_unused(current: IndexingMap) -> IndexingMap:
     they have none, the map is empty; if that is undecided, the group is kept.  A range variable
     that occurs in a single constraint is projected out if the projection is a constraint.
     """
-    return _projected(_without_all_but(current, ()))
+    return _projected(_without_all_but(indexing_map, ()))
 
 
-def _projected(current: IndexingMap) -> IndexingMap:
+def _projected(m: IndexingMap) -> IndexingMap:
     """Project out range variables that occur only in one constraint, if it has a projection."""
-    if not current.ranges:
-        return current
-    used = mentioned([*current.results, *[expr for rt in current.runtime for expr in rt.index]])
-    for old in [v for v in current.ranges if v not in used]:
-        tied = [c for c in current.constraints if old in c.expr.variables()]
-        without = projected(tied[0], old) if len(tied) == 1 else None
+    if not m.ranges:
+        return m
+    used = mentioned([*m.results, *[expr for rt in m.runtime for expr in rt.index]])
+    for old in [v for v in m.ranges if v not in used]:
+        connected = [c for c in m.constraints if old in c.expr.variables()]
+        without = projected(connected[0], old) if len(connected) == 1 else None
         if without is not None:
-            left = [without if c is tied[0] else c for c in current.constraints]
-            ranges = tuple([v for v in current.ranges if v is not old])
-            return _projected(replace(current, ranges=ranges, constraints=merged(left)))
-    return current
+            left = [without if c is connected[0] else c for c in m.constraints]
+            ranges = tuple([v for v in m.ranges if v is not old])
+            return _projected(replace(m, ranges=ranges, constraints=merged(left)))
+    return m
 
 
-def without_uncounted(current: IndexingMap) -> IndexingMap:
+def without_uncounted(indexing_map: IndexingMap) -> IndexingMap:
     """`without_unused`, but range variables that affect multiplicity are kept."""
-    return _without_all_but(current, [v for v in current.ranges if v.lower != v.upper])
+    return _without_all_but(indexing_map, [v for v in indexing_map.ranges if v.lower != v.upper])
 
 
-def _without_all_but(current: IndexingMap, needed: Iterable[Variable]) -> IndexingMap:
+def _without_all_but(m: IndexingMap, needed: Iterable[Variable]) -> IndexingMap:
     """The map without the variables on which neither the relation nor `needed` depends."""
-    if not current.ranges and not current.runtime:
-        return current
-    if current.is_known_empty:
-        return IndexingMap.empty(current.dims, len(current.results))
-    used = _used(current, needed)
-    if used.issuperset(current.variables):
-        return current
-    loose = [c for c in current.constraints if used.isdisjoint(c.expr.variables())]
-    satisfiable = has_points(loose)
+    if not m.ranges and not m.runtime:
+        return m
+    if m.is_known_empty:
+        return IndexingMap.empty(m.dims, len(m.results))
+    used = _used(m, needed)
+    if used.issuperset(m.variables):
+        return m
+    unconnected = [c for c in m.constraints if used.isdisjoint(c.expr.variables())]
+    satisfiable = has_points(unconnected)
     if satisfiable is False:
-        return IndexingMap.empty(current.dims, len(current.results))
+        return IndexingMap.empty(m.dims, len(m.results))
     if satisfiable is None:  # they may make the domain empty
-        used |= mentioned([c.expr for c in loose])
-        loose = []
+        used |= mentioned([c.expr for c in unconnected])
+        unconnected = []
     if trace.records:
-        _record_dropped([v for v in current.variables if v not in used], loose)
-    constraints = tuple([c for c in current.constraints if c not in loose])
-    return _restricted(replace(current, constraints=constraints), used)
+        _record_dropped([v for v in m.variables if v not in used], unconnected)
+    constraints = tuple([c for c in m.constraints if c not in unconnected])
+    return _restricted(replace(m, constraints=constraints), used)
 
 
-def _record_dropped(variables: Iterable[Variable], loose: Collection[Constraint]) -> None:
+def _record_dropped(variables: Iterable[Variable], unconnected: Collection[Constraint]) -> None:
     """Record that `variables` were dropped, with the constraints on them alone."""
     bounds = [f"{v.name} in [{v.lower}, {v.upper}]" for v in variables]
-    conditions = f": {' and '.join(map(str, loose))}" if loose else ""
+    conditions = f": {' and '.join(map(str, unconnected))}" if unconnected else ""
     if bounds:
         trace.record(laws.DROP_UNUSED, f"exists {', '.join(bounds)}{conditions}", "true")
 
 
-def _restricted(current: IndexingMap, kept: Collection[Variable]) -> IndexingMap:
+def _restricted(m: IndexingMap, kept: Collection[Variable]) -> IndexingMap:
     """The map with only those range and runtime variables that are in `kept`."""
     return replace(
-        current,
-        ranges=tuple([v for v in current.ranges if v in kept]),
-        runtime=tuple([rt for rt in current.runtime if rt.variable in kept]),
+        m,
+        ranges=tuple([v for v in m.ranges if v in kept]),
+        runtime=tuple([rt for rt in m.runtime if rt.variable in kept]),
     )
 
 
-def _used(current: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
+def _used(m: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
     """The variables on which the relation depends, and those connected with `needed`.
 
     A runtime variable has one value; it does not range over its bounds.  So the relation depends on
@@ -92,13 +92,13 @@ def _used(current: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
     runtime variable is kept in the maps of its op and dropped by composition.  A symbolic size is
     kept: other maps share it, and its bounds may result from constraints.
     """
-    tied = [set(c.expr.variables()) for c in current.constraints]
-    used = {*current.dims, *needed, *mentioned(current.results)}
-    used.update(rt.variable for rt in current.runtime if _is_kept(rt, tied))
-    index_of = {rt.variable: mentioned(rt.index) for rt in current.runtime}
+    connected = [set(c.expr.variables()) for c in m.constraints]
+    used = {*m.dims, *needed, *mentioned(m.results)}
+    used.update(rt.variable for rt in m.runtime if _is_kept(rt, connected))
+    index_of = {rt.variable: mentioned(rt.index) for rt in m.runtime}
     while True:
         size = len(used)
-        for group in tied:
+        for group in connected:
             if not used.isdisjoint(group):
                 used |= group
         for variable, inside in index_of.items():
@@ -108,11 +108,11 @@ def _used(current: IndexingMap, needed: Iterable[Variable]) -> set[Variable]:
             return used
 
 
-def _is_kept(rt: RuntimeVariable, tied: Iterable[set[Variable]]) -> bool:
+def _is_kept(rt: RuntimeVariable, connected: Iterable[set[Variable]]) -> bool:
     """True if the relation depends on its value even if no result does."""
     return (
         rt.is_size
         or rt.is_fixed
         or rt.clamp not in (None, rt.variable.bounds)
-        or any(rt.variable in group for group in tied)
+        or any(rt.variable in group for group in connected)
     )

@@ -135,11 +135,11 @@ class _Copy:
     reads: tuple[_Read, ...]
 
     @classmethod
-    def of(cls, original: IndexingMap, prefix: str) -> _Copy:
-        new = {v: v.renamed(prefix + v.name) for v in original.variables}
-        constraints = list(original.constraints)
+    def of(cls, m: IndexingMap, prefix: str) -> _Copy:
+        new = {v: v.renamed(prefix + v.name) for v in m.variables}
+        constraints = list(m.constraints)
         reads: list[_Read] = []
-        for rt in original.runtime:
+        for rt in m.runtime:
             read = _Read(rt, rt.index, rt.variable)
             twin = next((other for other in reads if _same_element(read, other)), None)
             if twin is None:
@@ -150,8 +150,8 @@ class _Copy:
         swap = Substitution({v: n.as_expr() for v, n in new.items()})
         return cls(
             tuple(dict.fromkeys(new.values())),
-            tuple([new[v] for v in original.dims]),
-            tuple(map(swap, original.results)),
+            tuple([new[v] for v in m.dims]),
+            tuple(map(swap, m.results)),
             tuple([c.with_expr(swap(c.expr)) for c in constraints]),
             tuple([_Read(r.of, tuple(map(swap, r.index)), new[r.variable]) for r in reads]),
         )

@@ -199,7 +199,7 @@ GATHER = """ENTRY e {
 def test_a_gather_is_counted_for_given_indices() -> None:
     root = hlo.parse(GATHER).entry.root
     unknown, _ = read_counts(root)
-    assert_unknown(unknown, "depends on `i`: give its values")
+    assert_unknown(unknown, "depends on `i`: pass its values")
     params, indices = read_counts(root, values={"i": [3, 1, 3, 99]})  # 99 is clamped to 4
     assert isinstance(params, Multiplicity)
     assert isinstance(indices, Multiplicity)
@@ -225,8 +225,8 @@ def test_a_start_index_only_translates_the_reads() -> None:
     window = read_counts(root)[0]
     assert isinstance(window, Multiplicity)
     assert (window.total, window.distinct, window.maximum) == (6, 6, 1)
-    assert_unknown(window.at((0, 0)), "depends on `j`: give its value")
-    assert_unknown(window.counts((9, 4)), "depends on `j`: give its value")
+    assert_unknown(window.at((0, 0)), "depends on `j`: pass its value")
+    assert_unknown(window.counts((9, 4)), "depends on `j`: pass its value")
     placed = read_counts(root, values={"i": 7, "j": 1})[0]
     assert isinstance(placed, Multiplicity)
     assert [placed.at((k, 1)) for k in range(9)] == [0] * 6 + [1] * 3  # 7 is clamped to 6
@@ -244,7 +244,7 @@ def test_a_value_that_changes_the_counts_is_required() -> None:
     plain = parse_map("(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 2], rt0 in [0, 3]")
     both = known(multiplicity([plain, plain]))
     assert both.total == 6
-    assert_unknown(both.maximum, "depends on `rt0`: give its value")
+    assert_unknown(both.maximum, "depends on `rt0`: pass its value")
 
 
 # ---------------------------------------------------------------- sizes

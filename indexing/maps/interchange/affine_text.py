@@ -63,7 +63,7 @@ class VariableBounds(NamedTuple):
                 by_name[token.text] = (0, extent - 1) if isinstance(extent, int) else extent
         return by_name
 
-    def made(
+    def indexing_map(
         self,
         heads: Heads,
         names: dict[str, Variable],
@@ -86,7 +86,7 @@ def affine_map(tokens: Tokens, heads: Heads, given: VariableBounds) -> IndexingM
     """Parse ``-> (d0 + s0, …)``: the map with these results."""
     names = _variables(tokens, heads, given.bounds(heads))
     tokens.expect("->", "after the variables")
-    return given.made(heads, names, result_list(tokens, names), ())
+    return given.indexing_map(heads, names, result_list(tokens, names), ())
 
 
 def affine_set(tokens: Tokens, heads: Heads, given: VariableBounds) -> IndexingMap:
@@ -108,7 +108,7 @@ def affine_set(tokens: Tokens, heads: Heads, given: VariableBounds) -> IndexingM
         bounds = {name: bounds.get(name, (0, 0)) for name in free}
     names = _variables(tokens, heads, bounds)
     swap = Substitution({free[name]: v.as_expr() for name, v in names.items()})
-    return given.made(heads, names, (), [c.constraint(swap) for c in others])
+    return given.indexing_map(heads, names, (), [c.constraint(swap) for c in others])
 
 
 _FAR: Final = 1 << 256
