@@ -1,4 +1,4 @@
-"""Symbolic indexing maps of HLO: the elements of B that an element of A needs.
+"""Symbolic indexing maps of HLO: the elements of one tensor that an element of another needs.
 
 >>> import hlo, indexing
 >>> module = hlo.parse("ENTRY e { p = f32[4,8] parameter(0)  ROOT r = f32[32] reshape(p) }")

@@ -26,7 +26,7 @@ def is_integral(array: ArrayRef) -> bool:
 
 
 def affine_table(array: ArrayRef) -> list[IndexingMap] | None:
-    """Return the map from index to element of a constant array if it is affine, or None."""
+    """Return a list with the map from index to element of a constant array; None if not affine."""
     values = literal(array)
     if values is None:
         return None

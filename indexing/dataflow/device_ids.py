@@ -62,7 +62,7 @@ def folded(indexing_map: IndexingMap, devices: Devices) -> tuple[IndexingMap, ..
 def _fold_one(piece: IndexingMap, rt: RuntimeVariable, devices: Devices) -> Iterator[IndexingMap]:
     """Yield `piece` with one runtime variable replaced by its value on each range of devices.
 
-    Yield `piece` unchanged if the variable is gone or its values are not known.
+    Yield `piece` unchanged if the variable has been eliminated or its values are not known.
     """
     values = _values(rt, devices) if rt in piece.runtime else None
     groups = strided_columns([values]) if values else []

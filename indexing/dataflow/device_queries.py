@@ -46,9 +46,10 @@ class DeviceChoices(OptionChoices, total=False):
 def device_maps(
     instruction: Instruction, output_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
-    """Return the maps from elements of an output on a device to the elements and devices it needs.
+    """Return the maps from each element of an output on a device to the elements that it needs.
 
-    ``(device, d0, …)[s0, …] -> (device, …)``, with devices numbered as in `Devices`.
+    ``(device, d0, …)[s0, …] -> (device, …)``, with devices numbered as in `Devices`: the elements
+    may be on other devices.
 
     Args:
         instruction: the instruction that computes the output.
@@ -63,6 +64,8 @@ def device_maps(
         HloError: the instruction, or an instruction of a computation it calls, is invalid.
         IndexError: `output_id` is out of range.
         ValueError: a number of devices is not positive.
+    Source: XLA ``xla/service/collective_ops_utils.h``, ``CollectiveOpGroupMode``; XLA
+    ``docs/operation_semantics.md``, "AllGather", "AllReduce", and the other collectives.
 
     >>> import hlo
     >>> root = hlo.parse('''
@@ -93,6 +96,8 @@ def device_input_to_output(
         HloError: the instruction, or an instruction of a computation it calls, is invalid.
         IndexError: `input_id` is out of range.
         ValueError: a number of devices is not positive.
+    Source: XLA ``xla/service/collective_ops_utils.h``, ``CollectiveOpGroupMode``; XLA
+    ``docs/operation_semantics.md``, "AllGather", "AllReduce", and the other collectives.
 
     >>> import hlo
     >>> root = hlo.parse('''
@@ -128,6 +133,8 @@ def device_maps_to_parameters(
         HloError: an instruction that the output depends on is invalid.
         IndexError: `output_id` is out of range.
         ValueError: a number of devices is not positive.
+    Source: XLA ``xla/service/collective_ops_utils.h``, ``CollectiveOpGroupMode``; XLA
+    ``docs/operation_semantics.md``, "AllGather", "AllReduce", and the other collectives.
     """
     return answering.to_parameters(_walk(instruction, **options), instruction, output_id)
 

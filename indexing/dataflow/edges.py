@@ -28,7 +28,8 @@ from indexing.ops.structured_ops import MapsByArray, StructuredOp, Summaries
 from simplifier.atoms import Variable
 
 SummaryFunction = Callable[[Computation, Path], MapsByArray]
-"""Returns the maps between a leaf of a computation's root, given by path, and its parameters."""
+"""Function from a computation and a leaf of its root, given by path, to its summary: the maps
+between the leaf and the parameters."""
 
 
 class Edges(ABC):
@@ -155,7 +156,7 @@ class LocalEdges(Edges):
             summaries = Summaries(writes, False, forwarded_from)
             return (edge for path in outputs for edge in op.edges(instruction, path, summaries))
         if isinstance(op, MappedOp):
-            return _written(op, instruction, operands, self.options)
+            return _write_edges(op, instruction, operands, self.options)
         return _unknown_edges(instruction, operands, outputs)
 
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
@@ -228,14 +229,14 @@ def _routed(
                 yield AccessEdge(operand, path, output, maps)
 
 
-def _written(
+def _write_edges(
     op: MappedOp, instruction: Instruction, operands: Iterable[int], options: Options
 ) -> Iterator[AccessEdge]:
     shapes = tuple([operand.shape for operand in instruction.operands])
     outputs = [path for path, _ in leaves(instruction.shape)]
     for operand in operands:
-        written = op.writes(instruction.shape, shapes, operand, options.exact)
-        for output, maps in zip(outputs, written, strict=True):
+        output_maps = op.writes(instruction.shape, shapes, operand, options.exact)
+        for output, maps in zip(outputs, output_maps, strict=True):
             yield _edge(instruction, operand, output, maps)
 
 

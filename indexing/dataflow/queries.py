@@ -35,7 +35,7 @@ def walk_of(**options: Unpack[OptionChoices]) -> Walk:
 def output_to_input(
     instruction: Instruction, output_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Answer:
-    """Return the maps from elements of an output to the elements of each operand that it needs.
+    """Return the maps from each element of an output to the elements of each operand that it needs.
 
     Through a fusion or call, maps are composed down to its operands.
 
@@ -51,7 +51,7 @@ def output_to_input(
         HloError: the instruction, or an instruction of a computation it calls, is invalid.
         IndexError: `output_id` is out of range.
         CertificateError: ``certify`` is given and a simplification is not proved.
-    Source: XLA ``docs/indexing.md``, sections "Indexing Maps for Unfused Ops" and "Indexing Maps
+    Source: XLA ``docs/indexing.md``, "Indexing Maps for Unfused Ops" and "Indexing Maps
     for Fusion".
 
     >>> import hlo
@@ -86,7 +86,7 @@ def input_to_output(
         HloError: the instruction, or an instruction of a computation it calls, is invalid.
         IndexError: `input_id` is out of range.
         CertificateError: ``certify`` is given and a simplification is not proved.
-    Source: XLA ``docs/indexing.md``, section "Indexing Maps for Unfused Ops".
+    Source: XLA ``docs/indexing.md``, "Indexing Maps for Unfused Ops".
 
     >>> import hlo
     >>> root = hlo.parse('''ENTRY e {
@@ -113,7 +113,7 @@ def to_parameters(
         HloError: an instruction that the output depends on is invalid.
         IndexError: `output_id` is out of range.
         CertificateError: ``certify`` is given and a simplification is not proved.
-    Source: XLA ``docs/indexing.md``, section "Indexing Maps for Fusion".
+    Source: XLA ``docs/indexing.md``, "Indexing Maps for Fusion".
 
     >>> import hlo
     >>> root = hlo.parse('''ENTRY e {
@@ -155,6 +155,7 @@ def all_to_parameters(
     Raises:
         HloError: an instruction is invalid.
         CertificateError: ``certify`` is given and a simplification is not proved.
+    Source: XLA ``docs/indexing.md``, "Indexing Maps for Fusion".
     """
     return answering.all_to_parameters(walk_of(**options), computation)
 

@@ -1,7 +1,7 @@
 """Replica groups, and the data movement of collectives between devices as indexing maps.
 
-Imports `maps`.  Promises maps whose first dimension is the device; `indexing.dataflow.
-device_queries` composes them through programs.
+Imports `maps`.  Invariants: the first dimension and the first result of every map are the device;
+`indexing.dataflow.device_queries` composes the maps through programs.
 """
 
 import lazy_loader

@@ -2,7 +2,7 @@
 
 A row is the list of the devices of a group, in order.  Rows are recognised as a mixed-radix number:
 the element at flat index f (row-major) is ``offset + Σ digit_k · stride_k``, where ``digit_k`` is
-the k-th digit of f, possibly rotated.  All groups of a mesh have this form; so have rings and
+the k-th digit of f, possibly rotated.  All groups of a mesh have this form; so do rings and
 reversals.  The inverse formulas give the row and the position of a device.
 
 >>> group = strided_group([(0, 4), (1, 5), (2, 6), (3, 7)])

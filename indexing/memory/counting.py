@@ -54,6 +54,7 @@ def read_counts(
     Raises:
         HloError: the instruction, or an instruction of a computation it calls, is invalid.
         IndexError: `output_id` is out of range.
+    Source: XLA ``docs/indexing.md``, "Operand Utilization".
 
     >>> import hlo
     >>> root = hlo.parse('''ENTRY e {
