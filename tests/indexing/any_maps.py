@@ -49,9 +49,10 @@ def runtime_variables(
 
 
 def relations(maps: Iterable[IndexingMap], over: IndexingMap) -> dict[Values, set[Pair]]:
-    """What `maps` relate together, for each value that the runtime variables of `over` may have.
+    """Return the union of the relations of `maps` for each assignment of runtime values.
 
-    A map may lack runtime variables of `over`: it is the same for all their values.
+    The runtime variables are those of `over`.  A map may lack some of them: its relation is then
+    the same for all their values.
     """
     given = [*maps]
     by_values: dict[Values, set[Pair]] = {}
@@ -63,6 +64,6 @@ def relations(maps: Iterable[IndexingMap], over: IndexingMap) -> dict[Values, se
     return by_values
 
 
-def meaning(shown: IndexingMap) -> dict[Values, set[Pair]]:
+def meaning(indexing_map: IndexingMap) -> dict[Values, set[Pair]]:
     """The relation of one map."""
-    return relations([shown], shown)
+    return relations([indexing_map], indexing_map)

@@ -24,7 +24,7 @@ PROVED = [
 ]
 
 WRONG = [
-    # text, and below it what it is not
+    # text, different map
     ("(d0) -> (d0 floordiv 4), domain: d0 in [-9, 9]",
      "(d0) -> (d0 ceildiv 4), domain: d0 in [-9, 9]"),
     ("(d0) -> (-d0 mod 5), domain: d0 in [0, 9]",
@@ -53,9 +53,9 @@ def test_a_different_map_is_rejected_with_a_witness(text: str, other: str) -> No
     ).groups()
     maps = {"text": parse_map(text), "map": parse_map(other)}
     at, expected = ([int(x) for x in part.split(",")] for part in (point, results))
-    for name, shown in maps.items():
-        dims, runtime = at[: len(shown.dims)], at[len(shown.dims) :]
-        pairs = {pair for pair in shown.points(runtime) if list(pair[0]) == dims}
+    for name, m in maps.items():
+        dims, runtime = at[: len(m.dims)], at[len(m.dims) :]
+        pairs = {pair for pair in m.points(runtime) if list(pair[0]) == dims}
         assert (any(list(r) == expected for _, r in pairs)) == (name == side)
 
 

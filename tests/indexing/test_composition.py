@@ -132,14 +132,14 @@ def reshaped(before: tuple[int, ...], after: tuple[int, ...]) -> IndexingMap:
 def test_known_result_bounds_add_no_constraints() -> None:
     shapes = [(12, 5), (4, 15), (10, 6), (3, 20), (60,), (2, 5, 6), (15, 4)]
     whole = IndexingMap.identity(shapes[0])
-    asked = exact.query_count()
+    queries = exact.query_count()
     for before, after in pairwise(shapes):
         whole = whole.then(reshaped(before, after)).simplify()
         assert whole.constraints == ()
-    assert exact.query_count() == asked
+    assert exact.query_count() == queries
     for at in product(range(12), range(5)):
         (result,) = [results for index, results in relation(whole) if index == at]
-        assert result[0] * 4 + result[1] == at[0] * 5 + at[1]  # turned round six times
+        assert result[0] * 4 + result[1] == at[0] * 5 + at[1]  # after six reversals
 
 
 def test_a_modified_map_drops_its_result_bounds() -> None:

@@ -23,9 +23,9 @@ from tests.oracles import boxes, fuzz, relation, sums, tree_expr, trees
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
 
 # fmt: off
-SHARPER = [
-    # what                                    before                                                                                                after
-    ("a sum decides a floor (no question)",   "(d0)[s0] -> ((d0 + s0 + 1) floordiv 22), domain: d0 in [0, 20], s0 in [0, 20], d0 + s0 in [0, 20]",
+REFINED = [
+    # case                                    before                                                                                                after
+    ("a sum decides a floor (no query)",      "(d0)[s0] -> ((d0 + s0 + 1) floordiv 22), domain: d0 in [0, 20], s0 in [0, 20], d0 + s0 in [0, 20]",
                                               "(d0) -> (0), domain: d0 in [0, 20]", 0),
     ("two constraints decide a floor",        "(d0, d1) -> ((d0 + d1 * 2) floordiv 22), domain: d0 in [0, 20], d1 in [0, 20], d0 + d1 in [0, 9], d0 - d1 in [0, 9]",
                                               "(d0, d1) -> (0), domain: d0 in [0, 9], d1 in [0, 4], d0 - d1 in [0, 9], d0 + d1 in [0, 9]", 1),
@@ -33,7 +33,7 @@ SHARPER = [
                                               "(d0, d1) -> ((d0 + d1 * 2) floordiv 13), domain: d0 in [0, 9], d1 in [0, 4], d0 - d1 in [0, 9], d0 + d1 in [0, 9]", 1),
     ("divisible on the domain",               "(d0, d1) -> ((d0 + d1 * 3) floordiv 4), domain: d0 in [-9, 20], d1 in [-9, 20], d0 - d1 in [0, 9], (d0 - d1) mod 4 in [0, 0]",
                                               "(d0, d1) -> (d1 + (d0 - d1) floordiv 4), domain: d0 in [-9, 20], d1 in [-9, 20], d0 - d1 in [0, 8], (d0 - d1) mod 4 in [0, 0]", 0),
-    ("a constraint that others imply goes",   "(d0, d1, d2) -> (d0), domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9], d0 - d1 in [0, 9], d1 - d2 in [0, 9], d0 - d2 in [-3, 9]",
+    ("an implied constraint is dropped",      "(d0, d1, d2) -> (d0), domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9], d0 - d1 in [0, 9], d1 - d2 in [0, 9], d0 - d2 in [-3, 9]",
                                               "(d0, d1, d2) -> (d0), domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9], d0 - d1 in [0, 9], d1 - d2 in [0, 9]", 1),
     ("near miss: 9, 0, 0 has 9 > 8",          "(d0, d1, d2) -> (d0), domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9], d0 - d1 in [0, 9], d1 - d2 in [0, 9], d0 - d2 in [-3, 8]",
                                               "(d0, d1, d2) -> (d0), domain: d0 in [0, 9], d1 in [0, 9], d2 in [0, 9], d0 - d1 in [0, 9], d0 - d2 in [-3, 8], d1 - d2 in [0, 9]", 0),
@@ -62,7 +62,7 @@ def simplified_and_queries(text: str) -> tuple[IndexingMap, IndexingMap, int]:
 
 
 @pytest.mark.parametrize(
-    "before, after, expected_queries", [row[1:] for row in SHARPER], ids=[row[0] for row in SHARPER]
+    "before, after, expected_queries", [row[1:] for row in REFINED], ids=[row[0] for row in REFINED]
 )
 @pytest.mark.parametrize("points", [0, 1 << 16])
 def test_exact_answers_simplify_further(
@@ -113,12 +113,12 @@ def test_a_map_without_constraints_needs_no_query(
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_simplifying_the_examples_needs_no_query(path: Path) -> None:
     """The ops' own maps, and their compositions to the parameters."""
-    before, maps = exact.query_count("tight_bounds"), Counter[bool]()
+    before, constrained = exact.query_count("tight_bounds"), Counter[bool]()
     for instruction in hlo.load(path).instructions:
         for output in range(len(leaves(instruction.shape))):
             answer = indexing.output_to_input(instruction, output_id=output)
-            maps.update(bool(m.simplify().constraints) for found in answer.maps for m in found)
-    assert maps.total() > 0
+            constrained.update(bool(m.simplify().constraints) for maps in answer.maps for m in maps)
+    assert constrained.total() > 0
     assert exact.query_count("tight_bounds") == before
 
 
@@ -199,4 +199,4 @@ def test_an_expensive_query_ends_at_its_budget() -> None:
     assert not simple.is_known_empty
     for at in ((0, 0, 0, 0), (5, 9, 2, 1), (98, 97, 3, 11), (99, 99, 99, 99)):
         assert simple.evaluate(at) == written.evaluate(at)
-    assert simplified_and_queries(SHARPER[1][1])[2] > 0
+    assert simplified_and_queries(REFINED[1][1])[2] > 0

@@ -95,9 +95,11 @@ def test_isl_text_converts_to_the_expected_maps(text: str, maps: list[str]) -> N
     assert sorted(map(str, from_isl(text))) == sorted(maps)
 
 
-@pytest.mark.parametrize("given_object, shown", OBJECTS, ids=[type(r[0]).__name__ for r in OBJECTS])
-def test_each_kind_of_isl_object_converts(given_object: object, shown: str) -> None:
-    assert str(IndexingMap.from_isl(given_object)) == shown
+@pytest.mark.parametrize(
+    "given_object, expected_text", OBJECTS, ids=[type(r[0]).__name__ for r in OBJECTS]
+)
+def test_each_kind_of_isl_object_converts(given_object: object, expected_text: str) -> None:
+    assert str(IndexingMap.from_isl(given_object)) == expected_text
 
 
 def test_bounds_by_name_bound_functions_without_a_domain() -> None:
@@ -111,9 +113,9 @@ def test_bounds_of_unknown_variables_are_rejected() -> None:
         from_isl("{ [i] : 0 <= i < 4 }", bounds={"n": (0, 3)})
 
 
-@pytest.mark.parametrize("given_text, says", REFUSED, ids=[str(row[0]) for row in REFUSED])
-def test_invalid_isl_objects_are_rejected(given_text: Any, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+@pytest.mark.parametrize("given_text, message", REFUSED, ids=[str(row[0]) for row in REFUSED])
+def test_invalid_isl_objects_are_rejected(given_text: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         from_isl(given_text)
 
 
@@ -227,5 +229,5 @@ def test_minima_become_pieces_and_products_are_rejected() -> None:
 
 
 def test_names_invalid_in_isl_are_replaced() -> None:
-    shown = parse_map("(mod1)[s0] -> (mod1 + s0), domain: mod1 in [0, 3], s0 in [0, 1]")
-    assert [v.name for v in from_isl(shown.to_isl())[0].dims] == ["mod1"]
+    indexing_map = parse_map("(mod1)[s0] -> (mod1 + s0), domain: mod1 in [0, 3], s0 in [0, 1]")
+    assert [v.name for v in from_isl(indexing_map.to_isl())[0].dims] == ["mod1"]

@@ -73,9 +73,9 @@ def test_names_become_subscripts_or_are_escaped(name: str, latex: str) -> None:
 
 @pytest.mark.parametrize("text, latex", MAPS, ids=["empty", "nothing", "everything"])
 def test_maps_print_as_latex(text: str, latex: str) -> None:
-    shown = parse_map(text)
-    assert shown.to_latex() == latex
-    assert shown._repr_latex_() == f"$\\displaystyle {latex}$"
+    indexing_map = parse_map(text)
+    assert indexing_map.to_latex() == latex
+    assert indexing_map._repr_latex_() == f"$\\displaystyle {latex}$"
 
 
 def test_an_empty_domain_is_the_empty_set() -> None:

@@ -58,7 +58,7 @@ AFFINE = [
 ]
 
 MISTAKES = [
-    # text                                                                line  column  says
+    # text                                                                line  column  message
     ("",                                                                  1,    1,      "expected #xla.indexing_map"),
     ("affine_mop<(d0) -> (d0)>",                                          1,    1,      "expected #xla.indexing_map"),
     ("#xla.indexing_map<>",                                               1,    19,     "expected '(' before the dimensions"),
@@ -93,35 +93,37 @@ OTHER_NUMBERS = [
 # fmt: on
 
 
-@pytest.mark.parametrize("text, shown", XLA, ids=[row[0][:40] for row in XLA])
-def test_every_form_of_an_indexing_map_parses(text: str, shown: str) -> None:
-    assert str(from_mlir(text)) == shown
+@pytest.mark.parametrize("text, expected_text", XLA, ids=[row[0][:40] for row in XLA])
+def test_every_form_of_an_indexing_map_parses(text: str, expected_text: str) -> None:
+    assert str(from_mlir(text)) == expected_text
 
 
-@pytest.mark.parametrize("text, bounds, shown", AFFINE, ids=[row[0] for row in AFFINE])
-def test_affine_maps_and_sets_parse_with_bounds(text: str, bounds: Any, shown: str) -> None:
+@pytest.mark.parametrize("text, bounds, expected_text", AFFINE, ids=[row[0] for row in AFFINE])
+def test_affine_maps_and_sets_parse_with_bounds(text: str, bounds: Any, expected_text: str) -> None:
     parsed = IndexingMap.from_mlir(text, **bounds)
-    expected = parse_map(shown)
+    expected = parse_map(expected_text)
     assert meaning(parsed) == meaning(expected)
-    if shown != "KNOWN EMPTY":
+    if expected_text != "KNOWN EMPTY":
         assert parsed.variables == expected.variables
         assert len(parsed.runtime) == len(expected.runtime)
         assert parsed.results == expected.results
 
 
-@pytest.mark.parametrize("text, line, column, says", MISTAKES, ids=[row[3] for row in MISTAKES])
-def test_syntax_errors_have_a_location(text: str, line: int, column: int, says: str) -> None:
+@pytest.mark.parametrize("text, line, column, message", MISTAKES, ids=[row[3] for row in MISTAKES])
+def test_syntax_errors_have_a_location(text: str, line: int, column: int, message: str) -> None:
     dims = [4] if "map<(d0" in text and "#" not in text else None
-    with pytest.raises(HloError, match=re.escape(says)) as caught:
+    with pytest.raises(HloError, match=re.escape(message)) as caught:
         from_mlir(text, dims=dims, filename="maps.mlir")
     assert caught.value.code == "mlir-syntax"
     assert (caught.value.span.line, caught.value.span.column) == (line, column), str(caught.value)
     assert f"maps.mlir:{line}:{column}" in str(caught.value)
 
 
-@pytest.mark.parametrize("text, bounds, says", OTHER_NUMBERS, ids=[row[2] for row in OTHER_NUMBERS])
-def test_mismatched_bounds_are_rejected(text: str, bounds: Any, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+@pytest.mark.parametrize(
+    "text, bounds, message", OTHER_NUMBERS, ids=[row[2] for row in OTHER_NUMBERS]
+)
+def test_mismatched_bounds_are_rejected(text: str, bounds: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         from_mlir(text, **bounds)
 
 
@@ -147,10 +149,10 @@ def test_commands_reject_a_map_without_bounds(
 
 
 def test_the_three_kinds_of_attributes_print() -> None:
-    shown = parse_map(LINE)
-    assert shown.to_mlir() == f'#xla.indexing_map<"{LINE}">'
-    assert shown.to_mlir("affine_map") == "affine_map<(d0)[s0, s1] -> (d0 * 2 + s0)>"
-    assert shown.to_mlir("affine_set") == (
+    indexing_map = parse_map(LINE)
+    assert indexing_map.to_mlir() == f'#xla.indexing_map<"{LINE}">'
+    assert indexing_map.to_mlir("affine_map") == "affine_map<(d0)[s0, s1] -> (d0 * 2 + s0)>"
+    assert indexing_map.to_mlir("affine_set") == (
         "affine_set<(d0)[s0, s1] : (d0 >= 0, -d0 + 9 >= 0, s0 >= 0, -s0 + 1 >= 0, "
         "s1 >= 0, -s1 + 3 >= 0, d0 + s1 - 1 >= 0, -d0 - s1 + 5 >= 0)>"
     )

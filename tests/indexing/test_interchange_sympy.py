@@ -99,9 +99,11 @@ REFUSED = [
 # fmt: on
 
 
-@pytest.mark.parametrize("arguments, shown", READ, ids=[row[1] for row in READ])
-def test_sympy_expressions_with_limits_convert(arguments: dict[str, Any], shown: str) -> None:
-    converted, expected = IndexingMap.from_sympy(**arguments), parse_map(shown)
+@pytest.mark.parametrize("arguments, expected_text", READ, ids=[row[1] for row in READ])
+def test_sympy_expressions_with_limits_convert(
+    arguments: dict[str, Any], expected_text: str
+) -> None:
+    converted, expected = IndexingMap.from_sympy(**arguments), parse_map(expected_text)
     assert meaning(converted) == meaning(expected)
     if not expected.is_known_empty:
         assert converted.variables == expected.variables

@@ -91,7 +91,7 @@ def record() -> dict[str, Any]:
 
 # fmt: off
 CORRUPTED = [
-    # where                        what to put there       what the message says
+    # place                        value                   message
     (("version",),                 1,                      r'version: expected 2 \(the format version\), found 1'),
     (("version",),                 "2",                    'version: expected 2'),
     (("version",),                 True,                   'version: expected 2'),
@@ -147,15 +147,15 @@ NO_JSON = [
 
 
 @pytest.mark.parametrize(
-    "place, value, says", CORRUPTED, ids=[f"{row[0]}-{row[1]}" for row in CORRUPTED]
+    "place, value, message", CORRUPTED, ids=[f"{row[0]}-{row[1]}" for row in CORRUPTED]
 )
-def test_json_errors_have_a_location(place: tuple[Any, ...], value: Any, says: str) -> None:
+def test_json_errors_have_a_location(place: tuple[Any, ...], value: Any, message: str) -> None:
     corrupted = record()
     inner: Any = corrupted
     for step in place[:-1]:
         inner = inner[step]
     inner[place[-1]] = value
-    with pytest.raises(ValueError, match=says):
+    with pytest.raises(ValueError, match=message):
         IndexingMap.from_json(json.dumps(corrupted))
 
 
@@ -175,9 +175,9 @@ def test_each_field_of_a_runtime_variable_is_required(key: str) -> None:
         IndexingMap.from_json(json.dumps(corrupted))
 
 
-@pytest.mark.parametrize("text, says", NO_JSON, ids=[str(row[0])[:20] for row in NO_JSON])
-def test_json_that_is_not_a_map_is_rejected(text: Any, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
+@pytest.mark.parametrize("text, message", NO_JSON, ids=[str(row[0])[:20] for row in NO_JSON])
+def test_json_that_is_not_a_map_is_rejected(text: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         IndexingMap.from_json(text)
 
 

@@ -52,7 +52,7 @@ BITCASTS = [
     ("f32[6,4]{0,1}",            "f32[2,3,4]{0,1,2}",         None,                                     False),
     ("f32[6,4]{0,1}",            "f32[2,3,4]{1,0,2}",         None,                                     True),   # minor 3, then 2: one dimension of 6
     ("f32[2,3]{1,0}",            "f32[2,3]{0,1}",             None,                                     False),
-    ("f32[2,1]{1,0}",            "f32[2,1]{0,1}",             None,                                     True),   # a dimension of size 1 may stand anywhere
+    ("f32[2,1]{1,0}",            "f32[2,1]{0,1}",             None,                                     True),   # a dimension of size 1 may have any position in the order
     ("f32[2,3]{1,0}",            "f32[3,2]{0,1}",             "(d0, d1) -> (d1, d0), domain: d0 in [0, 2], d1 in [0, 1]", True),   # a transpose that only renames
     ("f32[2,3]{1,0}",            "f32[3,2]{1,0}",             "(d0, d1) -> (d1, d0), domain: d0 in [0, 2], d1 in [0, 1]", False),
     ("f32[2,3]",                 "s32[3,2]",                  None,                                     True),

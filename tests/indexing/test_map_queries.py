@@ -10,22 +10,22 @@ from indexing.maps.interchange import to_affine_map
 from simplifier.atoms import Variable
 from tests.oracles import boxes, constraint_lists, fuzz, holds, points, relation, tree_expr, trees
 
-SHOWN = parse_map(
+EXAMPLE = parse_map(
     "(d0, d1)[s0]{rt0} -> (d0 + rt0, (d1 * 2 + s0) floordiv 3), "
     "domain: d0 in [0, 4], d1 in [-3, 6], s0 in [0, 1], rt0 in [0, 7], d0 + s0 in [1, 4]"
 )
 
 
 def test_evaluate_returns_none_outside_the_domain() -> None:
-    assert SHOWN.evaluate([2, -3], [1], [5]) == (7, -2)
+    assert EXAMPLE.evaluate([2, -3], [1], [5]) == (7, -2)
     outside = [([5, 0], [0], [0]), ([0, 7], [1], [0]), ([0, 0], [2], [0]), ([0, 0], [1], [8])]
-    assert [SHOWN.evaluate(*point) for point in outside] == [None] * 4
-    assert SHOWN.evaluate([0, 0], [0], [0]) is None  # d0 + s0 is 0
+    assert [EXAMPLE.evaluate(*point) for point in outside] == [None] * 4
+    assert EXAMPLE.evaluate([0, 0], [0], [0]) is None  # d0 + s0 is 0
 
 
 def test_evaluate_rejects_a_wrong_number_of_values() -> None:
     with pytest.raises(ValueError, match="2 dimensions, 1 range variables and 1 runtime variables"):
-        SHOWN.evaluate([1, 2, 3])
+        EXAMPLE.evaluate([1, 2, 3])
 
 
 @given(st.data(), boxes(max_dims=2), boxes(max_dims=1, prefix="s"))
@@ -88,10 +88,10 @@ def test_emptiness_is_decided(data: st.DataObject, box: tuple[Variable, ...]) ->
 
 
 def test_ranges_become_dimensions() -> None:
-    nest = SHOWN.ranges_to_dims()
+    nest = EXAMPLE.ranges_to_dims()
     assert [v.name for v in nest.dims] == ["d0", "d1", "s0"]
     assert nest.ranges == ()
-    assert nest.evaluate([2, -3, 1], [], [5]) == SHOWN.evaluate([2, -3], [1], [5])
+    assert nest.evaluate([2, -3, 1], [], [5]) == EXAMPLE.evaluate([2, -3], [1], [5])
 
 
 def test_sets_of_maps_compare_by_structure() -> None:
@@ -111,8 +111,8 @@ def test_to_isl_gives_the_same_relation(
     every = (*d, *s)
     result = tree_expr(data.draw(trees(len(every), leaves=5)), every)
     constraints = data.draw(constraint_lists(every, max_count=1))
-    shown = IndexingMap.of(d, [result], ranges=s, constraints=constraints)
-    expected = relation(shown)
+    indexing_map = IndexingMap.of(d, [result], ranges=s, constraints=constraints)
+    expected = relation(indexing_map)
     pairs = set()
 
     def each(point: islpy.Point) -> None:
@@ -122,14 +122,14 @@ def test_to_isl_gives_the_same_relation(
         ]
         pairs.add((tuple(at[:-1]), (at[-1],)))
 
-    as_isl = shown.to_isl()
+    as_isl = indexing_map.to_isl()
     assert isinstance(as_isl, islpy.Map)
     as_isl.wrap().foreach_point(each)
     assert pairs == expected
 
 
 def test_runtime_variables_become_isl_parameters() -> None:
-    as_isl = SHOWN.to_isl()
+    as_isl = EXAMPLE.to_isl()
     assert isinstance(as_isl, islpy.Map)
     kinds = islpy.dim_type
     assert [as_isl.dim(k) for k in (kinds.in_, kinds.out, kinds.param)] == [2, 2, 1]
@@ -152,10 +152,10 @@ def test_an_empty_map_converts_to_an_empty_isl_relation(text: str) -> None:
 
 
 def test_mlir_text_contains_the_map() -> None:
-    text = SHOWN.to_mlir()
+    text = EXAMPLE.to_mlir()
     assert text.startswith('#xla.indexing_map<"')
-    assert parse_map(text[len('#xla.indexing_map<"') : -2]) == SHOWN
-    assert to_affine_map(SHOWN) == (
+    assert parse_map(text[len('#xla.indexing_map<"') : -2]) == EXAMPLE
+    assert to_affine_map(EXAMPLE) == (
         "affine_map<(d0, d1)[s0, s1] -> (d0 + s1, d1 + (-d1 + s0) floordiv 3)>"
     )
 
@@ -176,9 +176,9 @@ def test_latex(text: str, latex: str) -> None:
 
 
 def test_latex_is_balanced_and_shows_every_variable() -> None:
-    latex = SHOWN.to_latex()
+    latex = EXAMPLE.to_latex()
     assert latex.count("{") == latex.count("}")
     assert latex.count(r"\left") == latex.count(r"\right")
     for name in ("d_{0}", "d_{1}", "s_{0}", r"\mathrm{rt}_{0}"):
         assert name in latex
-    assert SHOWN._repr_latex_() == f"$\\displaystyle {latex}$"
+    assert EXAMPLE._repr_latex_() == f"$\\displaystyle {latex}$"

@@ -56,7 +56,7 @@ SAME = [
 ]
 
 MISTAKES = [
-    # text                                                line  column  says
+    # text                                                line  column  message
     ("",                                                  1,    1,      "expected '('"),
     ("(d0) -> (d0",                                       1,    12,     "expected ',' or ')'"),
     ("(d0) -> (d0)",                                      1,    2,      "no bounds"),
@@ -85,16 +85,16 @@ MISTAKES = [
 
 
 def test_a_map_prints_on_one_line_or_one_variable_per_line() -> None:
-    shown = parse_map(ONE_LINE + BOUNDS)
-    assert str(shown) == ONE_LINE + BOUNDS
-    assert shown.pretty() == PRETTY
+    indexing_map = parse_map(ONE_LINE + BOUNDS)
+    assert str(indexing_map) == ONE_LINE + BOUNDS
+    assert indexing_map.pretty() == PRETTY
 
 
 @pytest.mark.parametrize("form", [str, IndexingMap.pretty])
 def test_both_forms_parse_back(form: object) -> None:
     assert callable(form)
-    shown = parse_map(ONE_LINE + BOUNDS)
-    assert parse_map(form(shown)) == shown
+    indexing_map = parse_map(ONE_LINE + BOUNDS)
+    assert parse_map(form(indexing_map)) == indexing_map
 
 
 @pytest.mark.parametrize("written, printed", SAME, ids=[row[0][:30] for row in SAME])
@@ -103,12 +103,12 @@ def test_text_prints_in_canonical_notation(written: str, printed: str) -> None:
     assert str(parse_map(printed)) == printed
 
 
-@pytest.mark.parametrize("text, line, column, says", MISTAKES, ids=[r[3] for r in MISTAKES])
-def test_syntax_errors_have_a_location(text: str, line: int, column: int, says: str) -> None:
+@pytest.mark.parametrize("text, line, column, message", MISTAKES, ids=[r[3] for r in MISTAKES])
+def test_syntax_errors_have_a_location(text: str, line: int, column: int, message: str) -> None:
     with pytest.raises(HloError) as caught:
         parse_map(text, "maps.txt")
     assert (caught.value.span.line, caught.value.span.column) == (line, column), str(caught.value)
-    assert says in str(caught.value)
+    assert message in str(caught.value)
     assert f"maps.txt:{line}:{column}" in str(caught.value)
 
 
@@ -141,14 +141,14 @@ def test_parentheses_nest_without_limit() -> None:
 @fuzz(200)
 def test_any_map_parses_back_from_its_text(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     results = [tree_expr(data.draw(trees(len(box), leaves=6)), box) for _ in range(2)]
-    shown = IndexingMap.of(box, results, constraints=data.draw(constraint_lists(box)))
-    if shown.is_known_empty:
-        assert str(shown) == shown.pretty() == "KNOWN EMPTY"
-        assert not relation(shown)
+    indexing_map = IndexingMap.of(box, results, constraints=data.draw(constraint_lists(box)))
+    if indexing_map.is_known_empty:
+        assert str(indexing_map) == indexing_map.pretty() == "KNOWN EMPTY"
+        assert not relation(indexing_map)
     else:
-        again = parse_map(str(shown))
-        assert again == parse_map(shown.pretty())
-        assert relation(again) == relation(shown)
+        again = parse_map(str(indexing_map))
+        assert again == parse_map(indexing_map.pretty())
+        assert relation(again) == relation(indexing_map)
 
 
 def test_the_variables_of_a_map_have_distinct_names() -> None:

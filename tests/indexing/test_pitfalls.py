@@ -79,9 +79,9 @@ NEGATIVE = [
 
 @pytest.mark.parametrize("text, at, value", NEGATIVE)
 def test_e2_division_rounds_down_for_all_signs(text: str, at: int, value: int) -> None:
-    shown = parse_map(f"(d0) -> ({text}), domain: d0 in [-9, 9]")
-    assert shown.evaluate([at]) == (value,)
-    assert shown.simplify(certify=True).evaluate([at]) == (value,)
+    indexing_map = parse_map(f"(d0) -> ({text}), domain: d0 in [-9, 9]")
+    assert indexing_map.evaluate([at]) == (value,)
+    assert indexing_map.simplify(certify=True).evaluate([at]) == (value,)
 
 
 @pytest.mark.parametrize("divisor", [4, -4, 3, -3])
@@ -257,7 +257,7 @@ def test_mlir_sums_of_floors_and_mods_have_python_s_value(text: str, domain: str
         assert value == eval(python, {}, dict(zip(("d0", "d1"), at, strict=True)))
 
 
-def test_one_reshape_there_and_another_back_reads_each_element_once() -> None:
+def test_two_reshapes_with_a_transpose_read_each_element_once() -> None:
     root = hlo.parse("""
         ENTRY main {
           p = s32[6,4,5] parameter(0)

@@ -25,7 +25,7 @@ from indexing.maps.deduplicate import deduplicate
 from tests.indexing.programs import entry
 from tests.oracles import union
 
-Maps = dict[ArrayRef, frozenset[IndexingMap]]
+ArrayMaps = dict[ArrayRef, frozenset[IndexingMap]]
 EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.hlo"))
 PLUS = "plus { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }"
 
@@ -98,8 +98,8 @@ for _path in EXAMPLES:
             PROGRAMS[f"{_path.name}: {_computation.name}"] = partial(_same, _computation)
 
 
-def of_answer(answer: indexing.Answer) -> Maps:
-    by_array: Maps = {}
+def of_answer(answer: indexing.Answer) -> ArrayMaps:
+    by_array: ArrayMaps = {}
     for operand, maps, paths in zip(answer.operands, answer.maps, answer.paths, strict=True):
         for m, path in zip(maps, paths, strict=True):
             array = ArrayRef(operand, path)
@@ -107,7 +107,7 @@ def of_answer(answer: indexing.Answer) -> Maps:
     return by_array
 
 
-def of_parameters(arrays: dict[ArrayRef, tuple[IndexingMap, ...]]) -> Maps:
+def of_parameters(arrays: dict[ArrayRef, tuple[IndexingMap, ...]]) -> ArrayMaps:
     return {a: frozenset(m) for a, m in arrays.items() if a.instruction.opcode == "parameter"}
 
 
@@ -139,7 +139,7 @@ def test_maps_for_one_device_are_the_maps_without_devices(name: str) -> None:
             assert one.lift(m).simplify().is_equal(other.simplify()) is True
 
 
-def same(actual: Maps, expected: Maps) -> bool:
+def same(actual: ArrayMaps, expected: ArrayMaps) -> bool:
     """Return True if both have equal maps, perhaps with different text."""
     return actual.keys() == expected.keys() and all(
         len(deduplicate([*maps, *expected[array]])) == len(maps) == len(expected[array])

@@ -224,12 +224,12 @@ VALUES: list[tuple[list[IndexingMap], tuple[int, ...]]] = [
     ([with_values("(d0){rt0} -> (d0 + rt0), d0 in [0, 2], rt0 in [0, 2]", rt0="a")], (5,)),
     # it covers an array of its own size
     ([with_values("(d0){rt0} -> (d0 + rt0), d0 in [0, 2], rt0 in [0, 0]", rt0="a")], (3,)),
-    # a gather: nothing holds for all indices
+    # a gather: no property holds for all indices
     ([with_values("(d0){rt0} -> (rt0), d0 in [0, 2], rt0 in [0, 2]", rt0="a[d0]")], (3,)),
     # rows are gathered, columns stay
     ([with_values("(d0, d1){rt0} -> (rt0, d1), d0 in [0, 1], d1 in [0, 1], rt0 in [0, 1]",
           rt0="a[d0]")], (2, 2)),
-    # each point has a room of its own, whatever the value is
+    # disjoint intervals per point
     ([with_values("(d0){rt0} -> (d0 * 3 + rt0), d0 in [0, 2], rt0 in [0, 2]", rt0="a[d0]")], (9,)),
     # the same value twice cancels; two values do not
     ([with_values("(d0){rt0, rt1} -> (d0 + rt0 - rt1), d0 in [0, 1], rt0 in [0, 1], rt1 in [0, 1]",
@@ -244,18 +244,18 @@ VALUES: list[tuple[list[IndexingMap], tuple[int, ...]]] = [
       with_values("(d0){rt0} -> (d0 + rt0 + 2), d0 in [0, 1], rt0 in [0, 1]", rt0="a")], (5,)),
     ([with_values("(d0){rt0} -> (d0 * 4 + rt0), d0 in [0, 1], rt0 in [0, 1]", rt0="a"),
       with_values("(d0){rt0} -> (d0 * 4 + rt0), d0 in [0, 1], rt0 in [0, 1]", rt0="b")], (6,)),
-    # the update of a dynamic-update-slice and what it leaves of the base: together everything
+    # the update of a dynamic-update-slice and the rest of the base: together every element
     ([with_values("(d0){rt0} -> (d0), d0 in [0, 3], rt0 in [0, 2], d0 - rt0 in [-3, -1]", rt0="a"),
       with_values("(d0){rt0} -> (d0), d0 in [0, 3], rt0 in [0, 2], d0 - rt0 in [0, 1]", rt0="a"),
       with_values("(d0){rt0} -> (d0), d0 in [0, 3], rt0 in [0, 2], d0 - rt0 in [2, 4]",
           rt0="a")], (4,)),
-    # without a range variable every value is somewhere; with one, all values are
+    # each runtime value may be any element
     ([with_values("(d0)[s0]{rt0} -> (rt0 + s0), d0 in [0, 1], s0 in [0, 1], rt0 in [0, 1]",
           rt0="a[d0]")], (2,)),
-    # a row is chosen for each point, and read as a whole: surely all columns are read
+    # all columns are read for every runtime value
     ([with_values("(d0)[s0]{rt0} -> (s0), d0 in [0, 1], s0 in [0, 2], rt0 in [0, 1]",
           rt0="a[d0]")], (3,)),
-    # a range variable says which value it is
+    # the range variable indexes the source
     ([with_values("(d0)[s0]{rt0} -> (d0 * 2 + rt0), d0 in [0, 1], s0 in [0, 1], rt0 in [0, 1]",
           rt0="a[s0]")], (4,)),
 ]
@@ -419,11 +419,11 @@ WRONG = [
 # fmt: on
 
 
-@pytest.mark.parametrize("call, kind, says", WRONG)
+@pytest.mark.parametrize("call, kind, message", WRONG)
 def test_mismatched_arguments_raise_with_both_values(
-    call: Callable[[], object], kind: type[Exception], says: str
+    call: Callable[[], object], kind: type[Exception], message: str
 ) -> None:
-    with pytest.raises(kind, match=says):
+    with pytest.raises(kind, match=message):
         call()
 
 

@@ -80,16 +80,16 @@ def test_a_symbolic_map_is_the_map_of_each_size(
 
 
 def test_the_text_has_symbolic_bounds() -> None:
-    shown = IndexingMap.over((n * 2, 64, m + 3), lambda d: [d[1], d[0], d[2]])
-    assert str(shown) == (
+    indexing_map = IndexingMap.over((n * 2, 64, m + 3), lambda d: [d[1], d[0], d[2]])
+    assert str(indexing_map) == (
         "(d0, d1, d2){m, n} -> (d1, d0, d2), domain: d0 in [0, n * 2 - 1], d1 in [0, 63], "
         "d2 in [0, m + 2], m in [1, 64], n in [1, 1024]"
     )
-    assert parse_map(str(shown)) == shown
-    assert parse_map(shown.pretty()) == shown
-    assert parse_map(str(shown.simplify())) == shown.simplify()
-    assert IndexingMap.from_json(shown.to_json()) == shown
-    assert pickle.loads(pickle.dumps(shown)) == shown
+    assert parse_map(str(indexing_map)) == indexing_map
+    assert parse_map(indexing_map.pretty()) == indexing_map
+    assert parse_map(str(indexing_map.simplify())) == indexing_map.simplify()
+    assert IndexingMap.from_json(indexing_map.to_json()) == indexing_map
+    assert pickle.loads(pickle.dumps(indexing_map)) == indexing_map
 
 
 def test_one_name_is_one_value_in_every_map() -> None:
@@ -122,10 +122,10 @@ def test_different_bounds_of_one_symbol_are_both_kept() -> None:
 
 
 def test_symbolic_sizes_become_isl_parameters() -> None:
-    shown = IndexingMap.over((n * 2,), lambda d: [d[0] // 2])
-    assert "[n] -> {" in str(shown.to_isl())
+    indexing_map = IndexingMap.over((n * 2,), lambda d: [d[0] // 2])
+    assert "[n] -> {" in str(indexing_map.to_isl())
     swapped = IndexingMap.over((n * 2,), lambda d: [(d[0] + 1) // 2])
-    difference = shown.is_equal(swapped)
+    difference = indexing_map.is_equal(swapped)
     assert not difference
     assert "n" in difference.witness  # type: ignore[union-attr]
 
