@@ -52,4 +52,4 @@ def test_index_map_is_the_old_name_of_the_argument_of_lift() -> None:
         indexing.Devices(num_partitions=2),
     )
     with pytest.warns(DeprecationWarning, match="use indexing_map="):
-        assert devices.lift(index_map=double) == devices.lift(double)  # type: ignore[call-arg]
+        assert devices.lift(index_map=double) == devices.lift(double)
