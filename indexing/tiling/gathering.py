@@ -22,12 +22,13 @@ Source: TensorFlow ``tf.gather`` (shapes, ``axis``, ``batch_dims``); OneFlow ``g
 domain: d0 in [0, 1], d1 in [0, 1], d2 in [0, 2], d3 in [0, 1], rt0 in [0, 4]
 >>> rows.collapsed.output, rows.collapsed.coordinates(18)
 ((2, 6, 2), (1, 3, 0))
->>> rows.collapsed.index_read(18), rows.index_read(18)
+>>> rows.collapsed.index_position(18), rows.index_position(18)
 ((3,), (1, 0))
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
@@ -109,7 +110,7 @@ class Gather:
 
     @property
     def processed(self) -> int:
-        """Size of the axis."""
+        """Size of the gathered axis, as in `params`."""
         return self.params[self.axis]
 
     @property
@@ -208,18 +209,24 @@ class Gather:
             f"coordinates {tuple(coordinates)} are out of range for sizes {self.output}"
         )
 
-    def index_read(self, offset: int) -> tuple[int, ...]:
-        """Return the position in the indices that the element of the result at `offset` reads.
+    def index_position(self, offset: int) -> tuple[int, ...]:
+        """Return the position in the indices of the index that the element at `offset` reads.
 
         Raises:
             IndexError: `offset` is out of range.
 
-        >>> gather((2, 5, 2), (2, 3), axis=1).index_read(18)
+        >>> gather((2, 5, 2), (2, 3), axis=1).index_position(18)
         (1, 0)
         """
         position = self.to_indices.evaluate(self.coordinates(offset))
         assert position is not None, "each element of the result reads an index"
         return position
+
+    def index_read(self, offset: int) -> tuple[int, ...]:
+        """Return `index_position`; a deprecated name."""
+        message = "Gather.index_read is deprecated: use Gather.index_position"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.index_position(offset)
 
     def in_batch(self, offset: int) -> tuple[int, int]:
         """Return the batch of the element of the result at `offset`, and its offset in the batch.
@@ -308,7 +315,7 @@ def gather_of(instruction: Instruction) -> Gather | Unknown:
     Returns:
         The `Gather`, or `Unknown` with the reason if the instruction is not a gather along one
         axis.
-    Source: XLA operation semantics, "Gather".
+    Source: XLA ``docs/operation_semantics.md``, "Gather".
 
     >>> import hlo, indexing.ops
     >>> root = hlo.parse('''ENTRY e {

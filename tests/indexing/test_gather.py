@@ -105,9 +105,9 @@ def test_offsets_are_row_major(gather: Gather) -> None:
     for k in range(size):
         assert gather.in_batch(k) == divmod(k, gather.gathered_batch_size)
         flat = np.arange(prod(gather.indices)).reshape(gather.indices)
-        (small,) = gather.collapsed.index_read(k)[-1:]
+        (small,) = gather.collapsed.index_position(k)[-1:]
         batch = gather.in_batch(k)[0]
-        assert flat[gather.index_read(k)] == batch * gather.gathered + small
+        assert flat[gather.index_position(k)] == batch * gather.gathered + small
     for offset in (-1, size):
         with pytest.raises(IndexError, match=f"offset {offset} is out of range"):
             gather.coordinates(offset)
@@ -126,8 +126,10 @@ def test_an_offset_has_coordinates_and_reads_an_index() -> None:
     small = gather.collapsed
     assert small.output == (2, 6, 2)
     assert small.coordinates(18) == (1, 3, 0)
-    assert small.index_read(18) == (3,)
-    assert (gather.coordinates(18), gather.index_read(18)) == ((1, 1, 0, 0), (1, 0))
+    assert small.index_position(18) == (3,)
+    with pytest.warns(DeprecationWarning, match=r"use Gather\.index_position"):
+        assert small.index_read(18) == (3,)
+    assert (gather.coordinates(18), gather.index_position(18)) == ((1, 1, 0, 0), (1, 0))
 
 
 @pytest.mark.parametrize(
