@@ -1,7 +1,7 @@
 """The glossary defines every term of the headings, is sorted, and is linked from the pages.
 
 A word of a heading is in one of three lists: ordinary English, the field's words, or the terms of
-`docs/glossary.md`. A new word in a heading fails the test until somebody decides where it belongs.
+`docs/glossary.md`. A new word in a heading fails the test until it is added to one of the lists.
 """
 
 import re

@@ -4,7 +4,7 @@ XLA's opcodes are transcribed from `ComputeOutputToInputIndexing` and `ComputeIn
 in `xla/hlo/analysis/indexing_analysis.cc`, commit 07af39ffd0bfab40c3deb72c34737958c830c736. The
 elementwise opcodes are those of `HloInstruction::IsOpElementwise` in
 `xla/hlo/ir/hlo_instruction.cc`, commit 393469053ad7d0dcbd7dd4456e191e567d749497, and `atan` and
-`mulhi`, which are younger.
+`mulhi`, which were added after that commit.
 """
 
 import re

@@ -28,7 +28,7 @@ from tests.oracles import fuzz
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.hlo"))
-SMALL = 3000  # elements: what the loops of Python run in a moment
+SMALL = 3000  # elements: limit for Python loops
 
 REGIONS = """
 add { a = f32[] parameter(0) b = f32[] parameter(1) ROOT r = f32[] add(a, b) }

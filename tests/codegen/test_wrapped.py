@@ -22,7 +22,7 @@ from indexing.codegen.nest import LoopNest
 from indexing.execution import evaluate, flattened
 from indexing.ops.samples import COMPUTATIONS, operands
 from tests.codegen.comparison import agree
-from tests.codegen.test_three_ways import WITHOUT_NEST
+from tests.codegen.test_nests_agree import WITHOUT_NEST
 from tests.ops.samples import Array, Sample, parse_sample
 from tests.ops.test_random_ops import STRATEGIES
 from tests.oracles import fuzz

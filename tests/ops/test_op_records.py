@@ -41,7 +41,7 @@ def test_ops_are_compatible_with_the_snapshot() -> None:
     with checks() as check:
         for name, before in BEFORE.items():
             with check(name):
-                assert name in NOW, f"an op stays: {name} is gone"
+                assert name in NOW, f"an op must not be removed: {name}"
                 assert breaks(before, NOW[name]) == []
 
 
@@ -64,7 +64,7 @@ OLD = {
 }
 TIGHTER = "a constraint may be relaxed, not tightened: "
 CHANGES = [
-    # place                                   new value                             says
+    # place                                   new value                             message
     ("operands",                              [1, 3],                               []),
     ("operands",                              [0, None],                            []),
     ("operands",                              [2, 2],                               [f"{TIGHTER}min_operands was 1, is 2"]),
@@ -92,8 +92,8 @@ CHANGES = [
 # fmt: on
 
 
-@pytest.mark.parametrize("place, value, says", CHANGES)
-def test_an_incompatible_change_is_described(place: str, value: Any, says: list[str]) -> None:
+@pytest.mark.parametrize("place, value, message", CHANGES)
+def test_an_incompatible_change_is_described(place: str, value: Any, message: list[str]) -> None:
     changed: dict[str, Any] = copy.deepcopy(OLD)
     *path, last = place.split(".")
     at = changed
@@ -103,7 +103,7 @@ def test_an_incompatible_change_is_described(place: str, value: Any, says: list[
         del at[last]
     else:
         at[last] = value
-    assert breaks(OLD, changed) == says
+    assert breaks(OLD, changed) == message
 
 
 if __name__ == "__main__":

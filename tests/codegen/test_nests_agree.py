@@ -33,10 +33,10 @@ WITHOUT_NEST = {
     "rng": "random numbers",
     "rng-bit-generator": "random numbers",
     "scaled-dot": "no per-element rule",
-    "select-and-scatter": "depend on their values",
+    "select-and-scatter": "depend on element values",
     "set-dimension-size": "the shape is dynamic",
-    "sort": "depend on their values",
-    "topk": "depend on their values",
+    "sort": "depend on element values",
+    "topk": "depend on element values",
     "triangular-solve": "not a reduction",
 }
 VALUES = ["constant", "iota"]
