@@ -3,7 +3,7 @@
 `lowering` builds the element graph from maps and the ops' per-element rules, `staging` decides
 which arrays get buffers, `loops` and `numpy` print the result.
 Imports `maps`, `ops`, `dataflow` and `execution`.
-Promises that generated programs compute the results of the kernels.
+Invariants: generated programs compute the results of the kernels.
 """
 
 import lazy_loader

@@ -2,7 +2,7 @@
 
 `machine` is the state of a device, `interpreter` executes its instructions through the ops'
 reference kernels.  Ops that need more than their operands register a handler with `handles`.
-Promises: results equal XLA's up to rounding; every error is an `ExecutionError` with its location.
+Invariants: results equal XLA's up to rounding; every error is an `ExecutionError` with a location.
 Imports `maps`, `devices`, `ops` and `dataflow` (dead-code elimination); no generated code.
 """
 

@@ -72,7 +72,7 @@ class Collective(StructuredOp):
     """
 
     __slots__ = ()
-    rule: ClassVar[ElementRule] = OpaqueRule("its values come from other devices")
+    rule: ClassVar[ElementRule] = OpaqueRule("values are received from other devices")
     has_effect: ClassVar[bool] = True
     min_operands: ClassVar[int] = 1
     takes_arrays: ClassVar[bool] = True

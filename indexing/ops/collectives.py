@@ -105,7 +105,7 @@ class AllReduceStart(AllReduce):
     samples=["f32[2,3] collective-reduce(f32[2,3] p), replica_groups={{0,1}}, to_apply=add"],
 )
 class CollectiveReduce(AllReduce):
-    """``out[i]`` is that of an all-reduce, but on one device of the group only."""
+    """The reduction of an all-reduce, on one device of the group only."""
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(grade="may")

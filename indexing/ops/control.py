@@ -51,12 +51,12 @@ def callees(instruction: Instruction, *names: str) -> list[Computation]:
     ],
 )
 class While(StructuredOp):
-    """Apply `body` repeatedly, starting with the operand, while `condition` is true of the value.
+    """Apply `body` repeatedly, starting with the operand, while `condition` is true for the value.
 
     A leaf that `body` forwards unchanged is the same leaf of the operand. Any other leaf depends on
     the number of iterations. It may need every element of the leaves that `condition` reads and of
-    the leaves that `body` reads for it, transitively. If `body` reads only the same element of the
-    leaf itself, the leaf needs only that element of itself.
+    the leaves that `body` reads for it, transitively. If `body` computes an element of the
+    leaf only from itself, the map of the leaf is the identity.
 
     Source: XLA ``docs/operation_semantics.md``, "While".
     """

@@ -204,8 +204,10 @@ class OpRow:
     def register(self, base: type[Op], operands: str) -> None:
         """Create the op class of this row and register it."""
         name = "".join(word.capitalize() for word in self.opcode.split("-"))
+        is_unary = len(operands) == 1
+        elements = "x is the operand element" if is_unary else "x and y are the operand elements"
         body = {
-            "__doc__": f"``out[i] = {self.formula}`` of the operand elements at i.",
+            "__doc__": f"``out[i] = {self.formula}``, where {elements} at i.",
             "__module__": __name__,
             "row": self,
             "takes": self.takes,

@@ -61,7 +61,10 @@ class Fft(UnaryOp):
         label = f"the operand is {operand.element_type}, expected {' or '.join(allowed)}"
         return Fault(label, "fft_type")
 
-    @constraint("C3", "fft_length must be the operand's last sizes; IRFFT needs n // 2 + 1 for n")
+    @constraint(
+        "C3",
+        "the last operand sizes must be fft_length; for IRFFT, the last size must be n // 2 + 1",
+    )
     def has_lengths(self, operand: Shape) -> Fault:
         expected = list(self.fft_length)
         if self.fft_type == "IRFFT":

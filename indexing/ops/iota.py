@@ -68,7 +68,10 @@ class Constant(NullaryOp):
     ],
 )
 class Iota(NullaryOp):
-    """``out[i] = i_k`` for k = iota_dimension."""
+    """``out[i] = i_k`` for k = iota_dimension.
+
+    Source: XLA ``docs/operation_semantics.md``, "Iota".
+    """
 
     shape: Shape = declared()
     iota_dimension: int = attribute(integer)

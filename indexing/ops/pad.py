@@ -35,6 +35,8 @@ class Pad(BinaryOp):
     """``out[i] = operand[j]`` where ``i_k = low_k + j_k · (interior_k + 1)``, else the value.
 
     Negative low and high padding removes elements.
+
+    Source: XLA ``docs/operation_semantics.md``, "Pad".
     """
 
     rule: ClassVar[ElementRule] = CopyRule((0, 1))

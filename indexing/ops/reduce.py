@@ -70,7 +70,10 @@ def results(sizes: Sequence[Dim | int], operands: tuple[Shape, ...]) -> Shape | 
     ],
 )
 class Reduce(VariadicOp):
-    """``out[i] = reduce(to_apply, init, operand[.., i, ..])`` over indices along `dimensions`."""
+    """``out[i] = reduce(to_apply, init, operand[.., i, ..])`` over indices along `dimensions`.
+
+    Source: XLA ``docs/operation_semantics.md``, "Reduce".
+    """
 
     min_operands: ClassVar[int] = 2
     dimensions: tuple[int, ...] = attribute(int_list)

@@ -71,6 +71,8 @@ class ReduceWindow(VariadicOp):
 
     Window element s is at index ``i·stride + s·window_dilation − low`` of the operand dilated by
     base_dilation. Holes of the dilation and padding are skipped.
+
+    Source: XLA ``docs/operation_semantics.md``, "ReduceWindow".
     """
 
     min_operands: ClassVar[int] = 2

@@ -4,7 +4,7 @@ The dimensions of two shapes with the same number of elements are partitioned in
 groups of neighbouring dimensions with equal products. Indices are linearised and delinearised only
 within a group:
 
->>> for group in dimension_groups((4, 8, 1, 12), (32, 3, 4)):
+>>> for group in dimension_groups((32, 3, 4), (4, 8, 1, 12)):
 ...     print(group)
 DimensionGroup(outs=(0,), ins=(0, 1))
 DimensionGroup(outs=(1, 2), ins=(3,))
@@ -38,13 +38,13 @@ from simplifier.linear import Affine, Expr, constant
 
 @dataclass(frozen=True, slots=True)
 class DimensionGroup:
-    """Neighbouring dimensions `ins` that a reshape turns into the dimensions `outs`."""
+    """Neighbouring dimensions `ins` of the operand that a reshape turns into dimensions `outs`."""
 
     outs: tuple[int, ...]
     ins: tuple[int, ...]
 
 
-def dimension_groups(ins: Sequence[int], outs: Sequence[int]) -> Iterator[DimensionGroup]:
+def dimension_groups(outs: Sequence[int], ins: Sequence[int]) -> Iterator[DimensionGroup]:
     """Yield the smallest groups of dimensions, without those of size 1. No size may be 0."""
     left = [(k, n) for k, n in enumerate(ins) if n != 1]
     right = [(k, n) for k, n in enumerate(outs) if n != 1]
@@ -65,7 +65,7 @@ def dimension_groups(ins: Sequence[int], outs: Sequence[int]) -> Iterator[Dimens
 
 
 def reindexed(index: Sequence[Affine], outs: Sequence[int], ins: Sequence[int]) -> list[Affine]:
-    """Index into sizes `ins` of the element at `index` of sizes `outs`, both row-major.
+    """Return the index in sizes `ins` with the row-major position of `index` in sizes `outs`.
 
     >>> from indexing.maps.indexing_map import dims
     >>> d = dims((2, 6))
@@ -73,7 +73,7 @@ def reindexed(index: Sequence[Affine], outs: Sequence[int], ins: Sequence[int]) 
     d0 + (d0 * 2 + d1) floordiv 4, 0, (d0 * 2 + d1) mod 4
     """
     result: list[Affine] = [0] * len(ins)
-    for group in dimension_groups(ins, outs):
+    for group in dimension_groups(outs, ins):
         position: Expr = constant(0)
         for k in group.outs:
             position = position * outs[k] + index[k]
@@ -115,7 +115,7 @@ class Reshape(UnaryOp):
     In old HLO text, `dimensions` is the order in which the operand's dimensions are linearised, the
     most major one first. It is equivalent to a transpose before the reshape.
 
-    Source: openxla.org, "Operation semantics", Reshape.
+    Source: XLA ``docs/operation_semantics.md``, "Reshape".
     """
 
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)

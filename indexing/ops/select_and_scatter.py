@@ -63,7 +63,7 @@ class SelectAndScatter(TernaryOp):
     Source: XLA ``docs/operation_semantics.md``, "SelectAndScatter".
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("the elements that it reads depend on their values")
+    rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")
     window: tuple[WindowDimension, ...] = attribute(window, default=())
     select: str = attribute(computation)
     scatter: str = attribute(computation)

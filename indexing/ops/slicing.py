@@ -26,7 +26,10 @@ from indexing.ops.element import CopyRule, ElementRule
     ],
 )
 class Slice(UnaryOp):
-    """``out[i] = operand[j]`` where ``j_k = start_k + stride_k · i_k``."""
+    """``out[i] = operand[j]`` where ``j_k = start_k + stride_k · i_k``.
+
+    Source: XLA ``docs/operation_semantics.md``, "Slice".
+    """
 
     rule: ClassVar[ElementRule] = CopyRule(is_view=True)
     slice: tuple[attributes.SliceDimension, ...] = attribute(slices)

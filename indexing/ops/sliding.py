@@ -132,7 +132,7 @@ def correlated(array: Array, taps: Array, window: Sequence[WindowDimension]) -> 
     length = math.prod(taps.shape[1:-1])
     if 0 in shape or length == 0:
         return np.zeros(shape, array.dtype)
-    under = _under(array, counts, window)
+    windows = _windows_view(array, counts, window)
     flat = taps.reshape(groups, length, outputs)
 
     def sums(part: Array) -> Array:
@@ -143,14 +143,14 @@ def correlated(array: Array, taps: Array, window: Sequence[WindowDimension]) -> 
     with np.errstate(all="ignore"):
         blocks = list(_blocks(shape[1:-1], groups * length * array.dtype.itemsize))
         if len(blocks) == 1:
-            return sums(under)
+            return sums(windows)
         out = np.empty(shape, array.dtype)
         for place in blocks:
-            out[:, *place] = sums(under[:, *place])
+            out[:, *place] = sums(windows[:, *place])
     return out
 
 
-def _under(array: Array, counts: Sequence[int], window: Sequence[WindowDimension]) -> Array:
+def _windows_view(array: Array, counts: Sequence[int], window: Sequence[WindowDimension]) -> Array:
     """View with dimensions group, batch, positions, window, input; zero where no element is."""
     sizes = [
         dilated(w.size, w.window_dilation) + (n - 1) * w.stride

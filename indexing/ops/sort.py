@@ -59,7 +59,7 @@ class Sort(VariadicOp):
     All operands are permuted in the same way: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
     """
 
-    rule: ClassVar[ElementRule] = OpaqueRule("the elements that it reads depend on their values")
+    rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")
     dimensions: tuple[int, ...] = attribute(int_list)
     is_stable: bool = attribute(boolean, default=False)
     to_apply: str = attribute(computation)
@@ -161,7 +161,7 @@ def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., 
 class TopK(UnaryOp):
     """The `k` largest (or smallest) elements of the last dimension in order, and their indices."""
 
-    rule: ClassVar[ElementRule] = OpaqueRule("the elements that it reads depend on their values")
+    rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")
     k: int = attribute(integer)
     largest: bool = attribute(boolean, default=True)
 

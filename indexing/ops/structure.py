@@ -1,4 +1,8 @@
-"""Ops that build, decompose or forward tuples, and ops that inline a computation."""
+"""Ops that build, decompose or forward tuples, and ops that inline a computation.
+
+Source: XLA ``docs/operation_semantics.md``, "Tuple", "GetTupleElement", "OptimizationBarrier" and
+"Call".
+"""
 
 from __future__ import annotations
 

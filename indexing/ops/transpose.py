@@ -1,4 +1,7 @@
-"""Transpose and reverse: permutations of the elements of an array."""
+"""Transpose and reverse: permutations of the elements of an array.
+
+Source: XLA ``docs/operation_semantics.md``, "Transpose" and "Rev (Reverse)".
+"""
 
 from __future__ import annotations
 

@@ -101,6 +101,15 @@ class Collapse:
         originals: ``originals[i][k]`` are the maps from output i to ``operands[k]``.
         maps: the same maps between the collapsed arrays.  Their runtime variables are elements of
             the collapsed sources.
+
+    >>> import hlo
+    >>> root = hlo.parse('''ENTRY e {
+    ...   p = f32[2,3,4] parameter(0)
+    ...   ROOT t = f32[3,4,2] transpose(p), dimensions={1,2,0}
+    ... }''').entry.root
+    >>> collapsed = collapse(root)
+    >>> print(collapsed.outputs[0].collapsed, collapsed.operands[0].collapsed)
+    f32[12,2] f32[2,12]
     """
 
     instruction: Instruction

@@ -1,6 +1,6 @@
-"""The choice of adjacent dimensions to merge: all whose maps stay simple.
+"""Choice of the adjacent dimensions to merge: every join that keeps the maps simple.
 
-A join is made, with the joins it requires, if no expression becomes longer.
+A join is made, together with the joins that it requires, if no expression becomes longer.
 `indexing.tiling.accesses` applies joins to maps.
 """
 

@@ -174,7 +174,7 @@ def test_the_command_notes_what_falls_back_to_kernels(
         assert cli.run([*line, *arguments]) == 0
         captured = capsys.readouterr()
         assert captured.out == "m.hlo: 1 array in out.npz\n"
-        reason = "the elements that it reads depend on their values"
+        reason = "reads depend on element values"
         assert captured.err.splitlines() == [
             "note: m.hlo: the entry is executed instruction by instruction: "
             f"no loop nest for sort `s`: {reason}",
