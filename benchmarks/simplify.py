@@ -130,7 +130,7 @@ def show_slowest(problems: Sequence[Chain], repeat: int) -> None:
     print(f"random chains, cold: {1e6 * mean([f for f, _ in measured]):.0f} us (geometric mean)")
     kinds = ", ".join(f"{count} {name}" for name, count in over.most_common()) or "none"
     print(f"  above {1e3 * LIMIT:.0f} ms of {len(measured)}: {kinds}; the slowest:")
-    for figure, name in measured[:3]:
+    for figure, name in measured[: min(3, over.total())]:
         print(f"  {1e3 * figure:8.2f} ms  {name}")
 
 

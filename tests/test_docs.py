@@ -69,6 +69,7 @@ def anchors(page: Path) -> set[str]:
     return slugs | set(re.findall(r'<a id="([\w-]+)">', page.read_text()))
 
 
+FRAGMENTS = sorted(ROOT.glob("changelog.d/*.md"))
 COMMANDS = [command for page in PAGES for command in commands(page)]
 
 
@@ -210,3 +211,9 @@ def test_the_demo_answers_for_every_fusion(environment: dict[str, str]) -> None:
     headers = [line for line in run.stdout.splitlines() if not line.startswith(" ")]
     assert len(headers) == (ROOT / command[1]).read_text().count(" fusion(")
     assert "unknown" not in run.stdout
+
+
+def test_fragments_of_the_changelog_are_short() -> None:
+    """Each has at most four sentences, as `changelog.d/README.md` asks."""
+    texts = {path.name: re.sub(r"`[^`]*`", "x", path.read_text()) for path in FRAGMENTS}
+    assert not [name for name, text in texts.items() if len(re.findall(r"\.(?=\s)", text)) > 4]

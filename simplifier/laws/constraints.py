@@ -10,8 +10,8 @@ DECIDE_CONSTRAINT: Final = Law(
     "decide a constraint by bounds",
     "e in [a, b] <=> true;  e in [a, b] <=> false",
     "bounds of e lie in [a, b]; bounds of e and [a, b] are disjoint",
-    "Bounds contain every value of e. They are computed with mods as a whole, or after one floor "
-    "of e is removed.",
+    "Bounds contain every value of e. They are computed with mods as units, or after one floor "
+    "of e is multiplied out.",
     ("simplifier.constraints.normalised",),
     "<=>",
 )
@@ -34,7 +34,7 @@ DIVIDE_CONSTRAINT: Final = Law(
 REMOVE_FLOOR: Final = Law(
     "remove the floor of a constraint",
     "q + floor(n / d) in [a, b] <=> d·q + n in [a·d, b·d + d - 1]",
-    "d > 0; no other floor has the coefficient 1 or -1",
+    "d > 0; (choice) no other floor has the coefficient 1 or -1",
     "q + floor(n / d) = floor((d·q + n) / d), and a <= floor(y / d) <= b iff a·d <= y < (b + 1)·d.",
     ("simplifier.constraints.normalised",),
     "<=>",
@@ -59,7 +59,7 @@ DROP_IMPLIED: Final = Law(
     "drop an implied constraint",
     "A and B <=> A",
     "A and the bounds of the variables imply B",
-    "By intervals: B is on c·p + r, and A bounds p. Otherwise all points or ISL show it.",
+    "By intervals: B is on c·p + r, and A bounds p. Otherwise enumeration or ISL proves it.",
     (
         "simplifier.constraints.merged",
         "simplifier.domain.tightened",

@@ -50,14 +50,14 @@ CANCEL_COMMON_FACTOR: Final = Law(
 MERGE_FLOORS: Final = Law(
     "merge nested floors",
     "floor((floor(n / e) + r) / d) = floor((n + e·r) / (d·e))",
-    "d, e > 0; no other floor has the coefficient 1 or -1",
+    "d, e > 0; (choice) no other floor has the coefficient 1 or -1",
     "floor(n / e) + r = floor((n + e·r) / e), and floor(floor(y) / d) = floor(y / d) for real y.",
     ("simplifier.divmod.floor_div",),
 )
 MERGE_NEGATED_FLOOR: Final = Law(
     "merge a negated floor",
     "floor((r - floor(n / e)) / d) = floor((e·r - n + e - 1) / (d·e))",
-    "d, e > 0; no other floor has the coefficient 1 or -1",
+    "d, e > 0; (choice) no other floor has the coefficient 1 or -1",
     "-floor(n / e) = ceil(-n / e) = floor((e - 1 - n) / e), then merge nested floors.",
     ("simplifier.divmod.floor_div",),
 )

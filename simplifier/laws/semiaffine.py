@@ -23,7 +23,7 @@ FACTOR_OUT_DIVISOR: Final = Law(
 DROP_REMAINDER: Final = Law(
     "drop a remainder below the divisor",
     "floor(r / n) = 0",
-    "0 <= r < n by bounds",
+    "the bounds of r and of n - r imply 0 <= r < n",
     "0 <= r / n < 1. A negative r gives -1 or less, so it is excluded.",
     ("simplifier.semiaffine.quotient",),
 )
@@ -44,7 +44,7 @@ FLATTEN_EXTREMUM: Final = Law(
 DROP_DOMINATED: Final = Law(
     "drop a dominated operand",
     "max(x, y) = x;  min(x, y) = y",
-    "x - y >= 0 by bounds",
+    "the interval bounds of x - y imply x - y >= 0",
     "x >= y at every point.",
     ("simplifier.semiaffine.minimum", "simplifier.semiaffine.maximum"),
 )

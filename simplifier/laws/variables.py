@@ -9,7 +9,7 @@ from simplifier.trace import Law
 SOLVE_FOR_VARIABLE: Final = Law(
     "solve for a range variable",
     "c·s + e in [a, b]: s := floor((b - e) / c)",
-    "c > 0, b - a < c; for c < 0, the constraint is negated; it stays, as do the bounds of s",
+    "c > 0, b - a < c; for c < 0, the constraint is negated; it and the bounds of s are kept",
     "Values of c·s for neighbouring s differ by c, so at most one s fits: the largest one with "
     "c·s <= b - e.",
     ("simplifier.solve.change",),
@@ -26,7 +26,7 @@ RESCALE_VARIABLE: Final = Law(
 MERGE_MIXED_RADIX: Final = Law(
     "merge a mixed-radix pair",
     "s + n·t := u",
-    "s in [0, n - 1] after a shift, t in [0, k - 1], u in [0, n·k - 1]; s and t only occur so",
+    "s in [0, n - 1] after a shift, t in [0, k - 1], u in [0, n·k - 1]; s, t occur nowhere else",
     "(s, t) and s + n·t are in bijection: s is the remainder and t the quotient of u by n.",
     ("simplifier.solve.change",),
     ":=",
