@@ -22,10 +22,11 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.map_set import MapSet, Spaces
 from indexing.maps.options import Options
-from indexing.ops.access_edge import AccessEdge, identity
+from indexing.ops.access_edge import AccessEdge, identity, unbounded
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import MapsByArray, StructuredOp, Summaries
 from simplifier.atoms import Variable
+from simplifier.unknown import first_unknown
 
 SummaryFunction = Callable[[Computation, Path], MapsByArray]
 """Function from a computation and a leaf of its root, given by path, to its summary: the maps
@@ -110,7 +111,7 @@ class LocalEdges(Edges):
     def backward_edges(
         self, array: ArrayRef, reads: SummaryFunction, *, fold: bool
     ) -> Iterable[AccessEdge]:
-        edges = self._backward_edges(array, reads)
+        edges = _bounded(array.instruction, self._backward_edges(array, reads))
         return map(_folded, edges) if fold else edges
 
     def _backward_edges(self, array: ArrayRef, reads: SummaryFunction) -> Iterable[AccessEdge]:
@@ -137,7 +138,7 @@ class LocalEdges(Edges):
         *,
         fold: bool,
     ) -> Iterable[AccessEdge]:
-        edges = self._forward_edges(instruction, operands, outputs, writes)
+        edges = _bounded(instruction, self._forward_edges(instruction, operands, outputs, writes))
         kept = [e for e in edges if e.operand in operands and e.output_path in outputs]
         kept.sort(key=lambda edge: (edge.operand, edge.operand_path))
         return map(_folded, kept) if fold else kept
@@ -184,6 +185,30 @@ class _Arrays(NamedTuple):
     def sizes(self) -> tuple[int, ...] | None:
         shape = self.target.array_shape
         return None if shape is None else shape.dims
+
+
+def _bounded(instruction: Instruction, edges: Iterable[AccessEdge]) -> Iterable[AccessEdge]:
+    """Return the edges, without maps between arrays that have a dimension of unknown size."""
+    if not instruction.module.memoised((_bounded, instruction), lambda: _is_unbounded(instruction)):
+        return edges
+    return [_bounded_edge(instruction, edge) for edge in edges]
+
+
+def _is_unbounded(instruction: Instruction) -> bool:
+    """Return True if a leaf of the result or of an operand has a dimension of unknown size."""
+    return any(
+        unbounded(ArrayRef(each, path)) is not None
+        for each in (instruction, *instruction.operands)
+        for path, _ in leaves(each.shape)
+    )
+
+
+def _bounded_edge(instruction: Instruction, edge: AccessEdge) -> AccessEdge:
+    operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
+    reason = first_unknown(unbounded(ArrayRef(instruction, edge.output_path)), unbounded(operand))
+    if reason is None or not edge.maps:
+        return edge
+    return replace(edge, maps=(), unknown=first_unknown(edge.unknown, reason))
 
 
 def _folded(edge: AccessEdge) -> AccessEdge:

@@ -16,7 +16,7 @@ from hlo.shapes.shape import leaves
 from indexing.dataflow.edges import Edges
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.map_set import MapSet
-from indexing.ops.access_edge import AccessEdge
+from indexing.ops.access_edge import AccessEdge, unbounded
 from indexing.ops.structured_ops import StructuredOp
 
 
@@ -145,7 +145,8 @@ class Walk:
     def _start(self, array: ArrayRef) -> MapSet:
         """Return the identity map of an array, as a set."""
         identity = self.edges.empty_map_set(array, array)
-        identity.extend(self.edges.identity(array))
+        reason = unbounded(array)
+        identity.extend(self.edges.identity(array) if reason is None else (), reason)
         return identity
 
     # ------------------------------------------------------------ called computations

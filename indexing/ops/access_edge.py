@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
@@ -31,3 +32,12 @@ def identity(array: ArrayRef) -> tuple[IndexingMap, ...]:
     """Return the identity map of an array; no map for a leaf without elements, such as a token."""
     shape = array.array_shape
     return () if shape is None else (IndexingMap.identity(shape),)
+
+
+def unbounded(array: ArrayRef) -> Unknown | None:
+    """Return the reason why an array with a dimension of unknown size has no maps, else None."""
+    shape = array.array_shape
+    if shape is None or UNBOUNDED not in shape.dims:
+        return None
+    reason = f"`{array.instruction.name}`: {shape} has a dimension of unknown size"
+    return Unknown(reason, array.instruction)
