@@ -230,7 +230,7 @@ class BodyReader(ParserState):
         shape: AnyShape | None,
         match: re.Match[str],
     ) -> Instruction:
-        """Return a new parameter for an undefined operand of bare instructions, else raise."""
+        """Return a new parameter for an undefined operand of bare instructions; otherwise raise."""
         if names is not self.open_names or shape is None:
             if name is None:
                 raise no_operand_name(self.source, match.start(2))

@@ -70,6 +70,7 @@ class Builder:
     Args:
         name: name of the module.
         entry: name of the computation.
+    Source: XLA ``xla/hlo/builder/xla_builder.h``.
 
     >>> import indexing  # registers the ops
     >>> build = Builder("example")

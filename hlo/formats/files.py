@@ -26,6 +26,7 @@ def load(path: str | os.PathLike[str]) -> Module:
     Raises:
         HloError: the file is not valid HLO, or it is a protocol buffer and jaxlib is not installed.
         OSError: the file cannot be read.
+    Source: XLA ``xla/service/hlo.proto`` for protocol buffers.
 
     >>> import tempfile
     >>> with tempfile.NamedTemporaryFile("w", suffix=".hlo") as file:
@@ -43,6 +44,7 @@ def load_all(path: str | os.PathLike[str]) -> list[Module]:
     Raises:
         HloError: as `load`.
         OSError: the file cannot be read.
+    Source: MLIR ``mlir-opt``, option ``-split-input-file``, for the separator.
 
     >>> import tempfile
     >>> one = "HloModule m ENTRY e { p = f32[] parameter(0) }"

@@ -92,6 +92,7 @@ def parse_all(text: str, filename: str = "<string>") -> list[Module]:
 
     Raises:
         HloError: as `parse`, for the first invalid module.
+    Source: MLIR ``mlir-opt``, option ``-split-input-file``, for the separator.
 
     >>> [module.name for module in parse_all("HloModule a ENTRY e { p = f32[] parameter(0) }"
     ...     "\\n// -----\\nHloModule b ENTRY e { p = f32[] parameter(0) }")]

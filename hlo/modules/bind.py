@@ -66,7 +66,7 @@ def bind_op(instruction: Instruction) -> Op | None:
 
 
 def op_class(instruction: Instruction) -> type[Op] | None:
-    """Return the class of an instruction's op; for a custom call, by its target if registered."""
+    """Return the class of an instruction's op; for a custom call, of its target if registered."""
     if instruction.opcode != CUSTOM_CALL:
         return find_op(instruction.opcode)
     target = instruction.attributes.get("custom_call_target")

@@ -23,9 +23,11 @@ from hlo.text.source import HloError
 def verify(module: Module) -> list[HloError]:
     """Return all semantic errors of a module, in text order.
 
-    Checked are the attributes, operands and declared shape of each instruction, literals, parameter
+    Checks the attributes, operands and declared shape of each instruction, literals, parameter
     numbers, called computations and layouts. Only registered ops are checked; ``import indexing``
     registers the ops of HLO. A valid module gives an empty list.
+
+    Source: XLA ``xla/service/hlo_verifier.cc``.
 
     >>> from hlo.formats.parser import parse
     >>> module = parse("ENTRY e { p = f32[] parameter(1) ROOT c = u8[] constant(256) }")

@@ -20,6 +20,7 @@ def infer_shapes(module: Module) -> Module:
         HloError: shapes contradict each other, or an instruction violates a constraint of its op.
             The first error is raised, with notes on all others; inference continues after an error
             with the declared shape.
+    Source: XLA ``xla/service/shape_inference.cc``.
 
     >>> import indexing  # registers the ops
     >>> from hlo.formats.parser import parse

@@ -104,10 +104,10 @@ class Signature:
 
 
 def signature(*attributes: str) -> Callable[[Method], Method]:
-    """Mark a method ``(self, *operand shapes) -> Signature`` for the computations of `attributes`.
+    """Mark a method that returns the signature of the computations named by `attributes`.
 
-    The method may return a list with one signature for each computation. `hlo.verify` compares the
-    computations with their signatures.
+    The method takes the operand shapes. It may return a list with one signature for each
+    computation. `hlo.verify` compares the computations with their signatures.
     """
 
     def mark(method: Method) -> Method:
@@ -175,7 +175,7 @@ class Op(ABC):
 
     @classmethod
     def default_shape(cls, instruction: InstructionLike) -> AnyShape | None:
-        """Return the value of a `declared` field if the text omits the result shape.
+        """Return the result shape to assume if the text omits it.
 
         An override derives the shape from the called computations or the operands. The default,
         None, requires a result shape in the text.
@@ -299,7 +299,10 @@ def _declare() -> None:
 
 
 def find_op(opcode: str, target: str = "") -> type[Op] | None:
-    """Return the class of an opcode, for a custom call of its target; None if not registered."""
+    """Return the op class of an opcode; for a custom call, the class of its target.
+
+    None if not registered.
+    """
     if opcode not in OPS:
         _declare()
     return (OPS_BY_TARGET.get(target) if opcode == CUSTOM_CALL else None) or OPS.get(opcode)

@@ -10,7 +10,7 @@ from hlo.text.syntax import AttributeText
 
 
 class InstructionLike(Protocol):
-    """An instruction as `Op.default_shape` sees it: an `hlo.modules.module.Instruction`."""
+    """The part of an `hlo.modules.module.Instruction` that `Op.default_shape` reads."""
 
     @property
     def shape(self) -> AnyShape: ...
@@ -23,7 +23,7 @@ class InstructionLike(Protocol):
 
 
 class ComputationLike(Protocol):
-    """A called computation as `Op.default_shape` sees it."""
+    """The part of a called computation that `Op.default_shape` reads."""
 
     @property
     def root(self) -> InstructionLike: ...

@@ -1,6 +1,6 @@
 """Shapes: element types, arrays, tuples, layouts with tiles, positions in memory, literals.
 
-Imports `hlo.text`. A shape is an immutable value that prints as the text it is parsed from; equal
-texts of arrays give one object. The formulas of layouts work on numbers, NumPy arrays and symbolic
+Imports `hlo.text`. A shape is an immutable value that prints as the text it is parsed from; array
+shapes are memoised by text. The formulas of layouts work on numbers, NumPy arrays and symbolic
 expressions. NumPy is imported on first use.
 """

@@ -45,6 +45,7 @@ class Layout:
 
     Raises:
         ValueError: the order is not a permutation, or the attributes contradict each other.
+    Source: XLA ``docs/shapes.md``, ``docs/tiled_layout.md`` and ``xla/layout.h``.
 
     >>> Layout((-1, -2)) == Layout((1, 0))
     True

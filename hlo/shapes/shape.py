@@ -32,6 +32,8 @@ from hlo.text.source import HloError, Source
 class TupleShape:
     """The shape of a tuple, such as the result of an instruction with several results.
 
+    Source: XLA ``xla/shape.h``.
+
     >>> print(TupleShape((Shape("f32", (2,)), Shape("s32", ()))))
     (f32[2], s32[])
     """
@@ -65,6 +67,8 @@ class TupleShape:
 class OpaqueShape:
     """The shape of a value without elements: ``token[]`` or ``opaque[]``.
 
+    Source: XLA ``xla/xla_data.proto``, ``PrimitiveType``.
+
     >>> print(OpaqueShape("token"))
     token[]
     """
@@ -82,6 +86,8 @@ class OpaqueShape:
 @dataclass(frozen=True, slots=True)
 class BufferShape:
     """The shape of a buffer: ``b(f32[2,3]{1,0})``.
+
+    Source: XLA ``xla/shape.h``.
 
     >>> print(BufferShape(Shape("f32", (2, 3))))
     b(f32[2,3])
