@@ -175,7 +175,7 @@ CASES = [
         ),
     ),
     Case(
-        laws.FOLD_SINGLE_VALUE,  # four other groups of constraints use up the questions to ISL
+        laws.FOLD_SINGLE_VALUE,  # four other groups of constraints exhaust the limit on ISL queries
         f"({ELEVEN}) -> (((d8 + d9) floordiv 4) * 2 + d10), {FOUR_GROUPS}, d8 + d9 in [4, 11], ((d8 + d9) floordiv 4) * 2 + d10 in [5, 9]",
         f"({ELEVEN}) -> (5), domain: d0 in [0, 1], d1 in [0, 0], d2 in [0, 1], d3 in [0, 0], d4 in [0, 1], d5 in [0, 0], d6 in [0, 1], d7 in [0, 0], d8 in [0, 9], d9 in [0, 9], d10 in [1, 1], d8 + d9 in [8, 11]",
         f"({ELEVEN}) -> (((d8 + d9) floordiv 4) * 2 + d10), {FOUR_GROUPS}, d8 + d9 in [4, 11], ((d8 + d9) floordiv 4) * 2 + d10 in [4, 9]",

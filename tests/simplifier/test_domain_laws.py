@@ -252,7 +252,7 @@ def test_constraints_implied_by_intervals_are_dropped(
 
 a, b = Variable("a", 0, 20), Variable("b", 0, 20)
 # fmt: off
-SHARPER = [
+REFINED = [
     # constraints                                                value                  on the domain
     ([Constraint(a + b, 0, 9), Constraint(a - b, 0, 9)],         (a + b * 2) // 22,     "0"),                    # at most 4 + 9
     ([Constraint(a + b, 0, 9), Constraint(a - b, 0, 9)],         (a + b * 2) // 13,     "(a + b * 2) floordiv 13"),   # a = 5, b = 4 gives 1
@@ -263,7 +263,7 @@ SHARPER = [
 # fmt: on
 
 
-@pytest.mark.parametrize("constraints, value, text", SHARPER)
+@pytest.mark.parametrize("constraints, value, text", REFINED)
 def test_isl_refines_what_intervals_leave_open(
     constraints: list[Constraint], value: Expr, text: str
 ) -> None:
@@ -361,7 +361,7 @@ def test_a_domain_beyond_the_budget_is_unchanged(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("simplifier.refine.BUDGET", 10)
     near = [Constraint(a + b, 0, 13), Constraint(a - b, 0, 13)]
     assert refined([a, b], near, [(a + b * 2) // 29]) is None
-    assert has_points(near), "a few points show that"
+    assert has_points(near), "sample points prove it"
     p, q = Variable("p", 0, 10**6), Variable("q", 0, 10**6)
     assert has_points([Constraint(p - q, 77, 77), Constraint(p + q, 1001, 1003)]) is None
 
@@ -396,8 +396,8 @@ def test_solving_and_projection_are_proved_for_all_integers(c: int) -> None:
         b_ = a_ + width
         inside = f"{a_} <= {c}*s + e <= {b_}"
         assert proved(f"{{ [s, e] : {inside} and s != floor(({b_} - e)/{c}) }}")
-        turned = f"{a_} <= e - {c}*s <= {b_}"
-        assert proved(f"{{ [s, e] : {turned} and s != floor((e - {a_})/{c}) }}")
+        negated = f"{a_} <= e - {c}*s <= {b_}"
+        assert proved(f"{{ [s, e] : {negated} and s != floor((e - {a_})/{c}) }}")
     two = f"0 <= {c}*s + e <= {c} and s != floor(({c} - e)/{c})"  # one wider: s may be another
     assert not proved(f"{{ [s, e] : {two} }}")
     for p, q, width in ((0, 3, c - 1), (-2, 5, c), (4, 4, 2 * c)):

@@ -1,7 +1,7 @@
 """Quality of simplification: bounds on divisions from mathematics, not from current results.
 
 Chains of maps come from `benchmarks.problems`.  Every result is checked against NumPy at many
-points; how many floor divisions and mods may be left is derived in each test.
+points.  Each test derives the allowed number of floor divisions and mods.
 """
 
 from __future__ import annotations
@@ -139,13 +139,13 @@ def affine(points: list[np.ndarray], values: np.ndarray) -> bool:
     return bool(np.array_equal(rows @ np.round(best).astype(np.int64), values))
 
 
-WHOLE = 20_000  # points: boxes up to this size are tried whole
+MAX_ENUMERATED = 20_000  # points: larger boxes are not enumerated
 
 
-@by_family(only(lambda p: prod(high + 1 for _, high in p.bounds) <= WHOLE, RANDOM))
+@by_family(only(lambda p: prod(high + 1 for _, high in p.bounds) <= MAX_ENUMERATED, RANDOM))
 def test_a_result_that_is_affine_on_the_domain_has_no_division(problem: Chain) -> None:
     """Enumeration shows which results are affine on the domain."""
-    points = problem.points(WHOLE)
+    points = problem.points(MAX_ENUMERATED)
     if not points[0].size:
         return
     m = step_by_step(problem)
@@ -154,7 +154,7 @@ def test_a_result_that_is_affine_on_the_domain_has_no_division(problem: Chain) -
             assert not divisions([result]), f"{result} is affine in {m}"
 
 
-# ---------------------------------------------------------------- no more than the cuts demand
+# -------------------------------------------------- no more than the unaligned ends require
 
 
 def unaligned_ends(new: tuple[int, ...], old: tuple[int, ...]) -> int:

@@ -29,11 +29,11 @@ X, Y, SIZE = symbol(D0), symbol(D1), symbol(N)
 @fuzz(60)
 def test_sympy_agrees_at_every_point(data: st.DataObject, box: tuple[Variable, ...]) -> None:
     expr = tree_expr(data.draw(trees(len(box), leaves=5)), box)
-    told = to_sympy(expr)
-    again = from_sympy(told, {v.name: v for v in box})
+    sympy_expr = to_sympy(expr)
+    again = from_sympy(sympy_expr, {v.name: v for v in box})
     for at in list(points(box))[:25]:
         values = {symbol(v): value for v, value in at.items()}
-        assert int(told.subs(values)) == expr.value(at) == again.value(at)
+        assert int(sympy_expr.subs(values)) == expr.value(at) == again.value(at)
 
 
 # fmt: off
@@ -46,12 +46,12 @@ BEYOND_AFFINE = [
 
 @pytest.mark.parametrize("expr", BEYOND_AFFINE, ids=str)
 def test_products_quotients_and_extrema_survive_a_round_trip(expr: Any) -> None:
-    told = to_sympy(expr)
-    again = from_sympy(told, NAMES)
+    sympy_expr = to_sympy(expr)
+    again = from_sympy(sympy_expr, NAMES)
     for at in points((Variable("d0", 0, 11), D1, N)):
         point = {D0: at[Variable("d0", 0, 11)], D1: at[D1], N: at[N]}
         values = {X: point[D0], Y: point[D1], SIZE: point[N]}
-        assert int(told.subs(values)) == expr.value(point) == again.value(point)
+        assert int(sympy_expr.subs(values)) == expr.value(point) == again.value(point)
 
 
 # fmt: off
