@@ -41,7 +41,8 @@ class LoopProgram:
         source = SourceBuilder(functions_of(nest), taken, {"clamp": clamp}, on_scalars)
         for function in source.defined_functions():
             _Loops(source).define(function)
-        with source.text.under(f"def {nest.name}({', '.join(b.name for b in nest.parameters)}):"):
+        parameters = ", ".join(b.name for b in nest.parameters)
+        with source.text.indented(f"def {nest.name}({parameters}):"):
             for stage in nest.stages:
                 _Loops(source).stage(stage)
             if not nest.stages:
@@ -80,7 +81,7 @@ class _Loops:
         """Write a scalar function."""
         body = function.body
         parameters = ", ".join([parameter.name for parameter in body.parameters])
-        with self.text.under(f"def {self.source.name(function)}({parameters}):"):
+        with self.text.indented(f"def {self.source.name(function)}({parameters}):"):
             nodes = topological_order(body.results, with_cases)
             scope: NodeNames = {
                 node: node.buffer.name for node in nodes if isinstance(node, BufferRead)
@@ -118,10 +119,10 @@ class _Loops:
     def _choose(self, target: str, element: Choose, scope: NodeNames) -> None:
         word = "if"
         for case in element.cases:
-            with self.text.under(f"{word} {guards_text(case.guards)}:"):
+            with self.text.indented(f"{word} {guards_text(case.guards)}:"):
                 self._assign(target, case.value, dict(scope))
             word = "elif"
-        with self.text.under("else:"):
+        with self.text.indented("else:"):
             self._assign(target, element.otherwise, dict(scope))
 
     def _reduction(self, stage: Stage, reduction: Reduction, at: str) -> None:
@@ -141,7 +142,7 @@ class _Loops:
     def _guarded_step(self, reduction: Reduction, totals: list[str], scope: NodeNames) -> None:
         self.let(reduction.runtime, scope)
         if reduction.guards:
-            with self.text.under(f"if {guards_text(reduction.guards)}:"):
+            with self.text.indented(f"if {guards_text(reduction.guards)}:"):
                 self._step(reduction, totals, scope)
         else:
             self._step(reduction, totals, scope)

@@ -82,7 +82,7 @@ class Lines:
         self.lines.append("    " * self._depth + line)
 
     @contextmanager
-    def under(self, line: str) -> Iterator[None]:
+    def indented(self, line: str) -> Iterator[None]:
         """Append `line`, which ends with a colon, and indent the lines added in the context."""
         self.add(line)
         self._depth += 1
@@ -95,7 +95,7 @@ class Lines:
         with ExitStack() as stack:
             for v in variables:
                 if v.lower < v.upper:
-                    stack.enter_context(self.under(f"for {v.name} in range({v.upper + 1}):"))
+                    stack.enter_context(self.indented(f"for {v.name} in range({v.upper + 1}):"))
             yield
 
     def delete(self, names: set[str]) -> None:

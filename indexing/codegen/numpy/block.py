@@ -234,7 +234,7 @@ class BlockWriter:
 def define(source: SourceBuilder, name: str, body: Body) -> None:
     """Write a computation of scalars as a function of arrays."""
     parameters = ", ".join([parameter.name for parameter in body.parameters])
-    with source.text.under(f"def {name}({parameters}):"):
+    with source.text.indented(f"def {name}({parameters}):"):
         block = BlockWriter(WriterState(source), Space(()))
         for node in topological_order(body.results, with_cases):
             if isinstance(node, BufferRead):

@@ -209,7 +209,7 @@ class Vectorized:
             define(source, source.name(function), function.body)
         state = WriterState(source, _unread(nest))
         parameters = [*[buffer.name for buffer in nest.parameters], *boxes]
-        with source.text.under(f"def {nest.name}({', '.join(parameters)}):"):
+        with source.text.indented(f"def {nest.name}({', '.join(parameters)}):"):
             for stage, name in zip_longest(nest.stages, boxes):
                 write_stage(state, stage, _box_of(state, stage, name) if name else None)
             source.text.delete(state.large - {nest.output.name})

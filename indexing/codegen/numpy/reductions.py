@@ -215,7 +215,7 @@ class ReductionWriter:
             block.text_of(rt)
         mask = block.mask(guards) if guards else None
         if mask is not None and not mask.axes:
-            with self.source.text.under(f"if {mask.code}:"):
+            with self.source.text.indented(f"if {mask.code}:"):
                 self._step(block, totals, None, False)
         else:
             self._step(block, totals, mask, not guards)
