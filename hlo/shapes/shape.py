@@ -87,7 +87,7 @@ class OpaqueShape:
 class BufferShape:
     """The shape of a buffer: ``b(f32[2,3]{1,0})``.
 
-    Source: XLA ``xla/shape.h``.
+    Source: StableHLO ``rfcs/20250729-buffer.md``, for the buffer types of HLO.
 
     >>> print(BufferShape(Shape("f32", (2, 3))))
     b(f32[2,3])
