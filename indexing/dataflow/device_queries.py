@@ -84,7 +84,7 @@ def device_maps(
 def device_input_to_output(
     instruction: Instruction, input_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
-    """Return the maps from elements of an operand on a device to the outputs that need them.
+    """Return the maps from each element of an operand on a device to the outputs that need it.
 
     Args:
         instruction: the instruction that reads the operand.

@@ -51,8 +51,8 @@ def output_to_input(
         HloError: the instruction, or an instruction of a computation it calls, is invalid.
         IndexError: `output_id` is out of range.
         CertificateError: ``certify`` is given and a simplification is not proved.
-    Source: XLA ``docs/indexing.md``, "Indexing Maps for Unfused Ops" and "Indexing Maps
-    for Fusion".
+    Source: XLA ``docs/indexing.md``, "Indexing Maps for Unfused Ops" and
+    "Indexing Maps for Fusion".
 
     >>> import hlo
     >>> entry = hlo.parse('''ENTRY e {
@@ -74,7 +74,7 @@ def output_to_input(
 def input_to_output(
     instruction: Instruction, input_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Answer:
-    """Return the maps from elements of an operand to the elements of each output that need them.
+    """Return the maps from each element of an operand to the elements of each output that need it.
 
     Args:
         instruction: the instruction that reads the operand.
@@ -102,7 +102,7 @@ def input_to_output(
 def to_parameters(
     instruction: Instruction, output_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Answer:
-    """Return the maps from elements of an output to the parameters of its computation.
+    """Return the maps from each element of an output to the parameters of its computation.
 
     The maps are those of `output_to_input`, composed down to the parameters.
 

@@ -43,7 +43,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     inside = [
         Constraint(first.results[k], *second.dims[k].bounds) for k in outside(first, second.dims)
     ]
-    made = IndexingMap(
+    composite = IndexingMap(
         first.dims,
         (*first.ranges, *ranges),
         tuple(runtime),
@@ -51,7 +51,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
         _needed((*first.constraints, *inside, *merged, *constraints)),
         "may" if "may" in (first.grade, second.grade) else "exact",
     )
-    return record_last_map(made, second)
+    return record_last_map(composite, second)
 
 
 def _count(items: Sized, noun: str) -> str:

@@ -127,7 +127,7 @@ class IndexingMap(Notations, MapQueries, Transformations):
         >>> print(IndexingMap.of([d0], [d0 * 2 + s0, 0], ranges=[s0]))
         (d0)[s0] -> (d0 * 2 + s0, 0), domain: d0 in [0, 3], s0 in [0, 1]
         """
-        made = cls(
+        new = cls(
             tuple(dims),
             tuple(ranges),
             tuple(runtime),
@@ -135,13 +135,13 @@ class IndexingMap(Notations, MapQueries, Transformations):
             tuple(constraints),
             grade,
         )
-        exprs = [*made.results, *[c.expr for c in made.constraints]]
-        exprs += [expr for rt in made.runtime for expr in rt.index]
-        undeclared = mentioned(exprs).difference(made.variables)
+        exprs = [*new.results, *[c.expr for c in new.constraints]]
+        exprs += [expr for rt in new.runtime for expr in rt.index]
+        undeclared = mentioned(exprs).difference(new.variables)
         if undeclared:
             names = sorted(map(repr, undeclared))
-            raise ValueError(f"{names[0]} is not one of the map's variables {made.variables}")
-        return made
+            raise ValueError(f"{names[0]} is not one of the map's variables {new.variables}")
+        return new
 
     @classmethod
     def over(

@@ -160,12 +160,12 @@ def test_conversion_beyond_the_budget_is_unknown(
 
 @given(any_maps())
 @fuzz(120)
-def test_maps_round_trip_through_isl(made: IndexingMap) -> None:
-    pieces = from_isl(made.to_isl())
-    assert relations(pieces, made) == meaning(made)
+def test_maps_round_trip_through_isl(indexing_map: IndexingMap) -> None:
+    pieces = from_isl(indexing_map.to_isl())
+    assert relations(pieces, indexing_map) == meaning(indexing_map)
     for piece in pieces:
-        assert [v.name for v in piece.dims] == [v.name for v in made.dims]
-        assert {rt.name for rt in piece.runtime} == {rt.name for rt in made.runtime}
+        assert [v.name for v in piece.dims] == [v.name for v in indexing_map.dims]
+        assert {rt.name for rt in piece.runtime} == {rt.name for rt in indexing_map.runtime}
     for one, other in combinations(pieces, 2):
         both = [meaning(m) for m in (one, other)]
         shared = both[0].keys() & both[1].keys()
@@ -174,10 +174,10 @@ def test_maps_round_trip_through_isl(made: IndexingMap) -> None:
 
 @given(any_maps())
 @fuzz(40)
-def test_domains_round_trip_as_isl_sets(made: IndexingMap) -> None:
-    domain = made.to_isl().domain()  # type: ignore[attr-defined]  # islpy's, which is not typed
-    nothing = {at: {(dims, ()) for dims, _ in pairs} for at, pairs in meaning(made).items()}
-    assert relations(from_isl(domain), made) == nothing
+def test_domains_round_trip_as_isl_sets(indexing_map: IndexingMap) -> None:
+    domain = indexing_map.to_isl().domain()  # type: ignore[attr-defined]  # islpy's, which is not typed
+    nothing = {at: {(dims, ()) for dims, _ in pairs} for at, pairs in meaning(indexing_map).items()}
+    assert relations(from_isl(domain), indexing_map) == nothing
 
 
 PIECES = st.lists(

@@ -118,14 +118,16 @@ def test_latex_expressions_evaluate_to_the_same_values(
 
 @given(any_maps())
 @fuzz(150)
-def test_latex_domains_have_the_same_points(made: IndexingMap) -> None:
-    text = made.to_latex()
-    if made.is_known_empty:
+def test_latex_domains_have_the_same_points(indexing_map: IndexingMap) -> None:
+    text = indexing_map.to_latex()
+    if indexing_map.is_known_empty:
         assert text == r"\emptyset"
         return
     domain = text.partition("\\quad ")[2].replace(r" \le ", " <= ").replace(" = ", " == ")
     codes = [compile(python(part), "<latex>", "eval") for part in domain.split(r",\; ") if part]
-    for point in [*points(made.variables)][:40]:
+    for point in [*points(indexing_map.variables)][:40]:
         values = {v.name: value for v, value in point.items()}
         inside = all(eval(code, {"__builtins__": {}}, values) for code in codes)
-        assert inside == all(c.lower <= c.expr.value(point) <= c.upper for c in made.constraints)
+        assert inside == all(
+            c.lower <= c.expr.value(point) <= c.upper for c in indexing_map.constraints
+        )

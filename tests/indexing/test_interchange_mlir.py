@@ -159,54 +159,65 @@ def test_the_three_kinds_of_attributes_print() -> None:
 
 
 def test_symbolic_bounds_become_constraints_for_xla() -> None:
-    made = parse_map("(d0){n} -> (d0), domain: d0 in [0, n], n in [1, 4]")
-    text = made.to_mlir()
+    indexing_map = parse_map("(d0){n} -> (d0), domain: d0 in [0, n], n in [1, 4]")
+    text = indexing_map.to_mlir()
     assert text.startswith(
         '#xla.indexing_map<"(d0){n} -> (d0), domain: d0 in [0, 4], n in [1, 4], '
     )
-    assert meaning(from_mlir(text)) == meaning(made)
+    assert meaning(from_mlir(text)) == meaning(indexing_map)
 
 
 def test_names_invalid_in_xla_are_replaced() -> None:
     names = ["in", "other.rt0", "_d", "x0", "d0"]
-    made = IndexingMap.of(
+    indexing_map = IndexingMap.of(
         [Variable(name, 0, k) for k, name in enumerate(names)],
         [Variable("in", 0, 0) + Variable("other.rt0", 0, 1) * 2 - Variable("x0", 0, 3)],
     )
-    again = from_mlir(to_mlir(made))
+    again = from_mlir(to_mlir(indexing_map))
     assert [v.name for v in again.dims] == ["x1", "x2", "x3", "x0", "d0"]
-    assert meaning(again) == meaning(made)
+    assert meaning(again) == meaning(indexing_map)
 
 
 @given(any_maps())
 @fuzz(100)
-def test_maps_round_trip_through_the_xla_attribute(made: IndexingMap) -> None:
-    again = from_mlir(to_mlir(made))
-    if made.is_known_empty:
+def test_maps_round_trip_through_the_xla_attribute(indexing_map: IndexingMap) -> None:
+    again = from_mlir(to_mlir(indexing_map))
+    if indexing_map.is_known_empty:
         assert again.is_known_empty
     else:
-        assert again == parse_map(str(made))
+        assert again == parse_map(str(indexing_map))
 
 
-def bounds_of(made: IndexingMap) -> dict[str, Any]:
+def bounds_of(indexing_map: IndexingMap) -> dict[str, Any]:
     return {
-        "dims": [v.bounds for v in made.dims],
-        "symbols": [v.bounds for v in made.ranges],
-        "runtime": [rt.variable.bounds for rt in made.runtime],
+        "dims": [v.bounds for v in indexing_map.dims],
+        "symbols": [v.bounds for v in indexing_map.ranges],
+        "runtime": [rt.variable.bounds for rt in indexing_map.runtime],
     }
 
 
 @given(any_maps())
 @fuzz(100)
-def test_maps_round_trip_through_affine_map_and_set(made: IndexingMap) -> None:
-    results = from_mlir(to_affine_map(made), **bounds_of(made))
-    everywhere = IndexingMap.of(made.dims, made.results, ranges=made.ranges, runtime=made.runtime)
+def test_maps_round_trip_through_affine_map_and_set(indexing_map: IndexingMap) -> None:
+    results = from_mlir(to_affine_map(indexing_map), **bounds_of(indexing_map))
+    everywhere = IndexingMap.of(
+        indexing_map.dims,
+        indexing_map.results,
+        ranges=indexing_map.ranges,
+        runtime=indexing_map.runtime,
+    )
     assert meaning(results) == meaning(everywhere)
     domain = from_mlir(
-        to_affine_set(made), runtime=bounds_of(made)["runtime"], symbols=bounds_of(made)["symbols"]
+        to_affine_set(indexing_map),
+        runtime=bounds_of(indexing_map)["runtime"],
+        symbols=bounds_of(indexing_map)["symbols"],
     )
     nothing = IndexingMap.of(
-        made.dims, (), ranges=made.ranges, runtime=made.runtime, constraints=made.constraints
+        indexing_map.dims,
+        (),
+        ranges=indexing_map.ranges,
+        runtime=indexing_map.runtime,
+        constraints=indexing_map.constraints,
     )
     inside = {tuple(p.values()) for p in points(domain.variables) if holds(domain.constraints, p)}
     expected = {
@@ -245,18 +256,20 @@ def conditions(text: str) -> tuple[str, list[str]]:
 
 @given(any_maps())
 @fuzz(40)
-def test_mlir_evaluates_printed_maps_to_the_same_values(made: IndexingMap) -> None:
+def test_mlir_evaluates_printed_maps_to_the_same_values(indexing_map: IndexingMap) -> None:
     ir = pytest.importorskip("jaxlib.mlir.ir", reason="jaxlib comes with the extra [xla]")
-    everywhere = [*points(made.variables)][:: max(1, len([*points(made.variables)]) // 12)]
+    everywhere = [*points(indexing_map.variables)][
+        :: max(1, len([*points(indexing_map.variables)]) // 12)
+    ]
     with ir.Context():
         for point in everywhere:
             at = [*point.values()]
-            values = mlir_values(ir, to_affine_map(made), at, len(made.dims))
-            assert values == [result.value(point) for result in made.results]
-            text, signs = conditions(str(ir.IntegerSetAttr.parse(to_affine_set(made))))
-            compared = zip(mlir_values(ir, text, at, len(made.dims)), signs, strict=True)
+            values = mlir_values(ir, to_affine_map(indexing_map), at, len(indexing_map.dims))
+            assert values == [result.value(point) for result in indexing_map.results]
+            text, signs = conditions(str(ir.IntegerSetAttr.parse(to_affine_set(indexing_map))))
+            compared = zip(mlir_values(ir, text, at, len(indexing_map.dims)), signs, strict=True)
             inside = all(value == 0 if sign == "==" else value >= 0 for value, sign in compared)
-            assert inside == holds(made.constraints, point)
+            assert inside == holds(indexing_map.constraints, point)
 
 
 @given(st.data(), boxes(max_dims=3))
@@ -307,22 +320,26 @@ NOT_REPRESENTABLE = ["d0 * d1", "s0 floordiv (d0 + 1)", "s1 mod (d0 + s0)", "min
 
 @pytest.mark.parametrize("expr", REPRESENTABLE)
 def test_symbols_multiply_and_divide(expr: str, mlir: Any) -> None:
-    made = parse_map(SEMI_AFFINE.format(expr))
-    text = to_affine_map(made)
-    assert meaning(from_mlir(text, dims=[10, 10], symbols=[(1, 4), (2, 3)])) == meaning(made)
-    for point in [*points(made.variables)][::7]:
-        assert mlir_values(mlir, text, [*point.values()], 2) == [made.results[0].value(point)]
+    indexing_map = parse_map(SEMI_AFFINE.format(expr))
+    text = to_affine_map(indexing_map)
+    assert meaning(from_mlir(text, dims=[10, 10], symbols=[(1, 4), (2, 3)])) == meaning(
+        indexing_map
+    )
+    for point in [*points(indexing_map.variables)][::7]:
+        assert mlir_values(mlir, text, [*point.values()], 2) == [
+            indexing_map.results[0].value(point)
+        ]
 
 
 @pytest.mark.parametrize("text", NOT_REPRESENTABLE)
 def test_maps_that_are_not_semi_affine_are_rejected(text: str) -> None:
-    made = parse_map(SEMI_AFFINE.format(text))
+    indexing_map = parse_map(SEMI_AFFINE.format(text))
     with pytest.raises(ValueError, match="not representable in an affine map or set"):
-        to_affine_map(made)
+        to_affine_map(indexing_map)
     in_domain = parse_map(SEMI_AFFINE.format("") + f", {text} in [1, 5]")
     with pytest.raises(ValueError, match="not representable in an affine map or set"):
         to_affine_set(in_domain)
-    assert meaning(from_mlir(to_mlir(made))) == meaning(made)
+    assert meaning(from_mlir(to_mlir(indexing_map))) == meaning(indexing_map)
 
 
 def test_mlir_set_objects_parse(mlir: Any) -> None:
@@ -337,7 +354,7 @@ def test_mlir_set_objects_parse(mlir: Any) -> None:
 
 def test_runtime_variables_are_the_last_symbols() -> None:
     start = RuntimeVariable(Variable("rt0", 0, 3), "start")
-    made = IndexingMap.of(
+    indexing_map = IndexingMap.of(
         [Variable("d0", 0, 3)], [start.variable + Variable("d0", 0, 3)], runtime=[start]
     )
-    assert to_affine_map(made) == "affine_map<(d0)[s0] -> (d0 + s0)>"
+    assert to_affine_map(indexing_map) == "affine_map<(d0)[s0] -> (d0 + s0)>"

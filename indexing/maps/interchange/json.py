@@ -113,10 +113,10 @@ def _loaded(text: Any) -> Any:
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ValueError(f"an object must not repeat a key: {[key for key, _ in pairs]}")
-    return made
+    return members
 
 
 class _At(NamedTuple):

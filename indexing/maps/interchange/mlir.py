@@ -235,13 +235,13 @@ def from_mlir(
     try:
         tokens = Tokens(reader.masked(start, end))
         read = affine_map if kind == "affine_map" else affine_set
-        made = read(tokens, Heads.read(tokens), bounds)
+        parsed = read(tokens, Heads.read(tokens), bounds)
         if tokens.next.kind != "end":
             tokens.fail(f"expected the end of the attribute, found {tokens.next_text()}")
     except TextError as error:
         at = max(error.start, start)  # the end of a blank text is its start
         reader.fail(error.message, at, max(error.end, at + 1), error.hint)
-    return made
+    return parsed
 
 
 # ---------------------------------------------------------------- attribute syntax

@@ -168,16 +168,16 @@ class _Declared:
 
     def variable(self, symbol: Any, lower: Any, upper: Any) -> Variable:
         low, high = self.expr(lower), self.expr(upper)
-        made = Variable(str(symbol), low.bounds[0], high.bounds[1])
+        variable = Variable(str(symbol), low.bounds[0], high.bounds[1])
         if str(symbol) in self.names:
             raise ValueError(f"the symbol {symbol} has two limits")
-        self.names[str(symbol)] = made
-        for gap in (made - low, high - made):
-            self.constraints.append(_at_least(gap, 0))
-        return made
+        self.names[str(symbol)] = variable
+        for gap in (variable - low, high - variable):
+            self.constraints.append(_lower_bound(gap, 0))
+        return variable
 
 
-def _at_least(expr: Expr, lower: int) -> Constraint:
+def _lower_bound(expr: Expr, lower: int) -> Constraint:
     return Constraint(expr, lower, max(lower, expr.bounds[1]))
 
 
@@ -209,6 +209,6 @@ def _constraints(relation: Any, declared: _Declared) -> Iterator[Constraint]:
     if isinstance(relation, sympy.Eq):
         yield Constraint(difference, 0, 0)
     elif isinstance(relation, sympy.Ge | sympy.Gt):
-        yield _at_least(difference, int(isinstance(relation, sympy.Gt)))
+        yield _lower_bound(difference, int(isinstance(relation, sympy.Gt)))
     else:
-        yield _at_least(-difference, int(isinstance(relation, sympy.Lt)))
+        yield _lower_bound(-difference, int(isinstance(relation, sympy.Lt)))
