@@ -79,7 +79,7 @@ def test_maps_of_random_instructions_are_the_dependencies_of_the_kernel(name: st
     check()
 
 
-def test_a_fold_of_nothing_is_the_init_value() -> None:
+def test_a_reduction_of_no_elements_is_the_init_value() -> None:
     """A regression: each result of a variadic reduction has its own init value."""
     nothing = "reduce(f32[0,2] p, s32[0,2] q, f32[] y, s32[] z), dimensions={0}, to_apply=add_both"
     check_random(f"(f32[2], s32[2]) {nothing}", seed=0)
