@@ -12,6 +12,7 @@ from types import MappingProxyType
 from hlo.formats.asynchronous import SUFFIXES, ParsedInstruction, resolved
 from hlo.formats.faults import (
     duplicate,
+    duplicate_attribute,
     no_instruction,
     no_instructions,
     no_opcode,
@@ -87,7 +88,8 @@ class BodyReader(ParserState):
             if head[1] or (is_bare and END.match(self.text, position)):
                 break
             if not head[3] and not is_bare:
-                raise no_instruction(self.source, position)
+                last = next(reversed(names.values()), None)
+                raise no_instruction(self.source, position, last)
             shape, position = find_shape(self.source, position)
             instruction, position = self.instruction(computation, names, head, shape, position)
             if head[2]:
@@ -267,7 +269,7 @@ class BodyReader(ParserState):
             start = match.end()
             if name in attributes:
                 span = self.source.span(*match.span(1))
-                raise duplicate("attribute", span, attributes[name].span)
+                raise duplicate_attribute(span, attributes[name].span)
             if (
                 owner
                 and name in CALLEE_ATTRIBUTES

@@ -8,12 +8,16 @@ from difflib import get_close_matches
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, no_shape
-from hlo.text.lexer import COMMA, NAME, expected, token
+from hlo.text.lexer import COMMA, NAME, expected, skip, token
 from hlo.text.source import HloError, Source, Span
 
 _NAMELESS = token(r"[,)]")
 _ELIDED = token(r"\.\.\.")
 _HEADER = token(r"HloModule\b")
+_CLOSING = {"{": "}", "[": "]", "(": ")"}
+_CONSTANT = re.compile(r"(?:\b([a-z]\w*)\[[^\]]*\](?:\{[^}]*\})?\s*)?\bconstant\s*\(\s*%?$")
+_INSTRUCTION = re.compile(r"^\s*(?:ROOT\s+)?%?[A-Za-z_][\w.\-]*\s*=[^\n]*\(", re.MULTILINE)
+_WORD = token(NAME)
 _OPERAND_NAME = token(rf"%?{NAME}(?!\s*[\[({{])")
 
 
@@ -34,6 +38,14 @@ def duplicate(kind: str, span: Span, first: Span) -> HloError:
     return HloError(message, span, "duplicate", "defined again", [note])
 
 
+def duplicate_attribute(span: Span, first: Span) -> HloError:
+    """Return the error for the second occurrence of an attribute; `first` is the first value."""
+    start = span.source.text.rfind(span.text, 0, first.start)
+    note = f"`{span.text}` is first given at {span.source.span(start).place()}"
+    message = f"duplicate attribute `{span.text}`"
+    return HloError(message, span, "duplicate", "given again", [note])
+
+
 def second_root(span: Span, first: Instruction) -> HloError:
     """Return the error for a second ``ROOT`` in one computation."""
     note = f"the first ROOT is `{first.name}` at {first.span.place()}"
@@ -52,34 +64,45 @@ def undefined_operand(
     name: str, span: Span, known: Mapping[str, Instruction], needs_shape: bool
 ) -> HloError:
     """Return the error for an operand that no earlier instruction of the computation defines."""
+    text = span.source.text
+    if constant := _CONSTANT.search(text, text.rfind("\n", 0, span.start) + 1, span.start):
+        wanted = f"{constant[1]} value" if constant[1] else "literal"
+        article = "an" if wanted[0] in "fs" else "a"
+        return HloError(f"expected {article} {wanted}, found `{name}`", span, "literal")
     hint = nearest(name, known)
     if needs_shape and not hint:
         hint = f"write a shape to make the operand a parameter: f32[2] {name}"
-    rule = "operands must precede their users"
-    notes = _defined_later(rf"%?({re.escape(name)})\s*=", span, rule)
-    return _undefined("operand", name, span, notes, hint)
+    start, end = text.rfind("\n}", 0, span.start) + 1, text.find("\n}", span.start)
+    pattern = re.compile(rf"(?<![\w.\-])%?({re.escape(name)})\s*=\s*[a-z(]")
+    definition = pattern.search(text, start, end if end >= 0 else len(text))
+    if not definition:
+        label = "no operand of this name"
+        message = f"operand `{name}` is not defined"
+        return HloError(message, span, "undefined", label, help=hint)
+    message = f"operand `{name}` is used before its definition"
+    return _used_early(message, span, definition, "operands must precede their users")
 
 
 def undefined_computation(name: str, span: Span, known: Mapping[str, Computation]) -> HloError:
     """Return the error for a call of a computation that is not defined before its caller."""
-    rule = "callees must precede their callers, so calls cannot be recursive"
     pattern = rf"^[ \t]*(?:ENTRY\s+)?%?({re.escape(name)})\s*[({{]"
-    notes = _defined_later(pattern, span, rule)
-    return _undefined("computation", name, span, notes, nearest(name, known))
-
-
-def _undefined(kind: str, name: str, span: Span, notes: list[str], hint: str) -> HloError:
-    label = "used before its definition" if notes else f"no {kind} of this name"
-    return HloError(f"{kind} `{name}` is not defined", span, "undefined", label, notes, hint)
-
-
-def _defined_later(pattern: str, span: Span, rule: str) -> list[str]:
-    """Return a note with the location of a later definition and the rule it breaks, if any."""
     definition = re.compile(pattern, re.MULTILINE).search(span.source.text)
     if not definition:
-        return []
+        label = "no computation of this name"
+        message = f"computation `{name}` is not defined"
+        return HloError(message, span, "undefined", label, help=nearest(name, known))
+    if definition.start(1) < span.start:  # an enclosing computation
+        message = f"computation `{name}` calls itself"
+        return _used_early(message, span, definition, "calls cannot be recursive")
+    message = f"computation `{name}` is used before its definition"
+    return _used_early(message, span, definition, "callees must precede their callers")
+
+
+def _used_early(message: str, span: Span, definition: re.Match[str], rule: str) -> HloError:
+    """Return the error for a name used before its definition, with the broken rule."""
     place = span.source.span(*definition.span(1)).place()
-    return [f"`{definition[1]}` is defined at {place}; {rule}"]
+    note = f"`{definition[1]}` is defined at {place}; {rule}"
+    return HloError(message, span, "undefined", notes=[note])
 
 
 # ---------------------------------------------------------------- shapes
@@ -125,12 +148,29 @@ def no_module_name(source: Source, position: int) -> HloError:
     return expected("a name after HloModule", source, position, hint)
 
 
-def no_instruction(source: Source, position: int) -> HloError:
-    """Return the error for text in a computation that is not an instruction."""
+def no_instruction(source: Source, position: int, last: Instruction | None = None) -> HloError:
+    """Return the error for text in a computation, after its `last` instruction, that is none."""
     if comma := COMMA.match(source.text, position):
-        message = "expected an attribute such as dimensions={0} after `,`"
-        return HloError(message, source.span(comma.end() - 1), label="trailing comma")
+        return _no_attribute(source, comma.end())
+    for name, value in last.attributes.items() if last else ():
+        if _INSTRUCTION.search(value.text):  # its closing bracket is one of a later line
+            label = f"opened here, in the value of `{name}`"
+            span = source.span(value.start)
+            bracket = _CLOSING.get(span.text, "}")
+            message = f"unclosed `{span.text}`: expected `{bracket}` before the next instruction"
+            return HloError(message, span, label=label)
     return expected("an instruction such as `name = f32[2] add(a, b)`, or `}`", source, position)
+
+
+def _no_attribute(source: Source, position: int) -> HloError:
+    """Return the error for a comma after an instruction, before `position`, without attribute."""
+    start = skip(source.text, position)
+    if "\n" in source.text[position:start] or source.text[start : start + 1] in ("", "}"):
+        message = "expected an attribute such as dimensions={0} after `,`"
+        return HloError(message, source.span(position - 1), label="trailing comma")
+    if name := _WORD.match(source.text, position):
+        return expected(f"`=` after `{name[0].strip()}`", source, name.end())
+    return expected("the name of an attribute", source, position)
 
 
 def no_opcode(source: Source, position: int, has_shape: bool) -> HloError:
@@ -139,6 +179,14 @@ def no_opcode(source: Source, position: int, has_shape: bool) -> HloError:
         return expected("an opcode and operands such as add(a, b)", source, position)
     if COMMA.match(source.text, position):
         return no_instruction(source, position)
+    if source.text.startswith("\ufeff"):
+        hint = "save the file as UTF-8 without a byte order mark"
+        return HloError(
+            "unexpected byte order mark", source.span(0), "encoding", "U+FEFF", help=hint
+        )
+    if position == skip(source.text, 0):
+        wanted = "`HloModule NAME`, a computation such as ENTRY main { ... }, or an instruction"
+        return expected(wanted, source, position)
     return no_shape("a shape such as f32[2,3]", source, position)
 
 

@@ -94,8 +94,18 @@ def _decode(data: bytes, name: str) -> str:
     label = f"byte 0x{data[place]:02x}"
     reason = "invalid UTF-8" if data[place] else "NUL"
     message = f"the file is not text: {reason} at byte {place}"
-    hint = "name the file *.pb to read it as a protocol buffer"
-    raise HloError(message, source.span(len(before)), "encoding", label, help=hint)
+    raise HloError(message, source.span(len(before)), "encoding", label, help=_repair(data))
+
+
+def _repair(data: bytes) -> str:
+    """Return the repair of a file that is not UTF-8, by its probable format."""
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return "the file is UTF-16: convert it to UTF-8"
+    start = data[:4096]
+    unprintable = sum((byte < 32 and byte not in b"\t\n\r\f") or byte > 126 for byte in start)
+    if unprintable > len(start) // 20:
+        return "name the file *.pb to read it as a protocol buffer"
+    return "remove or re-encode the byte"
 
 
 def _filename(path: str | os.PathLike[str]) -> str:

@@ -79,7 +79,8 @@ class Layout:
     def _fault(self) -> str:
         order, rank = self.minor_to_major, len(self.minor_to_major)
         if sorted(order) != list(range(rank)):
-            return f"minor_to_major {order} is not a permutation of 0..{rank - 1}"
+            text = ",".join(map(str, order))
+            return f"minor_to_major {{{text}}} is not a permutation of 0..{rank - 1}"
         if self.tail_padding < 1:
             return f"the tail padding must be positive, but is {self.tail_padding}"
         if self.physical_shape and not self.dim_level_types:
@@ -149,6 +150,7 @@ def _tile(tile: tuple[int, ...]) -> str:
 
 # ---------------------------------------------------------------- reading
 
+_OPENED = token(r"\{[\s\d,\-]*")
 _ORDER = token(rf"\{{{SPACE}((?:\d+(?:{SPACE},{SPACE}\d+)*)?){SPACE}(:|\}})")
 _SUFFIX = token(r"(SC|[DTL#*ESPM])" + SPACE + r"(?=\()")
 _INTEGERS = re.compile(rf"{SPACE}\d+{SPACE}(?:,{SPACE}\d+{SPACE})*", re.ASCII)
@@ -188,6 +190,8 @@ def read_layout(source: Source, position: int) -> tuple[Layout, int]:
     start = skip(source.text, position)
     match = _ORDER.match(source.text, position)
     if not match:
+        if opened := _OPENED.match(source.text, position):
+            raise expected("`,` or `}` in a layout such as {1,0}", source, opened.end())
         raise expected("a layout such as {1,0}", source, position)
     if not match[1] and match[2] == "}":
         span = source.span(start, match.end())

@@ -147,6 +147,8 @@ def _misplaced(pieces: _Pieces, shape: Shape, depth: int, opened: int) -> HloErr
     label = ""
     if is_brace or opened < depth:
         label = f"{shape} has {depth} level{'s' * (depth != 1)} of braces"
+        if not shape.rank:
+            label = f"{shape} is a scalar: expected one value without braces"
     wanted = "`{`" if opened < depth and not is_brace else "a value"
     return HloError(f"expected {wanted} in a literal", pieces.span(), "literal", label)
 
@@ -166,9 +168,9 @@ def _check_count(pieces: _Pieces, shape: Shape, counts: list[int]) -> None:
     level = len(counts) - 2
     wanted = shape.dims[level]
     if counts[-1] != wanted:
-        message = (
-            f"dimension {level} of {shape} has size {wanted}, but the literal has {counts[-1]}"
-        )
+        count = f"{counts[-1]} element{'s' * (counts[-1] != 1)}"
+        array = shape.with_layout(None)
+        message = f"dimension {level} of {array} has size {wanted}, but the literal has {count}"
         raise HloError(message, pieces.span(), "literal", "ends here")
 
 
@@ -290,5 +292,5 @@ def _nan(pieces: _Pieces, element: ElementType, is_negative: bool, payload: str)
 
 def _unfit(pieces: _Pieces, element: ElementType, label: str = "") -> HloError:
     word = pieces.word if len(pieces.word) < 40 else f"{pieces.word[:37]}..."
-    message = f"{word} is not a value of {element.name}"
+    message = f"`{word}` is not a value of {element.name}"
     return HloError(message, pieces.span(), "literal", label or f"not {element.name}")

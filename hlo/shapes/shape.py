@@ -105,6 +105,16 @@ class BufferShape:
 
 AnyShape: TypeAlias = Shape | TupleShape | OpaqueShape | BufferShape
 
+# names of element types in NumPy, C and MLIR
+_OTHER_NAMES = {
+    **{element_type.dtype_name: name for name, element_type in ELEMENT_TYPES.items()},
+    **{name.replace("s", "i"): name for name in ELEMENT_TYPES if name[0] == "s"},
+    "half": "f16",
+    "float": "f32",
+    "double": "f64",
+    "int": "s32",
+    "i1": "pred",
+}
 _OPAQUE = {kind: OpaqueShape(kind) for kind in ("token", "opaque")}
 
 
@@ -217,6 +227,9 @@ def _known(source: Source, match: re.Match[str]) -> Shape | OpaqueShape:
     try:
         return _array(match[1])
     except HloError as error:
+        layout = match.start(1) + match[1].index("]") + 1
+        if not END.match(match[1], match[1].index("]") + 1):
+            read_layout(source, layout)  # raises an error whose notes refer to `source`
         raise error.moved(source, match.start(1)) from None
 
 
@@ -233,10 +246,11 @@ def _array(text: str) -> Shape | OpaqueShape:
             raise HloError(f"{name} has no dimensions", span, "shape", help=f"write {name}[]")
         return _OPAQUE[name]
     if name not in ELEMENT_TYPES:
-        close = get_close_matches(name, ELEMENT_TYPES, 1)
+        same = [_OTHER_NAMES[name]] if name in _OTHER_NAMES else []
+        close = same or get_close_matches(name, ELEMENT_TYPES, 1)
         hint = f"did you mean `{close[0]}`?" if close else ""
         span = source.span(0, len(name))
-        raise HloError(f"unknown element type {name}", span, "shape", help=hint)
+        raise HloError(f"unknown element type `{name}`", span, "shape", help=hint)
     dims = tuple(
         UNBOUNDED if size[2] == "?" else integer(size[2], source.span(*size.span(2)))
         for size in sizes

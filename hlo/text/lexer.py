@@ -60,7 +60,14 @@ def expected(
         return HloError(message, span, label="ends here", help=help)
     if source.text.startswith("/*", span.start):
         return _open_comment(span)
-    return HloError(f"expected {wanted}", span, help=help)
+    return HloError(f"expected {wanted}, found {_printed(span)}", span, help=help)
+
+
+def _printed(span: Span) -> str:
+    """Return the word or the character at a span for a message."""
+    word = _WORD.match(span.source.text, span.start)
+    text = word[0] if word else span.text
+    return f"`{text if len(text) <= 40 else f'{text[:37]}...'}`"
 
 
 def _open_comment(span: Span) -> HloError:
@@ -100,6 +107,7 @@ def check_numbers(source: Source, start: int, end: int) -> None:
 
 
 _TOKEN = re.compile(rf"%?{NAME}|-?\d++")
+_WORD = re.compile(r"[^\s,;:=\"'()\[\]{}]++")
 
 
 # ---------------------------------------------------------------- balanced text
@@ -160,4 +168,4 @@ def _unbalanced(source: Source, opened: int, position: int) -> HloError:
         return HloError(message, span, label="no closing quote", notes=[note])
     if character == "/":
         return _open_comment(span)
-    return HloError(f"expected `{wanted}`", span, notes=[note])
+    return HloError(f"expected `{wanted}`, found `{character}`", span, notes=[note])

@@ -165,6 +165,8 @@ def _excerpt(span: Span, label: str) -> list[str]:
     """Return the location, the source line and the carets of an error."""
     line, column = span.source.position(span.start)
     text = span.source.line_text(line)
+    if not (span.source.text or label):
+        return [f" --> {span.place()}"]
     first = min(column - 1, len(text))
     length = max(1, min(span.end - span.start, len(text) - first))
     text, first = _clip(text, first, length)

@@ -20,11 +20,11 @@ BAD = [
     # text                                                          line column code       message
     ("",                                                            1, 1,   "syntax",    "expected HLO text, found only white space and comments"),
     (" \n// only a comment\n",                                      3, 1,   "syntax",    "expected HLO text, found only white space and comments"),
-    ("import sys\n",                                                1, 1,   "syntax",    "expected a shape such as f32[2,3]"),
+    ("import sys\n",                                                1, 1,   "syntax",    "expected `HloModule NAME`, a computation such as ENTRY main { ... }, or an instruction, found `import`"),
     ("HloModule m\n",                                               2, 1,   "syntax",    "expected a computation such as ENTRY main { ... }, found the end of the text"),
-    ("HloModule\nENTRY e { p = f32[] parameter(0) }",               2, 1,   "syntax",    "expected a name after HloModule"),
+    ("HloModule\nENTRY e { p = f32[] parameter(0) }",               2, 1,   "syntax",    "expected a name after HloModule, found `ENTRY`"),
     ("ENTRY e {\n}\n",                                              2, 1,   "syntax",    "a computation must have at least one instruction"),
-    ("ENTRY e (p: f32[2]) {\n}",                                    1, 21,  "syntax",    "expected `->` and the shape of the result"),
+    ("ENTRY e (p: f32[2]) {\n}",                                    1, 21,  "syntax",    "expected `->` and the shape of the result, found `{`"),
     ("ENTRY e (p: f32[2]) -> f32[2]\n",                             2, 1,   "syntax",    "expected `{` and the instructions of the computation, found the end of the text"),
 
     # truncated and unbalanced
@@ -32,28 +32,28 @@ BAD = [
     (f"ENTRY e {{\n{PARAMETER}\n  n = f32[2] negate(p",             3, 22,  "syntax",    "expected `,` or `)` after an operand, found the end of the text"),
     (f"ENTRY e {{\n{PARAMETER}, sharding={{rep",                    2, 37,  "syntax",    "unclosed `{`: expected `}` before the end of the text"),
     (lines(f"{PARAMETER}, sharding={{{{replicated}}"),              3, 2,   "syntax",    "expected an instruction such as `name = f32[2] add(a, b)`, or `}`, found the end of the text"),
-    (lines(f"{PARAMETER}, sharding={{(replicated}}"),               2, 49,  "syntax",    "expected `)`"),
-    (lines(PARAMETER, "}"),                                         4, 1,   "syntax",    "expected a computation such as ENTRY main { ... }"),
+    (lines(f"{PARAMETER}, sharding={{(replicated}}"),               2, 49,  "syntax",    "expected `)`, found `}`"),
+    (lines(PARAMETER, "}"),                                         4, 1,   "syntax",    "expected a computation such as ENTRY main { ... }, found `}`"),
     (lines(f'{PARAMETER}, metadata={{op_name="x}}'),                2, 46,  "syntax",    "unterminated string"),
     (lines(f"{PARAMETER} /* x"),                                    2, 27,  "syntax",    "unterminated comment: `/*` without `*/`"),
-    (lines("  p = f32[2,3 parameter(0)"),                           2, 15,  "syntax",    "expected a size, or `]` after the last one"),
-    (lines("  p = f32[2]{0 parameter(0)"),                          2, 13,  "syntax",    "expected a layout such as {1,0}"),
+    (lines("  p = f32[2,3 parameter(0)"),                           2, 15,  "syntax",    "expected a size, or `]` after the last one, found `parameter`"),
+    (lines("  p = f32[2]{0 parameter(0)"),                          2, 16,  "syntax",    "expected `,` or `}` in a layout such as {1,0}, found `parameter`"),
 
     # instructions
-    (lines(f"{PARAMETER};"),                                        2, 26,  "syntax",    "expected an instruction such as `name = f32[2] add(a, b)`, or `}`"),
+    (lines(f"{PARAMETER};"),                                        2, 26,  "syntax",    "expected an instruction such as `name = f32[2] add(a, b)`, or `}`, found `;`"),
     (lines(f"{PARAMETER},"),                                        2, 26,  "syntax",    "expected an attribute such as dimensions={0} after `,`"),
-    (lines(f"{PARAMETER}, a="),                                     3, 1,   "syntax",    "expected a value"),
-    (lines(PARAMETER, "  n = f32[2]"),                              4, 1,   "syntax",    "expected an opcode and operands such as add(a, b)"),
-    (lines(PARAMETER, "  n = negate"),                              3, 7,   "syntax",    "expected a shape such as f32[2,3]"),
-    (lines(PARAMETER, "  n = f32[2] add(p p)"),                     3, 20,  "syntax",    "expected `,` or `)` after an operand"),
-    (lines(PARAMETER, "  n = f32[2] add(, )"),                      3, 18,  "syntax",    "expected the name of an operand"),
-    (lines(PARAMETER, "  n = f32[2] add(f32[2 p)"),                 3, 24,  "syntax",    "expected a size, or `]` after the last one"),
+    (lines(f"{PARAMETER}, a="),                                     3, 1,   "syntax",    "expected a value, found `}`"),
+    (lines(PARAMETER, "  n = f32[2]"),                              4, 1,   "syntax",    "expected an opcode and operands such as add(a, b), found `}`"),
+    (lines(PARAMETER, "  n = negate"),                              3, 7,   "syntax",    "expected a shape such as f32[2,3], found `negate`"),
+    (lines(PARAMETER, "  n = f32[2] add(p p)"),                     3, 20,  "syntax",    "expected `,` or `)` after an operand, found `p`"),
+    (lines(PARAMETER, "  n = f32[2] add(, )"),                      3, 18,  "syntax",    "expected the name of an operand, found `,`"),
+    (lines(PARAMETER, "  n = f32[2] add(f32[2 p)"),                 3, 24,  "syntax",    "expected a size, or `]` after the last one, found `p`"),
     (lines(PARAMETER, "  n = f32[2] call(p), calls={%f %g}"),       3, 31,  "undefined", "computation `f` is not defined"),
 
     # shapes
-    (lines("  p = f33[2,3]{1,0} parameter(0)"),                     2, 7,   "shape",     "unknown element type f33"),
-    (lines("  p = f32[2,-3] parameter(0)"),                         2, 13,  "syntax",    "expected a size, or `]` after the last one"),
-    (lines("  p = f32[2,3]{1,1} parameter(0)"),                     2, 15,  "layout",    "minor_to_major (1, 1) is not a permutation of 0..1"),
+    (lines("  p = f33[2,3]{1,0} parameter(0)"),                     2, 7,   "shape",     "unknown element type `f33`"),
+    (lines("  p = f32[2,-3] parameter(0)"),                         2, 13,  "syntax",    "expected a size, or `]` after the last one, found `-3`"),
+    (lines("  p = f32[2,3]{1,1} parameter(0)"),                     2, 15,  "layout",    "minor_to_major {1,1} is not a permutation of 0..1"),
     (lines("  p = f32[2,3]{0} parameter(0)"),                       2, 7,   "shape",     "the layout has rank 1, but the array has rank 2"),
     (lines("  p = f32[4294967296,4294967296] parameter(0)"),        2, 7,   "shape",     "the number of elements overflows 64 bits"),
     (lines(f"  p = f32[{DIGITS}] parameter(0)"),                    2, 11,  "number",    "integer overflows 64 bits"),
@@ -63,8 +63,8 @@ BAD = [
 
     # names
     (lines("  param = f32[] parameter(0)", "  n = f32[] abs(parm)"), 3, 17, "undefined", "operand `parm` is not defined"),
-    (lines("  n = f32[2] negate(p)", PARAMETER),                    2, 21,  "undefined", "operand `p` is not defined"),
-    (lines("  n = f32[2] negate(n)"),                               2, 21,  "undefined", "operand `n` is not defined"),
+    (lines("  n = f32[2] negate(p)", PARAMETER),                    2, 21,  "undefined", "operand `p` is used before its definition"),
+    (lines("  n = f32[2] negate(n)"),                               2, 21,  "undefined", "operand `n` is used before its definition"),
     (lines(f"{PARAMETER}, control-predecessors={{%q}}"),            2, 51,  "undefined", "operand `q` is not defined"),
     (lines(PARAMETER, PARAMETER),                                   3, 3,   "duplicate", "duplicate instruction `p`"),
     (lines(f"{PARAMETER}, a=1, a=2"),                               2, 33,  "duplicate", "duplicate attribute `a`"),
@@ -72,9 +72,9 @@ BAD = [
     ("e { p = f32[] parameter(0) }\nENTRY e { p = f32[] parameter(0) }", 2, 7, "duplicate", "duplicate computation `e`"),
     ("ENTRY e { p = f32[] parameter(0) }\nENTRY f { p = f32[] parameter(0) }", 2, 7, "duplicate", "a module must have one ENTRY"),
     (lines(PARAMETER, "  n = f32[2] call(p), to_apply=%g"),         3, 33,  "undefined", "computation `g` is not defined"),
-    (lines(PARAMETER, "  n = f32[2] call(p), to_apply=e"),          3, 32,  "undefined", "computation `e` is not defined"),
+    (lines(PARAMETER, "  n = f32[2] call(p), to_apply=e"),          3, 32,  "undefined", "computation `e` calls itself"),
     ("ROOT a = f32[2] add(p, q)",                                   1, 21,  "undefined", "operand `p` is not defined"),
-    ("HloModule a e { p = f32[] parameter(0) }\nHloModule b",       2, 1,   "syntax",    "expected the end of the module"),
+    ("HloModule a e { p = f32[] parameter(0) }\nHloModule b",       2, 1,   "syntax",    "expected the end of the module, found `HloModule`"),
 
     # nesting
     ("(" * 10_000,                                                  1, 101, "nesting",   "brackets are nested more than 100 deep"),
@@ -90,7 +90,7 @@ HELPED = [
     # text                                                          note or help
     (lines("  param = f32[] parameter(0)", "  n = f32[] abs(parm)"), "  = help: did you mean `param`?"),
     (lines("  n = f32[2] negate(p)", PARAMETER),                    "  = note: `p` is defined at bad.hlo:3:3; operands must precede their users"),
-    (lines(PARAMETER, "  n = f32[2] call(p), to_apply=e"),          "  = note: `e` is defined at bad.hlo:1:7; callees must precede their callers, so calls cannot be recursive"),
+    (lines(PARAMETER, "  n = f32[2] call(p), to_apply=e"),          "  = note: `e` is defined at bad.hlo:1:7; calls cannot be recursive"),
     (lines(PARAMETER, PARAMETER),                                   "  = note: `p` is first defined at bad.hlo:2:3"),
     (lines(f"{PARAMETER}, sharding={{(replicated}}"),               "  = note: `(` is opened at bad.hlo:2:38"),
     (lines("  p = f33[2,3]{1,0} parameter(0)"),                     "  = help: did you mean `f32`?"),
@@ -127,7 +127,8 @@ def test_recursive_calls_are_rejected() -> None:
         "f {\n  p = f32[] parameter(0)\n  ROOT c = f32[] call(p), to_apply=g\n}\n"
         "g {\n  p = f32[] parameter(0)\n  ROOT c = f32[] call(p), to_apply=f\n}\n"
     )
-    with pytest.raises(hlo.HloError, match="computation `g` is not defined") as caught:
+    message = "computation `g` is used before its definition"
+    with pytest.raises(hlo.HloError, match=message) as caught:
         hlo.parse(text, "f.hlo")
     assert caught.value.span.place() == "f.hlo:3:36"
     assert "`g` is defined at f.hlo:5:1" in caught.value.notes[0]

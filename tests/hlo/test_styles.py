@@ -78,10 +78,10 @@ DIFFERENT = [
 ]
 INCOMPLETE = [
     # omitted part            text                                                                      message                                                    help
-    ("names (fingerprint)",   DEFAULT.replace("HloModule m,", "HloModule ,"),                           "expected a name after HloModule",                         "print the module with names"),
-    ("operand names",         DEFAULT.replace("(%x, %y)", "(, )"),                                      "expected the name of an operand",                         "print the module with operand names"),
-    ("operand names",         DEFAULT.replace("(%x, %y)", "(f32[], f32[])"),                            "expected the name of an operand",                         "print the module with operand names"),
-    ("some operands",         DEFAULT.replace("(%x, %y)", "(%x, ...(+1))"),                             "expected the name of an operand",                         "print the module with all operands"),
+    ("names (fingerprint)",   DEFAULT.replace("HloModule m,", "HloModule ,"),                           "expected a name after HloModule, found `,`",                         "print the module with names"),
+    ("operand names",         DEFAULT.replace("(%x, %y)", "(, )"),                                      "expected the name of an operand, found `,`",                         "print the module with operand names"),
+    ("operand names",         DEFAULT.replace("(%x, %y)", "(f32[], f32[])"),                            "expected the name of an operand, found `,`",                         "print the module with operand names"),
+    ("some operands",         DEFAULT.replace("(%x, %y)", "(%x, ...(+1))"),                             "expected the name of an operand, found `...`",                         "print the module with all operands"),
     ("extra attributes",      DEFAULT.replace(", dimensions={1}, to_apply=%plus", ""),                  "`dimensions` of reduce is missing: expected a list of integers",   "add it, for example dimensions={1,0}"),
     ("result shapes",         DEFAULT.replace("%p = f32[2,3]{1,0}", "%p ="),                            "the shape of `p` cannot be inferred from its operands",      "write the result shape before parameter"),
 ]
