@@ -251,11 +251,11 @@ class Division:
     def _without_factor(self) -> Expr | None:
         """Law 3 with the largest factor for which the other terms add a constant."""
         for factor in self._factors():
-            lacking = {piece: c for piece, c in self.remainder.items() if c % factor}
-            multiple = self._constant_floor(lacking, factor)
-            if multiple is not None:
-                having = {p: c // factor for p, c in self.remainder.items() if p not in lacking}
-                rest = self.sum(having, multiple)
+            nonmultiples = {piece: c for piece, c in self.remainder.items() if c % factor}
+            floor = self._constant_floor(nonmultiples, factor)
+            if floor is not None:
+                terms = self.remainder.items()
+                rest = self.sum({p: c // factor for p, c in terms if p not in nonmultiples}, floor)
                 self.law = laws.CANCEL_COMMON_FACTOR
                 return self.quotient_and(floor_div(rest, self.divisor // factor, self.known))
         return None

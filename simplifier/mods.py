@@ -150,26 +150,26 @@ def _mod_of(
     floor: Floor, terms: dict[Atom, int], floors: list[Floor], divisor: int
 ) -> tuple[Mod, int] | None:
     """Return the mod of `floor` in `terms`, and the remaining coefficient of `floor`."""
-    have = terms[floor]
+    current = terms[floor]
     for dividend, modulus in _same_numerator(floor, terms, floors):
         coefficient = _multiple(dividend, terms)
         if coefficient:
-            remaining = have + coefficient * modulus
-            if not remaining or (divisor and _is_simpler(remaining, have, divisor)):
+            remaining = current + coefficient * modulus
+            if not remaining or (divisor and _is_simpler(remaining, current, divisor)):
                 return Mod(coefficient, dividend, modulus, floor), remaining
-    for dividend, modulus in _inner_quotients(floor, terms) if have not in (1, -1) else ():
-        coefficient = -have // modulus
+    for dividend, modulus in _inner_quotients(floor, terms) if current not in (1, -1) else ():
+        coefficient = -current // modulus
         if _multiple(dividend, terms) == coefficient:
             return Mod(coefficient, dividend, modulus, floor), 0
     return None
 
 
-def _is_simpler(remaining: int, have: int, divisor: int) -> bool:
-    """Return True if `remaining` is a simpler coefficient than `have` for a division."""
-    shared, before = gcd(remaining, divisor), gcd(have, divisor)
+def _is_simpler(remaining: int, current: int, divisor: int) -> bool:
+    """Return True if `remaining` is a simpler coefficient than `current` for a division."""
+    shared, before = gcd(remaining, divisor), gcd(current, divisor)
     if shared == divisor or shared > before:
         return True
-    return shared == before and _residue(remaining, divisor) < _residue(have, divisor)
+    return shared == before and _residue(remaining, divisor) < _residue(current, divisor)
 
 
 def _residue(coefficient: int, divisor: int) -> int:
@@ -195,10 +195,10 @@ def _inner_quotients(floor: Floor, terms: dict[Atom, int]) -> Iterator[tuple[Exp
 
     ``N floordiv 6`` is ``(N floordiv 2) floordiv 3``, even if ``N floordiv 2`` is no atom.
     """
-    have = terms[floor]
-    opposite = {c for atom, c in terms.items() if atom is not floor and (c < 0) != (have < 0)}
+    current = terms[floor]
+    opposite = {c for atom, c in terms.items() if atom is not floor and (c < 0) != (current < 0)}
     for coefficient in sorted(opposite, key=lambda c: (abs(c), c)):
-        modulus, left = divmod(-have, coefficient)
+        modulus, left = divmod(-current, coefficient)
         if left or modulus <= 1 or floor.divisor % modulus or floor.divisor == modulus:
             continue
         dividend = floor.numerator // (floor.divisor // modulus)
@@ -210,13 +210,13 @@ def _multiple(part: Expr, terms: dict[Atom, int]) -> int:
     """Return `a` if `terms` contain ``a·part``, constants aside, else 0."""
     factor = 0
     for atom, coefficient in part.parts.items():
-        have = terms.get(atom)
-        if not have:
+        current = terms.get(atom)
+        if not current:
             return 0
         if not factor:
-            factor, left = divmod(have, coefficient)
+            factor, left = divmod(current, coefficient)
             if left:
                 return 0
-        elif have != factor * coefficient:
+        elif current != factor * coefficient:
             return 0
     return factor

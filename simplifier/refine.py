@@ -309,9 +309,9 @@ def _queries_of(floor: Floor, samples: Samples | None) -> Iterator[BoundsQuery]:
     if len(numerator.parts) > 1 and len({value // divisor for value in values}) == 1:
         yield BoundsQuery(numerator, divisor)
     for factor in {gcd(c, divisor) for c in numerator.parts.values()} - {1}:
-        lacking = {atom: c for atom, c in numerator.parts.items() if c % factor}
-        if len(lacking) > 1:
-            rest = Expr(lacking, 0)
+        nonmultiples = {atom: c for atom, c in numerator.parts.items() if c % factor}
+        if len(nonmultiples) > 1:
+            rest = Expr(nonmultiples, 0)
             values = samples.values(rest) if samples else [0]
             if len({value // factor for value in values}) == 1:
                 yield BoundsQuery(rest, factor)

@@ -143,10 +143,10 @@ def _reduced(expr: Expr, zeros: Sequence[Expr], exact: Sequence[Expr]) -> Expr:
     """
     left = _cost(expr) if zeros else (0, 0)
     for zero in zeros:
-        have = dict(expr.terms)
+        coefficients = dict(expr.terms)
         for atom, coefficient in zero.terms:
-            if atom in have and have[atom] % coefficient == 0:
-                other = added(expr, zero, -have[atom] // coefficient)
+            if atom in coefficients and coefficients[atom] % coefficient == 0:
+                other = added(expr, zero, -coefficients[atom] // coefficient)
                 cost = _cost(other)
                 if cost < left:
                     if trace.records:

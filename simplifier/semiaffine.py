@@ -201,17 +201,17 @@ def quotient(dividend: Expr, divisor: Expr) -> Expr:
                 trace.record(laws.NEGATE_DIVISION, f"{before}({divisor})", f"{after}{-divisor}")
             dividend, divisor = -dividend, -divisor
         return floor_div(dividend, divisor.constant)
-    whole, left = _multiples(dividend, divisor)
+    factored_out, left = _multiples(dividend, divisor)
     below = left.bounds[0] >= 0 and added(divisor, left, -1).bounds[0] > 0  # 0 <= left < divisor
     if below or left == constant(0):
-        floor = whole
+        floor = factored_out
     else:
-        floor = added(whole, from_atom(SemiAffine("floordiv", (left, divisor))))
+        floor = added(factored_out, from_atom(SemiAffine("floordiv", (left, divisor))))
     if trace.records:
         by = f" floordiv {trace.operand_text(divisor)}"
         rest = trace.operand_text(left) + by
-        if whole != constant(0):
-            after = f"{whole} + {rest}" if left != constant(0) else str(whole)
+        if factored_out != constant(0):
+            after = f"{factored_out} + {rest}" if left != constant(0) else str(factored_out)
             trace.record(laws.FACTOR_OUT_DIVISOR, trace.operand_text(dividend) + by, after)
         if below and left != constant(0):
             trace.record(laws.DROP_REMAINDER, rest, 0)
@@ -225,7 +225,7 @@ def remainder(dividend: Expr, divisor: Expr) -> Expr:
 
 def _multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
     """Return ``(q, r)`` with ``dividend = divisor·q + r``, by matching terms."""
-    whole = constant(0)
+    factored_out = constant(0)
     lead = divisor.terms[0]
     for atom, coefficient in dividend.terms:
         times, left = divmod(coefficient, lead[1])
@@ -235,8 +235,8 @@ def _multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
         candidate = reduce(product, map(from_atom, others), constant(1)) * times
         rest = added(dividend, product(candidate, divisor), -1)
         if len(rest.parts) + len(divisor.parts) <= len(dividend.parts):  # every term cancelled
-            dividend, whole = rest, added(whole, candidate)
-    return whole, dividend
+            dividend, factored_out = rest, added(factored_out, candidate)
+    return factored_out, dividend
 
 
 def _without(factors: Iterable[Atom], taken: Iterable[Atom]) -> list[Atom] | None:

@@ -121,7 +121,7 @@ MIXED = [
     ([n - m * 3],                           True),         # m runs the other way
     ([(n + m * 3) // 2, (n + m * 3) % 4],   True),         # the normal form splits the sum
     ([n * 5 + m],                           True),         # m is the low part
-    ([n + m * 4],                           False),        # n = 5 is left out: gaps
+    ([n + m * 4],                           False),        # n = 5 is missing: gaps
     ([n + m * 2],                           False),        # n = 4, m = 0 is n = 2, m = 1: reached twice
     ([n + m * 3, m * 1],                    False),        # m occurs outside the sum too
     ([n + m * 3, n * 2 - m * 6],            False),
@@ -217,7 +217,7 @@ at = block * 96 + thread
 pixel, tap = Variable("pixel", 0, 1023), Variable("tap", 0, 1)
 row, column = pixel + tap * 32, pixel % 32 + tap
 # fmt: off
-SHOWN = [
+IMPLIED = [
     # constraints, and those that stay
     ([(at, 0, 131_071), (at - at // 65_536 * 131_072, -65_536, 65_535)],  [0]),     # at floordiv 65536 is 0 or 1
     ([(at, 0, 131_071), (at - at // 65_536 * 131_072, -65_536, 65_534)],  [0, 1]),  # 65535 = 682·96 + 63
@@ -232,19 +232,20 @@ SHOWN = [
 # fmt: on
 
 
-@pytest.mark.parametrize("given_ones, left", SHOWN)
+@pytest.mark.parametrize("rows, kept", IMPLIED)
 def test_constraints_implied_by_intervals_are_dropped(
-    given_ones: list[tuple[Expr, int, int]], left: list[int]
+    rows: list[tuple[Expr, int, int]], kept: list[int]
 ) -> None:
     before = exact.query_count()
-    constraints = [Constraint(*each) for each in given_ones]
+    constraints = [Constraint(*each) for each in rows]
     variables = tuple(dict.fromkeys(v for c in constraints for v in c.expr.variables()))
     domain = tightened(variables, constraints)
-    assert {*map(str, domain.constraints)} == {str(constraints[k]) for k in left}
+    assert {*map(str, domain.constraints)} == {str(constraints[k]) for k in kept}
     assert exact.query_count() == before
-    was = exact.Relation(variables, (), (), tuple(constraints))
+    original = exact.Relation(variables, (), (), tuple(constraints))
     assert (
-        exact.difference(was, exact.Relation(domain.variables, (), (), domain.constraints)) is None
+        exact.difference(original, exact.Relation(domain.variables, (), (), domain.constraints))
+        is None
     )
 
 
@@ -264,7 +265,7 @@ REFINED = [
 
 
 @pytest.mark.parametrize("constraints, value, text", REFINED)
-def test_isl_refines_what_intervals_leave_open(
+def test_isl_refines_domains_with_inconclusive_intervals(
     constraints: list[Constraint], value: Expr, text: str
 ) -> None:
     first = tightened([a, b], constraints)

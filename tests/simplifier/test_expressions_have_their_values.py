@@ -171,6 +171,6 @@ def test_sums_do_not_depend_on_the_order_of_summands(
     data: st.DataObject, box: tuple[Variable, ...]
 ) -> None:
     parts: list[Tree] = data.draw(st.lists(trees(len(box), leaves=4), min_size=2, max_size=4))
-    turned = data.draw(st.permutations(parts))
-    first, second = (sum([tree_expr(t, box) for t in ts], box[0] * 0) for ts in (parts, turned))
+    permuted = data.draw(st.permutations(parts))
+    first, second = (sum([tree_expr(t, box) for t in ts], box[0] * 0) for ts in (parts, permuted))
     assert first == second

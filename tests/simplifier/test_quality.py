@@ -109,9 +109,9 @@ def round_trip(seed: int) -> Chain:
                 undo.append(methodcaller("transpose", *back))
                 tensor = tensor.transpose(*order)
             case _:
-                turned = [k for k in dims if random.random() < 0.5]
-                undo.append(methodcaller("reverse", *turned))
-                tensor = tensor.reverse(*turned)
+                reversed_dims = [k for k in dims if random.random() < 0.5]
+                undo.append(methodcaller("reverse", *reversed_dims))
+                tensor = tensor.reverse(*reversed_dims)
     for action in reversed(undo):
         tensor = action(tensor)
     return tensor.chain(f"round trip {seed}", lambda d: [*d])
