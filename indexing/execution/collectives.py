@@ -15,6 +15,7 @@ import numpy as np
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, TupleShape, leaves
 from indexing.devices.groups import replica_groups, source_target_pairs
+from indexing.execution.devices import Device
 from indexing.execution.interpreter import functions_of, handles
 from indexing.execution.machine import Machine
 from indexing.execution.rendezvous import Aborted
@@ -53,11 +54,9 @@ def _device_numbers(
     """Return the device numbers of a replica group; None is the group of all devices."""
     device, attributes = machine.device, instruction.attributes
     has_channel = "channel_id" in attributes
-    flag = attributes.get("use_global_device_ids")
-    is_global = flag is not None and flag.text == "true"
     takes_global = instruction.opcode.startswith(("all-reduce", "all-gather", "reduce-scatter"))
     replicas, partitions = range(device.replicas), range(device.partitions)
-    if is_global:
+    if _is_global(instruction):
         numbers = list(range(len(replicas) * len(partitions)) if ids is None else ids)
     elif not has_channel:
         numbers = [k * len(partitions) + device.partition for k in _ids(ids, replicas)]
@@ -69,9 +68,52 @@ def _device_numbers(
     if numbers and max(numbers) >= count:
         noun = "device is" if count == 1 else "devices are"
         message = f"{instruction.opcode} needs device {max(numbers)}, but {count} {noun} simulated"
-        help = f"simulate more: replicas={max(numbers) + 1} (--replicas {max(numbers) + 1})"  # noqa: A001 - `failure`'s word
-        raise failure(instruction, message, "", help)
+        raise failure(instruction, message, "", _device_count_help(machine.device, instruction))
     return numbers
+
+
+def _device_count_help(device: Device, instruction: Instruction) -> str:
+    """Return the number of devices that the module needs, or how to declare it."""
+    from indexing.execution.shards import has_regions, mesh_of
+
+    module = instruction.module
+    mesh = mesh_of(module) if has_regions(module) else None
+    if mesh is not None:
+        count = len(mesh.devices)
+        return (
+            "" if device.partitions == count else f"omit --replicas: the mesh has {count} devices"
+        )
+    partitions = int(module.header("num_partitions", 1))
+    numbered = [(_numbers_replicas(i), 1 + _largest_id(i)) for i in module.instructions]
+    numbers_partitions = not (_is_global(instruction) or _numbers_replicas(instruction))
+    if numbers_partitions and 1 + _largest_id(instruction) > partitions:
+        count = max(needed for is_replica, needed in numbered if not is_replica)
+        return f"its groups number partitions: set num_partitions={count} in the module header"
+    declared = int(module.header("replica_count", 1)) * partitions
+    needed = max([declared, *[n * partitions if k else n for k, n in numbered]])
+    return f"simulate {needed} devices: --replicas {needed}"
+
+
+def _is_global(instruction: Instruction) -> bool:
+    """Return True if the groups of an instruction number all devices."""
+    flag = instruction.attributes.get("use_global_device_ids")
+    return flag is not None and flag.text == "true"
+
+
+def _numbers_replicas(instruction: Instruction) -> bool:
+    """Return True if the groups of an instruction number replicas."""
+    takes_global = instruction.opcode.startswith(("all-reduce", "all-gather", "reduce-scatter"))
+    has_channel = "channel_id" in instruction.attributes
+    return not _is_global(instruction) and (takes_global or not has_channel)
+
+
+def _largest_id(instruction: Instruction) -> int:
+    """Return the largest number in the replica groups and device pairs of an instruction."""
+    groups = instruction.attributes.get("replica_groups")
+    pairs = instruction.attributes.get("source_target_pairs")
+    lists = [*(replica_groups.parse(groups.text).lists() if groups else ())]
+    lists += source_target_pairs.parse(pairs.text) if pairs else []
+    return max((number for each in lists for number in each), default=0)
 
 
 def _ids(ids: Sequence[int] | None, every: range) -> Sequence[int]:
@@ -139,7 +181,7 @@ def _reduce_scatter(machine: Machine, instruction: Instruction, operands: Sequen
     sums = [_reduced(machine, instruction, column) for column in zip(*rows, strict=True)]
     parts = [np.split(array, len(rows), op.dimensions[0])[group.position] for array in sums]
     declared = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
-    _check_sizes(instruction, parts[-1].shape, declared[-1].dims, len(rows))
+    _check_sizes(instruction, rows[0][-1].shape, parts[-1].shape, declared[-1].dims, len(rows))
     return _results(instruction, parts)
 
 
@@ -152,12 +194,16 @@ def _gathered(machine: Machine, instruction: Instruction, operands: Sequence[Val
     columns = zip(*rows, strict=True)
     arrays = [np.concatenate(column, op.dimensions[0]) for column in columns]
     declared = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
-    _check_sizes(instruction, arrays[-1].shape, declared[-1].dims, len(rows))
+    _check_sizes(instruction, rows[0][-1].shape, arrays[-1].shape, declared[-1].dims, len(rows))
     return arrays
 
 
 def _check_sizes(
-    instruction: Instruction, actual: tuple[int, ...], declared: tuple[int, ...], count: int
+    instruction: Instruction,
+    operand: tuple[int, ...],
+    actual: tuple[int, ...],
+    declared: tuple[int, ...],
+    count: int,
 ) -> None:
     """Check the sizes of a result against its declared shape; they depend on the group's size."""
     if actual != declared:
@@ -165,8 +211,25 @@ def _check_sizes(
             f"{instruction.opcode} among {count} devices: declared sizes {list(declared)}, "
             f"computed {list(actual)}"
         )
-        help = f"simulate the number of devices that gives {list(declared)}"  # noqa: A001 - `failure`'s word
-        raise failure(instruction, message, f"expected {list(declared)}", help)
+        raise failure(
+            instruction,
+            message,
+            f"expected {list(declared)}",
+            _group_size_help(instruction, operand, declared),
+        )
+
+
+def _group_size_help(
+    instruction: Instruction, operand: tuple[int, ...], declared: tuple[int, ...]
+) -> str:
+    """Return the group size for which the sizes of a result are as declared, if there is one."""
+    different = [sorted(pair) for pair in zip(operand, declared, strict=True) if len({*pair}) == 2]
+    if len(different) != 1 or not different[0][0] or different[0][1] % different[0][0]:
+        return ""
+    count, groups = different[0][1] // different[0][0], instruction.attributes.get("replica_groups")
+    if groups is None or not replica_groups.parse(groups.text).lists():
+        return f"{list(declared)} needs groups of {count} devices: see --replicas"
+    return f"{list(declared)} needs replica groups of {count} devices"
 
 
 @handles("all-gather")

@@ -110,13 +110,45 @@ PAIR = f"""{ADD} ENTRY e {{ p = s32[1] parameter(0)
 def test_a_group_needs_all_its_devices() -> None:
     with pytest.raises(hlo.HloError, match="needs device 1, but 1 device is simulated") as caught:
         run(hlo.parse(PAIR), [s32([1])])
-    assert "replicas=2" in str(caught.value)
+    assert caught.value.help == "simulate 2 devices: --replicas 2"
 
 
-def test_a_result_for_another_number_of_devices_is_an_error() -> None:
-    message = r"among 2 devices: declared sizes \[12\], computed \[8\]"
-    with pytest.raises(hlo.HloError, match=message):
-        on_devices(2, "s32[12] all-gather(p), dimensions={0}")
+def test_the_needed_number_of_devices_is_that_of_all_groups_and_pairs() -> None:
+    """Without channels, groups and pairs number replicas, here of 2 partitions."""
+    text = f"""HloModule m, num_partitions=2
+      {PAIR.replace("ROOT r", "r").replace("{0,1}} }", "{0,1}}")}
+      ROOT c = s32[1] collective-permute(r), source_target_pairs={{{{0,5}}}} }}"""
+    with pytest.raises(hlo.HloError, match="needs device 2, but 2 devices are simulated") as caught:
+        run(hlo.parse(text), [s32([1])], replicas=2)
+    assert caught.value.help == "simulate 12 devices: --replicas 12"
+
+
+def test_groups_of_partitions_need_partitions_in_the_header() -> None:
+    text = """ENTRY e { p = s32[4] parameter(0)
+      ROOT r = s32[4] all-to-all(p), channel_id=1, replica_groups={{0,1}}, dimensions={0} }"""
+    for count in (1, 2, 3):
+        with pytest.raises(hlo.HloError, match="all-to-all needs device") as caught:
+            run(hlo.parse(text), [s32([1, 2, 3, 4])], replicas=count)
+        assert "set num_partitions=2 in the module header" in caught.value.help
+    run(hlo.parse("HloModule m, num_partitions=2\n" + text), [s32([1, 2, 3, 4])], replicas=2)
+
+
+@pytest.mark.parametrize(
+    ("line", "help_"),
+    [
+        ("s32[12] all-gather(p), dimensions={0}", "[12] needs groups of 3 devices: see --replicas"),
+        (
+            "s32[12] all-gather(p), dimensions={0}, replica_groups={{0,1}}",
+            "[12] needs replica groups of 3 devices",
+        ),
+        ("s32[9] all-gather(p), dimensions={0}", ""),
+    ],
+)
+def test_a_result_for_another_number_of_devices_is_an_error(line: str, help_: str) -> None:
+    message = r"among 2 devices: declared sizes \[\d+\], computed \[8\]"
+    with pytest.raises(hlo.HloError, match=message) as caught:
+        on_devices(2, line)
+    assert caught.value.help == help_
 
 
 def test_a_deadlock_is_an_error() -> None:
@@ -168,3 +200,11 @@ def test_a_region_runs_on_all_devices_of_its_mesh() -> None:
     whole = np.arange(12, dtype=np.int32).reshape(4, 3)
     (actual,) = run(hlo.parse(REGION), [whole])
     np.testing.assert_array_equal(actual, np.tile(whole, (1, 3)))
+
+
+def test_a_mesh_gives_the_number_of_devices() -> None:
+    text = REGION.replace("all-gather", "all-to-all").replace("s32[2,3] a", "s32[2,1] a")
+    text = text.replace(",\n    use_global_device_ids=true", "").replace("{1},", "{1}")
+    with pytest.raises(hlo.HloError, match="all-to-all needs device") as caught:
+        run(hlo.parse(text), [np.zeros((4, 3), np.int32)], replicas=6)
+    assert caught.value.help == "omit --replicas: the mesh has 6 devices"
