@@ -29,7 +29,7 @@ from indexing.codegen.lowering import TYPE_NAMES
 from indexing.dataflow.queries import output_to_input
 from indexing.execution.interpreter import PlanStep, execute_step, handler_of
 from indexing.execution.machine import Machine
-from indexing.execution.values import assembled, flattened, random_array
+from indexing.execution.values import assembled, check_bounded, flattened, random_array
 from indexing.maps.answers import Answer, Path, Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -113,6 +113,8 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
     if reason:
         return Report(instruction, (Finding("all", "skipped", (reason,)),))
     try:
+        for each in (*instruction.operands, instruction):
+            check_bounded(each)
         case = _Case(instruction, seed)
     except (HloError, MemoryError) as error:
         reason = getattr(error, "message", str(error))

@@ -45,8 +45,8 @@ def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Findi
     if obstacle := _obstacle(module, max_elements):
         yield _skipped(obstacle)
         return
-    inputs = random_inputs(module.entry, seed)
     try:
+        inputs = random_inputs(module.entry, seed)
         ours = run(module, inputs, seed=seed)
         theirs = xla.run(module, inputs)
     except (HloError, MemoryError, RuntimeError) as error:

@@ -47,7 +47,7 @@ def read(path: str | None, computation: Computation, devices: int, seed: int) ->
             return RunInputs(random_inputs(computation, seed))
         return RunInputs([random_inputs(computation, seed + k) for k in range(devices)])
     arrays = _loaded(path, computation)
-    values = {name: arrays[name] for name in arrays.keys() & _constants(computation)}
+    values = {name: arrays[name] for name in arrays.keys() & _elided_constants(computation)}
     others = [name for name in arrays if name not in values and not _RESULT.fullmatch(name)]
     rest = {name: arrays[name] for name in others}
     per_device = [_of_device(rest, k, devices, computation, path) for k in range(devices)]
@@ -59,9 +59,10 @@ def read(path: str | None, computation: Computation, devices: int, seed: int) ->
     return RunInputs(inputs[0] if devices == 1 else inputs, values)
 
 
-def _constants(computation: Computation) -> set[str]:
-    """The names of the module's constants."""
-    return {i.name for i in computation.module.instructions if i.opcode == "constant"}
+def _elided_constants(computation: Computation) -> set[str]:
+    """The names of the module's elided constants."""
+    instructions = computation.module.instructions
+    return {i.name for i in instructions if i.literal is not None and "..." in i.literal.text}
 
 
 def _loaded(path: str, computation: Computation) -> dict[str, Array]:

@@ -6,7 +6,7 @@ import os
 
 from hlo.modules.module import Computation, Instruction
 from indexing.execution.interpreter import plan
-from indexing.execution.values import ExecutionError, bytes_of
+from indexing.execution.values import ExecutionError, bytes_of, check_bounded
 from indexing.ops.element import CopyRule, element_of
 
 
@@ -23,6 +23,8 @@ def estimated_bytes(computation: Computation) -> int:
 
 
 def _estimated(computation: Computation) -> int:
+    for instruction in computation.instructions:
+        check_bounded(instruction)
     live = sum(bytes_of(parameter.shape) for parameter in computation.parameters)
     allocated = {i.index: _allocated(i) for i in computation.instructions}
     peak = live
@@ -65,11 +67,13 @@ def check_memory(computation: Computation, memory: int | None, devices: int = 1)
     """Check that the estimated memory of a computation is available.
 
     Raises:
-        ExecutionError: the estimate exceeds `memory`, or the available memory if that is None.
+        ExecutionError: the estimate exceeds `memory`, or the available memory if that is None, or
+            a dimension is unbounded.
     """
+    required = estimated_bytes(computation) * devices
     arrays = [i for i in computation.instructions if _allocated(i) or i.opcode == "parameter"]
     largest = max(arrays, key=lambda i: bytes_of(i.shape), default=computation.root)
-    check_bytes(estimated_bytes(computation) * devices, memory, largest)
+    check_bytes(required, memory, largest)
 
 
 def check_bytes(required: int, memory: int | None, largest: Instruction) -> None:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction
-from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, BufferShape, Shape, TupleShape, dtype, leaves
+from hlo.shapes.shape import (
+    ELEMENT_TYPES,
+    UNBOUNDED,
+    AnyShape,
+    BufferShape,
+    Shape,
+    TupleShape,
+    dtype,
+    leaves,
+)
 from hlo.text.source import HloError
 
 if TYPE_CHECKING:
@@ -102,6 +111,18 @@ def checked_value(instruction: Instruction, shape: AnyShape, value: Any) -> Valu
     raise failure(instruction, message, f"expected {shape}")
 
 
+def check_bounded(instruction: Instruction) -> None:
+    """Check that no dimension of an instruction's shape is unbounded.
+
+    Raises:
+        ExecutionError: the size of a dimension is ``?``.
+    """
+    for _, leaf in leaves(instruction.shape):
+        if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
+            message = f"{instruction.name} is {_plain(leaf)}: execution needs bounded sizes"
+            raise failure(instruction, message, "unbounded")
+
+
 def bytes_of(shape: AnyShape) -> int:
     """Return the number of bytes of NumPy arrays for a value of this shape."""
     arrays = [leaf for _, leaf in leaves(shape) if isinstance(leaf, Shape)]
@@ -153,11 +174,16 @@ def random_inputs(computation: Computation, seed: int) -> list[Array]:
     Floating-point and complex numbers follow the standard normal distribution; integers are small
     and non-negative.
 
+    Raises:
+        ExecutionError: a dimension of a parameter is unbounded.
+
     >>> import hlo
     >>> text = "ENTRY e { p = s8[4] parameter(0) ROOT r = s8[4] negate(p) }"
     >>> [array.dtype for array in random_inputs(hlo.parse(text).entry, seed=1)]
     [dtype('int8')]
     """
+    for parameter in computation.parameters:
+        check_bounded(parameter)
     random = np.random.default_rng(seed)
     return [random_array(leaf.shape, random) for leaf in parameter_leaves(computation)]
 

@@ -113,6 +113,23 @@ def test_instructions_without_a_kernel_are_skipped_with_the_reason(
     )
 
 
+def test_instructions_with_unbounded_dimensions_are_skipped_with_the_reason(
+    run: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "d.hlo").write_text(
+        "ENTRY e { k = f32[?,4] parameter(0)  ROOT n = f32[?,4] negate(k) }"
+    )
+    assert run("d.hlo", "-i", "n") == (
+        0,
+        [
+            "skipped: d.hlo: e: n: negate: no check: all skipped: k is f32[?,4]: "
+            "execution needs bounded sizes",
+            "d.hlo: 0 ok, 1 skipped, 0 wrong",
+        ],
+        "",
+    )
+
+
 def test_a_name_without_an_instruction_is_an_error(run: Run) -> None:
     status, lines, errors = run("m.hlo", "-i", "nobody")
     assert status == 1

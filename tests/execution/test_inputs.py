@@ -32,12 +32,17 @@ ENTRY e { z = s32[] constant(0) t = (s32[]) tuple(z)
 ELIDED = """HloModule elided
 ENTRY e { p = f32[3] parameter(0) c = f32[3] constant({...}) ROOT s = f32[3] add(p, c) }
 """
+CONSTANT = ELIDED.replace("{...}", "{1, 2, 3}")
 HUGE = """HloModule huge
 ENTRY e { p = f32[] parameter(0) b = f32[4000000,4000000] broadcast(p), dimensions={}
   ROOT n = f32[4000000,4000000] negate(b) }
 """
 UNSOUND = """HloModule unsound
 ENTRY e { p = s32[5] parameter(0) ROOT n = s32[6] negate(p) }
+"""
+UNBOUNDED = """HloModule unbounded
+ENTRY e { k = f32[?,4] parameter(0) t = (f32[?,4]) tuple(k)
+  ROOT g = f32[?,4] get-tuple-element(t), index=0 }
 """
 GOOD = [np.ones((2, 3), np.float32), s32(1), np.zeros(2, ml_dtypes.bfloat16)]
 
@@ -164,6 +169,9 @@ FAULTS = [
     (ELIDED, [], "the values of constant `c` are elided"),
     (UNSOUND, [], "error[shape]: `n` is declared s32[6], but its inferred shape is s32[5]"),
     (HUGE, [], "error[memory]: estimated memory 58.2 TiB exceeds"),
+    (UNBOUNDED, [], "error[execution]: k is f32[?,4]: execution needs bounded sizes"),
+    (UNBOUNDED, ["--loops"], "error[execution]: k is f32[?,4]: execution needs bounded sizes"),
+    (CONSTANT, ["--inputs", "constant.npz"], "constant.npz: not an input of this program: c"),
     (PAIR, ["--inputs", "missing.npz"], "missing.npz: cannot read: No such file or directory"),
     (PAIR, ["--inputs", "none.npz"], "none.npz: not an .npz file of arrays"),
     (PAIR, ["--inputs", "one.npy"], "one.npy: not an .npz file of arrays"),
@@ -190,6 +198,7 @@ def test_errors_are_reported_and_nothing_is_written(
     np.savez("few.npz", in0=GOOD[0])
     np.savez("more.npz", **full, extra=1)
     np.savez("wrong.npz", **{**full, "in1": 1.0})
+    np.savez("constant.npz", in0=f32([1, 2, 3]), c=f32([10, 20, 30]))
     before = sorted(tmp_path.iterdir())
     assert cli.run(["run", "m.hlo", "--output", "out.npz", *arguments]) == 1
     assert message in capsys.readouterr().err
