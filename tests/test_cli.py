@@ -306,6 +306,21 @@ def test_a_misspelt_name_is_an_error_with_a_suggestion(run: Run) -> None:
     assert "did you mean `ones`" in err
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_an_opcode_that_no_instruction_has_is_reported(run: Run, jobs: str) -> None:
+    status, out, err = run("maps", "flip.hlo", "--opcode", "transposse", "--jobs", jobs)
+    assert (status, out) == (1, "")
+    assert err.startswith("error[name]: unknown opcode `transposse`\n")
+    assert "did you mean `transpose`" in err
+    assert run("maps", "flip.hlo", "window.hlo", "--opcode", "dot", "--jobs", jobs) == (
+        0,
+        "",
+        "note: no instruction has the opcode `dot`\n",
+    )
+    two = ["strange.hlo", "flip.hlo", "--opcode", "no-such-opcode", "--opcode", "add"]
+    assert run("maps", *two, "--jobs", jobs)[::2] == (0, "")
+
+
 @pytest.mark.parametrize("option", ["--operand", "--output"])
 def test_an_operand_or_output_out_of_range_is_an_error(run: Run, option: str) -> None:
     status, out, err = run("maps", "flip.hlo", option, "7")
@@ -322,6 +337,11 @@ def test_an_operand_or_output_out_of_range_is_an_error(run: Run, option: str) ->
         ["maps", "flip.hlo", "--operand", "-1"],
         ["maps", "flip.hlo", "--to", "parameters", "--direction", "both"],
         ["maps", "flip.hlo", "--verify", "--no-simplify"],
+        ["maps", "flip.hlo", "--all", "--opcode", "dot"],
+        ["maps", "flip.hlo", "--all", "-i", "t"],
+        ["run", "flip.hlo", "--seed", "-1"],
+        ["validate", "flip.hlo", "--seed", "-1"],
+        ["compose", "first", "second", "--verify", "--no-simplify"],
         ["no-such-command"],
         ["compose", "(d0) -> (d0), domain: d0 in [0, 1]"],
     ],
@@ -382,10 +402,29 @@ def test_simplify_takes_maps_as_arguments(run: Run) -> None:
 
 
 def test_simplify_reports_maps_beyond_isl(run: Run) -> None:
-    status, _, errors = run("simplify", "--verify", "(d0) -> (d0 * d0), domain: d0 in [0, 5]")
+    status, _, errors = run("simplify", "--verify", "(d0) -> (d0 * d0 + 0), domain: d0 in [0, 5]")
     assert status == 1
     assert errors.startswith("error[verify]: <map>:1: ")
     assert "product of variables" in errors
+
+
+def test_equal_maps_need_no_proof(run: Run) -> None:
+    text = "(d0) -> (d0 * d0), domain: d0 in [0, 5]"
+    assert run("simplify", "--verify", text) == (0, f"{text}\n  proved equal to {text}\n", "")
+    identity = "(d0) -> (d0), domain: d0 in [0, 99]"
+    assert run("compose", "--verify", text, identity)[:2] == (0, f"{text}\n")
+
+
+def test_a_map_that_isl_cannot_represent_is_an_ordinary_error(run: Run) -> None:
+    text = "(d0) -> (d0 * d0), domain: d0 in [0, 9]"
+    message = "error[isl]: <map>:1: isl cannot represent d0 * d0, which is not affine\n"
+    assert run("simplify", "--format", "isl", text) == (1, "", message)
+
+
+def test_an_empty_map_is_an_error(run: Run) -> None:
+    status, out, err = run("simplify", "")
+    assert (status, out) == (1, "")
+    assert err.startswith("error[map-syntax]: ")
 
 
 def test_explain_lists_laws_of_expressions(run: Run) -> None:
@@ -399,7 +438,10 @@ def test_explain_lists_laws_of_expressions(run: Run) -> None:
     assert "tighten bounds" in out
 
 
-def test_simplify_reads_a_map_per_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("arguments", [[], ["-"]])
+def test_simplify_reads_a_map_per_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
     lines = [
         "(d0) -> (d0 mod 4), domain: d0 in [0, 3]",
         "",
@@ -407,7 +449,7 @@ def test_simplify_reads_a_map_per_line(run: Run, monkeypatch: pytest.MonkeyPatch
         "(d0) -> (d0 floordiv 4), domain: d0 in [0, 3]",
     ]
     stdin(monkeypatch, "\n".join(lines))
-    status, out, err = run("simplify")
+    status, out, err = run("simplify", *arguments)
     assert status == 1
     assert out.splitlines() == [
         "(d0) -> (d0), domain: d0 in [0, 3]",

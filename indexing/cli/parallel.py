@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from indexing.cli.printing import Request, answer_all, report_missing
+from indexing.cli.printing import Request, answer_all, note_opcodes, report_missing
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 
@@ -44,6 +44,7 @@ class BufferedReporter(Reporter):
     debug: bool = False
     failed: bool = False
     reported: set[str] = field(default_factory=set)
+    opcodes: set[str] = field(default_factory=set)
     messages: list[tuple[bool, str]] = field(default_factory=list)  # (is_error, text)
     proved: Counter[str] = field(default_factory=Counter)
 
@@ -73,6 +74,7 @@ def answer_in_parallel(
                 bar.update(shard.file, done, total)
                 record = answer_shard(shard) if future is None else future.result()
                 proved += record.proved
+                reporter.opcodes |= record.opcodes
                 bar.hide()
                 for is_error, text in record.messages:
                     (reporter.error if is_error else reporter.print)(text)
@@ -101,6 +103,7 @@ def answer_shard(shard: Shard) -> BufferedReporter:
         answer_all(record, module, computations, shard.request, hidden_bar)
         if shard.index == shard.count - 1:
             report_missing(record, module, shard.request.names)
+            note_opcodes(record, module, shard.request.opcodes)
     record.proved = proofs() - before
     return record
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import groupby
@@ -144,6 +144,44 @@ def report_missing(reporter: Reporter, module: Module, names: Sequence[str]) -> 
             f"error[name]: {module.filename}: no instruction named `{name}`"
             + suggestion(name, module)
         )
+
+
+def note_opcodes(reporter: Reporter, module: Module, opcodes: Sequence[str]) -> None:
+    """Record which requested opcodes occur in `module`."""
+    if opcodes:
+        reporter.opcodes.update({i.opcode for i in module.instructions}.intersection(opcodes))
+
+
+def report_missing_opcodes(reporter: Reporter, opcodes: Sequence[str]) -> None:
+    """Report requested opcodes that no file has: unknown ones as errors, others in a note."""
+    from hlo.ops.op import OPS
+
+    import_module("indexing.ops")  # registers the ops
+    for opcode in dict.fromkeys(opcodes):
+        if opcode in reporter.opcodes:
+            continue
+        if opcode not in OPS:
+            help_ = did_you_mean(opcode, OPS)
+            reporter.error(f"error[name]: unknown opcode `{opcode}`{help_}")
+        elif not reporter.failed:
+            reporter.note(f"note: no instruction has the opcode `{opcode}`")
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a help line with the most similar of `names`, or an empty string.
+
+    >>> did_you_mean("conv", ["convert", "convolution", "cosine", "transpose"])
+    '\\n  = help: did you mean `convert` or `convolution`?'
+    """
+    from difflib import get_close_matches
+
+    lower = name.lower()
+    by_lower = {each.lower(): each for each in dict.fromkeys(names)}
+    prefixed = [text for text in by_lower if text.startswith(lower)] if lower else []
+    similar = [by_lower[text] for text in prefixed or get_close_matches(lower, by_lower)][:3]
+    if not similar:
+        return ""
+    return f"\n  = help: did you mean {' or '.join(f'`{each}`' for each in similar)}?"
 
 
 def suggestion(name: str, module: Module) -> str:

@@ -31,6 +31,7 @@ class Reporter:
         self.debug = False
         self.failed = False
         self.reported: set[str] = set()
+        self.opcodes: set[str] = set()  # requested opcodes that occur in a file
         self.coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def paint(self, text: str, style: str) -> str:
@@ -69,9 +70,11 @@ class Reporter:
             self.error(f"error[io]: {location}: {error.strerror or error}")
         except Exception as error:
             from indexing.maps.certificate import CertificateError
+            from simplifier.exact.context import NotAffineError
 
-            if isinstance(error, CertificateError):
-                self.error(f"error[verify]: {location}: {error}")
+            if isinstance(error, CertificateError | NotAffineError):
+                code = "verify" if isinstance(error, CertificateError) else "isl"
+                self.error(f"error[{code}]: {location}: {error}")
                 return
             if self.debug:
                 raise

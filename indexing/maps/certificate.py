@@ -44,7 +44,7 @@ def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
     Raises:
         CertificateError: the two differ, or the proof exceeds its budget.
     """
-    gap = difference(original, simple)
+    gap = None if simple == original else difference(original, simple)
     if isinstance(gap, Unknown):
         raise CertificateError(f"{simple}\nis not proved equal to\n{original}\n{gap}")
     if gap is not None:
@@ -72,7 +72,7 @@ def prove_text(text: str, simple: IndexingMap) -> None:
         HloError: `text` is not a map.
     """
     read = parse_map(text)
-    if text.split() == ["KNOWN", "EMPTY"]:
+    if text.split() in (["KNOWN", "EMPTY"], str(simple).split()):
         return
     try:
         isl_text = _isl_text(Tokens(text))

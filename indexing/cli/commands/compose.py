@@ -26,6 +26,8 @@ def command(
     reporter: Reporter, first: str, second: str, no_simplify: bool, verify: bool, notation: str
 ) -> None:
     """Compose two maps: print x -> SECOND(FIRST(x)), simplified."""
+    if verify and no_simplify:
+        raise click.UsageError("--verify cannot be used with --no-simplify.")
     with reporter.reporting("compose"):
         inner, outer = read_map(first), read_map(second)
         try:

@@ -8,7 +8,13 @@ from contextlib import nullcontext
 
 import click
 
-from indexing.cli.printing import Request, answer_all, report_missing
+from indexing.cli.printing import (
+    Request,
+    answer_all,
+    note_opcodes,
+    report_missing,
+    report_missing_opcodes,
+)
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter, counted
 
@@ -112,6 +118,9 @@ def command(
 
     if target == "parameters" and direction != "output-to-input":
         raise click.UsageError("--to parameters requires --direction output-to-input.")
+    if everything and (names or opcodes):
+        option = "--instruction" if names else "--opcode"
+        raise click.UsageError(f"--all cannot be used with {option}.")
     if verify and no_simplify:
         raise click.UsageError("--verify cannot be used with --no-simplify.")
     if explain and no_simplify:
@@ -136,6 +145,8 @@ def command(
             proved = answer_in_parallel(reporter, files, request, jobs, bar)
         else:
             proved = answer_here(reporter, files, request, bar)
+    if opcodes:
+        report_missing_opcodes(reporter, opcodes)
     if verify:
         reporter.note(
             f"verified: {counted(proved['proved'], 'simplified map')} proved equal to the "
@@ -156,4 +167,5 @@ def answer_here(
         for module in reporter.modules(files):
             answer_all(reporter, module, list(module.computations.values()), request, bar)
             report_missing(reporter, module, request.names)
+            note_opcodes(reporter, module, request.opcodes)
     return proofs() - before

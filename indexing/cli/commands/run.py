@@ -40,7 +40,12 @@ def _tile(
 )
 @click.option("--output", metavar="OUT.npz", help="Write the results, as out0, out1, ..")
 @click.option(
-    "--seed", metavar="N", default=0, show_default=True, help="Seed of all random numbers"
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of all random numbers",
 )
 @click.option(
     "--max-iterations",

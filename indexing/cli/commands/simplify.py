@@ -28,19 +28,20 @@ from indexing.cli.reporter import Reporter
 def command(
     reporter: Reporter, maps: Sequence[str], verify: bool, explain: bool, notation: str
 ) -> None:
-    """Simplify each MAP; without MAP, read maps from standard input, one per line."""
+    """Simplify each MAP; without MAP or with `-`, read maps from standard input, one per line."""
     from indexing.maps.certificate import prove_text
     from indexing.maps.explanation import step_text
     from indexing.maps.simplify import Rewrite
     from simplifier.trace import Applied, recorded
 
-    source = "<map>" if maps else "<stdin>"
-    for line, text in enumerate(maps or sys.stdin, 1):
-        if text.strip():
+    is_stdin = tuple(maps) in ((), ("-",))
+    source = "<stdin>" if is_stdin else "<map>"
+    for line, text in enumerate(sys.stdin if is_stdin else maps, 1):
+        if text.strip() or not is_stdin:
             with reporter.reporting(f"{source}:{line}"):
                 with ExitStack() as reading:  # building an expression applies laws, too
                     laws = reading.enter_context(recorded()) if explain else []
-                    original = read_map(text, source, 1 if maps else line)
+                    original = read_map(text, source, line if is_stdin else 1)
                 steps: list[Rewrite | Applied] = [*laws]
                 simple = original.simplify(trace=steps if explain else None)
                 if verify:

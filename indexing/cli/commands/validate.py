@@ -31,7 +31,12 @@ MAX_ELEMENTS = 1 << 20
     help="Validate only this instruction, NAME or COMPUTATION/NAME; may be repeated",
 )
 @click.option(
-    "--seed", metavar="N", default=0, show_default=True, type=int, help="Seed of random operands"
+    "--seed",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of random operands",
 )
 @click.option(
     "--max-elements",
