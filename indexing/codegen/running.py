@@ -23,7 +23,7 @@ from indexing.execution.effects import has_effects
 from indexing.execution.interpreter import Handler, PlanStep, execute, plan
 from indexing.execution.machine import Machine, RunOptions
 from indexing.execution.memory import check_bytes, check_memory
-from indexing.execution.shards import has_regions
+from indexing.execution.mesh import has_regions
 from indexing.execution.sizes import padded_to_shape
 from indexing.execution.values import (
     ExecutionError,

@@ -18,6 +18,7 @@ from indexing.devices.groups import replica_groups, source_target_pairs
 from indexing.execution.devices import Device
 from indexing.execution.interpreter import functions_of, handles
 from indexing.execution.machine import Machine
+from indexing.execution.mesh import has_regions, mesh_of
 from indexing.execution.rendezvous import Aborted
 from indexing.execution.values import Array, Value, assembled, failure, flattened
 from indexing.ops.reductions import narrowed, reduce_rows, reduced, ufunc_of, widened
@@ -74,8 +75,6 @@ def _device_numbers(
 
 def _device_count_help(device: Device, instruction: Instruction) -> str:
     """Return the number of devices that the module needs, or how to declare it."""
-    from indexing.execution.shards import has_regions, mesh_of
-
     module = instruction.module
     mesh = mesh_of(module) if has_regions(module) else None
     if mesh is not None:

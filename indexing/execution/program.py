@@ -13,8 +13,8 @@ from hlo.modules.module import Computation, Instruction, Module
 from indexing.execution.devices import Device
 from indexing.execution.interpreter import every_value, execute
 from indexing.execution.machine import MAX_LOOP_ITERATIONS, Environment, Machine, RunOptions
+from indexing.execution.mesh import has_regions, mesh_of
 from indexing.execution.rendezvous import Rendezvous
-from indexing.execution.shards import has_regions, mesh_of
 from indexing.execution.sizes import padded_to_shape
 from indexing.execution.values import Array, ExecutionError, Value, checked_inputs, flattened
 

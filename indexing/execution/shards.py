@@ -13,76 +13,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from hlo.modules.module import Instruction, Module
+from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
 from indexing.execution.collectives import exchanged
 from indexing.execution.machine import Machine
+from indexing.execution.mesh import AXIS, TO_GLOBAL, TO_LOCAL, Mesh, mesh_of
 from indexing.execution.targets import target
 from indexing.execution.values import Array, Value, assembled, failure
 
 DimSharding: TypeAlias = list[str]
 """The mesh axes that shard one dimension, major to minor."""
 
-_MESH = re.compile(r'#sdy\.mesh<\[((?:"\w+"=\d+(?:, )?)*)\](?:, device_ids=\[([\d, ]*)\])?>')
-_AXIS = re.compile(r'"(\w+)"(?:=(\d+))?')
 _VALUE = re.compile(r"<@\w+, \[([^<>]*?)\](?:, [^<>]*)?>")
 _DIMENSION = re.compile(r"\{([^{}]*)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class Mesh:
-    """A device mesh.
-
-    Attributes:
-        axes: the size of each axis by name, major to minor.
-        devices: device numbers in row-major order of the axes.
-    """
-
-    axes: dict[str, int]
-    devices: tuple[int, ...]
-
-    def coordinates(self, device: int) -> dict[str, int]:
-        """Return the coordinate of a device along each axis."""
-        index = np.unravel_index(self.devices.index(device), tuple(self.axes.values()))
-        return dict(zip(self.axes, map(int, index), strict=True))
-
-
-def mesh_of(module: Module) -> Mesh | None:
-    """Return the first mesh with axes that the module header declares, or None."""
-    text = module.attributes.get("frontend_attributes")
-    for axes, ids in _MESH.findall(text.text.replace('\\"', '"') if text else ""):
-        sizes = {name: int(size) for name, size in _AXIS.findall(axes)}
-        if sizes:
-            devices = [int(k) for k in ids.split(",")] if ids else range(prod(sizes.values()))
-            return Mesh(sizes, tuple(devices))
-    return None
-
-
-def has_regions(module: Module) -> bool:
-    """Return True if the module has manual regions."""
-    return any(
-        instruction.attributes["custom_call_target"].text.strip('"') == _TO_LOCAL
-        for instruction in module.instructions
-        if instruction.opcode == "custom-call"
-    )
 
 
 def sharding_of(text: str) -> list[list[DimSharding]]:
     """Parse the shardings of values in a custom call's attribute."""
     return [
-        [[name for name, _ in _AXIS.findall(axes)] for axes in _DIMENSION.findall(value)]
+        [[name for name, _ in AXIS.findall(axes)] for axes in _DIMENSION.findall(value)]
         for value in _VALUE.findall(text.replace('\\"', '"'))
     ]
-
-
-_TO_LOCAL = "xla.sdy.GlobalToLocalShape"
-_TO_GLOBAL = "xla.sdy.LocalToGlobalShape"
 
 
 def _shardings(instruction: Instruction, key: str) -> tuple[Mesh, list[list[DimSharding]]]:
@@ -92,13 +47,13 @@ def _shardings(instruction: Instruction, key: str) -> tuple[Mesh, list[list[DimS
         message = "unsupported sharding of a manual region"
         raise failure(instruction, message, "no mesh" if mesh is None else "sub-axis")
     manual = re.search(r"manual_axes<?\{([^}]*)\}", text.replace("#sdy<", ""))
-    local = {name for name, _ in _AXIS.findall(manual[1].replace('\\"', '"'))} if manual else set()
+    local = {name for name, _ in AXIS.findall(manual[1].replace('\\"', '"'))} if manual else set()
     rest = text[text.index(key) :]
     values = sharding_of(rest[: rest.index(']>"')] + "]>")
     return mesh, [[[a for a in axes if a in local] for axes in dims] for dims in values]
 
 
-@target(_TO_LOCAL)
+@target(TO_LOCAL)
 def _to_local(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     mesh, shardings = _shardings(instruction, "in_shardings")
     coordinates = mesh.coordinates(machine.device.number)
@@ -109,7 +64,7 @@ def _to_local(machine: Machine, instruction: Instruction, operands: Sequence[Val
     return assembled(instruction.shape, iter(shards))
 
 
-@target(_TO_GLOBAL)
+@target(TO_GLOBAL)
 def _to_global(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     mesh, shardings = _shardings(instruction, "out_shardings")
     by_device = exchanged(machine, instruction, range(len(mesh.devices)), tuple(operands))

@@ -27,7 +27,7 @@ def command(
 ) -> None:
     """Compose two maps: print x -> SECOND(FIRST(x)), simplified."""
     if verify and no_simplify:
-        raise click.UsageError("--verify cannot be used with --no-simplify.")
+        raise click.UsageError("--verify cannot be used with --no-simplify")
     with reporter.reporting("compose"):
         inner, outer = read_map(first), read_map(second)
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 
 import click
@@ -116,17 +116,22 @@ def command(
     """
     from indexing.views.report import DIRECTIONS_BY_OPTION, Query
 
-    if target == "parameters" and direction != "output-to-input":
-        raise click.UsageError("--to parameters requires --direction output-to-input.")
-    if everything and (names or opcodes):
-        option = "--instruction" if names else "--opcode"
-        raise click.UsageError(f"--all cannot be used with {option}.")
-    if verify and no_simplify:
-        raise click.UsageError("--verify cannot be used with --no-simplify.")
-    if explain and no_simplify:
-        raise click.UsageError("--explain cannot be used with --no-simplify.")
-    if explain and jobs > 1:
-        raise click.UsageError("--explain cannot be used with --jobs: it needs one process.")
+    _check_options(
+        {
+            "--to parameters": target == "parameters",
+            "--all": everything,
+            "--verify": verify,
+            "--explain": explain,
+        },
+        {
+            "--direction input-to-output": direction == "input-to-output",
+            "--direction both": direction == "both",
+            "--instruction": bool(names),
+            "--opcode": bool(opcodes),
+            "--no-simplify": no_simplify,
+            "--jobs": jobs > 1,
+        },
+    )
     query = Query(
         directions=DIRECTIONS_BY_OPTION[direction],
         to_parameters=target == "parameters",
@@ -145,13 +150,29 @@ def command(
             proved = answer_in_parallel(reporter, files, request, jobs, bar)
         else:
             proved = answer_here(reporter, files, request, bar)
-    if opcodes:
-        report_missing_opcodes(reporter, opcodes)
+    report_missing_opcodes(reporter, opcodes)
     if verify:
         reporter.note(
             f"verified: {counted(proved['proved'], 'simplified map')} proved equal to the "
             f"composed map, {proved['unchanged']} unchanged by simplification"
         )
+
+
+EXCLUDED = {
+    "--to parameters": ["--direction input-to-output", "--direction both"],
+    "--all": ["--instruction", "--opcode"],
+    "--verify": ["--no-simplify"],
+    "--explain": ["--no-simplify", "--jobs"],
+}
+"""For each option, the options that it cannot be used with."""
+
+
+def _check_options(given: Mapping[str, bool], others: Mapping[str, bool]) -> None:
+    """Reject options that contradict each other."""
+    for option, excluded in EXCLUDED.items():
+        for other in excluded:
+            if given[option] and others[other]:
+                raise click.UsageError(f"{option} cannot be used with {other}")
 
 
 def answer_here(

@@ -102,9 +102,10 @@ def command(
     kernels; a note on stderr gives the reason.
     """
     if tile is not None and loops:
-        raise click.UsageError("--tile and --loops are mutually exclusive")
+        raise click.UsageError("--tile cannot be used with --loops")
     if replicas > 1 and (loops or tile is not None):
-        raise click.UsageError("--tile and --loops run on one device: omit --replicas")
+        option = "--loops" if loops else "--tile"
+        raise click.UsageError(f"{option} cannot be used with --replicas")
     modules = list(reporter.modules([file]))
     if len(modules) > 1:
         reporter.error(
