@@ -32,7 +32,7 @@ def verify(module: Module) -> list[HloError]:
     >>> from hlo.formats.parser import parse
     >>> module = parse("ENTRY e { p = f32[] parameter(1) ROOT c = u8[] constant(256) }")
     >>> [(error.span.column, error.message) for error in verify(module)]
-    [(11, '`e` has a parameter 1, but no parameter 0'), (57, '256 is not a value of u8')]
+    [(11, '`e` has a parameter 1, but no parameter 0'), (57, '`256` is not a value of u8')]
     """
     errors = instruction_errors(module)
     reported = set(map(_location, errors))

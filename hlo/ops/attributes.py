@@ -105,18 +105,18 @@ def _number(cursor: Cursor) -> float:
 
 
 def _word(cursor: Cursor) -> str:
-    return cursor.need(WORD, "a word")[0]
+    return cursor.need(WORD, "an identifier")[0]
 
 
 integer: Final = Kind("an integer", "0", Cursor.integer, str)
 boolean: Final = Kind("true or false", "true", _boolean, lambda value: str(value).lower())
 number: Final = Kind("a number", "1e-3", _number, repr)
 string: Final = Kind("a string", '"text"', _string, _string_text)
-word: Final = Kind("a word", "highest", _word, str)
-raw: Final = Kind("a text", "{..}", Cursor.rest, str)
+word: Final = Kind("an identifier", "highest", _word, str)
+raw: Final = Kind("a string", "{..}", Cursor.rest, str)
 """Uninterpreted text: the kind of an attribute that no analysis uses."""
 int_list: Final = list_of(integer, "a list of integers", "{1,0}")
-word_list: Final = list_of(word, "a list of words", "{highest,default}")
+word_list: Final = list_of(word, "a list of identifiers", "{highest,default}")
 shape: Final = Kind("a shape", "f32[2,3]", _shape, str)
 computation: Final = Kind("a computation", "add", _computation, str)
 """A called computation: its name or its inline body. The computation itself belongs to the

@@ -55,7 +55,7 @@ class DimLabels:
 
 
 def _read(cursor: Cursor) -> DimLabels:
-    labels = cursor.need(_LABELS, "labels such as b01f_01io->b01f")
+    labels = cursor.need(_LABELS, "input_kernel->result, such as b01f_01io->b01f")
     count = sum(map(str.isdigit, labels[1]))
     digits = "".join(map(str, range(min(count, 10))))
     for number, letters in ((1, "bf"), (2, "io"), (3, "bf")):
@@ -69,4 +69,6 @@ def _read(cursor: Cursor) -> DimLabels:
     return DimLabels(labels[1], labels[2], labels[3])
 
 
-dim_labels: Final = Kind("labels of dimensions", "b01f_01io->b01f", _read, str)
+dim_labels: Final = Kind(
+    "labels of dimensions", "b01f_01io->b01f", _read, str, form="of the form b01f_01io->b01f"
+)

@@ -105,6 +105,7 @@ class Kind(Generic[T]):
         print: returns the text of a value.
         limits: constraints on a value by name: ``at least`` and ``at most`` for a number or the
             length of a list, ``one of`` for the permitted words or classes.
+        form: the syntax of a value in errors, if `name` does not describe it.
     """
 
     name: str
@@ -112,6 +113,7 @@ class Kind(Generic[T]):
     read: Callable[[Cursor], T]
     print: Callable[[T], str]
     limits: tuple[tuple[str, Any], ...] = ()
+    form: str = ""
 
     def parse(self, text: str | Span, owner: str = "the value") -> T:
         """Parse the whole of `text` as one value; `owner` names the value in errors.
@@ -123,14 +125,16 @@ class Kind(Generic[T]):
             HloError: the text is not a value of this kind.
         """
         span = text if isinstance(text, Span) else Source(text, "<attribute>").span(0, len(text))
-        cursor = Cursor(span, f"{owner} must be {self.name}")
+        cursor = Cursor(span, f"{owner} must be {self.form or self.name}")
         value = self.read(cursor)
         if not cursor.at_end:
             raise cursor.fault("expected the end of the value")
         return value
 
 
-def list_of(item: Kind[T], name: str, example: str, separator: str = ",") -> Kind[tuple[T, ...]]:
+def list_of(
+    item: Kind[T], name: str, example: str, separator: str = ",", form: str = ""
+) -> Kind[tuple[T, ...]]:
     """Return the kind of a list ``{item, item, ..}``.
 
     >>> list_of(enum("EQ", "NE"), "a list of directions", "{EQ}").parse("{ NE }")
@@ -149,7 +153,7 @@ def list_of(item: Kind[T], name: str, example: str, separator: str = ",") -> Kin
     def text(values: tuple[T, ...]) -> str:
         return f"{{{separator.join(map(item.print, values))}}}"
 
-    return Kind(name, example, read, text)
+    return Kind(name, example, read, text, form=form)
 
 
 def enum(*choices: str) -> Kind[str]:
@@ -159,18 +163,20 @@ def enum(*choices: str) -> Kind[str]:
     'NE'
     """
 
+    words = [choice for choice in choices if choice]  # "" is the default of an omitted attribute
+
     def read(cursor: Cursor) -> str:
-        word = cursor.need(WORD, f"one of {', '.join(choices)}")
+        word = cursor.need(WORD, f"one of {', '.join(words)}")
         if word[0] not in choices:
-            near = get_close_matches(word[0].upper(), choices, 1) or choices
+            by_case = {choice.lower(): choice for choice in words}
+            near = get_close_matches(word[0].lower(), by_case, 1)
             span = cursor.source.span(*word.span())
-            raise cursor.fault(
-                f"`{word[0]}` is not one of them", span, help=f"for example {near[0]}"
-            )
+            hint = f"did you mean `{by_case[near[0]]}`?" if near else ""
+            raise cursor.fault(f"`{word[0]}` is not one of them", span, help=hint)
         return word[0]
 
     limits = (("one of", choices),)
-    return Kind(f"one of {', '.join(choices)}", choices[0], read, str, limits)
+    return Kind(f"one of {', '.join(words)}", words[0], read, str, limits)
 
 
 @with_old_keywords(least="minimum", most="maximum")
@@ -206,4 +212,5 @@ def at_least(kind: Kind[N], minimum: int, maximum: int | None = None) -> Kind[N]
     name = f"{kind.name}, {bounds} of them" if is_list else f"{kind.name}, {bounds}"
     upper = () if maximum is None else (("at most", maximum),)
     example = kind.example if is_list else str(minimum)
-    return Kind(name, example, read, kind.print, (*kind.limits, ("at least", minimum), *upper))
+    limits = (*kind.limits, ("at least", minimum), *upper)
+    return Kind(name, example, read, kind.print, limits)

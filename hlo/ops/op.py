@@ -56,6 +56,7 @@ from hlo.ops.rules import (
     constraint,
     count_fault,
     dimensions_fault,
+    disjoint_fault,
     mismatch_fault,
     permutation_fault,
 )
@@ -360,6 +361,7 @@ __all__ = [
     "custom_call",
     "declared",
     "dimensions_fault",
+    "disjoint_fault",
     "find_op",
     "mismatch_fault",
     "op",

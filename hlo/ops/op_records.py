@@ -54,8 +54,13 @@ def _described(field: Field, kind: Kind[Any] | None) -> dict[str, Any]:
             name: list(value) if isinstance(value, tuple) else value for name, value in kind.limits
         }
     if not field.is_required:
-        described["default"] = repr(field.default)
+        described["default"] = _default(field.default, kind)
     return described
+
+
+def _default(value: object, kind: Kind[Any]) -> str:
+    """Return a default as HLO text; ``none`` if an omitted attribute has no value."""
+    return "none" if value is None else kind.print(value) or '""'
 
 
 def _base(name: str) -> str:

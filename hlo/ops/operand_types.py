@@ -59,7 +59,12 @@ def types_sentence(types: Sequence[str]) -> str:
 
     >>> types_sentence(("pred", "T: numeric", "T"))
     'the element types of the operands must be pred, T, T with T numeric'
+    >>> types_sentence(("T", "T"))
+    'the element types of the operands must be equal'
     """
+    if _are_equal(types):
+        name = split_type(types[0])[1]
+        return f"the element types of the operands must be equal{f' and {name}' * (name != 'any')}"
     names, bounds = [], {}
     for declared in types:
         variable, name = ("", declared) if declared == REPEATED else split_type(declared)
@@ -69,6 +74,12 @@ def types_sentence(types: Sequence[str]) -> str:
     limits = " and ".join(f"{variable} {name}" for variable, name in bounds.items())
     sentence = f"the element types of the operands must be {', '.join(names)}"
     return f"{sentence} with {limits}" if limits else sentence
+
+
+def _are_equal(types: Sequence[str]) -> bool:
+    """Return True if all operands have one type variable, and there are several."""
+    variables = {split_type(declared)[0] for declared in types if declared != REPEATED}
+    return len(types) > 1 and len(variables) == 1 and "" not in variables
 
 
 def types_fault(types: Sequence[str], operands: Sequence[Any]) -> Fault:

@@ -106,10 +106,31 @@ def dimensions_fault(values: Sequence[int], rank: int, at: str = "dimensions") -
     """Return the fault of `values` that are not distinct dimensions of an array of this rank.
 
     >>> dimensions_fault((1, 3, 1), 2).label
-    '1 appears twice, 3 is not below 2'
+    '1 appears twice, 3 is not in [0, 1]'
     """
     label = ", ".join([*_repeats(values), *_outside(values, rank)])
-    return Fault(label, at, f"name dimensions below {rank}, each at most once") if label else HOLDS
+    return Fault(label, at, _names(rank)) if label else HOLDS
+
+
+def disjoint_fault(rank: int, **lists: Sequence[int]) -> Fault:
+    """Return the fault of attributes that do not list distinct dimensions of an array.
+
+    The fault is in the last attribute that has one.
+
+    >>> fault = disjoint_fault(2, lhs_batch_dims=(0,), lhs_contracting_dims=(0,))
+    >>> fault.at, fault.label
+    ('lhs_contracting_dims', '0 is also in `lhs_batch_dims`')
+    """
+    for at, values in reversed(lists.items()):
+        others = {value: name for name in lists if name != at for value in lists[name]}
+        shared = [f"{v} is also in `{others[v]}`" for v in dict.fromkeys(values) if v in others]
+        if label := ", ".join([*_repeats(values), *_outside(values, rank), *shared]):
+            return Fault(label, at, _names(rank))
+    return HOLDS
+
+
+def _names(rank: int) -> str:
+    return f"name dimensions below {rank}, each at most once"
 
 
 def count_fault(values: Sequence[object], wanted: int, noun: str, at: str) -> Fault:
@@ -132,7 +153,8 @@ def _repeats(values: Sequence[int]) -> list[str]:
 
 def _outside(values: Sequence[int], size: int) -> list[str]:
     bad = dict.fromkeys(v for v in values if not 0 <= v < size)
-    return [f"{v} is negative" if v < 0 else f"{v} is not below {size}" for v in bad]
+    limits = f"is not in [0, {size - 1}]" if size else "is not a dimension: the rank is 0"
+    return [f"{v} {limits}" for v in bad]
 
 
 def _missing(values: Sequence[int]) -> list[str]:

@@ -135,7 +135,7 @@ def _flag(cursor: Cursor) -> bool:
 
 def _edges(cursor: Cursor) -> tuple[int, int]:
     low = cursor.integer()
-    cursor.need(_UNDERSCORE, "`_`")
+    cursor.need(_UNDERSCORE, "low_high, such as 2_0")
     return low, cursor.integer()
 
 
@@ -154,7 +154,7 @@ def _window(cursor: Cursor) -> tuple[WindowDimension, ...]:
     cursor.expect("{")
     start = cursor.position
     dimensions: list[dict[str, object]] = []
-    seen: set[str] = set()
+    seen: dict[str, None] = {}
     while not cursor.accepts("}"):
         word = cursor.need(WORD, "a window field such as size=3x3")
         span, name = cursor.source.span(*word.span()), word[0]
@@ -163,23 +163,28 @@ def _window(cursor: Cursor) -> tuple[WindowDimension, ...]:
             raise cursor.fault("unknown window field", span, help=f"did you mean `{near[0]}`?")
         if name in seen:
             raise cursor.fault(f"duplicate window field `{name}`", span)
-        seen.add(name)
+        seen[name] = None
         cursor.expect("=")
         read, fields, _ = _FIELDS[name]
         values = _crossed(cursor, read)
         dimensions = dimensions or [{} for _ in values]
         if len(values) != len(dimensions):
-            label = f"{len(values)} values for {len(dimensions)} window dimensions"
+            first = next(iter(seen))
+            label = f"`{name}` has {_count(values)}, `{first}` has {len(dimensions)}"
             raise cursor.fault(label, cursor.source.span(span.start, cursor.position))
         for dimension, value in zip(dimensions, values, strict=True):
             numbers = value if isinstance(value, tuple) else (value,)
             dimension |= zip(fields, numbers, strict=True)
     if dimensions and "size" not in seen:
-        raise cursor.fault("size is missing", cursor.source.span(start, cursor.position - 1))
+        raise cursor.fault("`size` is missing", cursor.source.span(start, cursor.position - 1))
     return tuple(
         WindowDimension(**fields)  # type: ignore[arg-type]  # types follow from _FIELDS
         for fields in dimensions
     )
+
+
+def _count(values: tuple[object, ...]) -> str:
+    return f"{len(values)} value{'s' * (len(values) != 1)}"
 
 
 def _window_text(window: tuple[WindowDimension, ...]) -> str:
@@ -192,12 +197,23 @@ def _window_text(window: tuple[WindowDimension, ...]) -> str:
 
 
 slices: Final = list_of(
-    Kind("a slice", "[0:8:2]", _slice, str), "a list of slices", "{[0:8:2]}", ", "
+    Kind("a slice", "[0:8:2]", _slice, str),
+    "a list of slices",
+    "{[0:8:2]}",
+    ", ",
+    "a list of [start:limit] or [start:limit:stride]",
 )
 padding_config: Final = Kind(
     "a padding low_high_interior for each dimension",
     "1_4_1x-2_8",
     lambda cursor: () if cursor.at_end else _crossed(cursor, _padding),
     lambda value: "x".join(map(str, value)),
+    form="low_high or low_high_interior for each dimension, separated by x",
 )
-window: Final = Kind("a window", "{size=1x3 stride=2x1 pad=0_0x-1_2}", _window, _window_text)
+window: Final = Kind(
+    "a window",
+    "{size=1x3 stride=2x1 pad=0_0x-1_2}",
+    _window,
+    _window_text,
+    form="of the form {size=1x3 stride=2x1 pad=0_0x1_2}",
+)

@@ -198,7 +198,8 @@ def _iota(cursor: Cursor) -> IotaGroups:
     start = cursor.position
     reshape = _numbers(cursor, "[", "]", is_size=True)
     if prod(reshape) != prod(dims):
-        label = f"{prod(reshape)} devices for groups of {prod(dims)} devices in all"
+        ours, theirs = (",".join(map(str, numbers)) for numbers in (dims, reshape))
+        label = f"[{ours}] has {prod(dims)} elements, but <=[{theirs}] has {prod(reshape)}"
         raise cursor.fault(label, cursor.source.span(start, cursor.position))
     if prod(dims) > MAX_DEVICES:
         label = f"more than {MAX_DEVICES} devices"
@@ -316,7 +317,13 @@ def _pair(cursor: Cursor) -> tuple[int, int]:
     return source, target
 
 
-replica_groups: Final[Kind[ReplicaGroups]] = Kind("groups of devices", "{{0,1},{2,3}}", _read, str)
+replica_groups: Final[Kind[ReplicaGroups]] = Kind(
+    "groups of devices",
+    "{{0,1},{2,3}}",
+    _read,
+    str,
+    form="of the form {{0,1},{2,3}} or [2,4]<=[8]",
+)
 source_target_pairs: Final = list_of(
     Kind("a pair {source,target}", "{0,1}", _pair, lambda pair: f"{{{pair[0]},{pair[1]}}}"),
     "a list of pairs {source,target}",

@@ -51,12 +51,15 @@ def _parts_fault(
     for number, (out, operand) in enumerate(zip(results, operands, strict=True)):
         if not isinstance(out, Shape) or not 0 <= along < operand.rank or out.rank != operand.rank:
             label = f"operand {number} is {operand.with_layout(None)}, its result is {out}"
+            if operand.rank and along >= operand.rank:
+                label = f"dimension {along} is not in [0, {operand.rank - 1}]"
             return Fault(label, "dimensions")
         whole, part = (out, operand) if gathers else (operand, out)
         pairs = list(zip(part.dims, whole.dims, strict=True))
         others = all(may_be(*pair) for k, pair in enumerate(pairs) if k != along)
         if not others or not may_divide(*pairs[along]):
-            label = f"{operand.with_layout(None)} in, {out.with_layout(None)} out"
+            result = f"its result is {out.with_layout(None)}"
+            label = f"operand {number} is {operand.with_layout(None)}, {result}"
             return Fault(label, number)
     return HOLDS
 

@@ -14,9 +14,8 @@ from hlo.ops.op import (
     Shape,
     attribute,
     constraint,
-    count_fault,
     declared,
-    dimensions_fault,
+    disjoint_fault,
     op,
 )
 from hlo.ops.unify import array, dims_of, may_be
@@ -79,13 +78,19 @@ class Dot(BinaryOp):
 
     @constraint("C1", "lhs dimensions must be distinct dimensions of the left operand")
     def names_left(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
-        both = (*self.lhs_batch_dims, *self.lhs_contracting_dims)
-        return dimensions_fault(both, left.rank, "lhs_contracting_dims")
+        return disjoint_fault(
+            left.rank,
+            lhs_batch_dims=self.lhs_batch_dims,
+            lhs_contracting_dims=self.lhs_contracting_dims,
+        )
 
     @constraint("C2", "rhs dimensions must be distinct dimensions of the right operand")
     def names_right(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
-        both = (*self.rhs_batch_dims, *self.rhs_contracting_dims)
-        return dimensions_fault(both, right.rank, "rhs_contracting_dims")
+        return disjoint_fault(
+            right.rank,
+            rhs_batch_dims=self.rhs_batch_dims,
+            rhs_contracting_dims=self.rhs_contracting_dims,
+        )
 
     @constraint("C3", "batch dimensions must match in number and size")
     def same_batch(self, left: Shape, right: Shape, *metadata: Shape) -> Fault:
@@ -173,8 +178,10 @@ def _pairs_fault(
     left: Shape, right: Shape, ours: tuple[int, ...], theirs: tuple[int, ...], at: str
 ) -> Fault:
     """The fault of paired dimensions that differ in number or size."""
-    if fault := count_fault(theirs, len(ours), "dimension of the left operand", at):
-        return fault
+    if len(ours) != len(theirs):
+        plural = "s" * (len(theirs) != 1)
+        label = f"{at} has {len(theirs)} dimension{plural}, {at.replace('rhs', 'lhs')} has"
+        return Fault(f"{label} {len(ours)}", at)
     for k, n in zip(ours, theirs, strict=True):
         if not may_be(left.dims[k], right.dims[n]):
             label = f"left dimension {k} has size {left.dims[k]}, right dimension {n}"

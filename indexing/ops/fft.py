@@ -63,7 +63,7 @@ class Fft(UnaryOp):
 
     @constraint(
         "C3",
-        "the last operand sizes must be fft_length; for IRFFT, the last size must be n // 2 + 1",
+        "the last operand sizes must be fft_length; for IRFFT, the last must be fft_length/2 + 1",
     )
     def has_lengths(self, operand: Shape) -> Fault:
         expected = list(self.fft_length)
@@ -72,7 +72,13 @@ class Fft(UnaryOp):
         sizes = list(operand.dims[-len(expected) :])
         if may_be_same_dims(sizes, expected):
             return HOLDS
-        return Fault(f"the operand's last sizes are {sizes}, expected {expected}", "fft_length")
+        given, wanted = (",".join(map(str, s)) for s in (self.fft_length, sizes))
+        if self.fft_type != "IRFFT":
+            label = f"fft_length is {{{given}}}, expected {{{wanted}}}, the operand's last sizes"
+            return Fault(label, "fft_length")
+        required = ",".join(map(str, expected))
+        label = f"the operand's last sizes are {{{wanted}}}, expected {{{required}}}"
+        return Fault(label, "fft_length")
 
     def infer_shape(self, operand: Shape) -> Shape:
         others: tuple[Dim | int, ...] = dims_of(operand)[: operand.rank - len(self.fft_length)]

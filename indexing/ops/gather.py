@@ -26,6 +26,7 @@ from hlo.ops.op import (
     constraint,
     count_fault,
     dimensions_fault,
+    disjoint_fault,
     op,
 )
 from hlo.ops.unify import (
@@ -101,7 +102,7 @@ class Gather(BinaryOp):
     def has_vector(self, left: Shape, right: Shape) -> Fault:
         if 0 <= self.index_vector_dim <= right.rank:
             return HOLDS
-        return Fault(f"the indices have rank {right.rank}", "index_vector_dim")
+        return Fault(f"{self.index_vector_dim} is not in [0, {right.rank}]", "index_vector_dim")
 
     @constraint("C3", "start_index_map must name an operand dimension for each index component")
     def maps_starts(self, left: Shape, right: Shape) -> Fault:
@@ -124,7 +125,11 @@ class Gather(BinaryOp):
     @constraint("C5", "collapsed and batching dimensions must be distinct, with slice size 0 or 1")
     def collapses(self, left: Shape, right: Shape) -> Fault:
         both = (*self.collapsed_slice_dims, *self.operand_batching_dims)
-        if fault := dimensions_fault(both, left.rank, "collapsed_slice_dims"):
+        if fault := disjoint_fault(
+            left.rank,
+            collapsed_slice_dims=self.collapsed_slice_dims,
+            operand_batching_dims=self.operand_batching_dims,
+        ):
             return fault
         wide = [k for k in both if self.slice_sizes[k] > 1]
         if not wide:

@@ -137,8 +137,10 @@ class Reshape(UnaryOp):
         if math.prod(operand.dims) == math.prod(self.shape.dims):
             return HOLDS
         before = math.prod(operand.dims)
-        after = self.shape.with_layout(None) if is_open else math.prod(self.shape.dims)
-        return Fault(f"{before} in, {after} out")
+        count = f"the operand has {before} element{'s' * (before != 1)}"
+        if is_open:
+            return Fault(f"{count}, the result is {self.shape.with_layout(None)}")
+        return Fault(f"{count}, the result {math.prod(self.shape.dims)}")
 
     def infer_shape(self, operand: Shape) -> Shape:
         shape = self.shape.with_element_type(operand.element_type)

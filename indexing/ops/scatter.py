@@ -27,6 +27,7 @@ from hlo.ops.op import (
     constraint,
     count_fault,
     dimensions_fault,
+    disjoint_fault,
     op,
     signature,
 )
@@ -143,8 +144,9 @@ class Scatter(VariadicOp):
                 return Fault(f"{label} {operands[first].with_layout(None)}", number)
         for number, updates in enumerate(operands[half + 1 :]):
             if updates.element_type != operands[number].element_type:
-                label = f"the updates of {operands[number].element_type} are {updates.element_type}"
-                return Fault(label, half + 1 + number)
+                wanted, at = operands[number].element_type, half + 1 + number
+                given = f"updates (operand {at}) have type {updates.element_type}"
+                return Fault(f"{given}, expected {wanted}, the type of operand {number}", at)
         return HOLDS
 
     @constraint("C2", "each operand dimension must be a window, inserted or batching dimension")
@@ -154,7 +156,11 @@ class Scatter(VariadicOp):
         wanted = array.rank - len(gone)
         at = "update_window_dims"
         return (
-            dimensions_fault(gone, array.rank, "inserted_window_dims")
+            disjoint_fault(
+                array.rank,
+                inserted_window_dims=self.inserted_window_dims,
+                input_batching_dims=self.input_batching_dims,
+            )
             or dimensions_fault(self.update_window_dims, updates.rank, at)
             or count_fault(self.update_window_dims, wanted, "windowed operand dimension", at)
         )

@@ -47,6 +47,8 @@ class Slice(UnaryOp):
             if cut.stride < 1:
                 return Fault(f"dimension {k} has stride {cut.stride}", "slice")
             bound = cut.limit if size == UNBOUNDED else size
+            if cut.start > cut.limit:
+                return Fault(f"start {cut.start} is greater than limit {cut.limit}", "slice")
             if not 0 <= cut.start <= cut.limit <= bound:
                 return Fault(f"{cut} is out of bounds: dimension {k} has size {size}", "slice")
         return HOLDS

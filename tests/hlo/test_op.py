@@ -78,7 +78,7 @@ def test_a_user_registers_an_op_outside_the_package() -> None:
     root = hlo.parse(f"ENTRY e {{ {body} }}").entry.root
     assert root.op == cls(dimensions=(5,))
     (error,) = [e for e in hlo.verify(root.module) if e.code == "op-constraint"]
-    assert (error.span.text, error.label) == ("{5}", "5 is not below 2")
+    assert (error.span.text, error.label) == ("{5}", "5 is not in [0, 1]")
 
 
 def test_constraints_are_inherited_and_overridden() -> None:
@@ -183,10 +183,10 @@ PERMUTATIONS = [
     ((1, 0),      2,    "",                                                    ""),
     ((2, 0, 0),   3,    "0 appears twice, 1 is missing",                       "{2,0,1}"),
     ((1, 1, 1),   3,    "1 appears three times, 0, 2 are missing",             "{1,0,2}"),
-    ((0, 3),      2,    "3 is not below 2, 1 is missing",                      "{0,1}"),
-    ((-1, 0),     2,    "-1 is negative, 1 is missing",                        "{1,0}"),
+    ((0, 3),      2,    "3 is not in [0, 1], 1 is missing",                      "{0,1}"),
+    ((-1, 0),     2,    "-1 is not in [0, 1], 1 is missing",                        "{1,0}"),
     ((0,),        2,    "1 is missing",                                        "{0,1}"),
-    ((0, 1, 2),   2,    "2 is not below 2",                                    "{0,1}"),
+    ((0, 1, 2),   2,    "2 is not in [0, 1]",                                    "{0,1}"),
 ]
 # fmt: on
 

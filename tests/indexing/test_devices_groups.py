@@ -42,7 +42,7 @@ INVALID = [
     # text                                   column  label
     ("{{0,-1}}",                             5,      "a device ID must not be negative"),
     ("{{0},{}}",                             6,      "the list has 0"),
-    ("[2,3]<=[8]",                           8,      "8 devices for groups of 6 devices in all"),
+    ("[2,3]<=[8]",                           8,      "[2,3] has 6 elements, but <=[8] has 8"),
     ("[8]<=[8]",                             1,      "expected [number of groups,devices per group]"),
     ("[2,4]<=[2,4]T(0)",                     14,     "expected a permutation of 2 dimensions"),
     ("[2,4]<=[2,4]T(0,0)",                   14,     "expected a permutation of 2 dimensions"),

@@ -47,8 +47,8 @@ FAULTS = [
     ("c64[3] fft(c64[3] p), fft_type=FFT, fft_length={1,3}",          "C1", "{1,3}", "fft_length has length 2, the operand has rank 1"),
     ("f32[3] fft(f32[3] p), fft_type=FFT, fft_length={3}",            "C2", "FFT", "the operand is f32, expected c64 or c128"),
     ("c64[2] fft(c64[3] p), fft_type=RFFT, fft_length={3}",           "C2", "RFFT", "the operand is c64, expected f32 or f64"),
-    ("c64[3] fft(c64[3] p), fft_type=FFT, fft_length={4}",            "C3", "{4}", "the operand's last sizes are [3], expected [4]"),
-    ("f32[3] fft(c64[3] p), fft_type=IRFFT, fft_length={3}",          "C3", "{3}", "the operand's last sizes are [3], expected [2]"),
+    ("c64[3] fft(c64[3] p), fft_type=FFT, fft_length={4}",            "C3", "{4}", "fft_length is {4}, expected {3}, the operand's last sizes"),
+    ("f32[3] fft(c64[3] p), fft_type=IRFFT, fft_length={3}",          "C3", "{3}", "the operand's last sizes are {3}, expected {2}"),
     ("f32[2,3] cholesky(f32[2,3] p)",                                 "C1", None, "operand 0 is f32[2,3]"),
     (f"f32[3,1] triangular-solve(f32[2,3] p, f32[3,1] q), {SOLVE}",   "C1", None, "operand 0 is f32[2,3]"),
     (f"f32[1,3] triangular-solve(f32[3,3] p, f32[1,3] q), {SOLVE}",   "C2", None, "the left operand is f32[3,3], the right one f32[1,3]"),
@@ -59,7 +59,7 @@ LABELS = [
     ("bb0_oi0->bf0",        "bb0",       "expected each of b, f, 0 exactly once"),
     ("bf0_oi01->bf0",       "oi01",      "expected each of i, o, 0 exactly once"),
     ("bf0_oi0?->bf0",       "oi0?",      "4 labels, but the first array has 3"),
-    ("bf0_oi0",             "bf0_oi0",   "expected labels such as b01f_01io->b01f"),
+    ("bf0_oi0",             "bf0_oi0",   "expected input_kernel->result, such as b01f_01io->b01f"),
 ]
 # fmt: on
 

@@ -97,15 +97,15 @@ def test_all_arrays_are_scattered_at_the_same_indices() -> None:
 FAULTS = [
     # replaced text              replacement                     rule  location   label
     (", f32[2,3] u",             ", f32[2,3] u, f32[2,3] v",     "C1", None,      "4 operands, expected an odd number"),
-    ("f32[2,3] u",               "s32[2,3] u",                   "C1", None,      "the updates of f32 are s32"),
-    ("inserted_window_dims={0}", "inserted_window_dims={2}",     "C2", "{2}",     "2 is not below 2"),
+    ("f32[2,3] u",               "s32[2,3] u",                   "C1", None,      "updates (operand 2) have type s32, expected f32, the type of operand 0"),
+    ("inserted_window_dims={0}", "inserted_window_dims={2}",     "C2", "{2}",     "2 is not in [0, 1]"),
     ("update_window_dims={1}",   "update_window_dims={}",        "C2", "{}",      "0 values, expected 1: one for each windowed operand dimension"),
-    ("update_window_dims={1}",   "update_window_dims={2}",       "C2", "{2}",     "2 is not below 2"),
+    ("update_window_dims={1}",   "update_window_dims={2}",       "C2", "{2}",     "2 is not in [0, 1]"),
     ("f32[2,3] u",               "f32[2,4] u",                   "C3", None,      "the window has size 4 in dimension 1, the operand 3"),
     ("s32[2] i",                 "f32[2] i",                     "C4", None,      "operand 1 is f32[2]"),
-    ("index_vector_dim=1",       "index_vector_dim=2",           "C5", "2",       "the indices have rank 1"),
+    ("index_vector_dim=1",       "index_vector_dim=2",           "C5", "2",       "2 is not in [0, 1]"),
     ("operand_dims={0}",         "operand_dims={0,1}",           "C6", "{0,1}",   "2 values, expected 1: one for each component of an index vector"),
-    ("operand_dims={0}",         "operand_dims={2}",             "C6", "{2}",     "2 is not below 2"),
+    ("operand_dims={0}",         "operand_dims={2}",             "C6", "{2}",     "2 is not in [0, 1]"),
     ("index_vector_dim=1",       "scatter_indices_batching_dims={0}, index_vector_dim=1", "C7", "{0}", "1 value, expected 0: one for each entry of input_batching_dims"),
     ("f32[2,3] u",               "f32[5,3] u",                   "C8", None,      "the scatter dimensions of the updates are [5], those of the indices [2]"),
 ]
