@@ -4,16 +4,20 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 
 import hlo
 import indexing
 from indexing import cli
+from indexing.cli.commands.run import MAX_PRINTED
+from indexing.codegen import running, validation
 
 ROOT = Path(__file__).parent.parent
 
@@ -516,3 +520,31 @@ def test_explain_lists_steps_of_the_simplifier(run: Run) -> None:
         "number variables",
     ]
     assert result in steps[-1]
+
+
+# ---------------------------------------------------------------- help
+
+
+def test_help_names_the_limits_of_the_checks(run: Run) -> None:
+    text = run("validate", "--help")[1]
+    for limit in (validation.MAX_ITERATIONS, validation.MAX_POKED):
+        assert f"{limit:,}" in text
+    text = " ".join(run("run", "--help")[1].split())
+    assert f"{running.MAX_ITERATIONS:,} iterations" in text
+    assert f"more than {MAX_PRINTED} elements" in text
+
+
+@pytest.mark.parametrize("command", ["simplify", "compose"])
+def test_help_shows_an_example_that_runs(run: Run, command: str) -> None:
+    text = run(command, "--help")[1]
+    example = text[text.index(f'hlo-indexing {command} "') : text.index("Options:")]
+    assert run(*shlex.split(example.replace("\\\n", ""))[1:])[::2] == (0, "")
+
+
+@pytest.mark.parametrize("command", cli.COMMANDS)
+def test_help_of_options_ends_without_a_full_stop(command: str) -> None:
+    context = cli.cli.make_context("hlo-indexing", [command])
+    loaded = cli.cli.get_command(context, command)
+    assert loaded is not None
+    texts = [option.help for option in loaded.params if isinstance(option, click.Option)]
+    assert not [text for text in texts if (text or "").endswith(".")]

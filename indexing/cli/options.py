@@ -1,4 +1,4 @@
-"""Deprecated spellings of options: accepted, hidden from ``--help``, with a note on stderr."""
+"""Options of several commands: shared texts, and deprecated spellings, which ``--help`` hides."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
+
+VERIFY_HELP = "Prove with isl that each simplified map equals the original"
+EXPLAIN_HELP = "List the simplification laws applied to each map"
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -205,6 +205,14 @@ def test_errors_are_reported_and_nothing_is_written(
     assert sorted(tmp_path.iterdir()) == before
 
 
+def test_long_results_are_printed_without_values(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = save(tmp_path / "i.hlo", "ENTRY e { ROOT i = s32[4,5] iota(), iota_dimension=1 }")
+    assert cli.run(["run", file]) == 0
+    assert capsys.readouterr().out == "out0: s32[4,5] (20 elements, see --output)\n"
+
+
 def test_max_trips_is_a_hidden_spelling_of_max_iterations(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,9 +14,9 @@ from indexing.cli.reporter import Reporter, counted
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.pass_obj
 def command(reporter: Reporter, files: Sequence[str]) -> None:
-    """Verify the syntax, attributes and shapes of each FILE (`-` is standard input).
+    """Verify the syntax, attributes and shapes of each FILE, HLO text or a protobuf (.pb).
 
-    Report every error with its source location.
+    Report every error with its source location. `-` is standard input.
     """
     import hlo
 

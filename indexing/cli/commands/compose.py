@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from indexing.cli.map_texts import MAP_FORMATS, read_map, show_map
+from indexing.cli.options import VERIFY_HELP
 from indexing.cli.reporter import Reporter
 
 
@@ -12,7 +13,7 @@ from indexing.cli.reporter import Reporter
 @click.argument("first")
 @click.argument("second")
 @click.option("--no-simplify", is_flag=True, help="Do not simplify the composed map")
-@click.option("--verify", is_flag=True, help="Prove that the simplified map equals the original")
+@click.option("--verify", is_flag=True, help=VERIFY_HELP)
 @click.option(
     "--format",
     "notation",
@@ -25,7 +26,13 @@ from indexing.cli.reporter import Reporter
 def command(
     reporter: Reporter, first: str, second: str, no_simplify: bool, verify: bool, notation: str
 ) -> None:
-    """Compose two maps: print x -> SECOND(FIRST(x)), simplified."""
+    """Compose two maps: print x -> SECOND(FIRST(x)), simplified.
+
+    \b
+    Each map is text in the notation of docs/notation.md or of MLIR:
+      hlo-indexing compose "(d0) -> (d0 * 2), domain: d0 in [0, 3]" \\
+          "(d0) -> (d0 floordiv 2), domain: d0 in [0, 7]"
+    """
     if verify and no_simplify:
         raise click.UsageError("--verify cannot be used with --no-simplify")
     with reporter.reporting("compose"):

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import click
 
+from indexing.cli.options import EXPLAIN_HELP, VERIFY_HELP
 from indexing.cli.printing import (
     Request,
     answer_all,
@@ -54,10 +55,14 @@ FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
     default="operands",
     show_default=True,
     type=click.Choice(["operands", "parameters"]),
-    help="Compose maps down to the operands, or to the parameters of the computation",
+    help="Stop at the operands, or compose maps down to the parameters of the computation "
+    "(output-to-input only)",
 )
 @click.option(
-    "--operand", metavar="N", type=click.IntRange(min=0), help="Print only the maps of operand N"
+    "--operand",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help="Print only the maps of operand N, or of parameter N with --to parameters",
 )
 @click.option(
     "--output",
@@ -68,11 +73,12 @@ FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
 @click.option(
     "--exact",
     is_flag=True,
-    help="Return a disjoint union of exact maps instead of one over-approximation",
+    help="Return disjoint exact maps instead of one over-approximation where that is possible; "
+    "other maps stay `may`",
 )
 @click.option("--no-simplify", is_flag=True, help="Do not simplify composed maps")
-@click.option("--verify", is_flag=True, help="Prove that each simplified map equals the original")
-@click.option("--explain", is_flag=True, help="List the simplification laws applied to each map")
+@click.option("--verify", is_flag=True, help=VERIFY_HELP)
+@click.option("--explain", is_flag=True, help=EXPLAIN_HELP)
 @click.option(
     "--format",
     "notation",
@@ -107,12 +113,23 @@ def command(
     notation: str,
     jobs: int,
 ) -> None:
-    """Print indexing maps of the modules in FILE... (`-` is standard input).
+    """Print indexing maps of the modules in FILE..., HLO text or protobufs (.pb).
+
+    `-` is standard input.
 
     Without --instruction, --opcode or --all, print the maps of the root of the ENTRY computation.
     Each output of an instruction is listed separately; operands read only by other outputs are
     omitted. With --to parameters and several instructions, parameters that are not read are
     omitted as well.
+
+    \b
+    Notation (docs/notation.md explains it in full):
+      d0, s0, rt0     dimension, range variable (takes all its values), runtime value
+      rt0 = NAME[..]  the element that gives rt0; `clamped to` its bounds, or, with
+                      `if in`, nothing is read outside of them
+      may:            over-approximation: at most these elements; maps without it are exact
+      {1}             the leaf of a tuple-shaped operand
+      KNOWN EMPTY     no element is read
     """
     from indexing.views.report import DIRECTIONS_BY_OPTION, Query
 

@@ -36,7 +36,7 @@ def _tile(
     "--inputs",
     metavar="IN.npz",
     help="Read inputs in0, in1, .. (tuples flattened in order), or by parameter name, and values "
-    "of elided constants, by instruction name. Without this option, inputs are random",
+    "of elided constants, by instruction name; without this option, inputs are random",
 )
 @click.option("--output", metavar="OUT.npz", help="Write the results, as out0, out1, ..")
 @click.option(
@@ -61,7 +61,7 @@ def _tile(
     type=click.Choice(["error", "random"]),
     default="error",
     show_default=True,
-    help="How to initialise elided constants ({...})",
+    help="What to do with elided constants `{...}`: fail, or use random values",
 )
 @click.option(
     "--replicas",
@@ -69,16 +69,20 @@ def _tile(
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Simulate N devices; device0.in0, .. are inputs of one device, in0, .. of all devices",
+    help="Simulate N devices; input device0.in0 goes to device 0, in0 to every device",
 )
 @click.option(
     "--tile",
     metavar="SIZES",
     callback=_tile,
-    help="Run NumPy programs generated from the maps, one tile of these sizes, such as 32,64, at "
-    "a time; results of another rank are not tiled",
+    help="Run the generated NumPy programs tile by tile; SIZES has one size per result dimension, "
+    "such as 32,64; results of another rank are not tiled",
 )
-@click.option("--loops", is_flag=True, help="Run Python loops generated from the maps")
+@click.option(
+    "--loops",
+    is_flag=True,
+    help="Run Python loops generated from the maps, of at most 100,000,000 iterations",
+)
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -94,7 +98,8 @@ def command(
 ) -> None:
     """Run the module in FILE and print or write its results, tuples flattened in order.
 
-    Types that NumPy lacks, such as bf16 and s4, are stored as float32 in .npz files.
+    FILE is HLO text or a protobuf (.pb); `-` is standard input. Values of arrays with more than 12
+    elements are not printed: see --output. Types that NumPy lacks, such as bf16 and s4, are stored as float32 in .npz files.
 
     Each instruction is executed by the reference kernel of its op. With --tile or --loops, the
     entry computation runs as loop nests generated from its maps: one nest per result if possible,
@@ -166,5 +171,7 @@ def _print(reporter: Reporter, module: Module, named: dict[str, Array], output: 
         return
     for name, array in named.items():
         is_short = array.size <= MAX_PRINTED
-        values = " ".join(map(str, array.ravel().tolist())) if is_short else "..."
+        values = f"({array.size} elements, see --output)"
+        if is_short:
+            values = " ".join(map(str, array.ravel().tolist()))
         reporter.print(f"{name}: {type_text(array)} {values}".rstrip())

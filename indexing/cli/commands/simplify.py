@@ -9,13 +9,14 @@ from contextlib import ExitStack
 import click
 
 from indexing.cli.map_texts import MAP_FORMATS, read_map, show_map
+from indexing.cli.options import EXPLAIN_HELP, VERIFY_HELP
 from indexing.cli.reporter import Reporter
 
 
 @click.command("simplify")
 @click.argument("maps", metavar="[MAP]...", nargs=-1)
-@click.option("--verify", is_flag=True, help="Prove that each simplified map equals the original")
-@click.option("--explain", is_flag=True, help="List the simplification steps")
+@click.option("--verify", is_flag=True, help=VERIFY_HELP)
+@click.option("--explain", is_flag=True, help=EXPLAIN_HELP)
 @click.option(
     "--format",
     "notation",
@@ -28,7 +29,12 @@ from indexing.cli.reporter import Reporter
 def command(
     reporter: Reporter, maps: Sequence[str], verify: bool, explain: bool, notation: str
 ) -> None:
-    """Simplify each MAP; without MAP or with `-`, read maps from standard input, one per line."""
+    """Simplify each MAP; without MAP or with `-`, read maps from standard input, one per line.
+
+    \b
+    A MAP is text in the notation of docs/notation.md or of MLIR:
+      hlo-indexing simplify "(d0) -> (d0 mod 8), domain: d0 in [0, 7]"
+    """
     from indexing.maps.certificate import prove_text
     from indexing.maps.explanation import step_text
     from indexing.maps.simplify import Rewrite

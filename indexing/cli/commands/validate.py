@@ -44,7 +44,8 @@ MAX_ELEMENTS = 1 << 20
     default=MAX_ELEMENTS,
     show_default=True,
     type=click.IntRange(min=1),
-    help="Skip instructions whose arrays exceed this many elements",
+    help="Skip instructions whose arrays exceed this many elements, and the comparison with XLA "
+    "beyond 16 times as many",
 )
 @deprecated_spelling("--most", "--max-elements", type=click.IntRange(min=1))
 @click.option("--no-xla", is_flag=True, help="Do not compare with XLA")
@@ -59,11 +60,19 @@ def command(
 ) -> None:
     """Validate the maps of every instruction and fusion in FILE... by executing them.
 
-    Operands are random. Loop nests generated from the maps, as NumPy programs and as Python loops,
-    must compute the result of the op's reference kernel. In the perturbation test (poke), changing
-    one element of an operand may change only outputs that depend on it by the maps. The entry
-    computation is compared with XLA if jax is installed. Skipped checks are listed with the reason.
-    The exit status is 1 if a check fails.
+    Each FILE is HLO text or a protobuf (.pb); `-` is standard input. Operands are random.
+
+    \b
+    Checks:
+      numpy  the NumPy program generated from the maps computes the result of the
+             op's reference kernel
+      loops  so do the Python loops, if they have at most 20,000 iterations
+      poke   a perturbation test: changing one element of an operand changes only
+             outputs that depend on it by the maps; at most 65,536 elements
+      xla    the entry computation agrees with XLA, if jax is installed: `kernels = xla`
+             through reference kernels, `maps = xla` through generated programs
+
+    Skipped checks are listed with the reason. The exit status is 1 if a check fails.
     """
     import_module("indexing.ops")  # registers the indexing of each opcode
     for module in reporter.modules(files):
