@@ -34,8 +34,9 @@ def _while(machine: Machine, instruction: Instruction, operands: Sequence[Value]
     while execute(machine, condition, [value]):
         iterations += 1
         if iterations > limit:
-            message = f"the loop does not terminate within {limit} iterations"
-            help = "raise the limit with --max-iterations (max_iterations=..)"  # noqa: A001 - `failure`'s word
+            noun = "iteration" if limit == 1 else "iterations"
+            message = f"the loop does not terminate within {limit} {noun}"
+            help = "raise the limit with --max-iterations"  # noqa: A001 - `failure`'s word
             raise failure(instruction, message, "the condition is still true", help)
         value = execute(machine, body, [value])
     return value

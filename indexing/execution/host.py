@@ -59,6 +59,7 @@ def _dequeue(instruction: Instruction, queue: deque[Value], name: str) -> Value:
     assert isinstance(shape, TupleShape)
     if not queue:
         message = f"no value left for {instruction.opcode} `{instruction.name}`"
-        help = f"add {shape.elements[0]} to Environment({name.split('[')[0]}=..)"  # noqa: A001
+        queue_name = name.split("[")[0]
+        help = f"from Python: pass {shape.elements[0]} in Environment({queue_name}=..)"  # noqa: A001
         raise failure(instruction, message, f"queue {name} is empty", help)
     return checked_value(instruction, shape.elements[0], queue.popleft())

@@ -140,8 +140,9 @@ def _run_inline(machine: Machine, instruction: Instruction, operands: Sequence[V
 
 def _fail(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     if instruction.op is None:
-        message = f"opcode {instruction.opcode} is not registered"
-        raise failure(instruction, message, "unknown opcode", help="declare the op with a kernel")
+        message = f"unknown opcode `{instruction.opcode}`"
+        help = "from Python: declare an op with a kernel (docs/adding_an_op.md)"  # noqa: A001 - `failure`'s word
+        raise failure(instruction, message, "cannot be executed", help)
     raise failure(instruction, f"{instruction.opcode} has no kernel", "cannot be executed")
 
 

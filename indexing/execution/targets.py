@@ -61,7 +61,7 @@ def _custom_call(machine: Machine, instruction: Instruction, operands: Sequence[
     if isinstance(instruction.op, MappedOp | RoutingOp):
         return op_handler(instruction)(machine, instruction, operands)
     message = f'no handler for custom-call target "{name}"'
-    help = f'pass a function: Environment(targets={{"{name}": ..}})'  # noqa: A001 - `failure`'s word
+    help = f'from Python: run(.., environment=Environment(targets={{"{name}": function}}))'  # noqa: A001
     raise failure(instruction, message, "unknown target", help)
 
 

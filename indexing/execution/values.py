@@ -106,7 +106,7 @@ def checked_value(instruction: Instruction, shape: AnyShape, value: Any) -> Valu
     )
     if is_valid:
         return assembled(shape, iter(arrays))
-    actual = ", ".join(f"{array.dtype.name}{list(array.shape)}" for array in arrays)
+    actual = ", ".join(map(numpy_type, arrays)) or "no array"
     message = f"{instruction.opcode} `{instruction.name}`: expected {shape}, got {actual}"
     raise failure(instruction, message, f"expected {shape}")
 
@@ -121,6 +121,15 @@ def check_bounded(instruction: Instruction) -> None:
         if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
             message = f"{instruction.name} is {_plain(leaf)}: execution needs bounded sizes"
             raise failure(instruction, message, "unbounded")
+
+
+def numpy_type(array: Array) -> str:
+    """Return the NumPy type of an array and its shape.
+
+    >>> numpy_type(np.zeros((2, 3), np.int8))
+    'int8[2,3]'
+    """
+    return f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
 
 
 def bytes_of(shape: AnyShape) -> int:
@@ -229,8 +238,9 @@ def _checked(leaf: ParameterLeaf, value: Any) -> Array:
     if array.dtype == kind and fits(array, leaf.shape):
         return array
     span, expected = leaf.parameter.span, f"{_plain(leaf.shape)} ({kind.name})"
-    actual = f"{array.dtype.name}[{','.join(map(str, array.shape))}]"
-    message = f"input {leaf.name}: expected {expected}, got {actual}"
+    message = f"input {leaf.name}: expected {expected}, got {numpy_type(array)}"
+    if array.dtype.kind == "O":
+        message = f"input {leaf.name}: has dtype object, expected {kind.name}"
     raise ExecutionError(message, span, "inputs", f"expected {_plain(leaf.shape)}")
 
 

@@ -127,7 +127,7 @@ FAULTS = [
     (WHOLE, ["--tile", ""], 2, "'' is not a list of positive sizes"),
     (WHOLE, ["--tile", "2,2", "--loops"], 2, "--tile cannot be used with --loops"),
     (WHOLE, ["--loops", "--replicas", "2"], 2, "--loops cannot be used with --replicas"),
-    (WHOLE, ["--loops", "--inputs", "none.npz"], 1, "none.npz: cannot read: No such file"),
+    (WHOLE, ["--loops", "--inputs", "none.npz"], 1, "error[io]: none.npz: No such file"),
     (ELIDED, ["--loops"], 1, "the values of constant `c` are elided"),
     (SORTED.replace("ROOT f = s32[7,5]", "ROOT f = s32[7]"), ["--tile", "3"], 1, "error[shape]: "),
     (MESH, ["--loops"], 1, "this program has manual regions of a mesh"),

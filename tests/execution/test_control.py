@@ -57,7 +57,7 @@ def test_a_loop_that_exceeds_the_limit_is_an_error_with_its_location() -> None:
     with pytest.raises(hlo.HloError, match="does not terminate within 7 iterations") as caught:
         run(hlo.parse(COUNTING), [s32(8)], max_iterations=7)
     assert caught.value.span.text.startswith("w = (s32[], s32[]) while")
-    assert "--max-iterations (max_iterations=..)" in str(caught.value)
+    assert "raise the limit with --max-iterations" in str(caught.value)
 
 
 def test_max_trips_is_a_deprecated_spelling_of_max_iterations() -> None:
@@ -211,7 +211,7 @@ def test_dead_code_is_not_executed() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("f32[2] no-such-opcode(p)", "opcode no-such-opcode is not registered"),
+        ("f32[2] no-such-opcode(p)", "unknown opcode `no-such-opcode`"),
         ("f32[2] shuffle(p)", "shuffle has no kernel"),
         (
             'f32[2] custom-call(p), custom_call_target="mine"',

@@ -172,11 +172,24 @@ FAULTS = [
     (UNBOUNDED, [], "error[execution]: k is f32[?,4]: execution needs bounded sizes"),
     (UNBOUNDED, ["--loops"], "error[execution]: k is f32[?,4]: execution needs bounded sizes"),
     (CONSTANT, ["--inputs", "constant.npz"], "constant.npz: not an input of this program: c"),
-    (PAIR, ["--inputs", "missing.npz"], "missing.npz: cannot read: No such file or directory"),
+    (PAIR, ["--inputs", "missing.npz"], "error[io]: missing.npz: No such file or directory"),
     (PAIR, ["--inputs", "none.npz"], "none.npz: not an .npz file of arrays"),
     (PAIR, ["--inputs", "one.npy"], "one.npy: not an .npz file of arrays"),
     (PAIR, ["--inputs", "few.npz"], "few.npz: missing in1: the input p.1, s32[]"),
     (PAIR, ["--inputs", "more.npz"], "more.npz: not an input of this program: extra"),
+    (PAIR, ["--inputs", "one.npz"], "one.npz: missing in1, in2\n"),
+    (PAIR, ["--inputs", "twice.npz"], "twice.npz: the input p.1 is given twice, as in1 and p.1"),
+    (PAIR, ["--inputs", "object.npz"], "object.npz: in1 has dtype object, expected int32"),
+    (
+        PAIR,
+        ["--inputs", "device.npz", "--replicas", "3"],
+        "device.npz: missing device1.in0, device2.in0\n",
+    ),
+    (
+        PAIR,
+        ["--inputs", "both.npz", "--replicas", "1"],
+        "not an input of this program: device0.in0",
+    ),
     (PAIR, ["--inputs", "wrong.npz"], "input p.1: expected s32[] (int32), got float64[]"),
 ]
 
@@ -195,7 +208,12 @@ def test_errors_are_reported_and_nothing_is_written(
     save(tmp_path / "none.npz", "nothing")
     full = {"in0": GOOD[0], "in1": GOOD[1], "in2": f32([0, 0])}
     np.save("one.npy", GOOD[0])
-    np.savez("few.npz", in0=GOOD[0])
+    np.savez("few.npz", in0=GOOD[0], in2=GOOD[2])
+    np.savez("one.npz", in0=GOOD[0])
+    np.savez("twice.npz", **full, **{"p.1": GOOD[1]})
+    np.savez("object.npz", **{**full, "in1": np.array(["x", None], dtype=object)})
+    np.savez("device.npz", **{"device0.in0": GOOD[0], "in1": GOOD[1], "in2": f32([0, 0])})
+    np.savez("both.npz", **full, **{"device0.in0": GOOD[0]})
     np.savez("more.npz", **full, extra=1)
     np.savez("wrong.npz", **{**full, "in1": 1.0})
     np.savez("constant.npz", in0=f32([1, 2, 3]), c=f32([10, 20, 30]))
@@ -203,6 +221,14 @@ def test_errors_are_reported_and_nothing_is_written(
     assert cli.run(["run", "m.hlo", "--output", "out.npz", *arguments]) == 1
     assert message in capsys.readouterr().err
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_inputs_may_have_the_names_of_others(tmp_path: Path) -> None:
+    module = hlo.parse("""ENTRY e { in1 = s32[] parameter(0) in0 = s32[] parameter(1)
+      ROOT t = (s32[], s32[]) tuple(in1, in0) }""")
+    np.savez(tmp_path / "in.npz", in0=s32(5), in1=s32(6))
+    given = archive.read(str(tmp_path / "in.npz"), module.entry, 1, 0)
+    assert [int(array) for array in given.inputs] == [5, 6]
 
 
 def test_long_results_are_printed_without_values(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +13,7 @@ from indexing.cli.reporter import Reporter, counted
 if TYPE_CHECKING:
     from hlo.modules.module import Module
     from indexing.codegen.running import Nests
+    from indexing.execution.machine import RunOptions
     from indexing.execution.values import Array
 
 MAX_PRINTED = 12
@@ -38,7 +40,9 @@ def _tile(
     help="Read inputs in0, in1, .. (tuples flattened in order), or by parameter name, and values "
     "of elided constants, by instruction name; without this option, inputs are random",
 )
-@click.option("--output", metavar="OUT.npz", help="Write the results, as out0, out1, ..")
+@click.option(
+    "--output", metavar="OUT.npz", help="Write the results, as arrays named out0, out1 and so on"
+)
 @click.option(
     "--seed",
     metavar="N",
@@ -99,7 +103,8 @@ def command(
     """Run the module in FILE and print or write its results, tuples flattened in order.
 
     FILE is HLO text or a protobuf (.pb); `-` is standard input. Values of arrays with more than 12
-    elements are not printed: see --output. Types that NumPy lacks, such as bf16 and s4, are stored as float32 in .npz files.
+    elements are not printed: see --output. Types that NumPy lacks, such
+    as bf16 and s4, are stored as float32 in .npz files.
 
     Each instruction is executed by the reference kernel of its op. With --tile or --loops, the
     entry computation runs as loop nests generated from its maps: one nest per result if possible,
@@ -119,36 +124,55 @@ def command(
         return
     for module in modules:
         with reporter.reporting(file):
-            from indexing.execution import archive, run
+            from indexing.execution import archive
 
             if reporter.report_errors(module):
                 return
             from indexing.execution.machine import RunOptions
-            from indexing.execution.memory import check_memory
 
-            results: Any
-            if loops or tile is not None:
-                nests = _nests(reporter, module, tile)
-                given = archive.read(inputs, module.entry, replicas, seed)
-                options = RunOptions(seed, max_iterations, elided, given.constants)
-                results = nests.run(given.inputs, options)
-            else:
-                check_memory(module.entry, None, replicas)
-                given = archive.read(inputs, module.entry, replicas, seed)
-                results = run(
-                    module,
-                    given.inputs,
-                    seed=seed,
-                    max_iterations=max_iterations,
-                    replicas=replicas,
-                    elided=elided,
-                    constants=given.constants,
-                )
-            named = archive.named(results if replicas > 1 else [results])
+            options = RunOptions(seed, max_iterations, elided)
+            nests = _nests(reporter, module, tile) if loops or tile is not None else None
+            named = _execute(reporter, module, inputs, replicas, options, nests)
+            if named is None:
+                return
             with reporter.reporting(output or file):
                 if output:
                     archive.write(output, named)
                 _print(reporter, module, named, output)
+
+
+def _execute(
+    reporter: Reporter,
+    module: Module,
+    inputs: str | None,
+    replicas: int,
+    options: RunOptions,
+    nests: Nests | None,
+) -> dict[str, Array] | None:
+    """Return the results by name, or None if the file with the inputs cannot be read."""
+    from indexing.execution import archive, run
+    from indexing.execution.memory import check_memory
+
+    if nests is None:
+        check_memory(module.entry, None, replicas)
+    read: list[archive.RunInputs] = []
+    with reporter.reporting(inputs or module.filename):
+        read.append(archive.read(inputs, module.entry, replicas, options.seed))
+    for given in read:
+        if nests is not None:
+            results = nests.run(given.inputs, replace(options, constants=given.constants))
+            return archive.named([results])
+        results = run(
+            module,
+            given.inputs,
+            seed=options.seed,
+            max_iterations=options.max_iterations,
+            replicas=replicas,
+            elided=options.elided,
+            constants=given.constants,
+        )
+        return archive.named(results if replicas > 1 else [results])
+    return None
 
 
 def _nests(reporter: Reporter, module: Module, tile: tuple[int, ...] | None) -> Nests:
