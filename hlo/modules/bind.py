@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from hlo.modules.module import Instruction
+from hlo.ops.attributes import Kind, computation
 from hlo.ops.config import find_entry, read_entry
 from hlo.ops.op import CUSTOM_CALL, Field, Op, find_op
 from hlo.shapes.shape import AnyShape, Shape
@@ -52,6 +53,7 @@ CUSTOM_CALL_ATTRIBUTES: Final = frozenset(
 """Additional attributes that a custom call of any target may have."""
 
 _CONFIG: Final = "backend_config"
+_MAX_SAMPLE: Final = 100  # characters of a sample in a repair
 _MAX_READ: Final = 1 << 16
 _READ: Final[dict[Hashable, Op]] = {}
 
@@ -145,11 +147,23 @@ def _value(instruction: Instruction, field: Field, shape: AnyShape | None) -> An
     text = instruction.attributes.get(field.name) if is_attribute else instruction.literal
     owner = f"`{field.name}` of {opcode}" if is_attribute else f"the argument of {opcode}(..)"
     if text is None:
-        example = f"{field.name}={field.kind.example}" if is_attribute else field.kind.example
         message = f"{owner} is missing: expected {field.kind.name}"
-        help = f"add it, for example {example}"  # noqa: A001
+        help = _repair(instruction, field, field.kind)  # noqa: A001
         raise HloError(message, instruction.span, "attribute", help=help)
     return field.kind.parse(text.span, owner)
+
+
+def _repair(instruction: Instruction, field: Field, kind: Kind[Any]) -> str:
+    """Return the repair of a missing attribute or argument."""
+    if field.role != "attribute":
+        return f"add it, for example {kind.example}"
+    if kind is computation:
+        return f"add {field.name}=NAME with the name of a computation"
+    cls = op_class(instruction)
+    for sample in cls.samples if cls and kind.example.startswith("{") else ():
+        if f" {field.name}=" in sample and len(sample) <= _MAX_SAMPLE:
+            return f"add it, as in {sample}"
+    return f"add it, for example {field.name}={kind.example}"
 
 
 def _entry(instruction: Instruction, field: Field) -> Any:

@@ -46,13 +46,15 @@ def signature_errors(instruction: Instruction, op: Op) -> Iterator[HloError]:
         given = getattr(op, method)(*shapes)
         wanted = given if isinstance(given, list) else [given] * len(pairs)
         if len(pairs) != len(wanted):
-            counts = f"{len(wanted)} computations, but {len(pairs)} are given"
-            message = f"{instruction.opcode} calls {counts}"
+            counts = f"{len(wanted)} computation{'s' * (len(wanted) != 1)}"
+            given = f"{len(pairs)} {'is' if len(pairs) == 1 else 'are'} given"
+            message = f"{instruction.opcode} calls {counts}, but {given}"
             yield HloError(message, _span(instruction, attributes), "signature")
-        for (name, computation), signature in zip(pairs, wanted, strict=False):
-            if message := _difference(computation, signature, instruction.opcode, name):
+        for number, ((name, computation), signature) in enumerate(zip(pairs, wanted, strict=False)):
+            callee = f"branch {number}" if len(called[name]) > 1 else f"`{name}`"
+            if message := _difference(computation, signature, instruction.opcode, callee):
                 note = f"`{computation.name}` is defined at {computation.span.place()}"
-                help = f"`{name}` must have the signature {signature}"  # noqa: A001
+                help = f"{callee} must have the signature {signature}"  # noqa: A001
                 span = instruction.attributes[name].span
                 yield HloError(message, span, "signature", "", [note], help)
 
@@ -62,7 +64,7 @@ def _span(instruction: Instruction, attributes: tuple[str, ...]) -> Span:
     return texts[0].span if texts else instruction.span
 
 
-def _difference(computation: Computation, wanted: Signature, opcode: str, attribute: str) -> str:
+def _difference(computation: Computation, wanted: Signature, opcode: str, callee: str) -> str:
     """Return the first difference of a computation from a signature; empty if there is none."""
     name, parameters = computation.name, computation.parameters
     if len(parameters) != len(wanted.parameters):
@@ -71,14 +73,14 @@ def _difference(computation: Computation, wanted: Signature, opcode: str, attrib
         arguments = f"{count} argument{'s' * (count != 1)}"
         return (
             f"`{name}` has {len(parameters)} parameter{plural}, "
-            f"but {opcode} passes {arguments} to its `{attribute}`"
+            f"but {opcode} passes {arguments} to its {callee}"
         )
     for number, (parameter, shape) in enumerate(zip(parameters, wanted.parameters, strict=True)):
         if not agrees(parameter.shape, shape):
             declared = f"parameter {number} of `{name}` is {parameter.shape}"
-            return f"{declared}, but {opcode} passes {shape} to its `{attribute}`"
+            return f"{declared}, but {opcode} passes {shape} to its {callee}"
     result = computation.root.shape
     if wanted.result is not None and not agrees(result, wanted.result):
         returns = f"`{name}` returns {result}"
-        return f"{returns}, but {opcode} requires {wanted.result} of its `{attribute}`"
+        return f"{returns}, but {opcode} requires {wanted.result} of its {callee}"
     return ""

@@ -6,7 +6,7 @@ errors of a module together.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -36,7 +36,8 @@ def verify(module: Module) -> list[HloError]:
     """
     errors = instruction_errors(module)
     reported = set(map(_location, errors))
-    errors += [error for error in _errors(module) if _location(error) not in reported]
+    wrong = {error.span.start for error in errors if error.code == "shape"}
+    errors += [error for error in _errors(module, wrong) if _location(error) not in reported]
     return sorted(errors, key=lambda error: error.span.start)
 
 
@@ -44,12 +45,14 @@ def _location(error: HloError) -> tuple[int, int, str]:
     return error.span.start, error.span.end, error.code
 
 
-def _errors(module: Module) -> Iterator[HloError]:
+def _errors(module: Module, wrong: Collection[int]) -> Iterator[HloError]:
+    """Yield the errors beyond single ops; `wrong` are the starts of instructions of wrong shape."""
     for computation in module.computations.values():
         yield from _parameter_errors(computation)
         for instruction in computation.instructions:
             yield from _value_errors(instruction)
-            yield from _call_errors(instruction)
+            if not wrong or not any(operand.start in wrong for operand in instruction.operands):
+                yield from _call_errors(instruction)
             if instruction.declared_shape and (fault := layout_fault(instruction.declared_shape)):
                 message = f"the layout of `{instruction.name}` is invalid: {fault}"
                 yield HloError(message, instruction.span, "layout")

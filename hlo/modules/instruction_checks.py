@@ -6,8 +6,9 @@ module has few distinct ops.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from hlo.modules.bind import bind_op, default_shape, op_class, read_op, unknown_attributes
@@ -25,6 +26,7 @@ from hlo.shapes.shape import AnyShape, Shape, TupleShape
 from hlo.text.source import HloError, Span
 
 _LIMIT: Final = 1 << 16
+_NOTHING: Final[Mapping[Instruction, AnyShape]] = MappingProxyType({})
 _CHECKED: Final[dict[Hashable, _Inference]] = {}
 
 
@@ -91,11 +93,18 @@ def infer_partial(
     return inference.shape or Unranked()
 
 
-def check_instruction(instruction: Instruction) -> HloError | None:
-    """Return the error of an instruction's attributes, operands or declared shape, if any."""
+def check_instruction(
+    instruction: Instruction, corrected: Mapping[Instruction, AnyShape] = _NOTHING
+) -> HloError | None:
+    """Return the error of an instruction's attributes, operands or declared shape, if any.
+
+    Args:
+        instruction: the instruction.
+        corrected: shapes that replace those of operands and roots of called computations.
+    """
     try:
         op = instruction.op
-        inferred, error = _inferred_or_error(instruction, op) if op else (None, None)
+        inferred, error = _inferred_or_error(instruction, op, corrected) if op else (None, None)
     except HloError as raised:
         is_here = instruction.start <= raised.span.start < instruction.end
         return raised if is_here else None  # an operand's error is reported at its declaration
@@ -107,18 +116,29 @@ def check_instruction(instruction: Instruction) -> HloError | None:
 
 
 def instruction_errors(module: Module) -> list[HloError]:
-    """Return all errors of the instructions of a module, in text order."""
+    """Return all errors of the instructions of a module, in text order.
+
+    An error that follows from an operand's wrong declared shape, itself an error, is omitted.
+    """
+    corrected: dict[Instruction, AnyShape] = {}
     return [
         error
         for computation in module.computations.values()
         for instruction in computation.instructions
-        for error in _errors(instruction)
+        for error in _errors(instruction, corrected)
     ]
 
 
-def _errors(instruction: Instruction) -> Iterator[HloError]:
-    if error := check_instruction(instruction):
+def _errors(instruction: Instruction, corrected: dict[Instruction, AnyShape]) -> Iterator[HloError]:
+    error = check_instruction(instruction)
+    if error and corrected:
+        error = check_instruction(instruction, corrected)
+    if error:
         yield error
+        if error.code == "shape" and (op := instruction.op):
+            inferred, _ = _inferred_or_error(instruction, op, corrected)
+            if inferred is not None and not isinstance(inferred, Unranked):
+                corrected[instruction] = inferred
     yield from unknown_attributes(instruction)
 
 
@@ -154,14 +174,20 @@ class _Inference:
 
 
 def _inferred_or_error(
-    instruction: Instruction, op: Op
+    instruction: Instruction, op: Op, corrected: Mapping[Instruction, AnyShape] = _NOTHING
 ) -> tuple[PartialShape | None, HloError | None]:
     """Return the inferred shape or the error; neither if an operand has unknown sizes."""
     shapes = tuple([operand.shape for operand in instruction.operands])
+    if corrected:
+        shapes = tuple(
+            [corrected.get(operand) or operand.shape for operand in instruction.operands]
+        )
     if error := _operands_error(instruction, op, shapes):
         return None, error
     if op.runs_called:
-        return _called(instruction, shapes)
+        result, error = _called(instruction, shapes)
+        root = instruction.called_computations[0].root if corrected and not error else None
+        return (corrected.get(root, result) if root else result), error
     inference = _memoised(op, shapes)
     if inference.violation:
         return None, _constraint_error(instruction, *inference.violation)
@@ -208,7 +234,7 @@ def _operands_error(
             wanted = f"at least {op.min_operands}"
         else:
             wanted = f"{op.min_operands} to {op.max_operands}"
-        plural = "" if wanted == "1" else "s"
+        plural = "" if wanted in ("1", "at least 1") else "s"
         message = f"{opcode} takes {wanted} operand{plural}, but {_given(count)}"
         return HloError(message, instruction.span, "operands", notes=_notes(instruction))
     if op.takes_arrays:
@@ -238,10 +264,11 @@ def _fault_span(instruction: Instruction, at: str | int | None) -> Span:
     return instruction.span if text is None else text.span
 
 
-def _notes(instruction: Instruction) -> list[str]:
+def _notes(instruction: Instruction, only: Sequence[Instruction] = ()) -> list[str]:
+    """Return a note on each operand of an instruction, or on the given operands."""
     return [
         f"operand `{operand.name}` is {_text(shape)}, declared at {operand.span.place()}"
-        for operand in dict.fromkeys(instruction.operands)
+        for operand in dict.fromkeys(only or instruction.operands)
         if (shape := _shape_of(operand)) is not None
     ]
 
@@ -264,14 +291,27 @@ def _text(shape: AnyShape) -> str:
 
 def shape_error(instruction: Instruction, inferred: AnyShape) -> HloError:
     """Return the error for a declared shape that contradicts the inferred one."""
-    return HloError(
-        f"`{instruction.name}` is declared {_text(instruction.shape)}, "
-        f"but its inferred shape is {_text(inferred)}",
-        instruction.span,
-        "shape",
-        notes=_notes(instruction),
-        help=f"write {_text(inferred)}, or change the operands",
-    )
+    declared, notes = instruction.shape, _notes(instruction)
+    owner, reason = f"`{instruction.name}`", "its inferred shape"
+    repair = "write {}, or change the operands"
+    match declared, inferred:
+        case TupleShape(ours), TupleShape(theirs) if len(ours) == len(theirs):
+            number = next(
+                k for k, pair in enumerate(zip(ours, theirs, strict=True)) if not agrees(*pair)
+            )
+            declared, inferred = ours[number], theirs[number]
+            owner, repair = f"element {number} of {owner}", f"write {{}} as element {number}"
+            if instruction.opcode == "tuple":
+                operand = instruction.operands[number]
+                reason, notes = f"operand {number}", _notes(instruction, [operand])
+                repair += f", or change operand `{operand.name}`"
+        case Shape(_, ours), Shape(_, theirs) if ours == theirs:
+            repair = "change the element type of an operand, or write {}"
+        case _:
+            pass
+    message = f"{owner} is declared {_text(declared)}, but {reason} is {_text(inferred)}"
+    help = repair.format(_text(inferred))  # noqa: A001 - the word of `HloError`
+    return HloError(message, instruction.span, "shape", notes=notes, help=help)
 
 
 def _called(

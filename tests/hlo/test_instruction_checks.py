@@ -155,6 +155,29 @@ def test_an_error_is_reported_once_and_not_for_every_user() -> None:
     assert error.label == "0 appears twice, 1 is missing"
 
 
+def test_an_error_that_follows_from_a_wrong_declared_shape_is_omitted() -> None:
+    body = [P, "q = f32[3,2] negate(p)", "c = f32[2,3] copy(q)", "ROOT r = (f32[2,3]) tuple(q)"]
+    (error,) = hlo.verify(entry(*body))
+    assert error.message == "`q` is declared f32[3,2], but its inferred shape is f32[2,3]"
+    first, second = hlo.verify(entry(*body[:2], "ROOT r = f32[9] copy(q)"))
+    assert first.message == error.message
+    assert second.message == "`r` is declared f32[9], but its inferred shape is f32[2,3]"
+
+
+def test_an_error_of_a_tuple_names_the_element() -> None:
+    (error,) = hlo.verify(entry(P, Z, "ROOT r = (f32[2,3], f32[3]) tuple(p, z)"))
+    assert error.message == "element 1 of `r` is declared f32[3], but operand 1 is f32[]"
+    assert error.notes == ("operand `z` is f32[], declared at bad.hlo:4:3",)
+    assert error.help == "write f32[] as element 1, or change operand `z`"
+
+
+def test_the_repair_of_a_missing_list_is_a_sample_of_the_op() -> None:
+    (error,) = hlo.verify(entry(P, "ROOT r = f32[3,2] transpose(p)"))
+    assert error.help == "add it, as in f32[4,2,3] transpose(f32[2,3,4] p), dimensions={2,0,1}"
+    (error,) = hlo.verify(entry(P, Z, "ROOT r = f32[2] reduce(p, z), dimensions={1}"))
+    assert error.help == "add to_apply=NAME with the name of a computation"
+
+
 # fmt: off
 AGREES = [
     ("f32[2,3]",    "f32[2,3]{0,1}",   True),

@@ -82,7 +82,7 @@ INCOMPLETE = [
     ("operand names",         DEFAULT.replace("(%x, %y)", "(, )"),                                      "expected the name of an operand, found `,`",                         "print the module with operand names"),
     ("operand names",         DEFAULT.replace("(%x, %y)", "(f32[], f32[])"),                            "expected the name of an operand, found `,`",                         "print the module with operand names"),
     ("some operands",         DEFAULT.replace("(%x, %y)", "(%x, ...(+1))"),                             "expected the name of an operand, found `...`",                         "print the module with all operands"),
-    ("extra attributes",      DEFAULT.replace(", dimensions={1}, to_apply=%plus", ""),                  "`dimensions` of reduce is missing: expected a list of integers",   "add it, for example dimensions={1,0}"),
+    ("extra attributes",      DEFAULT.replace(", dimensions={1}, to_apply=%plus", ""),                  "`dimensions` of reduce is missing: expected a list of integers",   "add it, as in f32[3] reduce("),
     ("result shapes",         DEFAULT.replace("%p = f32[2,3]{1,0}", "%p ="),                            "the shape of `p` cannot be inferred from its operands",      "write the result shape before parameter"),
 ]
 # fmt: on

@@ -16,7 +16,8 @@ from indexing.cli.reporter import Reporter, counted
 def command(reporter: Reporter, files: Sequence[str]) -> None:
     """Verify the syntax, attributes and shapes of each FILE, HLO text or a protobuf (.pb).
 
-    Report every error with its source location. `-` is standard input.
+    Report every error of a module that parses, and the first error of any other, with its source
+    location. `-` is standard input. `ops OPCODE` describes the constraints of an op, such as C1.
     """
     import hlo
 
