@@ -310,6 +310,52 @@ def test_a_misspelt_name_is_an_error_with_a_suggestion(run: Run) -> None:
     assert "did you mean `ones`" in err
 
 
+@pytest.mark.parametrize(
+    ("name", "help_"),
+    [
+        ("main", "`main` is a computation: use main/NAME"),
+        ("fusion/ones", "did you mean `main/ones`?"),  # copied from "rt0 = fusion/ones"
+    ],
+)
+@pytest.mark.parametrize("command", ["maps", "validate"])
+def test_a_name_of_another_form_is_an_error_with_the_repair(
+    run: Run, command: str, name: str, help_: str
+) -> None:
+    _, _, err = run(command, "flip.hlo", "-i", name)
+    message = f"error[name]: flip.hlo: no instruction named `{name}`\n  = help: {help_}\n"
+    assert err == message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "help_"),
+    [
+        (["ops", "conv"], "did you mean `convert` or `convolution`?"),
+        (["ops", "DOT"], "did you mean `dot`?"),
+        (["mpas"], "did you mean `maps`?"),
+    ],
+)
+def test_suggestions_prefer_prefixes_and_ignore_case(
+    run: Run, arguments: list[str], help_: str
+) -> None:
+    assert run(*arguments)[2].endswith(f"  = help: {help_}\n")
+
+
+@pytest.mark.parametrize("arguments", [["ops", "zzz"], ["zzz"]])
+def test_nothing_is_suggested_for_a_name_that_resembles_none(
+    run: Run, arguments: list[str]
+) -> None:
+    status, out, err = run(*arguments)
+    assert status > 0
+    assert out == ""
+    assert "unknown" in err
+    assert "did you mean" not in err
+
+
+def test_ops_explain_grades_in_a_legend(run: Run) -> None:
+    assert run("ops", "dot")[1].splitlines()[-1].startswith("exact: precisely the elements needed;")
+    assert "\n1 opcode or custom-call target. " in run("ops", "dot", "--format", "markdown")[1]
+
+
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_an_opcode_that_no_instruction_has_is_reported(run: Run, jobs: str) -> None:
     status, out, err = run("maps", "flip.hlo", "--opcode", "transposse", "--jobs", jobs)
@@ -400,29 +446,47 @@ def test_simplify_takes_maps_as_arguments(run: Run) -> None:
     text = "(d0) -> ((d0 * 4) floordiv 4 + d0 mod 8), domain: d0 in [0, 5]"
     assert run("simplify", text, "--verify") == (
         0,
-        f"(d0) -> (d0 * 2), domain: d0 in [0, 5]\n  proved equal to {text}\n",
-        "",
+        "(d0) -> (d0 * 2), domain: d0 in [0, 5]\n",
+        "verified 1 map: 1 simplified, 0 unchanged\n",
     )
 
 
 def test_simplify_reports_maps_beyond_isl(run: Run) -> None:
     status, _, errors = run("simplify", "--verify", "(d0) -> (d0 * d0 + 0), domain: d0 in [0, 5]")
     assert status == 1
-    assert errors.startswith("error[verify]: <map>:1: ")
+    assert errors.startswith("error[verify]: <map>: ")
     assert "product of variables" in errors
 
 
 def test_equal_maps_need_no_proof(run: Run) -> None:
     text = "(d0) -> (d0 * d0), domain: d0 in [0, 5]"
-    assert run("simplify", "--verify", text) == (0, f"{text}\n  proved equal to {text}\n", "")
+    note = "verified 1 map: 0 simplified, 1 unchanged\n"
+    assert run("simplify", "--verify", text) == (0, f"{text}\n", note)
     identity = "(d0) -> (d0), domain: d0 in [0, 99]"
-    assert run("compose", "--verify", text, identity)[:2] == (0, f"{text}\n")
+    assert run("compose", "--verify", text, identity) == (0, f"{text}\n", note)
 
 
 def test_a_map_that_isl_cannot_represent_is_an_ordinary_error(run: Run) -> None:
     text = "(d0) -> (d0 * d0), domain: d0 in [0, 9]"
-    message = "error[isl]: <map>:1: isl cannot represent d0 * d0, which is not affine\n"
+    message = "error[isl]: <map>: isl cannot represent d0 * d0, which is not affine\n"
     assert run("simplify", "--format", "isl", text) == (1, "", message)
+
+
+def test_maps_in_arguments_are_named_in_errors(run: Run) -> None:
+    text = "(d0) -> (d0), domain: d0 in [0, 9]"
+    assert "--> <FIRST>:1:1" in run("compose", "oops", text)[2]
+    assert "--> <SECOND>:1:1" in run("compose", text, "oops")[2]
+    assert "--> <MAP 3>:1:1" in run("simplify", text, text, "oops")[2]
+    assert "--> <map>:1:1" in run("simplify", "oops")[2]
+
+
+def test_explain_prints_the_reason_before_an_empty_map(run: Run) -> None:
+    empty = "(d0) -> (d0), domain: d0 in [0, 9], d0 in [12, 15]"
+    *_, reason, rewrite = run("simplify", "--explain", empty)[1].splitlines()
+    assert reason.startswith("  detect an empty domain: ")
+    assert rewrite.endswith(": KNOWN EMPTY")
+    text = "(d0) -> (d0), domain: d0 in [0, 9]"
+    assert run("simplify", "--explain", text)[1] == f"{text}\n  already simplified\n"
 
 
 def test_an_empty_map_is_an_error(run: Run) -> None:

@@ -178,7 +178,9 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     lower = name.lower()
     by_lower = {each.lower(): each for each in dict.fromkeys(names)}
     prefixed = [text for text in by_lower if text.startswith(lower)] if lower else []
-    similar = [by_lower[text] for text in prefixed or get_close_matches(lower, by_lower)][:3]
+    similar = [
+        by_lower[text] for text in prefixed or get_close_matches(lower, by_lower, cutoff=0.7)
+    ][:3]
     if not similar:
         return ""
     return f"\n  = help: did you mean {' or '.join(f'`{each}`' for each in similar)}?"
@@ -188,5 +190,11 @@ def suggestion(name: str, module: Module) -> str:
     """Return a help line with names in `module` similar to `name`, or an empty string."""
     from difflib import get_close_matches
 
-    close = get_close_matches(name, dict.fromkeys(i.name for i in module.instructions))
+    if name in module.computations:
+        return f"\n  = help: `{name}` is a computation: use {name}/NAME"
+    last = name.rpartition("/")[2]
+    if last != name:  # such as CALL/NAME, the source of a runtime variable
+        close = [spellings(i)[1] for i in module.instructions if i.name == last][:3]
+    else:
+        close = get_close_matches(name, dict.fromkeys(i.name for i in module.instructions))
     return f"\n  = help: did you mean {' or '.join(f'`{n}`' for n in close)}?" if close else ""

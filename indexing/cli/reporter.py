@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -83,6 +83,17 @@ class Reporter:
                 "  = note: this is a bug in hlo-indexing, not in the input\n"
                 "  = help: run `hlo-indexing --debug ...` for the traceback"
             )
+
+    def note_proofs(self, proofs: Mapping[str, int]) -> None:
+        """Print the summary of ``--verify`` on standard error.
+
+        Args:
+            proofs: the number of maps ``proved`` equal to their simplified form, and ``unchanged``.
+        """
+        proved, unchanged = proofs.get("proved", 0), proofs.get("unchanged", 0)
+        is_all = not self.failed and proved + unchanged > 1
+        number = ("all " if is_all else "") + counted(proved + unchanged, "map")
+        self.note(f"verified {number}: {proved} simplified, {unchanged} unchanged")
 
     def report_errors(self, module: Module) -> bool:
         """Report each error that `hlo.verify` finds in `module`; return True if there are any."""

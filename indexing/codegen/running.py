@@ -19,7 +19,7 @@ from hlo.shapes.shape import Shape, leaves
 from indexing.codegen.build import loop_nest
 from indexing.codegen.graph import Array
 from indexing.codegen.nest import LoopNest
-from indexing.execution.effects import has_effects
+from indexing.execution.effects import has_effect, has_effects
 from indexing.execution.interpreter import Handler, PlanStep, execute, plan
 from indexing.execution.machine import Machine, RunOptions
 from indexing.execution.memory import check_bytes, check_memory
@@ -132,7 +132,7 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
     for step in plan(entry):
         nests = _instruction_nests(step.instruction)
         if isinstance(nests, str):
-            remarks.append(f"`{step.instruction.name}` falls back to its kernel: {nests}")
+            remarks.append(f"`{step.instruction.name}` {_executed_by(step.instruction)}: {nests}")
         elif nests:
             _check_iterations(nests, tile, step.instruction)
             handler: Handler = partial(_run_nests, nests, tile)
@@ -148,7 +148,8 @@ def _entry_nests(module: Module) -> tuple[LoopNest, ...] | str:
     """Return a nest for each result of the entry, or the reason why there is none."""
     entry = module.entry
     if has_effects(entry):
-        return "it has side effects"
+        name = next(filter(has_effect, entry.instructions)).name
+        return f"`{name}` has side effects"
     count = len(_shapes(entry.root))
     if count > MAX_RESULTS:
         return f"it has {count} results, more than {MAX_RESULTS}"
@@ -171,6 +172,12 @@ def _instruction_nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
     if any(map(_is_dynamic, [instruction, *instruction.operands, *inside])):
         return "a shape is dynamic"
     return _nests_of(instruction, len(_shapes(instruction)))
+
+
+def _executed_by(instruction: Instruction) -> str:
+    """Return what executes an instruction without a nest: its kernel, if it has one."""
+    has_kernel = isinstance(instruction.op, MappedOp | InlineOp)
+    return "falls back to its kernel" if has_kernel else "is executed by the interpreter"
 
 
 def _nests_of(target: Instruction | Computation, count: int) -> tuple[LoopNest, ...] | str:
@@ -201,7 +208,8 @@ def _check_tile(module: Module, tile: tuple[int, ...]) -> None:
     numbers = " or ".join(map(str, sorted(ranks))) or "no"
     sizes = ",".join(map(str, tile))
     message = f"tile {sizes} has rank {len(tile)}, but results have rank {numbers}"
-    listed = ", ".join(str(shape.with_layout(None)) for shape in _shapes(root)[:4])
+    shapes = [str(shape.with_layout(None)) for shape in _shapes(root)]
+    listed = ", ".join([*shapes[:4], *(["..."] if len(shapes) > 4 else [])])
     help = "pass one size for each dimension of a result"  # noqa: A001 - the word of `HloError`
     raise ExecutionError(message, root.span, "inputs", f"returns {listed or 'no array'}", help=help)
 

@@ -60,7 +60,7 @@ def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Findi
             number in far
             and distance(by_kernels, expected) <= MAX_PERTURBATION_RATIO * effects[number]
         ):
-            reason = "the last bits of the inputs change it by a comparable amount"
+            reason = "rounding the inputs changes it as much as the deviation from XLA"
             yield _skipped(f"output {number} is ill-conditioned: {reason}")
             continue
         yield _with_xla("kernels = xla", number, by_kernels, expected)
@@ -98,7 +98,7 @@ def _incomparable(instruction: Instruction) -> str:
         return f"`{name}`: the random-number generators differ"
     if called.startswith("xla.sdy."):
         # XLA aborts on some of these calls: they lack attributes that JAX's text omits
-        return f"`{name}` is for the devices of a mesh: {called}"
+        return f"`{name}` needs a device mesh: {called}"
     if instruction.opcode == "cholesky" or "potrf" in called:
         return f"`{name}`: a random matrix may have no Cholesky decomposition"
     return ""

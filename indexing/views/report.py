@@ -263,6 +263,8 @@ def lines(table: MapTable, notation: str, paint: Paint) -> Iterator[str]:
 
 def text_lines(table: MapTable, notation: str = "text", paint: Paint = plain) -> Iterator[str]:
     """Yield a header line, and an indented line for each map of `table`."""
+    from indexing.maps.explanation import is_explaining
+
     head = f"{table.file}: {table.computation}: {paint(table.instruction, 'name')} = "
     output = f", output {table.output}" if table.outputs > 1 else ""
     yield f"{head}{shape_text(table.shape)} {table.opcode}, {table.direction}{output}"
@@ -284,6 +286,8 @@ def text_lines(table: MapTable, notation: str = "text", paint: Paint = plain) ->
                 yield f"    {runtime_text(variable, paint)}"
         for step in row.steps:
             yield f"      {step}"
+        if row.map is not None and not row.steps and is_explaining():
+            yield "      already simplified"
 
 
 def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:

@@ -199,7 +199,7 @@ def test_a_poke_with_too_many_reads_to_enumerate_is_skipped(
     status, lines, _ = run("m.hlo", "--no-xla", "-i", "r")
     assert status == 0
     # a sum reads four elements; its initial value is one element, which is enumerated
-    assert "poke skipped: cannot enumerate the elements of s that the maps read, for " in lines[0]
+    assert " poke (partly: cannot enumerate the elements of s that the maps read, for " in lines[0]
 
 
 @pytest.mark.usefixtures("_empty_map_cache")
@@ -314,7 +314,7 @@ def test_programs_for_a_mesh_are_not_passed_to_xla(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(xla, "run", never)
     (finding,) = against_xla(hlo.parse(text), 0, 100).findings
     assert finding.status == "skipped"
-    assert finding.details == ("`r` is for the devices of a mesh: xla.sdy.FuncResultSharding",)
+    assert finding.details == ("`r` needs a device mesh: xla.sdy.FuncResultSharding",)
 
 
 def test_distance_is_relative_to_the_largest_element() -> None:

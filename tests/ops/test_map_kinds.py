@@ -90,4 +90,4 @@ def test_the_command_describes_a_named_opcode(capsys: pytest.CaptureFixture[str]
     assert "dimensions: a list of integers" in out
     assert "C2: dimensions must be a permutation" in out
     assert cli.run(["ops", "transpos"]) == 1
-    assert "did you mean transpose?" in capsys.readouterr().err
+    assert "did you mean `transpose`?" in capsys.readouterr().err

@@ -35,11 +35,16 @@ def command(
     """
     if verify and no_simplify:
         raise click.UsageError("--verify cannot be used with --no-simplify")
+    from indexing.maps.certificate import proofs
+
     with reporter.reporting("compose"):
-        inner, outer = read_map(first), read_map(second)
+        inner, outer = read_map(first, "<FIRST>"), read_map(second, "<SECOND>")
         try:
             composed = inner.then(outer)
         except ValueError as error:  # incompatible index spaces
             reporter.error(f"error[compose]: {error}")
             return
+        before = proofs()
         show_map(reporter, composed if no_simplify else composed.simplify(certify=verify), notation)
+        if verify:
+            reporter.note_proofs(proofs() - before)

@@ -17,7 +17,7 @@ from indexing.cli.printing import (
     report_missing_opcodes,
 )
 from indexing.cli.progress import Bar
-from indexing.cli.reporter import Reporter, counted
+from indexing.cli.reporter import Reporter
 
 FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
 
@@ -169,10 +169,7 @@ def command(
             proved = answer_here(reporter, files, request, bar)
     report_missing_opcodes(reporter, opcodes)
     if verify:
-        reporter.note(
-            f"verified: {counted(proved['proved'], 'simplified map')} proved equal to the "
-            f"composed map, {proved['unchanged']} unchanged by simplification"
-        )
+        reporter.note_proofs(proved)
 
 
 EXCLUDED = {

@@ -25,13 +25,11 @@ def command(reporter: Reporter, opcodes: Sequence[str], notation: str) -> None:
 
     For each OPCODE given, also print its semantics, attributes and constraints.
     """
-    from difflib import get_close_matches
-
+    from indexing.cli.printing import did_you_mean
     from indexing.views.op_table import named_ops, op_lines
 
     for unknown in [name for name in opcodes if name not in named_ops()]:
-        close = get_close_matches(unknown, named_ops())
-        help_ = f"\n  = help: did you mean {' or '.join(close)}?" if close else ""
+        help_ = did_you_mean(unknown, named_ops())
         reporter.error(f"error[name]: unknown opcode `{unknown}`{help_}")
     known = [name for name in opcodes if name in named_ops()]
     if known or not opcodes:

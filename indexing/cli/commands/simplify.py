@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 import click
 
 from indexing.cli.map_texts import MAP_FORMATS, read_map, show_map
 from indexing.cli.options import EXPLAIN_HELP, VERIFY_HELP
 from indexing.cli.reporter import Reporter
+
+if TYPE_CHECKING:
+    from indexing.maps.indexing_map import IndexingMap
 
 
 @click.command("simplify")
@@ -36,24 +40,40 @@ def command(
       hlo-indexing simplify "(d0) -> (d0 mod 8), domain: d0 in [0, 7]"
     """
     from indexing.maps.certificate import prove_text
+
+    proofs: Counter[str] = Counter()
+    is_stdin = tuple(maps) in ((), ("-",))
+    for number, text in enumerate(sys.stdin if is_stdin else maps, 1):
+        if is_stdin and not text.strip():
+            continue
+        source = "<stdin>" if is_stdin else "<map>" if len(maps) == 1 else f"<MAP {number}>"
+        line = number if is_stdin else 1
+        with reporter.reporting(f"{source}:{line}" if is_stdin else source):
+            simple, steps = _simplified(text, source, line, explain)
+            if verify:
+                prove_text(text, simple)
+                proofs["unchanged" if text.split() == str(simple).split() else "proved"] += 1
+            show_map(reporter, simple, notation)
+            for step in steps:
+                reporter.print(f"  {step}")
+    if verify:
+        reporter.note_proofs(proofs)
+
+
+def _simplified(
+    text: str, source: str, line: int, explain: bool
+) -> tuple[IndexingMap, Sequence[str]]:
+    """Return the simplified map, and its steps if they are requested."""
     from indexing.maps.explanation import step_text
     from indexing.maps.simplify import Rewrite
     from simplifier.trace import Applied, recorded
 
-    is_stdin = tuple(maps) in ((), ("-",))
-    source = "<stdin>" if is_stdin else "<map>"
-    for line, text in enumerate(sys.stdin if is_stdin else maps, 1):
-        if text.strip() or not is_stdin:
-            with reporter.reporting(f"{source}:{line}"):
-                with ExitStack() as reading:  # building an expression applies laws, too
-                    laws = reading.enter_context(recorded()) if explain else []
-                    original = read_map(text, source, line if is_stdin else 1)
-                steps: list[Rewrite | Applied] = [*laws]
-                simple = original.simplify(trace=steps if explain else None)
-                if verify:
-                    prove_text(text, simple)
-                show_map(reporter, simple, notation)
-                for step in steps:
-                    reporter.print(f"  {step_text(step)}")
-                if verify:
-                    reporter.print(f"  proved equal to {text.strip()}")
+    if not explain:
+        return read_map(text, source, line).simplify(), ()
+    with recorded() as laws:  # building an expression applies laws, too
+        original = read_map(text, source, line)
+    steps: list[Rewrite | Applied] = [*laws]
+    simple = original.simplify(trace=steps)
+    # the reason for an empty map before the empty map
+    steps.sort(key=lambda step: isinstance(step, Rewrite) and step.after.is_known_empty)
+    return simple, [step_text(step) for step in steps] or ["already simplified"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexing.cli.options import deprecated_spelling
+from indexing.cli.printing import suggestion
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -115,22 +116,27 @@ def _chosen(reporter: Reporter, module: Module, names: Sequence[str]) -> Iterato
         elif is_checked(instruction):
             yield instruction
     for name in sorted(missing):
-        reporter.error(f"error[name]: {module.filename}: no instruction named `{name}`")
+        help_ = suggestion(name, module)
+        message = f"error[name]: {module.filename}: no instruction named `{name}`"
+        reporter.error(message + help_)
 
 
 def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
     """Yield the rows of one instruction: passed and skipped checks, or else the failed ones."""
     instruction = report.instruction
     place = instruction.computation.name, instruction.name, instruction.opcode
-    skipped = [
-        f"{finding.check} skipped: {detail}"
-        for finding in report.findings
-        if finding.status == "skipped"
-        for detail in finding.details
-    ]
-    details = "; ".join(dict.fromkeys(skipped))
+    reasons: dict[str, dict[str, None]] = {}
+    for finding in report.findings:
+        if finding.status == "skipped":
+            reasons.setdefault(finding.check, {}).update(dict.fromkeys(finding.details))
     if report.status != "wrong":
-        yield report.status, *place, report.checks or "no check", details
+        passed = dict.fromkeys([f.check for f in report.findings if f.status == "ok"])
+        checks = [
+            f"{check} (partly: {'; '.join(reasons.pop(check))})" if check in reasons else check
+            for check in passed
+        ]
+        skipped = [f"{check} skipped: {text}" for check, texts in reasons.items() for text in texts]
+        yield report.status, *place, ", ".join(checks) or "no check", "; ".join(skipped)
         return
     reporter.failed = True
     for finding in dict.fromkeys(report.findings):
@@ -151,8 +157,11 @@ def _show(reporter: Reporter, module: Module, rows: Sequence[tuple[str, ...]]) -
     from rich.table import Table
 
     table = Table(title=module.filename)
-    for heading in ("", "computation", "instruction", "opcode", "check", "details"):
-        table.add_column(heading, overflow="fold")
+    headings = ("status", "computation", "instruction", "opcode", "check", "details")
+    for column, heading in enumerate(headings):
+        widths = [len(heading), *[len(row[column]) for row in rows]]
+        is_name = heading in ("status", "computation", "instruction", "opcode")
+        table.add_column(heading, overflow="fold", min_width=max(widths) if is_name else None)
     styles = {"ok": "green", "wrong": "bold red", "skipped": "yellow"}
     for status, *cells in rows:
         table.add_row(status, *cells, style=styles[status])
