@@ -2,12 +2,14 @@
 
 * ```` ```python ```` with prompts is a doctest; without prompts, the block only has to run. All
   blocks of a page share their variables.
-* ```` ```console ```` has commands after ``$ `` with their output; ``...`` matches any text.
+* ```` ```console ```` has commands after ``$ `` with their output; ``...`` matches any text. The
+  shell gets the lines of a command as they are.
 """
 
 import doctest
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -44,15 +46,24 @@ def blocks(page: Path, kind: str) -> Iterator[tuple[int, str]]:
             yield content.count("\n", 0, match.start("text")) + 1, match["text"]
 
 
+def is_complete(command: str) -> bool:
+    """Return True if a shell runs `command` without reading another line."""
+    try:
+        shlex.split(command)
+    except ValueError:  # an open quotation, or a backslash at the end
+        return False
+    return True
+
+
 def commands(page: Path) -> Iterator[Command]:
     for line, text in blocks(page, "console"):
         at = line
         for piece in re.split(r"^(?=\$ )", text, flags=re.MULTILINE):
             if piece.startswith("$ "):
                 command, _, output = piece[2:].partition("\n")
-                while command.endswith("\\"):
+                while output and not is_complete(command):
                     more, _, output = output.partition("\n")
-                    command = command[:-1] + more
+                    command += "\n" + more
                 yield Command(page, at, command, output)
             at += piece.count("\n")
 
