@@ -57,7 +57,7 @@ def _tile(
     type=click.IntRange(min=0),
     default=1_000_000,
     show_default=True,
-    help="Maximum number of loop iterations",
+    help="Maximum number of iterations of a `while`",
 )
 @deprecated_spelling("--max-trips", "--max-iterations", type=click.IntRange(min=0))
 @click.option(
