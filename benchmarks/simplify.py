@@ -162,7 +162,7 @@ def show_quality(peers: Sequence[Peer], families: Mapping[str, Sequence[Chain]])
     show_row("all", names, every)
     print(f"  this project / best: {every[Ours.name] / every['best']:.4f}")
     fewer = {n: every[f"{n} fewer"] for n in names if n != Ours.name}
-    print("  problems with fewer divisions than this project:", fewer)
+    print("  problems on which another system leaves fewer divisions:", fewer)
 
 
 def show_row(family: str, names: Sequence[str], total: Counter[str]) -> None:
