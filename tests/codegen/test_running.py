@@ -93,6 +93,16 @@ def test_nests_do_not_call_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     assert result.tolist() == (2 * np.sort(values, 1).T).tolist()
 
 
+def test_an_entry_with_side_effects_runs_by_instruction() -> None:
+    module = hlo.parse("""ENTRY e { k = token[] after-all() p = s32[2] parameter(0)
+      o = token[] outfeed(p, k), outfeed_shape=s32[2]  ROOT n = s32[2] negate(p) }""")
+    assert nests_of(module).remarks == (
+        "the entry is executed instruction by instruction: `o` has side effects",
+        "`k` is executed by the interpreter: after-all has no per-element rule",
+        "`o` is executed by the interpreter: outfeed has no per-element rule",
+    )
+
+
 def test_an_entry_with_many_results_runs_by_instruction(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(running, "MAX_RESULTS", 1)
     module = hlo.parse(WHOLE)
@@ -119,9 +129,12 @@ def test_the_memory_of_a_tile_includes_the_values_that_it_reduces() -> None:
         nests_of(module).check_memory(2**20)
 
 
+MANY = """ENTRY e { p = s32[2] parameter(0)
+  ROOT t = (s32[2], s32[2], s32[2], s32[2], s32[2]) tuple(p, p, p, p, p) }"""
 FAULTS = [
     # a program, arguments, the status, the message
     (WHOLE, ["--tile", "2,3,4"], 1, "tile 2,3,4 has rank 3, but results have rank 1 or 2"),
+    (MANY, ["--tile", "2,3"], 1, "returns s32[2], s32[2], s32[2], s32[2], ...\n"),
     (WHOLE, ["--tile", "2,0"], 2, "'2,0' is not a list of positive sizes, such as 32,64"),
     (WHOLE, ["--tile", "two"], 2, "'two' is not a list of positive sizes"),
     (WHOLE, ["--tile", ""], 2, "'' is not a list of positive sizes"),

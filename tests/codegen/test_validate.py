@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -128,6 +129,22 @@ def test_instructions_with_unbounded_dimensions_are_skipped_with_the_reason(
         ],
         "",
     )
+
+
+@pytest.mark.parametrize(("width", "is_table"), [(120, True), (100, False)])
+def test_names_are_whole_in_the_table_and_on_narrow_terminals(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, width: int, is_table: bool
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("COLUMNS", str(width))
+    name = "broadcast_select_dynamic-update-slice_fusion.17"
+    text = f"ENTRY e {{ p = f32[2] parameter(0) ROOT {name} = f32[2] negate(p) }}"
+    (tmp_path / "n.hlo").write_text(text)
+    status, lines, _ = run("n.hlo", "--no-xla")
+    assert status == 0
+    assert any("status" in line for line in lines) == is_table
+    assert any(name in line for line in lines)
 
 
 def test_a_name_without_an_instruction_is_an_error(run: Run) -> None:

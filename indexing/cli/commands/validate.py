@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 MAX_ELEMENTS = 1 << 20
 """Default limit on the elements of an array."""
 
+MIN_FOLDED = 12
+"""Smallest width of a column whose texts are folded."""
+
 
 @click.command("validate")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
@@ -146,23 +149,31 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
 
 
 def _show(reporter: Reporter, module: Module, rows: Sequence[tuple[str, ...]]) -> None:
-    """Print a table on a terminal, otherwise one line per row."""
-    if not reporter.coloured:
-        for status, computation, name, opcode, check, details in rows:
-            place = ": ".join(filter(None, [module.filename, computation, name]))
-            text = f"{status}: {place}: {opcode}: {check}"
-            reporter.print(f"{text}: {details}" if details else text)
+    """Print a table on a terminal that is wide enough for its names, otherwise a line per row."""
+    if reporter.coloured and _show_table(module, rows):
         return
+    for status, computation, name, opcode, check, details in rows:
+        place = ": ".join(filter(None, [module.filename, computation, name]))
+        text = f"{status}: {place}: {opcode}: {check}"
+        reporter.print(f"{text}: {details}" if details else text)
+
+
+def _show_table(module: Module, rows: Sequence[tuple[str, ...]]) -> bool:
+    """Print the rows as a table; return False if the terminal is too narrow for their names."""
     from rich.console import Console
     from rich.table import Table
 
+    console = Console()
     table = Table(title=module.filename)
     headings = ("status", "computation", "instruction", "opcode", "check", "details")
-    for column, heading in enumerate(headings):
-        widths = [len(heading), *[len(row[column]) for row in rows]]
-        is_name = heading in ("status", "computation", "instruction", "opcode")
-        table.add_column(heading, overflow="fold", min_width=max(widths) if is_name else None)
+    widths = [max(len(row[k]) for row in [headings, *rows]) for k in range(len(headings))]
+    if sum(widths[:4]) + 2 * MIN_FOLDED + 3 * len(headings) + 1 > console.width:
+        return False
+    for heading, width in zip(headings, widths, strict=True):
+        is_name = heading not in ("check", "details")
+        table.add_column(heading, overflow="fold", min_width=width if is_name else None)
     styles = {"ok": "green", "wrong": "bold red", "skipped": "yellow"}
     for status, *cells in rows:
         table.add_row(status, *cells, style=styles[status])
-    Console().print(table)
+    console.print(table)
+    return True
