@@ -34,7 +34,7 @@ class TextError(ValueError):
     ...     parse_expr("d0 + ", {"d0": 7})
     ... except TextError as error:
     ...     print(error.start, error)
-    4 expected a variable, a number or '(', found the end of the text
+    4 expected a variable, a number or `(`, found the end of the text
     """
 
     def __init__(self, message: str, start: int, end: int, hint: str = "") -> None:
@@ -89,12 +89,12 @@ class Tokens:
         """Return the next token if it is `text`, and advance; otherwise raise a `TextError`."""
         token = self.next
         if not self.accept(text):
-            self.fail(f"expected '{text}' {where}, found {self.next_text()}")
+            self.fail(f"expected `{text}` {where}, found {self.next_text()}")
         return token
 
     def next_text(self) -> str:
         """The next token in quotes, for a message."""
-        return "the end of the text" if self.next.kind == "end" else f"'{self.next.text}'"
+        return "the end of the text" if self.next.kind == "end" else f"`{self.next.text}`"
 
     def integer(self, where: str) -> int:
         """Return the next integer, with an optional sign, and advance."""
@@ -117,7 +117,8 @@ def _tokenized(text: str) -> list[Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             start = at + len(text[at:]) - len(text[at:].lstrip())
-            raise TextError(f"unexpected character {text[start]!r}", start, start + 1)
+            character = f"`{text[start]}`" if text[start].isprintable() else repr(text[start])
+            raise TextError(f"unexpected character {character}", start, start + 1)
         kind = match.lastgroup or ""
         start, at = match.span(kind)
         if kind == "number" and at - start > _MAX_DIGITS:
@@ -280,8 +281,8 @@ class _Shunting(Generic[Value]):
         self._reduce(0)
         if self.operators:
             self.tokens.fail(
-                f"expected ')' or an operator, found {self.tokens.next_text()}",
-                hint=f"the '(' at offset {self.operators[-1].start} is not closed",
+                f"expected `)` or an operator, found {self.tokens.next_text()}",
+                hint=f"the `(` at offset {self.operators[-1].start} is not closed",
             )
         return self.values.pop()
 
@@ -320,13 +321,13 @@ class _Shunting(Generic[Value]):
             near = get_close_matches(token.text, self.algebra.names, 1)
             known = ", ".join(self.algebra.names) or "none"
             self.tokens.fail(
-                f"'{token.text}' is not a variable of this map",
+                f"`{token.text}` is not a variable of this map",
                 token,
-                f"did you mean '{near[0]}'?" if near else f"the variables are: {known}",
+                f"did you mean `{near[0]}`?" if near else f"the variables are: {known}",
             )
         else:
-            text = f"'{token.text}'" if token.kind != "end" else "the end of the text"
-            self.tokens.fail(f"expected a variable, a number or '(', found {text}", token)
+            text = f"`{token.text}`" if token.kind != "end" else "the end of the text"
+            self.tokens.fail(f"expected a variable, a number or `(`, found {text}", token)
 
     def _reduce(self, binds: int) -> None:
         """Apply the operators on the stack that bind at least as tightly as `binds`."""

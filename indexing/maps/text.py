@@ -50,7 +50,7 @@ def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
 
 def _map(tokens: Tokens) -> IndexingMap:
     if tokens.accept("KNOWN"):
-        tokens.expect("EMPTY", "after 'KNOWN'")
+        tokens.expect("EMPTY", "after `KNOWN`")
         return IndexingMap.empty()
     dims = variable_names(tokens, "(", ")", required=True)
     ranges = variable_names(tokens, "[", "]")
@@ -66,7 +66,7 @@ def _map(tokens: Tokens) -> IndexingMap:
     _expect_bounds(tokens, declared, bounds)
     bounded, symbolic = _bounded(bounds)
     for name in symbolic.keys() & {t.text for t in runtime}:
-        tokens.fail(f"the bounds of runtime variable '{name}' must be integers", declared[name])
+        tokens.fail(f"the bounds of runtime variable `{name}` must be integers", declared[name])
     swap = Substitution({free[name]: v.as_expr() for name, v in bounded.items()})
     stated = [c.with_expr(swap(c.expr)) for c in constraints]
     implied = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
@@ -86,7 +86,7 @@ def by_name(tokens: Tokens, names: Iterable[Token]) -> dict[str, Token]:
     declared: dict[str, Token] = {}
     for token in names:
         if token.text in declared:
-            tokens.fail(f"'{token.text}' is declared twice", token)
+            tokens.fail(f"`{token.text}` is declared twice", token)
         declared[token.text] = token
     return declared
 
@@ -95,9 +95,9 @@ def _expect_bounds(tokens: Tokens, declared: dict[str, Token], bounds: Container
     for name, token in declared.items():
         if name not in bounds:
             tokens.fail(
-                f"'{name}' has no bounds",
+                f"`{name}` has no bounds",
                 token,
-                f"add bounds for every variable, for example 'domain: {name} in [0, 9]'",
+                f"add bounds for every variable, for example `domain: {name} in [0, 9]`",
             )
 
 
@@ -108,7 +108,7 @@ def _domain(
     bounds: dict[str, tuple[Expr, Expr]] = {}
     constraints: list[Constraint] = []
     if tokens.accept("domain"):
-        tokens.expect(":", "after 'domain'")
+        tokens.expect(":", "after `domain`")
         while tokens.next.kind != "end":
             _domain_entry(tokens, free, sizes, bounds, constraints)
             tokens.accept(",")  # optional: `pretty_text` prints a newline instead
@@ -146,7 +146,7 @@ def variable_names(
     names: list[Token] = []
     while not tokens.accept(closing):
         if names:
-            tokens.expect(",", f"or '{closing}' after a variable")
+            tokens.expect(",", f"or `{closing}` after a variable")
         if tokens.next.kind != "name":
             tokens.fail(f"expected a variable name, found {tokens.next_text()}")
         names.append(tokens.take())
@@ -159,7 +159,7 @@ def result_list(tokens: Tokens, free: dict[str, Variable]) -> list[Expr]:
     results: list[Expr] = []
     while not tokens.accept(")"):
         if results:
-            tokens.expect(",", "or ')' after a result")
+            tokens.expect(",", "or `)` after a result")
         results.append(parse_expr(tokens, free))
     return results
 
@@ -178,7 +178,7 @@ def _domain_entry(
     start = tokens.next
     expr = parse_expr(tokens, free)
     tokens.expect("in", "after an expression of the domain")
-    tokens.expect("[", "after 'in'")
+    tokens.expect("[", "after `in`")
     variable = expr.as_variable
     if variable is not None and variable.name == start.text and variable.name not in bounds:
         lowest = _bound(tokens, sizes, "as the lower bound")

@@ -61,24 +61,24 @@ MISTAKES = [
     # text                                                                line  column  message
     ("",                                                                  1,    1,      "expected #xla.indexing_map"),
     ("affine_mop<(d0) -> (d0)>",                                          1,    1,      "expected #xla.indexing_map"),
-    ("#xla.indexing_map<>",                                               1,    19,     "expected '(' before the dimensions"),
-    ("affine_map<>",                                                      1,    12,     "expected '(' before the dimensions"),
-    ("affine_map<(d0) -> (d0)",                                           1,    24,     "expected '>'"),
-    ("affine_map<(d0) -> (d0)> d0>",                                      1,    24,     "unexpected character '>'"),
+    ("#xla.indexing_map<>",                                               1,    19,     "expected `(` before the dimensions"),
+    ("affine_map<>",                                                      1,    12,     "expected `(` before the dimensions"),
+    ("affine_map<(d0) -> (d0)",                                           1,    24,     "expected `>`"),
+    ("affine_map<(d0) -> (d0)> d0>",                                      1,    24,     "unexpected character `>`"),
     ("affine_map<(d0) -> (d0) d0>",                                       1,    25,     "expected the end of the attribute"),
     ("affine_map<(d0) -> (d0 +)>",                                        1,    25,     "expected a variable"),
-    ("affine_map<(d0) -> (d1)>",                                          1,    21,     "'d1' is not a variable"),
+    ("affine_map<(d0) -> (d1)>",                                          1,    21,     "`d1` is not a variable"),
     ("affine_map<(d0, d0) -> (d0)>",                                      1,    17,     "declared twice"),
     ("affine_map<(d0)[d0] -> (d0)>",                                      1,    17,     "declared twice"),
     ("affine_map<(d0) -> (d0 mod 0)>",                                    1,    24,     "mod must not be 0"),
-    ("affine_map<(d0)\n[s0] -> (d0)>",                                   2,    2,      "'s0' has no lower bound"),
-    ("affine_set<(d0) -> (d0)>",                                          1,    17,     "expected ':'"),
-    ("affine_set<(d0) : (d0 >= 0 d0)>",                                   1,    28,     "expected ',' or ')'"),
-    ("affine_set<(d0) : (d0 + 1)>",                                       1,    26,     "expected '>=', '<=' or '=='"),
-    ("affine_set<(d0) : (d0 - 1 >= 0)>",                                  1,    13,     "'d0' has no upper bound"),
-    ('#xla.indexing_map<"(d0) -> (d7), domain: "\n  "d0 in [0, 5]">',    1,    29,     "'d7' is not a variable"),
-    ('#xla.indexing_map<"(d0) -> (d0), domain: "\n  "d0 of [0, 5]">',    2,    7,      "expected 'in'"),
-    ('#xla.indexing_map<"(d0) \\0A -> (d7), domain: d0 in [0, 5]">',    1,    33,     "'d7' is not a variable"),
+    ("affine_map<(d0)\n[s0] -> (d0)>",                                   2,    2,      "`s0` has no lower bound"),
+    ("affine_set<(d0) -> (d0)>",                                          1,    17,     "expected `:`"),
+    ("affine_set<(d0) : (d0 >= 0 d0)>",                                   1,    28,     "expected `,` or `)`"),
+    ("affine_set<(d0) : (d0 + 1)>",                                       1,    26,     "expected `>=`, `<=` or `==`"),
+    ("affine_set<(d0) : (d0 - 1 >= 0)>",                                  1,    13,     "`d0` has no upper bound"),
+    ('#xla.indexing_map<"(d0) -> (d7), domain: "\n  "d0 in [0, 5]">',    1,    29,     "`d7` is not a variable"),
+    ('#xla.indexing_map<"(d0) -> (d0), domain: "\n  "d0 of [0, 5]">',    2,    7,      "expected `in`"),
+    ('#xla.indexing_map<"(d0) \\0A -> (d7), domain: d0 in [0, 5]">',    1,    33,     "`d7` is not a variable"),
     ('#xla.indexing_map<"(d0) \\x -> (d0), domain: d0 in [0, 5]">',     1,    25,     "two hexadecimal digits"),
     ('#xla.indexing_map<"(d0) -> (d0), domain: d0 in [0, 5>',             1,    19,     "expected a string"),
     ('#xla.indexing_map<"UNDEFINED\\0A">',                              1,    19,     "could not compute"),
@@ -144,7 +144,7 @@ def test_commands_reject_a_map_without_bounds(
 ) -> None:
     assert run(["simplify", "affine_map<(d0) -> (d0)>"]) == 1
     stderr = capsys.readouterr().err
-    assert "'d0' has no lower bound" in stderr
+    assert "`d0` has no lower bound" in stderr
     assert "(…) -> (…), domain: d0 in [0, 9]" in stderr
 
 

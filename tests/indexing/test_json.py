@@ -112,7 +112,7 @@ CORRUPTED = [
     (("runtime", 0, "calls"),      "f",                    r'runtime\[0\]\.calls: expected a list'),
     (("runtime", 0, "calls"),      [3],                    r'runtime\[0\]\.calls\[0\]: expected a string'),
     (("runtime", 0, "index"),      [0],                    r'runtime\[0\]\.index\[0\]: expected a string'),
-    (("runtime", 0, "index"),      ["d9"],                 r"runtime\[0\]\.index\[0\]: in 'd9' at character 1: 'd9' is not a variable"),
+    (("runtime", 0, "index"),      ["d9"],                 r"runtime\[0\]\.index\[0\]: in `d9` at character 1: `d9` is not a variable"),
     (("runtime", 0, "clamp"),      [0],                    r'runtime\[0\]\.clamp: expected \[lower, upper\] or null'),
     (("runtime", 0, "clamp"),      {"lower": 0},           r'runtime\[0\]\.clamp: expected a list'),
     (("runtime", 0, "clamp"),      [0, None],              r'runtime\[0\]\.clamp\[1\]: expected an integer'),

@@ -57,8 +57,8 @@ SAME = [
 
 MISTAKES = [
     # text                                                line  column  message
-    ("",                                                  1,    1,      "expected '('"),
-    ("(d0) -> (d0",                                       1,    12,     "expected ',' or ')'"),
+    ("",                                                  1,    1,      "expected `(`"),
+    ("(d0) -> (d0",                                       1,    12,     "expected `,` or `)`"),
     ("(d0) -> (d0)",                                      1,    2,      "no bounds"),
     ("(d0, d0) -> (d0), domain: d0 in [0, 1]",            1,    6,      "declared twice"),
     ("(d0)[d0] -> (d0), domain: d0 in [0, 1]",            1,    6,      "declared twice"),
@@ -70,15 +70,15 @@ MISTAKES = [
     ("(d0) -> (min()), domain: d0 in [0, 1]",             1,    14,     "expected a variable"),
     ("(d0){n} -> (d0), domain: d0 in [0, 9], n in [0, n]", 1,  6,     "must be integers"),
     ("(d0) -> (d0 +), domain: d0 in [0, 1]",              1,    14,     "expected a variable"),
-    ("(d0) -> ((d0 4, domain: d0 in [0, 1]",              1,    14,     "expected ')'"),
-    ("(d0) -> (d0), domain: d0 in [0; 1]",                1,    31,     "unexpected character ';'"),
+    ("(d0) -> ((d0 4, domain: d0 in [0, 1]",              1,    14,     "expected `)`"),
+    ("(d0) -> (d0), domain: d0 in [0; 1]",                1,    31,     "unexpected character `;`"),
     ("(d0) -> (d0), domain: d0 in [0, x]",                1,    33,     "not a variable"),
-    ("(d0) -> (d0), domain: d0 of [0, 1]",                1,    26,     "expected 'in'"),
-    ("(d0) -> (d0),\n domain:\n d0 in [0, 1]\n e1 in [0, 1]", 4, 2,     "'e1' is not a variable"),
+    ("(d0) -> (d0), domain: d0 of [0, 1]",                1,    26,     "expected `in`"),
+    ("(d0) -> (d0),\n domain:\n d0 in [0, 1]\n e1 in [0, 1]", 4, 2,     "`e1` is not a variable"),
     ("(d0) -> (d0), domain: d0 in [0, 1] (",              1,    37,     "the end of the text"),
-    ("(d0) (d0), domain: d0 in [0, 1]",                   1,    6,      "expected '->'"),
+    ("(d0) (d0), domain: d0 in [0, 1]",                   1,    6,      "expected `->`"),
     ("(3) -> (d0)",                                       1,    2,      "variable name"),
-    ("KNOWN",                                             1,    6,      "expected 'EMPTY'"),
+    ("KNOWN",                                             1,    6,      "expected `EMPTY`"),
     ("(d0) -> (" + "9" * 5000 + "), domain: d0 in [0, 1]", 1,   10,     "a number of 5000 digits"),
 ]
 # fmt: on
@@ -118,7 +118,7 @@ def test_a_name_may_have_thousands_of_digits() -> None:
 
 
 def test_a_misspelt_variable_gets_a_suggestion() -> None:
-    with pytest.raises(HloError, match="did you mean 'th_x'"):
+    with pytest.raises(HloError, match="did you mean `th_x`"):
         parse_map("(th_x) -> (thx), domain: th_x in [0, 1]")
 
 

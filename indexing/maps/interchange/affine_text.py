@@ -121,7 +121,7 @@ def _variables(tokens: Tokens, heads: Heads, bounds: Mapping[str, Interval]) -> 
             side = "lower" if lower == -_FAR else "upper"
             given = "dims" if token in heads.dims else "symbols"
             tokens.fail(
-                f"'{token.text}' has no {side} bound",
+                f"`{token.text}` has no {side} bound",
                 token,
                 f"pass sizes or bounds as `{given}`, or write a map with a domain: "
                 f"(…) -> (…), domain: {token.text} in [0, 9]",
@@ -162,11 +162,11 @@ def _condition_list(tokens: Tokens, free: dict[str, Variable]) -> list[_Conditio
     conditions: list[_Condition] = []
     while not tokens.accept(")"):
         if conditions:
-            tokens.expect(",", "or ')' after a condition")
+            tokens.expect(",", "or `)` after a condition")
         left = parse_expr(tokens, free)
         sign = tokens.take()
         if sign.text not in (">=", "<=", "=="):
-            tokens.fail(f"expected '>=', '<=' or '==', found '{sign.text}'", sign)
+            tokens.fail(f"expected `>=`, `<=` or `==`, found `{sign.text}`", sign)
         difference = left - parse_expr(tokens, free)
         conditions.append(
             _Condition(-difference if sign.text == "<=" else difference, sign.text == "==")

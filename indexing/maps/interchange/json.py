@@ -180,7 +180,7 @@ def _expr(at: _At, names: Mapping[str, Variable]) -> Expr:
     try:
         return parse_expr(text, names)
     except TextError as error:
-        place = f"{at.path}: in {text!r} at character {error.start + 1}"
+        place = f"{at.path}: in `{text}` at character {error.start + 1}"
         raise ValueError(f"{place}: {error.message}") from None
 
 

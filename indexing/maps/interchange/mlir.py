@@ -278,7 +278,7 @@ class _Reader:
             kinds = '#xla.indexing_map<"…">, affine_map<…> or affine_set<…>'
             self.fail(f"expected {kinds}", start, max(start + 1, min(end, start + 20)))
         if not self.text.endswith(">", match.end(), end):
-            self.fail("expected '>' at the end of the attribute", end)
+            self.fail("expected `>` at the end of the attribute", end)
         kind: MlirKind = "affine_map" if match["mlir"] == "affine_map" else "affine_set"
         return ("indexing_map" if match["xla"] else kind), match.end(), end - 1
 
