@@ -39,9 +39,15 @@ BAD = [
     (lines("  p = f32[2,3 parameter(0)"),                           2, 15,  "syntax",    "expected a size, or `]` after the last one, found `parameter`"),
     (lines("  p = f32[2]{0 parameter(0)"),                          2, 16,  "syntax",    "expected `,` or `}` in a layout such as {1,0}, found `parameter`"),
 
+    (lines(f"{PARAMETER}, sharding={{replicated", "  q = f32[] negate(p)"), 2, 37, "syntax",  "unclosed `{`: expected `}` before the next instruction"),
+    ("\ufeffHloModule m\n",                                         1, 1,   "encoding",  "unexpected byte order mark"),
+
     # instructions
     (lines(f"{PARAMETER};"),                                        2, 26,  "syntax",    "expected an instruction such as `name = f32[2] add(a, b)`, or `}`, found `;`"),
     (lines(f"{PARAMETER},"),                                        2, 26,  "syntax",    "expected an attribute such as dimensions={0} after `,`"),
+    (lines(f"{PARAMETER}, -2_4"),                                   2, 28,  "syntax",    "expected the name of an attribute, found `-2_4`"),
+    (f"ENTRY e {{\n{PARAMETER}, dimensi",                            2, 35,  "syntax",    "expected `=` after `dimensi`, found the end of the text"),
+    (lines("  c = f32[] constant(zero)"),                           2, 22,  "literal",   "expected an f32 value, found `zero`"),
     (lines(f"{PARAMETER}, a="),                                     3, 1,   "syntax",    "expected a value, found `}`"),
     (lines(PARAMETER, "  n = f32[2]"),                              4, 1,   "syntax",    "expected an opcode and operands such as add(a, b), found `}`"),
     (lines(PARAMETER, "  n = negate"),                              3, 7,   "syntax",    "expected a shape such as f32[2,3], found `negate`"),
@@ -94,6 +100,9 @@ HELPED = [
     (lines(PARAMETER, PARAMETER),                                   "  = note: `p` is first defined at bad.hlo:2:3"),
     (lines(f"{PARAMETER}, sharding={{(replicated}}"),               "  = note: `(` is opened at bad.hlo:2:38"),
     (lines("  p = f33[2,3]{1,0} parameter(0)"),                     "  = help: did you mean `f32`?"),
+    (lines("  p = bool[2] parameter(0)"),                           "  = help: did you mean `pred`?"),
+    (lines("  p = f32[2]{0:T(8,} parameter(0)"),                    "  = note: `(` is opened at bad.hlo:2:17"),
+    (lines(f"{PARAMETER}, a=1, a=2"),                               "  = note: `a` is first given at bad.hlo:2:28"),
     ("ROOT a = f32[2] add(p, q)",                                   "  = help: write a shape to make the operand a parameter: f32[2] p"),
     ("HloModule a e { p = f32[] parameter(0) }\nHloModule b",       "  = help: separate modules by lines `// -----` and call hlo.parse_all"),
 ]

@@ -139,3 +139,21 @@ def test_an_error_without_jaxlib_names_the_package(
         hlo.load(path)
     assert caught.value.span.place() == f"{path}:1:1"
     assert "pip install 'hlo-indexing[xla]'" in caught.value.help
+
+
+@pytest.mark.parametrize(
+    "data, repair",
+    [
+        (b"HloModule m\n ENTRY e { p.\xff = f32[] parameter(0) }", "remove or re-encode the byte"),
+        ("HloModule m".encode("utf-16"), "the file is UTF-16: convert it to UTF-8"),
+        (bytes(range(256)), "name the file *.pb to read it as a protocol buffer"),
+    ],
+)
+def test_the_repair_of_a_file_that_is_not_text_follows_from_its_bytes(
+    tmp_path: Path, data: bytes, repair: str
+) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_bytes(data)
+    with pytest.raises(hlo.HloError, match="not text") as caught:
+        hlo.load(path)
+    assert caught.value.help == repair
