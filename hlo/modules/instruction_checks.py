@@ -135,11 +135,22 @@ def _errors(instruction: Instruction, corrected: dict[Instruction, AnyShape]) ->
         error = check_instruction(instruction, corrected)
     if error:
         yield error
-        if error.code == "shape" and (op := instruction.op):
-            inferred, _ = _inferred_or_error(instruction, op, corrected)
+        if error.code == "shape":
+            inferred = _inferred(instruction, corrected)
             if inferred is not None and not isinstance(inferred, Unranked):
                 corrected[instruction] = inferred
     yield from unknown_attributes(instruction)
+
+
+def _inferred(
+    instruction: Instruction, corrected: Mapping[Instruction, AnyShape]
+) -> PartialShape | None:
+    """Return the inferred shape of an instruction; None if it cannot be inferred."""
+    try:
+        op = instruction.op
+        return _inferred_or_error(instruction, op, corrected)[0] if op else None
+    except HloError:  # `check_instruction` reports it
+        return None
 
 
 def agrees(declared: AnyShape, inferred: AnyShape) -> bool:

@@ -203,3 +203,16 @@ def test_equal_ops_are_one_object() -> None:
     module = entry(P, *(f"t{k} = f32[3,2] transpose(p), dimensions={{1,0}}" for k in range(3)))
     ops = [i.op for i in module.entry.instructions if i.opcode == "transpose"]
     assert ops[0] is ops[1] is ops[2]
+
+
+def test_a_shape_that_cannot_be_inferred_after_a_wrong_one_is_one_more_error() -> None:
+    """Its op cannot be read, so no shape corrects it for its users."""
+    module = hlo.parse("""ENTRY e {
+      p = f32[2] parameter(0)
+      n = f32[3] negate(p)
+      b = bitcast(n)
+      ROOT m = f32[3] negate(b)
+    }""")
+    errors = [(error.span.line, error.message) for error in hlo.verify(module)]
+    assert [line for line, _ in errors] == [3, 4]
+    assert "cannot be inferred" in errors[1][1]
