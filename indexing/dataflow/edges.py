@@ -189,7 +189,11 @@ class _Arrays(NamedTuple):
 
 def _bounded(instruction: Instruction, edges: Iterable[AccessEdge]) -> Iterable[AccessEdge]:
     """Return the edges, without maps between arrays that have a dimension of unknown size."""
-    if not instruction.module.memoised((_bounded, instruction), lambda: _is_unbounded(instruction)):
+    bounded: set[Instruction] = instruction.module.memo.setdefault(_bounded, set())
+    if instruction in bounded:
+        return edges
+    if not _is_unbounded(instruction):
+        bounded.add(instruction)
         return edges
     return [_bounded_edge(instruction, edge) for edge in edges]
 
