@@ -1,4 +1,4 @@
-"""Options of several commands: shared texts, and deprecated spellings, which ``--help`` hides."""
+"""Options of several commands, and deprecated spellings, which ``--help`` hides."""
 
 from __future__ import annotations
 
@@ -7,10 +7,38 @@ from typing import Any, TypeVar
 
 import click
 
-VERIFY_HELP = "Prove with isl that each simplified map equals the original"
-EXPLAIN_HELP = "List the simplification laws applied to each map"
-
 F = TypeVar("F", bound=Callable[..., Any])
+
+verify_option = click.option(
+    "--verify", is_flag=True, help="Prove with isl that each simplified map equals the original"
+)
+explain_option = click.option(
+    "--explain", is_flag=True, help="List the simplification laws applied to each map"
+)
+
+
+def format_option(formats: click.Choice[str]) -> Callable[[F], F]:
+    """The option ``--format``, whose value is the argument `notation`."""
+    return click.option(
+        "--format",
+        "notation",
+        default="text",
+        show_default=True,
+        type=formats,
+        help="Choose the output format",
+    )
+
+
+def seed_option(description: str) -> Callable[[F], F]:
+    """The option ``--seed``; `description` is its help."""
+    return click.option(
+        "--seed",
+        metavar="N",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help=description,
+    )
 
 
 def deprecated_spelling(old: str, new: str, **attributes: Any) -> Callable[[F], F]:

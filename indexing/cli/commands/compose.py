@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from indexing.cli.map_texts import MAP_FORMATS, read_map, show_map
-from indexing.cli.options import VERIFY_HELP
+from indexing.cli.options import format_option, verify_option
 from indexing.cli.reporter import Reporter
 
 
@@ -13,15 +13,8 @@ from indexing.cli.reporter import Reporter
 @click.argument("first")
 @click.argument("second")
 @click.option("--no-simplify", is_flag=True, help="Do not simplify the composed map")
-@click.option("--verify", is_flag=True, help=VERIFY_HELP)
-@click.option(
-    "--format",
-    "notation",
-    default="text",
-    show_default=True,
-    type=MAP_FORMATS,
-    help="Choose the output format",
-)
+@verify_option
+@format_option(MAP_FORMATS)
 @click.pass_obj
 def command(
     reporter: Reporter, first: str, second: str, no_simplify: bool, verify: bool, notation: str

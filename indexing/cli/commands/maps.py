@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import click
 
-from indexing.cli.options import EXPLAIN_HELP, VERIFY_HELP
+from indexing.cli.options import explain_option, format_option, verify_option
 from indexing.cli.printing import (
     Request,
     answer_all,
@@ -77,16 +77,9 @@ FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
     "other maps stay `may`",
 )
 @click.option("--no-simplify", is_flag=True, help="Do not simplify composed maps")
-@click.option("--verify", is_flag=True, help=VERIFY_HELP)
-@click.option("--explain", is_flag=True, help=EXPLAIN_HELP)
-@click.option(
-    "--format",
-    "notation",
-    default="text",
-    show_default=True,
-    type=FORMATS,
-    help="Choose the output format",
-)
+@verify_option
+@explain_option
+@format_option(FORMATS)
 @click.option(
     "--jobs",
     "-j",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.options import deprecated_spelling
+from indexing.cli.options import deprecated_spelling, seed_option
 from indexing.cli.reporter import Reporter, counted
 
 if TYPE_CHECKING:
@@ -43,14 +43,7 @@ def _tile(
 @click.option(
     "--output", metavar="OUT.npz", help="Write the results, as arrays named out0, out1 and so on"
 )
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of all random numbers",
-)
+@seed_option("Seed of all random numbers")
 @click.option(
     "--max-iterations",
     metavar="N",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexing.cli.map_texts import MAP_FORMATS, read_map, show_map
-from indexing.cli.options import EXPLAIN_HELP, VERIFY_HELP
+from indexing.cli.options import explain_option, format_option, verify_option
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -19,16 +19,9 @@ if TYPE_CHECKING:
 
 @click.command("simplify")
 @click.argument("maps", metavar="[MAP]...", nargs=-1)
-@click.option("--verify", is_flag=True, help=VERIFY_HELP)
-@click.option("--explain", is_flag=True, help=EXPLAIN_HELP)
-@click.option(
-    "--format",
-    "notation",
-    default="text",
-    show_default=True,
-    type=MAP_FORMATS,
-    help="Choose the output format",
-)
+@verify_option
+@explain_option
+@format_option(MAP_FORMATS)
 @click.pass_obj
 def command(
     reporter: Reporter, maps: Sequence[str], verify: bool, explain: bool, notation: str

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.options import deprecated_spelling
+from indexing.cli.options import deprecated_spelling, seed_option
 from indexing.cli.printing import suggestion
 from indexing.cli.reporter import Reporter
 
@@ -34,14 +34,7 @@ MIN_FOLDED = 12
     multiple=True,
     help="Validate only this instruction, NAME or COMPUTATION/NAME; may be repeated",
 )
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Seed of random operands",
-)
+@seed_option("Seed of random operands")
 @click.option(
     "--max-elements",
     metavar="N",
