@@ -111,7 +111,7 @@ class LocalEdges(Edges):
     def backward_edges(
         self, array: ArrayRef, reads: SummaryFunction, *, fold: bool
     ) -> Iterable[AccessEdge]:
-        edges = _bounded(array.instruction, self._backward_edges(array, reads))
+        edges = self._backward_edges(array, reads)
         return map(_folded, edges) if fold else edges
 
     def _backward_edges(self, array: ArrayRef, reads: SummaryFunction) -> Iterable[AccessEdge]:
@@ -119,9 +119,11 @@ class LocalEdges(Edges):
         op = _checked_op(instruction)
         if isinstance(op, RoutingOp):
             operand, operand_path = op.route(path)
-            return (AccessEdge(operand, operand_path, path, identity(array)),)
+            edge = AccessEdge(operand, operand_path, path, identity(array))
+            return (_bounded(instruction, edge),)
         if isinstance(op, StructuredOp):
-            return op.edges(instruction, path, Summaries(reads, True, forwarded_from))
+            summaries = Summaries(reads, True, forwarded_from)
+            return (_bounded(instruction, e) for e in op.edges(instruction, path, summaries))
         if not isinstance(op, MappedOp):
             return _unknown_edges(instruction, range(len(instruction.operands)), [path])
         shapes = tuple([operand.shape for operand in instruction.operands])
@@ -138,7 +140,7 @@ class LocalEdges(Edges):
         *,
         fold: bool,
     ) -> Iterable[AccessEdge]:
-        edges = _bounded(instruction, self._forward_edges(instruction, operands, outputs, writes))
+        edges = self._forward_edges(instruction, operands, outputs, writes)
         kept = [e for e in edges if e.operand in operands and e.output_path in outputs]
         kept.sort(key=lambda edge: (edge.operand, edge.operand_path))
         return map(_folded, kept) if fold else kept
@@ -155,7 +157,8 @@ class LocalEdges(Edges):
             return _routed(op, instruction, operands)
         if isinstance(op, StructuredOp):
             summaries = Summaries(writes, False, forwarded_from)
-            return (edge for path in outputs for edge in op.edges(instruction, path, summaries))
+            edges = (edge for path in outputs for edge in op.edges(instruction, path, summaries))
+            return (_bounded(instruction, edge) for edge in edges)
         if isinstance(op, MappedOp):
             return _write_edges(op, instruction, operands, self.options)
         return _unknown_edges(instruction, operands, outputs)
@@ -187,27 +190,11 @@ class _Arrays(NamedTuple):
         return None if shape is None else shape.dims
 
 
-def _bounded(instruction: Instruction, edges: Iterable[AccessEdge]) -> Iterable[AccessEdge]:
-    """Return the edges, without maps between arrays that have a dimension of unknown size."""
-    bounded: set[Instruction] = instruction.module.memo.setdefault(_bounded, set())
-    if instruction in bounded:
-        return edges
-    if not _is_unbounded(instruction):
-        bounded.add(instruction)
-        return edges
-    return [_bounded_edge(instruction, edge) for edge in edges]
+def _bounded(instruction: Instruction, edge: AccessEdge) -> AccessEdge:
+    """Return an edge, which is unknown between arrays that have a dimension of unknown size.
 
-
-def _is_unbounded(instruction: Instruction) -> bool:
-    """Return True if a leaf of the result or of an operand has a dimension of unknown size."""
-    return any(
-        unbounded(ArrayRef(each, path)) is not None
-        for each in (instruction, *instruction.operands)
-        for path, _ in leaves(each.shape)
-    )
-
-
-def _bounded_edge(instruction: Instruction, edge: AccessEdge) -> AccessEdge:
+    The maps of a `MappedOp` need no such check: its `reads` and `writes` give the reason.
+    """
     operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
     reason = first_unknown(unbounded(ArrayRef(instruction, edge.output_path)), unbounded(operand))
     if reason is None or not edge.maps:
@@ -255,7 +242,7 @@ def _routed(
             output = op.route_back(operand, path)
             if output is not None:
                 maps = identity(ArrayRef(instruction, output))
-                yield AccessEdge(operand, path, output, maps)
+                yield _bounded(instruction, AccessEdge(operand, path, output, maps))
 
 
 def _write_edges(
