@@ -22,6 +22,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.maps.layouts import logical_map, physical_map
 from indexing.ops.base import Array, UnaryOp, list_by_position
+from indexing.ops.bits import repacked
 from indexing.ops.element import CopyRule, ElementRule, OpaqueRule
 from indexing.ops.elementwise import UnaryElementwise
 from indexing.ops.functions import joined, part_of, reinterpreted
@@ -64,10 +65,11 @@ class Bitcast(UnaryOp):
             return HOLDS
         if _is_tiled(operand) or _is_tiled(self.shape):
             return HOLDS  # the size of a tiled buffer includes padding
-        if _ratio(self.shape, operand) is not None:
+        if _widths(self.shape, operand) is not None:
             return HOLDS
-        ours = f"{element_count_text(self.shape.dims)} of {_bits(self.shape)} bits out"
-        return Fault(f"{element_count_text(operand.dims)} of {_bits(operand)} bits in, {ours}")
+        ours = f"{element_count_text(self.shape.dims)} of {self.shape.element_bits} bits out"
+        given = f"{element_count_text(operand.dims)} of {operand.element_bits} bits in"
+        return Fault(f"{given}, {ours}")
 
     def infer_shape(self, operand: Shape) -> Shape:
         return self.shape
@@ -79,22 +81,30 @@ class Bitcast(UnaryOp):
         return _same_bytes(operand, out)
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
-        return same_bits(out, operands[0], _is_tiled(out) or _is_tiled(operands[0]))
+        (operand,) = operands
+        if _is_tiled(out) or _is_tiled(operand):
+            widths = operand.element_bits, out.element_bits
+            return same_bits(out, operand, widths, is_tiled=True)
+        return same_bits(out, operand, _widths(operand, out), is_tiled=False)
 
     def kernel(self, operand: Array, operands: tuple[Shape, ...]) -> Array:
-        if _is_tiled(self.shape) or _is_tiled(operands[0]):
-            source = to_physical(operand, operands[0].layout_or_default)
-            buffer = np.zeros(self.shape.physical_size, dtype=source.dtype)
-            count = min(len(source), len(buffer))
-            buffer[:count] = source[:count]
-            out = from_physical(buffer, self.shape.layout_or_default, self.shape.dims)
-            return out if out.dtype == object else out.view(dtype(self.shape.element_type))
-        buffer = np.ascontiguousarray(operand.transpose(_major_to_minor(operands[0])))
+        kind, (source,) = dtype(self.shape.element_type), operands
+        if _is_tiled(self.shape) or _is_tiled(source):
+            stored = to_physical(operand, source.layout_or_default)
+            if stored.dtype != object:
+                stored = repacked(stored, kind, (source.element_bits, self.shape.element_bits))
+            buffer = np.zeros(self.shape.physical_size, dtype=stored.dtype)
+            count = min(len(stored), len(buffer))
+            buffer[:count] = stored[:count]
+            return from_physical(buffer, self.shape.layout_or_default, self.shape.dims)
+        stored = operand.transpose(_major_to_minor(source)).reshape(-1)
         order = _major_to_minor(self.shape)
         sizes = [self.shape.dims[k] for k in order]
-        if buffer.dtype != object:
-            buffer = buffer.reshape(-1).view(dtype(self.shape.element_type))
-        return buffer.reshape(sizes).transpose(np.argsort(order))
+        if stored.dtype != object:
+            widths = _widths(source, self.shape)
+            assert widths is not None, "C1 holds"
+            stored = repacked(stored, kind, widths)
+        return stored.reshape(sizes).transpose(np.argsort(order))
 
 
 @op(
@@ -113,6 +123,7 @@ class BitcastConvert(UnaryElementwise):
     Source: XLA ``docs/operation_semantics.md``, "BitcastConvertType".
     """
 
+    kernel_takes_shapes: ClassVar[bool] = True
     shape: Shape = declared()
 
     def infer_unranked(self, *operands: PartialShape) -> PartialShape:
@@ -147,47 +158,55 @@ class BitcastConvert(UnaryElementwise):
         return IndexingMap.of(i, [*i[: operand.rank], *s], ranges=s)
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
-        return same_bits(out, operands[0], is_tiled=False)
+        widths = ELEMENT_TYPES[operands[0].element_type].bits, self._bits
+        return same_bits(out, operands[0], widths, is_tiled=False)
 
-    def kernel(self, operand: Array) -> Array:
+    def kernel(self, operand: Array, operands: tuple[Shape, ...]) -> Array:
         kind = dtype(self.shape.element_type)
-        if kind.itemsize == operand.itemsize:
-            return operand.view(kind)
-        flat = np.ascontiguousarray(operand).reshape(-1)
-        return flat.view(kind).reshape(self.shape.dims)
+        widths = ELEMENT_TYPES[operands[0].element_type].bits, self._bits
+        if widths[0] >= widths[1]:
+            parts = repacked(operand[..., None], kind, widths)
+            return parts if widths[0] > widths[1] else parts[..., 0]
+        return repacked(operand, kind, widths)[..., 0]
 
 
-def same_bits(out: Shape, operand: Shape, is_tiled: bool) -> ElementRule:
+def same_bits(
+    out: Shape, operand: Shape, widths: tuple[int, int] | None, is_tiled: bool
+) -> ElementRule:
     """The rule for elements that have the bits of one operand element, of several, or of a part.
 
     Args:
+        widths: the bits of one element in memory, of the operand and of `out`; None if the shapes
+            differ in number of bits.
         is_tiled: one of the layouts has tiles or padding.
     """
-    ours, theirs = (ELEMENT_TYPES[s.element_type] for s in (out, operand))
-    kind, is_view = dtype(ours.name), not is_tiled
-    if ours.name == theirs.name:
-        return CopyRule(has_padding=is_tiled, is_view=is_view)
-    if ours.bits == theirs.bits:
-        function = reinterpreted(kind, ours.name)
+    kind, name, is_view = dtype(out.element_type), out.element_type, not is_tiled
+    if widths is None:
+        return OpaqueRule(_differ_in_bits(out, operand))
+    theirs, ours = widths
+    if ours == theirs:
+        is_same = name == operand.element_type
+        function = None if is_same else reinterpreted(kind, name, widths)
         return CopyRule(function=function, has_padding=is_tiled, is_view=is_view)
-    if min(ours.bits, theirs.bits) < 8 or is_tiled:
-        return OpaqueRule(
-            f"elements of {ours.bits} bits are made of elements of {theirs.bits} bits"
-        )
-    if ours.bits > theirs.bits:
-        return CopyRule(function=joined(kind, ours.name), joins_parts=True, is_view=True)
-    parts = theirs.bits // ours.bits
-    return CopyRule(function=part_of(kind, ours.name), parts=parts, is_view=True)
+    if is_tiled:
+        return OpaqueRule(f"elements of {ours} bits are made of elements of {theirs} bits")
+    if ours > theirs:
+        return CopyRule(function=joined(kind, name, widths), joins_parts=True, is_view=True)
+    return CopyRule(function=part_of(kind, name, widths), parts=theirs // ours, is_view=True)
+
+
+def _differ_in_bits(one: Shape, other: Shape) -> str:
+    return f"bitcast of {one} and {other}, which differ in number of bits"
 
 
 def _same_bytes(source: Shape, target: Shape) -> IndexingMap | Unknown:
     """The map from elements of `source` to the elements of `target` in the same bytes."""
     if _is_tiled(source) or _is_tiled(target):
         return _same_tiles(source, target)
-    ratio = _ratio(source, target)
-    if ratio is None:
-        return Unknown(f"bitcast of {target} and {source}, which differ in number of bits")
-    per_source, per_target = ratio
+    widths = _widths(source, target)
+    if widths is None:
+        return Unknown(_differ_in_bits(target, source))
+    per_source, per_target = max(1, widths[0] // widths[1]), max(1, widths[1] // widths[0])
     i, s = dims(source), ranges(*[per_source][: per_source > 1])
     outer, inner = _major_to_minor(source), _major_to_minor(target)
     index = reindexed(
@@ -230,7 +249,12 @@ def _same_tiles(source: Shape, target: Shape) -> IndexingMap | Unknown:
 def _same_position(source: Shape, target: Shape) -> IndexingMap | Unknown:
     """The map of `_same_bytes` for any tiles, through positions in memory; padding is skipped."""
     invalid = layout_fault(source) or layout_fault(target)
-    if invalid or _is_sparse(source) or _is_sparse(target) or _bits(source) != _bits(target):
+    if (
+        invalid
+        or _is_sparse(source)
+        or _is_sparse(target)
+        or source.element_bits != target.element_bits
+    ):
         return Unknown(f"no map for a bitcast between these tiled layouts: {target} and {source}")
     return physical_map(source).then(logical_map(target)).simplify()
 
@@ -265,28 +289,26 @@ def _has_same_tiling(one: Shape, other: Shape) -> bool:
     ours, theirs = one.layout_or_default, other.layout_or_default
     plain = not (_is_sparse(one) or _is_sparse(other))
     plain = plain and not (ours.padded_dimensions or theirs.padded_dimensions)
-    return plain and ours.tiles == theirs.tiles and _bits(one) == _bits(other)
+    return plain and ours.tiles == theirs.tiles and one.element_bits == other.element_bits
 
 
-def _bits(shape: Shape) -> int:
-    """Bits of an element in memory: whole bytes, unless the layout packs elements."""
-    packed = shape.layout.element_bits if shape.layout else 0
-    return packed or max(8, ELEMENT_TYPES[shape.element_type].bits)
+def _bits_in_memory(shape: Shape) -> int:
+    return shape.element_bits
 
 
 def _packed_bits(shape: Shape) -> int:
     return ELEMENT_TYPES[shape.element_type].bits
 
 
-def _ratio(source: Shape, target: Shape) -> tuple[int, int] | None:
-    """Number of `target` elements for each `source` element, and the reverse; one of them is 1.
+def _widths(source: Shape, target: Shape) -> tuple[int, int] | None:
+    """Bits of one element of each shape in memory, where one is a multiple of the other.
 
     None if the shapes differ in number of bits. Both whole bytes and packed elements are tried,
     because HLO without layouts may mean either.
     """
-    for bits in (_bits, _packed_bits):
+    for bits in (_bits_in_memory, _packed_bits):
         ours, theirs = bits(source), bits(target)
         same = math.prod(source.dims) * ours == math.prod(target.dims) * theirs
         if same and (ours % theirs == 0 or theirs % ours == 0):
-            return max(1, ours // theirs), max(1, theirs // ours)
+            return ours, theirs
     return None

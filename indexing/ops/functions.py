@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 import numpy as np
 
 from indexing.ops import numerics
+from indexing.ops.bits import repacked
 from indexing.ops.integer_rules import RULES, IntegerRule
 
 if TYPE_CHECKING:
@@ -116,36 +117,41 @@ def cast(dtype: np.dtype[Any], element_type: str) -> ScalarFunction:
     return ScalarFunction(f"to_{element_type}", "call", lambda x: np.asarray(x).astype(dtype))
 
 
-def reinterpreted(dtype: np.dtype[Any], element_type: str) -> ScalarFunction:
-    """The reinterpretation of the bits as another type of the same width."""
-    return ScalarFunction(f"bits_as_{element_type}", "call", lambda x: np.asarray(x).view(dtype))
+def reinterpreted(
+    dtype: np.dtype[Any], element_type: str, widths: tuple[int, int]
+) -> ScalarFunction:
+    """The reinterpretation of the bits as another type; `widths` as in `bits.repacked`."""
+
+    def call(x: Array) -> Array:
+        return repacked(np.asarray(x)[..., None], dtype, widths)[..., 0]
+
+    return ScalarFunction(f"bits_as_{element_type}", "call", call)
 
 
-def joined(dtype: np.dtype[Any], element_type: str) -> ScalarFunction:
+def joined(dtype: np.dtype[Any], element_type: str, widths: tuple[int, int]) -> ScalarFunction:
     """The function that joins the bits of several narrow elements, the lowest bits first.
 
     >>> bytes_ = np.uint8([1]), np.uint8([2])
-    >>> joined(np.dtype(np.uint16), "u16").call(*bytes_)
+    >>> joined(np.dtype(np.uint16), "u16", (8, 16)).call(*bytes_)
     array([513], dtype=uint16)
     """
 
     def call(*parts: Array) -> Array:
-        stacked = np.stack(np.broadcast_arrays(*parts), axis=-1)
-        return np.asarray(np.ascontiguousarray(stacked).view(dtype)[..., 0])
+        return repacked(np.stack(np.broadcast_arrays(*parts), axis=-1), dtype, widths)[..., 0]
 
     return ScalarFunction(f"join_{element_type}", "call", call)
 
 
-def part_of(dtype: np.dtype[Any], element_type: str) -> ScalarFunction:
+def part_of(dtype: np.dtype[Any], element_type: str, widths: tuple[int, int]) -> ScalarFunction:
     """The function that extracts a narrow element by its number from the bits of a wide element.
 
-    >>> part_of(np.dtype(np.uint8), "u8").call(np.uint16([513]), np.int64([1]))
+    >>> part_of(np.dtype(np.uint8), "u8", (16, 8)).call(np.uint16([513]), np.int64([1]))
     array([2], dtype=uint8)
     """
 
     def call(whole: Array, number: Array) -> Array:
         whole, number = np.broadcast_arrays(whole, number)
-        parts = np.array(whole, order="C")[..., None].view(dtype)
+        parts = repacked(whole[..., None], dtype, widths)
         return np.asarray(np.take_along_axis(parts, number[..., None], -1)[..., 0])
 
     return ScalarFunction(f"part_{element_type}", "call", call)
