@@ -76,6 +76,7 @@ def answers(
     request: Request,
 ) -> Iterator[MapTable]:
     """Yield the answers for some instructions of one computation."""
+    from hlo.shapes.shape import leaves
     from indexing.views.report import answer, answers_to_parameters
 
     query = request.query
@@ -91,6 +92,8 @@ def answers(
                 if not (request.everything or request.opcodes):
                     reporter.error(f"error[name]: {location} has no {missing}")
                 continue
+            if not (leaves(instruction.shape) or request.everything):
+                reporter.note(f"note: {location} has no outputs")
             yield from answer(instruction, query, module.filename)
 
 

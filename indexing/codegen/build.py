@@ -12,7 +12,9 @@ from indexing.codegen.program_arrays import ProgramArray, arrays_of
 from indexing.codegen.reads import NoLoopNest
 from indexing.codegen.staging import Staging
 from indexing.codegen.text import identifier
+from indexing.dataflow.answering import output_of
 from indexing.maps.answers import Unknown
+from indexing.maps.arrays import array_leaves
 from indexing.ops.element import ElementwiseRule, element_of
 from indexing.ops.functions import ScalarFunction
 
@@ -25,7 +27,8 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
             are the inputs.  The body of a fusion or call is inlined.
         output_id: the number of the output: of a tuple, the number of the leaf in order.
     Returns:
-        The nest, or `Unknown` with the reason if an instruction has no loop-nest form.
+        The nest, or `Unknown` with the reason if an instruction has no loop-nest form, or if the
+        output is a token.
     Raises:
         HloError: an instruction violates a constraint of its op.
         IndexError: `output_id` is out of range.
@@ -44,15 +47,15 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
             out[d0] = p[d0] * np.int32(d0)
         return out
     """
+    instruction = target if isinstance(target, Instruction) else target.root
+    output = output_of(instruction, output_id)
     inputs, results = arrays_of(target)
-    if not 0 <= output_id < max(len(results), 1):
-        count = f"{len(results)} output{'' if len(results) == 1 else 's'}"
-        raise IndexError(f"output {output_id} of `{target.name}` is out of range: it has {count}")
-    if not results:
-        instruction = target if isinstance(target, Instruction) else target.root
-        return Unknown(f"the result of `{target.name}` has no array", instruction)
+    arrays = {number: k for k, (number, _, _) in enumerate(array_leaves(instruction.shape))}
+    if output_id not in arrays:
+        reason = f"output {output_id} of `{target.name}` must be an array, not {output.shape}"
+        return Unknown(reason, instruction)
     try:
-        return _nest(identifier(target.name), inputs, results[output_id])
+        return _nest(identifier(target.name), inputs, results[arrays[output_id]])
     except NoLoopNest as error:
         return error.unknown
 

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction, Module
-from hlo.shapes.shape import Shape, leaves
+from hlo.shapes.shape import Shape
 from indexing.codegen.build import loop_nest
 from indexing.codegen.graph import Array
 from indexing.codegen.nest import LoopNest
@@ -34,6 +34,7 @@ from indexing.execution.values import (
     flattened,
 )
 from indexing.maps.answers import Unknown
+from indexing.maps.arrays import array_leaves
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 
@@ -155,7 +156,7 @@ def _entry_nests(module: Module) -> tuple[LoopNest, ...] | str:
         return f"it has {count} results, more than {MAX_RESULTS}"
     if any(map(_is_dynamic, module.instructions)):
         return "a shape is dynamic"
-    return _nests_of(entry, count)
+    return _nests_of(entry, entry.root)
 
 
 def _instruction_nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
@@ -171,7 +172,7 @@ def _instruction_nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
     inside = [inner for computation in called for inner in computation]
     if any(map(_is_dynamic, [instruction, *instruction.operands, *inside])):
         return "a shape is dynamic"
-    return _nests_of(instruction, len(_shapes(instruction)))
+    return _nests_of(instruction, instruction)
 
 
 def _executed_by(instruction: Instruction) -> str:
@@ -180,10 +181,10 @@ def _executed_by(instruction: Instruction) -> str:
     return "falls back to its kernel" if has_kernel else "is executed by the interpreter"
 
 
-def _nests_of(target: Instruction | Computation, count: int) -> tuple[LoopNest, ...] | str:
-    """Return a nest for each of `count` results, or the reason why there is none."""
+def _nests_of(target: Instruction | Computation, result: Instruction) -> tuple[LoopNest, ...] | str:
+    """Return a nest for each array of a result, or the reason why there is none."""
     nests = []
-    for number in range(count):
+    for number, _, _ in array_leaves(result.shape):
         nest = loop_nest(target, number)
         if isinstance(nest, Unknown):
             return nest.reason
@@ -192,7 +193,7 @@ def _nests_of(target: Instruction | Computation, count: int) -> tuple[LoopNest, 
 
 
 def _shapes(instruction: Instruction) -> list[Shape]:
-    return [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
+    return [shape for _, _, shape in array_leaves(instruction.shape)]
 
 
 def _is_dynamic(instruction: Instruction) -> bool:

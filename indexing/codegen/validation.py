@@ -20,7 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype, leaves
+from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import ElementIndex, first_difference
@@ -31,6 +31,7 @@ from indexing.execution.interpreter import PlanStep, execute_step, handler_of
 from indexing.execution.machine import Machine
 from indexing.execution.values import assembled, check_bounded, flattened, random_array
 from indexing.maps.answers import Answer, Path, Unknown
+from indexing.maps.arrays import array_leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp, RoutingOp
@@ -120,7 +121,7 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
         reason = getattr(error, "message", str(error))
         return Report(instruction, (Finding("all", "skipped", (reason,)),))
     findings: list[Finding] = []
-    for number in range(len(case.results)):
+    for number in case.results:
         findings += case.nests(number)
         findings += case.perturbation(number)
     return Report(instruction, tuple(findings))
@@ -132,9 +133,8 @@ def array_shapes(instruction: Instruction) -> Iterator[Shape]:
     if isinstance(instruction.op, InlineOp):
         shapes += [inner.shape for inner in instruction.called_computations[0]]
     for shape in shapes:
-        for _, leaf in leaves(shape):
-            if isinstance(leaf, Shape):
-                yield leaf
+        for _, _, leaf in array_leaves(shape):
+            yield leaf
 
 
 class _Case:
@@ -144,15 +144,14 @@ class _Case:
         self.instruction = instruction
         self.random = np.random.default_rng(seed)
         self.operands = [
-            [random_values(leaf, self.random) for _, leaf in leaves(operand.shape)
-             if isinstance(leaf, Shape)]
+            [random_values(leaf, self.random) for _, _, leaf in array_leaves(operand.shape)]
             for operand in instruction.operands
-        ]  # fmt: skip
+        ]
         self.flat = [array for arrays in self.operands for array in arrays]
         self.results = self.run()
 
-    def run(self) -> tuple[Array, ...]:
-        """Execute the kernel; return the arrays of the result."""
+    def run(self) -> dict[int, Array]:
+        """Execute the kernel; return the arrays of the result by output number."""
         values: list[Any] = [
             assembled(operand.shape, iter(arrays))
             for operand, arrays in zip(self.instruction.operands, self.operands, strict=True)
@@ -161,7 +160,9 @@ class _Case:
         step = PlanStep(self.instruction, handler, tuple(range(len(values))), ())
         with np.errstate(all="ignore"):
             results = flattened(execute_step(Machine(), step, values))
-        return tuple([array.copy() for array in results])  # a result may be a view of an operand
+        numbers = [number for number, _, _ in array_leaves(self.instruction.shape)]
+        # a result may be a view of an operand
+        return {number: each.copy() for number, each in zip(numbers, results, strict=True)}
 
     # ------------------------------------------------------------ loop nests
 
@@ -249,7 +250,7 @@ class _Case:
 
     def perturbation(self, number: int) -> Iterator[Finding]:
         """Perturb operand elements: only elements that depend on them by the maps may change."""
-        size = sum(array.size for array in (*self.flat, *self.results))
+        size = sum(array.size for array in (*self.flat, *self.results.values()))
         if size > MAX_POKED:
             reason = f"operands and results have {size} elements, more than {MAX_POKED}"
             yield Finding("poke", "skipped", (reason,))
@@ -262,7 +263,7 @@ class _Case:
             if unknown is not None:
                 skipped.append(unknown.reason)
                 continue
-            paths = [path for path, leaf in leaves(operand.shape) if isinstance(leaf, Shape)]
+            paths = [path for _, path, _ in array_leaves(operand.shape)]
             for path, array in zip(paths, self.operands[k], strict=True):
                 counts = self._poke(answer, k, path, array, number)
                 if isinstance(counts, Finding):

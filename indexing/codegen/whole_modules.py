@@ -17,6 +17,7 @@ from indexing.codegen.validation import Finding, Report, array_shapes
 from indexing.execution import run, xla
 from indexing.execution.values import random_inputs
 from indexing.maps.answers import Unknown
+from indexing.maps.arrays import array_leaves
 
 MODULE_TOLERANCE: Final = 1e-4
 """Tolerance of floating-point results of a whole module, relative to the largest element."""
@@ -55,6 +56,7 @@ def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Findi
     far = [number for number, pair in enumerate(zip(ours, theirs, strict=True))
            if first_difference(*pair, MODULE_TOLERANCE) is not None]  # fmt: skip
     effects = perturbation_effects(module, inputs, ours, seed) if far else []
+    outputs = [number for number, _, _ in array_leaves(module.entry.root.shape)]
     for number, (by_kernels, expected) in enumerate(zip(ours, theirs, strict=True)):
         if (
             number in far
@@ -64,7 +66,7 @@ def _against_xla(module: Module, seed: int, max_elements: int) -> Iterator[Findi
             yield _skipped(f"output {number} is ill-conditioned: {reason}")
             continue
         yield _with_xla("kernels = xla", number, by_kernels, expected)
-        nest = loop_nest(module.entry, number)
+        nest = loop_nest(module.entry, outputs[number])
         if isinstance(nest, Unknown):
             yield Finding("maps = xla", "skipped", (nest.reason,))
         else:

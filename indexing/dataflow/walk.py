@@ -34,6 +34,8 @@ class Walk:
         Args:
             fold: replace runtime variables by their value if the program determines it.
         """
+        if not leaves(array.shape):  # the empty tuple: it has no outputs
+            return ()
         return self.edges.backward_edges(array, self.read_summary, fold=fold)
 
     def forward_edges(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import AnyShape, Shape, TupleShape
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 
 Path: TypeAlias = tuple[int, ...]
 """Position of an array in a tuple: ``(1, 0)`` is b in ``(a, (b, c))``; ``()`` is no tuple."""
@@ -61,3 +62,17 @@ def leaf_at(shape: AnyShape, path: Path) -> AnyShape:
         assert isinstance(shape, TupleShape)
         shape = shape.elements[number]
     return shape
+
+
+def array_leaves(shape: AnyShape) -> Iterator[tuple[int, Path, Shape]]:
+    """Yield the output number, path and shape of each leaf that is an array.
+
+    Outputs number all leaves of a result; tokens are leaves, but no arrays.
+
+    >>> from hlo.shapes.shape import parse_shape
+    >>> [(n, path, str(leaf)) for n, path, leaf in array_leaves(parse_shape("(token[], (f32[2]))"))]
+    [(1, (1, 0), 'f32[2]')]
+    """
+    for number, (path, leaf) in enumerate(leaves(shape)):
+        if isinstance(leaf, Shape):
+            yield number, path, leaf

@@ -40,10 +40,10 @@ from math import prod
 from typing import TypeAlias
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import AnyShape, Shape, leaves
+from hlo.shapes.shape import AnyShape, Shape
 from indexing.dataflow.queries import output_to_input
 from indexing.maps.answers import Path, Unknown
-from indexing.maps.arrays import ArrayRef, leaf_at
+from indexing.maps.arrays import ArrayRef, array_leaves, leaf_at
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
@@ -179,12 +179,13 @@ def collapse(instruction: Instruction) -> Collapse | Unknown:
     >>> print(collapsed.operands[0].collapsed, *collapsed.maps[0][0])
     f32[2,12] (d0, d1) -> (d1, d0), domain: d0 in [0, 11], d1 in [0, 1]
     """
-    outputs = list(_array_leaves(instruction))
-    inputs = [(k, path) for k, o in enumerate(instruction.operands) for _, path in _array_leaves(o)]
-    originals = _originals(instruction, [number for number, _ in outputs], inputs)
+    outputs = list(array_leaves(instruction.shape))
+    shapes_of_operands = [operand.shape for operand in instruction.operands]
+    inputs = [(k, path) for k, s in enumerate(shapes_of_operands) for _, path, _ in array_leaves(s)]
+    originals = _originals(instruction, [number for number, _, _ in outputs], inputs)
     if isinstance(originals, Unknown):
         return originals
-    results = [path for _, path in outputs]
+    results = [path for _, path, _ in outputs]
     operands = [ArrayRef(instruction.operands[k], path) for k, path in inputs]
     is_single_op = isinstance(instruction.op, MappedOp)
     rows = [
@@ -223,13 +224,6 @@ def _merged(
     row: Iterable[Iterable[ArrayAccess]], sizes: SizesByArray, joins: Joins
 ) -> tuple[MapTuple, ...]:
     return tuple([tuple([merged_map(a, sizes, joins) for a in column]) for column in row])
-
-
-def _array_leaves(instruction: Instruction) -> Iterator[tuple[int, Path]]:
-    """Yield the number and path of each array in the result of an instruction."""
-    for number, (path, leaf) in enumerate(leaves(instruction.shape)):
-        if isinstance(leaf, Shape):
-            yield number, path
 
 
 def _originals(
