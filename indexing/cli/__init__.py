@@ -2,7 +2,8 @@
 
 Imports every room.  Each command is a module of `indexing.cli.commands`, loaded on use.  It imports
 its dependencies inside its function, so that ``--help`` stays fast.  Exit status: 0 success,
-1 error in the input, 2 usage error, 130 interrupted, 141 output closed by its reader.
+1 error in the input, 2 usage error, 130 interrupted, 141 output closed by its reader, 128 + n ended
+by signal n.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ from __future__ import annotations
 import gc
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from types import FrameType
 
 import click
 
@@ -72,8 +75,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # for any terminal encoding
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` ignores SIGHUP
+            signal.signal(number, _end)
     gc.set_threshold(50_000, 20, 50)  # most objects are long-lived: collect rarely
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """End the command by an exception, so that its temporary files are removed."""
+    raise SystemExit(128 + number)
 
 
 def run(arguments: Sequence[str]) -> int:

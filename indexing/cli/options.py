@@ -41,6 +41,13 @@ def seed_option(description: str) -> Callable[[F], F]:
     )
 
 
+def nonempty(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    """Reject the empty path, such as that of an unset shell variable."""
+    if value == "":
+        raise click.BadParameter("expected the path of a file, got an empty text")
+    return value
+
+
 def deprecated_spelling(old: str, new: str, **attributes: Any) -> Callable[[F], F]:
     """Accept the option `old` in place of `new`; if both are given, `new` wins.
 

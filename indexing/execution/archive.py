@@ -5,19 +5,17 @@ Types that NumPy lacks are stored as float32, which represents all their values.
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hlo.modules.module import Computation
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from indexing.execution.output_file import replaced
 from indexing.execution.values import (
     Array,
     ExecutionError,
@@ -200,27 +198,17 @@ def named(results: Sequence[Sequence[Array]]) -> dict[str, Array]:
 
 
 def write(path: str, arrays: Mapping[str, Array]) -> None:
-    """Write all arrays into one .npz file, atomically."""
+    """Write all arrays into one .npz file, as `replaced` does.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
     stored: dict[str, Any] = {
         name: array if array.dtype.isbuiltin == 1 else array.astype(np.float32)
         for name, array in arrays.items()
     }
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, **stored)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with replaced(path) as file:
+        np.savez(file, **stored)
 
 
 def type_text(array: Array) -> str:

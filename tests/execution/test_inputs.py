@@ -277,19 +277,3 @@ def test_devices_have_their_own_inputs_and_results(
     assert cli.run(["run", file, "--inputs", inputs, "--replicas", "2"]) == 0
     out = "device0.out0: f32[2] 4.0 7.75\ndevice1.out0: f32[2] 4.0 7.75\n"
     assert capsys.readouterr().out == out
-
-
-def test_a_failed_write_leaves_only_the_old_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "out.npz"
-    target.write_text("old")
-
-    def broken(*_: object, **__: object) -> None:
-        raise OSError("no room")
-
-    monkeypatch.setattr(np, "savez", broken)
-    with pytest.raises(OSError, match="no room"):
-        archive.write(str(target), {"out0": np.ones(1)})
-    assert target.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [target]

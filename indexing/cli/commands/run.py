@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.options import deprecated_spelling, seed_option
+from indexing.cli.options import deprecated_spelling, nonempty, seed_option
 from indexing.cli.reporter import Reporter, counted
 
 if TYPE_CHECKING:
@@ -37,11 +37,16 @@ def _tile(
 @click.option(
     "--inputs",
     metavar="IN.npz",
+    callback=nonempty,
     help="Read inputs in0, in1, .. (tuples flattened in order), or by parameter name, and values "
     "of elided constants, by instruction name; without this option, inputs are random",
 )
 @click.option(
-    "--output", metavar="OUT.npz", help="Write the results, as arrays named out0, out1 and so on"
+    "--output",
+    metavar="OUT.npz",
+    callback=nonempty,
+    help="Write the results, as arrays named out0, out1 and so on, into a regular file, which is "
+    "replaced when all are complete; `-` is standard output",
 )
 @seed_option("Seed of all random numbers")
 @click.option(
@@ -104,11 +109,14 @@ def command(
     otherwise one nest per instruction or fusion. Instructions without a loop nest fall back to
     kernels; a note on stderr gives the reason.
     """
-    if tile is not None and loops:
-        raise click.UsageError("--tile cannot be used with --loops")
-    if replicas > 1 and (loops or tile is not None):
-        option = "--loops" if loops else "--tile"
-        raise click.UsageError(f"{option} cannot be used with --replicas")
+    _check_options(tile, loops, replicas)
+    if output is not None:
+        from indexing.execution.output_file import check_writable
+
+        with reporter.reporting(output):  # before the results are computed
+            check_writable(output)
+        if reporter.failed:
+            return
     modules = list(reporter.modules([file]))
     if len(modules) > 1:
         reporter.error(
@@ -117,8 +125,6 @@ def command(
         return
     for module in modules:
         with reporter.reporting(file):
-            from indexing.execution import archive
-
             if reporter.report_errors(module):
                 return
             from indexing.execution.machine import RunOptions
@@ -128,10 +134,20 @@ def command(
             named = _execute(reporter, module, inputs, replicas, options, nests)
             if named is None:
                 return
-            with reporter.reporting(output or file):
-                if output:
-                    archive.write(output, named)
-                _print(reporter, module, named, output)
+            with reporter.reporting(file if output is None else output):
+                if output is None:
+                    _print(reporter, named)
+                else:
+                    _write(reporter, module, named, output)
+
+
+def _check_options(tile: tuple[int, ...] | None, loops: bool, replicas: int) -> None:
+    """Reject options that contradict each other."""
+    if tile is not None and loops:
+        raise click.UsageError("--tile cannot be used with --loops")
+    if replicas > 1 and (loops or tile is not None):
+        option = "--loops" if loops else "--tile"
+        raise click.UsageError(f"{option} cannot be used with --replicas")
 
 
 def _execute(
@@ -179,13 +195,23 @@ def _nests(reporter: Reporter, module: Module, tile: tuple[int, ...] | None) -> 
     return nests
 
 
-def _print(reporter: Reporter, module: Module, named: dict[str, Array], output: str | None) -> None:
+def _write(reporter: Reporter, module: Module, named: dict[str, Array], output: str) -> None:
+    """Write the arrays, and print their number where the arrays themselves are not printed."""
+    from indexing.execution import archive
+    from indexing.execution.output_file import is_stdout
+
+    archive.write(output, named)
+    summary = f"{module.filename}: {counted(len(named), 'array')} in {output}"
+    if is_stdout(output):
+        reporter.note(summary)
+    else:
+        reporter.print(summary)
+
+
+def _print(reporter: Reporter, named: dict[str, Array]) -> None:
     """Print one line per array: its name, its shape, and its values if there are few."""
     from indexing.execution.archive import type_text
 
-    if output:
-        reporter.print(f"{module.filename}: {counted(len(named), 'array')} in {output}")
-        return
     for name, array in named.items():
         is_short = array.size <= MAX_PRINTED
         values = f"({array.size} elements, see --output)"
