@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.device_ids import folded
-from indexing.dataflow.edges import Edges, LocalEdges, SummaryFunction
-from indexing.dataflow.runtime import forwarded_from
+from indexing.dataflow.edges import Edges, LocalEdges, SummaryFunction, summaries_of
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices, GroupsError, has_device
 from indexing.devices.exchange import ANY_ELEMENT, Participants
@@ -51,7 +50,7 @@ class DeviceEdges(Edges):
     ) -> Iterator[AccessEdge]:
         instruction, path, _ = array
         plain = Walk(self.base).backward_edges(array, fold=fold)
-        every, summaries = range(len(instruction.operands)), Summaries(reads, True, forwarded_from)
+        every, summaries = range(len(instruction.operands)), summaries_of(reads, backward=True)
         for edge in self._with_devices(instruction, [path], every, plain, summaries):
             yield self._folded(edge) if fold else edge
 
@@ -65,7 +64,7 @@ class DeviceEdges(Edges):
         fold: bool,
     ) -> Iterator[AccessEdge]:
         plain = Walk(self.base).forward_edges(instruction, operands, outputs, fold=fold)
-        summaries = Summaries(writes, False, forwarded_from)
+        summaries = summaries_of(writes, backward=False)
         for edge in self._with_devices(instruction, outputs, operands, plain, summaries):
             yield self._folded(edge) if fold else edge
 

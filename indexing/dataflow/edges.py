@@ -17,6 +17,7 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaves
 from hlo.text.source import HloError
 from indexing.dataflow.runtime import folded, forwarded_from
+from indexing.dataflow.scalars import scalar_value
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
@@ -122,7 +123,7 @@ class LocalEdges(Edges):
             edge = AccessEdge(operand, operand_path, path, identity(array))
             return (_bounded(instruction, edge),)
         if isinstance(op, StructuredOp):
-            summaries = Summaries(reads, True, forwarded_from)
+            summaries = summaries_of(reads, backward=True)
             return (_bounded(instruction, e) for e in op.edges(instruction, path, summaries))
         if not isinstance(op, MappedOp):
             return _unknown_edges(instruction, range(len(instruction.operands)), [path])
@@ -156,7 +157,7 @@ class LocalEdges(Edges):
         if isinstance(op, RoutingOp):
             return _routed(op, instruction, operands)
         if isinstance(op, StructuredOp):
-            summaries = Summaries(writes, False, forwarded_from)
+            summaries = summaries_of(writes, backward=False)
             edges = (edge for path in outputs for edge in op.edges(instruction, path, summaries))
             return (_bounded(instruction, edge) for edge in edges)
         if isinstance(op, MappedOp):
@@ -168,6 +169,11 @@ class LocalEdges(Edges):
 
     def spaces(self, start: ArrayRef, end: ArrayRef) -> Spaces:
         return _Arrays(start, end)
+
+
+def summaries_of(summary: SummaryFunction, *, backward: bool) -> Summaries:
+    """Return the interface of ops to the summaries of the computations that they call."""
+    return Summaries(summary, backward, forwarded_from, scalar_value)
 
 
 _dims = lru_cache(maxsize=1 << 12)(dims)

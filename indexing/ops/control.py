@@ -7,6 +7,7 @@ over-approximate the access: they have the grade "may".
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import ClassVar
 
 from hlo.modules.module import Computation, Instruction
@@ -127,7 +128,8 @@ class While(StructuredOp):
 class Conditional(StructuredOp):
     """The result of one branch applied to its operand; operand 0 selects the branch.
 
-    All branches return the shape of the result.
+    All branches return the shape of the result.  If the program determines operand 0, or there is
+    one branch, only the operand of that branch is read, with the maps of the branch.
 
     Source: XLA ``docs/operation_semantics.md``, "Conditional".
     """
@@ -173,14 +175,33 @@ class Conditional(StructuredOp):
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
         shape = dict(leaves(instruction.shape))[output]
-        index = instruction.operands[0].shape
-        chosen = tuple([m.with_grade("exact") for m in summaries.everything(shape, index)])
-        yield AccessEdge(0, (), output, chosen)
-        for number, branch in enumerate(self._branches(instruction), 1):
-            summary = summaries.of(branch, output)
-            for edge in call_edges(instruction, range(number, number + 1), branch, summary, output):
-                guarded = tuple([m.with_grade("may") for m in edge.maps])
-                yield AccessEdge(number, edge.operand_path, output, guarded, edge.unknown)
+        index = ArrayRef(instruction.operands[0])
+        branches = self._branches(instruction)
+        if len(branches) > 1:
+            chosen = summaries.everything(shape, index.shape)
+            yield AccessEdge(0, (), output, tuple([m.with_grade("exact") for m in chosen]))
+        taken = self._branch_number(summaries.scalar_value(index), len(branches))
+        for number, branch in enumerate(branches):
+            if taken is not None and number != taken:
+                continue
+            operands, summary = range(number + 1, number + 2), summaries.of(branch, output)
+            for edge in call_edges(instruction, operands, branch, summary, output):
+                if taken is None:
+                    edge = replace(edge, maps=tuple([m.with_grade("may") for m in edge.maps]))
+                yield edge
+
+    def _branch_number(self, index: int | None, branches: int) -> int | None:
+        """Return the branch that a value of operand 0 selects; None if it depends on the value.
+
+        An index out of range selects the last branch; true selects `true_computation`.
+        """
+        if branches == 1:
+            return 0
+        if index is None:
+            return None
+        if not self.branch_computations:
+            return 0 if index else 1
+        return index if 0 <= index < branches else branches - 1
 
     def _branches(self, instruction: Instruction) -> tuple[Computation, ...]:
         if self.branch_computations:

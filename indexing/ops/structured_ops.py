@@ -34,11 +34,13 @@ class Summaries:
         of: maps between a leaf of a computation's root and every leaf of a parameter.
         backward: True for output-to-input maps, False for input-to-output maps.
         forwarded_from: the array that tuples and calls forward unchanged to a given array.
+        scalar_value: the value of an integer scalar if the program determines it, else None.
     """
 
     of: Callable[[Computation, Path], MapsByArray]
     backward: bool
     forwarded_from: Callable[[ArrayRef], ArrayRef]
+    scalar_value: Callable[[ArrayRef], int | None]
 
     def everything(self, result: AnyShape, operand: AnyShape) -> tuple[IndexingMap, ...]:
         """Return the map that relates every element of both arrays, graded "may"."""

@@ -134,3 +134,114 @@ def test_maps_include_the_dependencies_of_a_branch(index: int) -> None:
     assert not hlo.verify(main.module)
     x, y, v = (np.array(a, np.float32) for a in ([1, 2, 4], [8, 16, 32], [64, 128]))
     check(main, [np.array(index, np.int32), x, y, v], [1, -1, 2, -2])
+
+
+THREE = """
+plain { p = f32[3] parameter(0)  ROOT r = f32[3] reverse(p), dimensions={0} }
+last { p = f32[3] parameter(0)  a = f32[2] slice(p), slice={[1:3]}  z = f32[] constant(0)
+  ROOT r = f32[3] pad(a, z), padding=1_0 }
+same { i = s32[] parameter(0)  ROOT r = s32[] copy(i) }
+two { t = (s32[], s32[]) parameter(0)  ROOT i = s32[] get-tuple-element(t), index=1 }
+"""
+SWITCH = "  ROOT r = f32[3] conditional(i, x, y, z), branch_computations={plain, same3, last}"
+CHOICE = "  ROOT r = f32[3] conditional(i, x, y), true_computation=plain, false_computation=last"
+COPY = "same3 { p = f32[3] parameter(0)  ROOT r = f32[3] copy(p) }\n"
+LIST = "s = s32[1] slice(c), slice={[1:2]}  i = s32[] reshape(s)"
+# fmt: off
+INDICES = [
+    # index                                                                              branch
+    ("i = s32[] constant(0)",                                                            0),
+    ("i = s32[] constant(1)",                                                            1),
+    ("i = s32[] constant(2)",                                                            2),
+    ("i = s32[] constant(3)",                                                            2),
+    ("i = s32[] constant(-1)",                                                           2),
+    ("i = s32[] constant(-2147483648)",                                                  2),
+    ("c = s32[] constant(1)  i = s32[] negate(c)",                                       2),
+    ("c = s32[] constant(1)  i = s32[] subtract(c, c)",                                  0),
+    ("c = s32[] constant(1)  i = s32[] call(c), to_apply=same",                          1),
+    ("c = s32[] constant(1)  i = s32[] fusion(c), kind=kLoop, calls=same",               1),
+    ("c = s32[] constant(1)  t = (s32[], s32[]) tuple(n, c)  i = s32[] call(t), to_apply=two", 1),
+    ("c = s8[] constant(1)  i = s32[] convert(c)",                                       1),
+    (f"c = s32[3] constant({{9, 1, 4}})  {LIST}",                                        1),
+    (f"c = s32[3] iota(), iota_dimension=0  {LIST}",                                     1),
+    ("i = pred[] constant(true)",                                                        0),
+    ("i = pred[] constant(false)",                                                       1),
+    ("c = pred[] constant(false)  i = pred[] copy(c)",                                   1),
+    # the program does not determine the index
+    ("i = s32[] copy(n)",                                                                None),
+    ("c = s32[] constant(1)  i = s32[] and(n, c)",                                       None),
+    ("t = (s32[], s32[]) tuple(n, n)  i = s32[] call(t), to_apply=two",                  None),
+    ("c = s32[] constant(0)  i = pred[] compare(n, c), direction=LT",                    None),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("index, branch", INDICES)
+def test_a_known_index_selects_one_branch(index: str, branch: int | None) -> None:
+    root = CHOICE if "i = pred" in index else SWITCH
+    arrays = "n = s32[] parameter(0)  x = f32[3] parameter(1)  y = f32[3] parameter(2)"
+    main = entry(f"  {arrays}  z = f32[3] parameter(3)\n  {index}\n{root}", COPY + THREE)
+    assert not hlo.verify(main.module)
+    values = (np.array(a, np.float32) for a in ([1, 2, 4], [8, 16, 32], [64, 128, 256]))
+    check(main, [np.array(0, np.int32), *values], [1, -1, 2])
+    back = indexing.output_to_input(main.root)
+    branches = range(len(main.root.operands) - 1)
+    assert [bool(maps) for maps in back.maps[1:]] == [branch in (k, None) for k in branches]
+    grade = "exact" if branch is not None else "may"
+    assert {m.grade for maps in back.maps[1:] for m in maps} == {grade}
+    for number in branches:
+        forth = indexing.input_to_output(main.root, number + 1)
+        assert {m.grade for m in forth.maps[0]} <= {grade}
+        assert union(forth.maps[0]) == swapped(union(back.maps[number + 1]))
+
+
+def test_the_only_branch_does_not_read_the_index() -> None:
+    text = """
+  i = s32[] parameter(0)  x = f32[3] parameter(1)
+  ROOT r = f32[3] conditional(i, x), branch_computations={plain}"""
+    main = entry(text, THREE)
+    answer = indexing.output_to_input(main.root)
+    assert answer.maps[0] == ()
+    assert [str(m) for m in answer.maps[1]] == ["(d0) -> (-d0 + 2), domain: d0 in [0, 2]"]
+    assert answer.maps[1][0].grade == "exact"
+    for index in (-1, 0, 1):
+        check(main, [np.array(index, np.int32), np.array([1, 2, 4], np.float32)], [1, -1])
+
+
+def test_a_known_index_selects_the_branch_of_a_conditional_in_a_branch() -> None:
+    inner = """
+inner { p = (f32[3], f32[3]) parameter(0)  c = pred[] constant(false)
+  a = f32[3] get-tuple-element(p), index=0  b = f32[3] get-tuple-element(p), index=1
+  ROOT r = f32[3] conditional(c, a, b), true_computation=same3, false_computation=plain }
+"""
+    text = """
+  x = f32[3] parameter(0)  y = f32[3] parameter(1)  c = s32[] constant(7)
+  t = (f32[3], f32[3]) tuple(x, y)
+  ROOT r = f32[3] conditional(c, x, t), branch_computations={plain, inner}"""
+    main = entry(text, COPY + THREE + inner)
+    assert not hlo.verify(main.module)
+    answer = indexing.to_parameters(main.root)
+    assert answer.maps[0] == ()
+    assert [m.grade for m in answer.maps[1]] == ["exact"]
+    check(main, [np.array(a, np.float32) for a in ([1, 2, 4], [8, 16, 32])], [1, -1])
+
+
+@pytest.mark.parametrize("start", [-1, 0, 1, 3])
+def test_a_window_in_the_selected_branch_stays_exact(start: int) -> None:
+    body = """
+window { p = (f32[4], s32[]) parameter(0)  a = f32[4] get-tuple-element(p), index=0
+  i = s32[] get-tuple-element(p), index=1
+  ROOT r = f32[3] dynamic-slice(a, i), dynamic_slice_sizes={3} }
+"""
+    text = """
+  v = f32[4] parameter(0)  s = s32[] parameter(1)  x = f32[3] parameter(2)  c = s32[] constant(1)
+  t = (f32[4], s32[]) tuple(v, s)
+  ROOT r = f32[3] conditional(c, x, t), branch_computations={plain, window}"""
+    main = entry(text, THREE + body)
+    arguments = [np.arange(4, dtype=np.float32), np.array(start, np.int32), np.ones(3, np.float32)]
+    answer = indexing.to_parameters(main.root)
+    (read,) = answer.maps[0]
+    assert read.grade == "exact"
+    assert answer.maps[2] == ()
+    ((needed, _, _),) = dependencies(main, arguments, [1])
+    assert Run(main, *arguments).read([read]) == needed
