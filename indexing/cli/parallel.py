@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from indexing.cli.printing import Request, answer_all, note_opcodes, report_missing
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
+from indexing.cli.workers import WorkerDeath, results
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Module
@@ -65,23 +66,29 @@ def answer_in_parallel(
     """
     proved: Counter[str] = Counter()
     shards = [s for file in files for s in shards_of(file, jobs, request, reporter)]
-    total = len(shards)
-    with ProcessPoolExecutor(max_workers=jobs) as pool:
-        try:
+    sent = [shard for shard in shards if shard.file != "-"]
+    with closing(results(answer_shard, sent, jobs)) as received:
+        for done, shard in enumerate(shards):
+            bar.update(shard.file, done, len(shards))
             # only this process can read standard input
-            futures = [None if s.file == "-" else pool.submit(answer_shard, s) for s in shards]
-            for done, (shard, future) in enumerate(zip(shards, futures, strict=True)):
-                bar.update(shard.file, done, total)
-                record = answer_shard(shard) if future is None else future.result()
-                proved += record.proved
-                reporter.opcodes |= record.opcodes
-                bar.hide()
-                for is_error, text in record.messages:
-                    (reporter.error if is_error else reporter.print)(text)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+            record = answer_shard(shard) if shard.file == "-" else next(received)
+            bar.hide()
+            if isinstance(record, WorkerDeath):
+                reporter.error(_death_message(shard, record))
+                continue
+            proved += record.proved
+            reporter.opcodes |= record.opcodes
+            for is_error, text in record.messages:
+                (reporter.error if is_error else reporter.print)(text)
     return proved
+
+
+def _death_message(shard: Shard, death: WorkerDeath) -> str:
+    part = f" (part {shard.index + 1} of {shard.count})" if shard.count > 1 else ""
+    return (
+        f"error[worker]: {shard.file}{part}: no answer: the worker process {death}\n"
+        "  = help: if memory ran out, use fewer --jobs"
+    )
 
 
 def shards_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Iterator[Shard]:

@@ -1,0 +1,161 @@
+"""Worker processes that end with this process, and whose death costs one task.
+
+`concurrent.futures` discards all tasks when a worker is killed, and does not name the task that the
+worker had.  Its workers survive a parent that is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing import get_context, parent_process
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDeath:
+    """The end of a worker process before it returned a result.
+
+    Attributes:
+        status: its exit status; ``-n`` if signal n killed it.
+
+    >>> str(WorkerDeath(-9)), str(WorkerDeath(3))
+    ('was killed by signal 9 (Killed)', 'ended with exit status 3')
+    """
+
+    status: int
+
+    def __str__(self) -> str:
+        if self.status >= 0:
+            return f"ended with exit status {self.status}"
+        return f"was killed by signal {-self.status} ({signal.strsignal(-self.status)})"
+
+
+def results(
+    function: Callable[[Task], Result], tasks: Sequence[Task], jobs: int, method: str | None = None
+) -> Generator[Result | WorkerDeath]:
+    """Yield ``function(task)`` for each task, in order, computed by at most `jobs` processes.
+
+    If a worker dies, the result of its task is a `WorkerDeath`, and another worker takes its place.
+    Closing the iterator kills all workers.
+
+    Args:
+        function: a function of a module, which workers import.
+        tasks: its arguments.
+        jobs: the maximum number of processes.
+        method: how processes start, as for `multiprocessing.get_context`.
+
+    >>> list(results(abs, [-3, 4], jobs=2))
+    [3, 4]
+    """
+    waiting = deque(enumerate(tasks))
+    done: dict[int, Result | WorkerDeath] = {}
+    busy: dict[Any, _Worker] = {}
+    try:
+        for number in range(len(tasks)):
+            while number not in done:
+                while waiting and len(busy) < jobs:
+                    worker = _started(function, *waiting.popleft(), method)
+                    busy[worker.connection] = worker
+                for connection in wait(list(busy)):
+                    worker = busy[connection]
+                    done[worker.task] = outcome = worker.receive()
+                    if isinstance(outcome, WorkerDeath) or not worker.gave(waiting):
+                        del busy[connection]
+            yield done.pop(number)
+    finally:
+        for worker in busy.values():
+            worker.process.kill()
+        for worker in busy.values():
+            worker.process.join()
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A worker process, from the side of its parent.
+
+    Attributes:
+        task: the position of the task that it has.
+    """
+
+    process: BaseProcess
+    connection: Connection[Any, Any]
+    task: int
+
+    def receive(self) -> Any:
+        """Return the result of the task, or how the process died."""
+        try:
+            return self.connection.recv()
+        except (EOFError, OSError):
+            return WorkerDeath(self._end())
+
+    def gave(self, waiting: deque[tuple[int, Any]]) -> bool:
+        """Move the first of `waiting` to this process; end the process if there is none."""
+        with suppress(OSError):  # it was killed after its last result
+            if waiting:
+                self.connection.send(waiting[0][1:])
+                self.task, _ = waiting.popleft()
+                return True
+            self.connection.send(())
+        self._end()
+        return False
+
+    def _end(self) -> int:
+        """Wait for the end of the process, and return its exit status."""
+        self.process.join()
+        self.connection.close()
+        assert self.process.exitcode is not None
+        return self.process.exitcode
+
+
+def _started(
+    function: Callable[[Any], Any], position: int, task: Any, method: str | None
+) -> _Worker:
+    """Start a process with its first task."""
+    context = get_context(method)
+    ours, theirs = context.Pipe()
+    process: BaseProcess = context.Process(  # type: ignore[attr-defined]  # typeshed: on subclasses
+        target=_work, args=(function, theirs, task), daemon=True
+    )
+    # Ctrl-C reaches the whole process group, and only the parent responds to it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    theirs.close()
+    return _Worker(process, ours, position)
+
+
+def _work(function: Callable[[Any], Any], connection: Connection[Any, Any], task: Any) -> None:
+    """Send the result of each task, until the parent sends no further task."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if callable(signal.getsignal(number)):  # a forked process has the parent's handlers
+            signal.signal(number, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    given = (task,)
+    while given:
+        connection.send(function(*given))
+        given = connection.recv()
+
+
+def _end_with_parent() -> None:
+    """End this process as soon as its parent ends, by whatever signal."""
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

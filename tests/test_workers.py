@@ -1,0 +1,151 @@
+"""``maps --jobs``: workers end with the command, and the death of one costs one file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from operator import methodcaller
+from pathlib import Path
+
+import pytest
+
+from indexing.cli.workers import WorkerDeath, results
+
+ROOT = Path(__file__).parent.parent
+METHODS = ["fork", "spawn"]  # the defaults of Linux and macOS
+MODULE = (
+    "ENTRY e {{ p = f32[3,5] parameter(0)  ROOT {0} = f32[5,3] transpose(p), dimensions={{1,0}} }}"
+)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_results_are_in_the_order_of_the_tasks(method: str) -> None:
+    assert list(results(abs, [-3, 5, -7, 11, -13], 2, method)) == [3, 5, 7, 11, 13]
+
+
+class Kill:
+    """A task that sends a signal to its own process; signal 0 does nothing."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __call__(self) -> int:
+        os.kill(os.getpid(), self.number)
+        return 0
+
+
+call = methodcaller("__call__")
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_the_death_of_a_worker_costs_its_task(jobs: int) -> None:
+    tasks = [signal.SIGKILL, 0, signal.SIGUSR1, 0, signal.SIGTERM]
+    outcomes = list(results(call, [Kill(number) for number in tasks], jobs))
+    assert outcomes == [WorkerDeath(-9), 0, WorkerDeath(-signal.SIGUSR1), 0, WorkerDeath(-15)]
+
+
+def test_a_worker_that_exits_is_dead() -> None:
+    assert list(results(os._exit, [3, 0], 2)) == [WorkerDeath(3), WorkerDeath(0)]
+
+
+def test_a_worker_killed_between_two_tasks_costs_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    from indexing.cli import workers
+
+    receive = workers._Worker.receive
+
+    def receive_and_kill(worker: workers._Worker) -> object:
+        outcome = receive(worker)
+        worker.process.kill()
+        worker.process.join()
+        return outcome
+
+    monkeypatch.setattr(workers._Worker, "receive", receive_and_kill)
+    assert list(results(abs, [-1, -2, -3], 1)) == [1, 2, 3]
+
+
+def test_closing_the_results_kills_the_workers() -> None:
+    read, write = os.pipe()
+    answers = results(call, [Kill(0), signal.pause], 2, "fork")
+    assert next(answers) == 0
+    answers.close()
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        pipe.read()  # ends when no process has the other end
+
+
+COMMAND = """\
+import multiprocessing, os, signal, time
+from indexing import cli
+from indexing.cli import parallel
+answer = parallel.answer_shard
+def answer_shard(shard):
+    match os.path.basename(shard.file):
+        case "killed.hlo":
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "waits.hlo":
+            print("waiting", flush=True)
+            while True:
+                time.sleep(1000)
+    return answer(shard)
+parallel.answer_shard = answer_shard
+multiprocessing.set_start_method("fork")  # so that workers have the function above
+cli.main()
+"""
+
+
+def command(folder: Path, *names: str) -> subprocess.Popen[str]:
+    """Start ``maps --jobs 2`` for modules of these names; its process group has no other member."""
+    for name in names:
+        (folder / name).write_text(MODULE.format(name.partition(".")[0]))
+    return subprocess.Popen(
+        [sys.executable, "-c", COMMAND, "maps", *names, "--jobs", "2"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_a_killed_worker_is_reported_with_its_file_and_the_others_are_answered(
+    tmp_path: Path,
+) -> None:
+    with command(tmp_path, "a.hlo", "killed.hlo", "b.hlo", "c.hlo") as process:
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert [line for line in out.splitlines() if "transpose" in line] == [
+        f"{name}.hlo: e: {name} = f32[5,3] transpose, output-to-input" for name in "abc"
+    ]
+    assert err == (
+        "error[worker]: killed.hlo: no answer: the worker process was killed by signal 9 (Killed)\n"
+        "  = help: if memory ran out, use fewer --jobs\n"
+    )
+
+
+STATUS = {
+    signal.SIGKILL: -signal.SIGKILL,
+    signal.SIGTERM: 128 + signal.SIGTERM,
+    signal.SIGHUP: 128 + signal.SIGHUP,
+    signal.SIGINT: 130,
+}
+
+
+@pytest.mark.parametrize("number", STATUS)
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_workers_end_with_the_command_however_it_ends(
+    number: signal.Signals, whole_group: bool, tmp_path: Path
+) -> None:
+    """A terminal sends SIGINT and SIGHUP to the whole process group, `kill` to the command only."""
+    names = "waits.hlo", "b.hlo", "waits.hlo"
+    with command(tmp_path, *names) as process:
+        assert process.stdout is not None
+        for _ in range(2):
+            assert process.stdout.readline() == "waiting\n"
+        (os.killpg if whole_group else os.kill)(process.pid, number)
+        # standard output ends when neither the command nor a worker is alive
+        out, err = process.communicate(timeout=300)
+    assert process.returncode == STATUS[number]
+    assert (out, err) == ("", "")
