@@ -124,12 +124,56 @@ _BOUNDS: Final[Mapping[Operator, Callable[..., Interval]]] = {
     "min": lambda *boxes: (min(b[0] for b in boxes), min(b[1] for b in boxes)),
     "max": lambda *boxes: (max(b[0] for b in boxes), max(b[1] for b in boxes)),
 }
-_VALUES: Final[Mapping[Operator, Callable[..., int]]] = {
+
+
+def _least(*values: Any) -> Any:
+    """The minimum of integers, or of NumPy arrays element by element."""
+    if all(isinstance(value, int) for value in values):
+        return min(values)
+    from numpy import minimum as least
+
+    return reduce(least, values)
+
+
+def _greatest(*values: Any) -> Any:
+    """The maximum of integers, or of NumPy arrays element by element."""
+    if all(isinstance(value, int) for value in values):
+        return max(values)
+    from numpy import maximum as greatest
+
+    return reduce(greatest, values)
+
+
+_VALUES: Final[Mapping[Operator, Callable[..., Any]]] = {
     "*": lambda *values: prod(values),
     "floordiv": lambda dividend, divisor: dividend // divisor,
-    "min": min,
-    "max": max,
+    "min": _least,
+    "max": _greatest,
 }
+
+
+def divisors_with_zero(exprs: Iterable[Expr]) -> list[Expr]:
+    """Return the divisors in `exprs` whose bounds contain 0, the divisors inside others first.
+
+    >>> from simplifier.linear import variable
+    >>> d0, d1 = variable("d0", 0, 9), variable("d1", 0, 9)
+    >>> divisors_with_zero([d0 // (d1 + 1) + d0 // d1])
+    [Expr('d1')]
+    """
+    seen: set[Expr] = set()
+    pending, divisors = list(exprs), set[Expr]()
+    while pending:
+        expr = pending.pop()
+        if expr in seen:
+            continue
+        seen.add(expr)
+        for atom in expr.parts:
+            pending.extend(atom.operands)
+            if isinstance(atom, SemiAffine) and atom.operator == "floordiv":
+                low, high = atom.operands[1].bounds
+                if low <= 0 <= high:
+                    divisors.add(atom.operands[1])
+    return sorted(divisors, key=lambda expr: (expr.weight, str(expr)))
 
 
 # ---------------------------------------------------------------- products

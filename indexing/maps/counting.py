@@ -22,7 +22,9 @@ from indexing.maps.properties import is_injective
 from indexing.maps.relation import count_domain, inverse
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
+from simplifier.exact import number_type
 from simplifier.linear import Expr
+from simplifier.semiaffine import divisors_with_zero
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -34,11 +36,20 @@ MAX_POINTS: Final = 1 << 22
 """Maximum number of points of one part of a map, or elements of one array, to enumerate."""
 
 
-def beyond_budget(points: int, owner: object) -> Unknown | None:
-    """The reason not to enumerate so many points of `owner`; `None` if they are within budget."""
-    if points <= MAX_POINTS:
+MAX_LARGE_POINTS: Final = 1 << 17
+"""The same for points whose numbers exceed 64 bits."""
+
+
+def beyond_budget(points: int, owner: object, number: type = np.int64) -> Unknown | None:
+    """The reason not to enumerate so many points of `owner`; `None` if they are within budget.
+
+    Args:
+        number: the type of the numbers; `object` if they may exceed 64 bits.
+    """
+    budget = MAX_LARGE_POINTS if number is object else MAX_POINTS
+    if points <= budget:
         return None
-    return Unknown(f"{owner} has {points} points to count, more than the budget of {MAX_POINTS}")
+    return Unknown(f"{owner} has {points} points to count, more than the budget of {budget}")
 
 
 def product_of(factors: Iterable[int | Unknown]) -> int | Unknown:
@@ -122,19 +133,20 @@ class Counted:
             if isinstance(table, Unknown):
                 return table
             values, times = table
-            shifted = values - np.array([origin[k] for k in part.places], np.int64)
+            shifted = values - _integers([origin[k] for k in part.places])
             room = np.array([total.shape[k] for k in part.places], np.int64)
             inside = ((shifted >= 0) & (shifted < room)).all(axis=1)
+            shifted = shifted[inside].astype(np.int64)
             at: list[Any] = [0] * total.ndim
             for column, k in enumerate(part.places):
-                at[k] = shifted[inside, column]
+                at[k] = shifted[:, column]
             counts[tuple(at)] = times[inside]
             here = here * counts
         total += here
         return None
 
 
-_Table: TypeAlias = "tuple[NDArray[np.int64], NDArray[Any]]"
+_Table: TypeAlias = "tuple[NDArray[Any], NDArray[Any]]"
 
 
 class _Part:
@@ -152,9 +164,11 @@ class _Part:
 
     @cached_property
     def points(self) -> int | Unknown:
-        """Number of points of the domain."""
-        if not self.given:
-            return count_domain(self.map)
+        """Number of points of the domain at which no divisor is 0."""
+        if not self.given and not self._divisors:
+            count = count_domain(self.map)
+            if not isinstance(count, Unknown) or self._is_large:
+                return count
         table = self.table
         return table if isinstance(table, Unknown) else int(table[1].sum())
 
@@ -166,31 +180,58 @@ class _Part:
     @cached_property
     def table(self) -> _Table | Unknown:
         """The distinct values of the results, one row each, and the count of each row."""
-        variables = self.map.dims
-        sizes = [v.upper - v.lower + 1 for v in variables]
-        count = prod(sizes)
-        if (beyond := beyond_budget(count, self.map)) is not None:
+        if (beyond := beyond_budget(self._box, self.map, self._number)) is not None:
             return beyond
-        places = np.unravel_index(np.arange(count), sizes) if sizes else ()
+        sizes = [max(0, v.upper - v.lower + 1) for v in self.map.dims]
+        places = np.unravel_index(np.arange(self._box), sizes) if sizes else ()
         at: dict[Variable, Any] = {
-            v: place + v.lower for v, place in zip(variables, places, strict=True)
+            v: place.astype(self._number) + v.lower
+            for v, place in zip(self.map.dims, places, strict=True)
         }
-        inside = np.ones(count, bool)
+        inside = np.ones(self._box, bool)
+        free = [d for d in self._divisors if set(d.variables()).isdisjoint(self.given)]
+        at, inside = _without_zeros(free, at, inside)
         for variable in self.given:
             self._put_in(variable, at)
+        for variable in self.given:
             low, high = variable.bounds
             inside &= (at[variable] >= low) & (at[variable] <= high)
+        at, inside = _without_zeros(self._divisors, at, inside)
+        at, inside = _chosen(at, inside)
         for c in self.map.constraints:
             value = c.expr.value(at)
             inside &= (value >= c.lower) & (value <= c.upper)
-        columns = [
-            np.broadcast_to(np.asarray(result.value(at), np.int64), (count,))[inside]
+        at, inside = _chosen(at, inside)
+        columns: list[NDArray[Any]] = [
+            np.broadcast_to(np.asarray(result.value(at), self._number), inside.shape)
             for result in self.map.results
         ]
-        return _counted_rows(columns, int(inside.sum()))
+        return _counted_rows(columns, len(inside))
+
+    @cached_property
+    def _divisors(self) -> list[Expr]:
+        """The divisors that may be 0."""
+        return divisors_with_zero(self._exprs)
+
+    @cached_property
+    def _number(self) -> type:
+        """The type of the integers: 64 bits, or Python's if numbers may exceed 64 bits."""
+        bounds = [v.as_expr() for v in (*self.map.dims, *self.given)]
+        return object if number_type([*bounds, *self._exprs]) is object else np.int64
+
+    @property
+    def _exprs(self) -> list[Expr]:
+        indices = [i for given in self.given.values() for i in given.rt.index]
+        return [*self.map.results, *[c.expr for c in self.map.constraints], *indices]
+
+    @property
+    def _box(self) -> int:
+        return prod(max(0, v.upper - v.lower + 1) for v in self.map.dims)
 
     def _put_in(self, variable: Variable, at: dict[Variable, Any]) -> None:
         """Add the value of a runtime variable to `at`, after the variables of its index."""
+        if variable in at:
+            return
         given = self.given[variable]
         for needed in [v for i in given.rt.index for v in i.variables() if v not in at]:
             self._put_in(needed, at)
@@ -215,7 +256,7 @@ class _Part:
         if isinstance(table, Unknown):
             return table
         values, times = table
-        return int(times[(values == np.array(own, np.int64)).all(axis=1)].sum())
+        return int(times[(values == _integers(own)).all(axis=1)].sum())
 
     @property
     def bounds(self) -> list[tuple[int, int]]:
@@ -223,7 +264,7 @@ class _Part:
 
     @property
     def _is_large(self) -> bool:
-        return prod(v.upper - v.lower + 1 for v in self.map.dims) > MAX_POINTS
+        return self._box > MAX_POINTS
 
 
 def _parts(m: IndexingMap, given: Mapping[Variable, RuntimeValues]) -> Iterator[_Part]:
@@ -309,8 +350,40 @@ def _needs_of_all(exprs: Iterable[Expr], given: Mapping[Variable, RuntimeValues]
     return set[Variable]().union(*[_needs(expr, given) for expr in exprs])
 
 
-def _counted_rows(columns: Sequence[NDArray[np.int64]], count: int) -> _Table:
+def _integers(numbers: Sequence[int]) -> NDArray[Any]:
+    """The numbers as an array, of Python integers if one exceeds 64 bits."""
+    is_small = all(-(1 << 63) <= number < 1 << 63 for number in numbers)
+    return np.array(numbers, np.int64 if is_small else object)
+
+
+_Points: TypeAlias = "tuple[dict[Variable, Any], NDArray[np.bool_]]"
+
+
+def _chosen(at: dict[Variable, Any], inside: NDArray[np.bool_]) -> _Points:
+    """The points at which `inside` is true, and true for each of them."""
+    if inside.all():
+        return at, inside
+    chosen = {v: np.broadcast_to(a, inside.shape)[inside] for v, a in at.items()}
+    return chosen, np.ones(int(inside.sum()), bool)
+
+
+def _without_zeros(
+    divisors: Sequence[Expr], at: dict[Variable, Any], inside: NDArray[np.bool_]
+) -> _Points:
+    """The points of `inside` at which no divisor is 0."""
+    for divisor in divisors:
+        at, inside = _chosen(at, inside)
+        inside = inside & (divisor.value(at) != 0)
+    return at, inside
+
+
+def _counted_rows(columns: Sequence[NDArray[Any]], count: int) -> _Table:
     """The distinct rows of these columns in order, and the count of each row."""
+    if any(column.dtype == object for column in columns):
+        ordered = sorted(Counter(zip(*columns, strict=True)).items())
+        rows = np.empty((len(ordered), len(columns)), object)
+        rows[:] = [row for row, _ in ordered]
+        return rows, np.array([times for _, times in ordered], np.int64)
     rows = np.stack(columns, axis=1) if columns else np.zeros((count, 0), np.int64)
     lows = [int(c.min()) if count else 0 for c in columns]
     sizes = [int(c.max()) - low + 1 if count else 1 for c, low in zip(columns, lows, strict=True)]

@@ -30,7 +30,8 @@ class RuntimeValues(NamedTuple):
     array: NDArray[np.int64]
 
     def at(self, index: Sequence[Any]) -> Any:
-        inside = [np.clip(i, 0, size - 1) for i, size in zip(index, self.array.shape, strict=True)]
+        pairs = zip(index, self.array.shape, strict=True)
+        inside = [np.asarray(np.clip(i, 0, size - 1), np.int64) for i, size in pairs]
         value = self.array[tuple(inside)] if inside else self.array
         return np.clip(value, *self.rt.clamp) if self.rt.clamp else value
 

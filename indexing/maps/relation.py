@@ -16,6 +16,7 @@ from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.exact import unions
 from simplifier.linear import Expr
+from simplifier.semiaffine import divisors_with_zero
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown, with_query
 
@@ -209,12 +210,18 @@ def count_image(indexing_map: IndexingMap) -> int | Unknown:
 
 
 def count_domain(indexing_map: IndexingMap) -> int | Unknown:
-    """Number of points of the domain: values of dimensions, range and runtime variables."""
-    if not indexing_map.constraints:
+    """Number of points of the domain: values of dimensions, range and runtime variables.
+
+    A point at which a result divides by 0 is not in the domain.
+    """
+    quotients = [result for result in indexing_map.results if divisors_with_zero([result])]
+    if not indexing_map.constraints and not quotients:
         return prod(max(0, v.upper - v.lower + 1) for v in indexing_map.variables)
     every = tuple([v.as_expr() for v in indexing_map.variables])
     return with_query(
-        exact.count(_relation(indexing_map, every)), "cannot count the domain of", indexing_map
+        exact.count(_relation(indexing_map, (*every, *quotients))),
+        "cannot count the domain of",
+        indexing_map,
     )
 
 

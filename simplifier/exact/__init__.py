@@ -31,6 +31,7 @@ from simplifier.exact.points import (
     Samples,
     enumerated_is_empty,
     enumerated_tight_bounds,
+    number_type,
     probe,
     should_enumerate,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "image",
     "inverse",
     "is_empty",
+    "number_type",
     "probe",
     "query_count",
     "relation_text",

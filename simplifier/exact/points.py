@@ -23,6 +23,7 @@ from simplifier.exact.encode import Relation
 from simplifier.exact.tightening import TightBounds
 from simplifier.interval import Interval
 from simplifier.linear import Expr, from_atom
+from simplifier.semiaffine import SemiAffine
 
 MAX_POINTS: Final = 100_000
 """Maximum number of points of the boxes of relations to enumerate one by one."""
@@ -105,7 +106,7 @@ class Probe(NamedTuple):
 
     def varies(self, expr: Expr, unit: int) -> bool:
         """Return True if ``expr floordiv unit`` has several values on the points, in 64 bits."""
-        if _number_type((expr,)) is object:
+        if number_type((expr,)) is object:
             return False
         low, high = self.points.bounds(expr)
         return low // unit != high // unit
@@ -125,7 +126,7 @@ def probe(variables: tuple[Variable, ...], constraints: tuple[Constraint, ...]) 
     """
     if any(v.is_empty for v in variables) or not all(c.expr.is_affine for c in constraints):
         return None
-    if _number_type(_mentioned(variables, constraints)) is object:
+    if number_type(_mentioned(variables, constraints)) is object:
         return None
     if any(max(-v.lower, v.upper) > _EXACT for v in variables):
         return None
@@ -181,7 +182,7 @@ def enumerated_tight_bounds(
     (((0, 4), (0, 4)), ((-4, 4),), ['d0 + d1 in [0, 4]'])
     """
     count_query("tight_bounds")
-    number = _number_type((*exprs, *_mentioned(variables, constraints)))
+    number = number_type((*exprs, *_mentioned(variables, constraints)))
     restricted = _inside(variables, constraints, number)
     if restricted is None:
         return None
@@ -230,7 +231,7 @@ def enumerated_is_empty(
     count_query("other")
     if any(v.is_empty for v in variables):
         return True
-    box = _box(variables, _number_type(_mentioned(variables, constraints)))
+    box = _box(variables, number_type(_mentioned(variables, constraints)))
     return bool(_counted(map(box.broken, constraints)).all())
 
 
@@ -349,8 +350,13 @@ def _counted(conditions: Iterable[Array]) -> Array:
     return reduce(np.add, conditions, np.zeros((), np.int32))
 
 
-def _number_type(exprs: Iterable[Expr]) -> type:
-    """The smallest integer type for the values of `exprs` and all intermediate values."""
+def number_type(exprs: Iterable[Expr]) -> type:
+    """The smallest integer type for the values of `exprs` and all intermediate values.
+
+    >>> d0 = Variable("d0", 0, 9).as_expr()
+    >>> number_type([d0 * 2]), number_type([d0 * 2**31]), number_type([d0 * 2**62 // 2**60])
+    (<class 'numpy.int32'>, <class 'numpy.int64'>, <class 'object'>)
+    """
     largest = max(map(_largest, exprs), default=0)
     if largest <= np.iinfo(np.int32).max:
         return np.int32
@@ -364,6 +370,10 @@ def _largest(expr: Expr) -> int:
     for atom, coefficient in expr.parts.items():
         low, high = atom.bounds
         total += abs(coefficient) * max(1, abs(low), abs(high))
+        inside = max(inside, *map(_largest, atom.operands)) if atom.operands else inside
         if isinstance(atom, Floor):
-            inside = max(inside, atom.divisor, _largest(atom.numerator))
+            inside = max(inside, atom.divisor)
+        elif isinstance(atom, SemiAffine) and atom.operator == "*":
+            factors = [max(1, *map(abs, operand.bounds)) for operand in atom.operands]
+            inside = max(inside, prod(factors))
     return max(total, inside)
