@@ -103,9 +103,12 @@ _SEMI_AFFINE: Final = UniqueTable[SemiAffine]()
 
 
 def _product_bounds(*operands: Interval) -> Interval:
-    """Bounds of a product: its extremes are at corners of the box."""
-    corners = [prod(corner) for corner in pairs(*operands)]
-    return min(corners), max(corners)
+    """Bounds of a product: its extremes are at corners of the box, factor by factor."""
+    low, high = 1, 1
+    for ends in operands:
+        corners = [a * b for a, b in pairs((low, high), ends)]
+        low, high = min(corners), max(corners)
+    return low, high
 
 
 def _quotient_bounds(dividend: Interval, divisor: Interval) -> Interval:

@@ -179,6 +179,13 @@ def test_division_by_zero_is_rejected() -> None:
         minimum()
 
 
+def test_bounds_of_a_product_of_many_factors_are_exact() -> None:
+    expr = variable("x0", -1, 2)
+    for k in range(1, 200):  # 2 ** 200 corners
+        expr = expr * variable(f"x{k}", -1, 2)
+    assert expr.bounds == (-(2**199), 2**200)
+
+
 def test_isl_supports_minima_and_rejects_products() -> None:
     variables = tuple(v for leaf in (i, n) for v in leaf.variables())
     assert exact.bounds(variables, [], minimum(i, n * 2)) == (0, 9)
