@@ -13,11 +13,27 @@ error[syntax]: `p` is not defined
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# C0 and C1 controls, separators of lines, and controls of the writing direction
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 WIDTH = 160  # maximum characters of a source line in an error; longer lines are clipped
+
+
+def printable(text: str) -> str:
+    r"""Return `text` as one line that cannot control a terminal: control characters are escaped.
+
+    Names in HLO text and names of files may hold any character.
+
+    >>> print(printable("red \x1b[31m, next\nline, \u202eerised"))
+    red \x1b[31m, next\nline, \u202eerised
+    """
+    if text.isprintable():
+        return text
+    return _CONTROLS.sub(lambda control: repr(control[0])[1:-1], text)
 
 
 class Source:
@@ -153,10 +169,10 @@ class HloError(Exception):
         gutter = " " * len(str(self.span.line))
         return "\n".join(
             [
-                f"error[{self.code}]: {self.message}",
-                *_excerpt(self.span, self.label),
-                *(f"{gutter} = note: {note}" for note in self.notes),
-                *([f"{gutter} = help: {self.help}"] if self.help else []),
+                f"error[{self.code}]: {printable(self.message)}",
+                *_excerpt(self.span, printable(self.label)),
+                *(f"{gutter} = note: {printable(note)}" for note in self.notes),
+                *([f"{gutter} = help: {printable(self.help)}"] if self.help else []),
             ]
         )
 
@@ -166,7 +182,7 @@ def _excerpt(span: Span, label: str) -> list[str]:
     line, column = span.source.position(span.start)
     text = span.source.line_text(line)
     if not (span.source.text or label):
-        return [f" --> {span.place()}"]
+        return [f" --> {printable(span.place())}"]
     first = min(column - 1, len(text))
     length = max(1, min(span.end - span.start, len(text) - first))
     text, first = _clip(text, first, length)
@@ -174,9 +190,9 @@ def _excerpt(span: Span, label: str) -> list[str]:
     gutter = " " * len(str(line))
     carets = " " * first + "^" * length + (f" {label}" if label else "")
     return [
-        f"{gutter}--> {span.place()}",
+        f"{gutter}--> {printable(span.place())}",
         f"{gutter} |",
-        f"{line} | {_printable(text)}",
+        f"{line} | {_aligned(text)}",
         f"{gutter} | {carets}",
     ]
 
@@ -191,6 +207,6 @@ def _clip(text: str, first: int, length: int) -> tuple[str, int]:
     return before + text[start:end] + after, first - start + len(before)
 
 
-def _printable(text: str) -> str:
+def _aligned(text: str) -> str:
     """Replace each tab and control character by one character, to keep the carets aligned."""
     return "".join(c if c.isprintable() else " " if c == "\t" else "\ufffd" for c in text)

@@ -19,6 +19,7 @@ from types import FrameType
 
 import click
 
+from hlo.text.source import printable
 from indexing.cli.reporter import Reporter
 
 COMMANDS = {
@@ -30,6 +31,19 @@ COMMANDS = {
     "validate": "Check maps by executing them, and modules against XLA",
     "ops": "List the supported ops and the grades of their maps",
 }
+
+
+class UnknownCommand(click.UsageError):
+    """A usage error with the names of similar commands."""
+
+    def __init__(self, name: str, context: click.Context) -> None:
+        from indexing.cli.printing import did_you_mean
+
+        super().__init__(f"unknown command `{name}`", context)
+        self.help = did_you_mean(name, COMMANDS)
+
+    def format_message(self) -> str:
+        return "\n".join([super().format_message(), *self.help])
 
 
 class Commands(click.Group):
@@ -49,9 +63,7 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            from indexing.cli.printing import did_you_mean
-
-            ctx.fail(f"unknown command `{args[0]}`{did_you_mean(args[0], COMMANDS)}")
+            raise UnknownCommand(args[0], ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -99,6 +111,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as request:
         return request.exit_code
     except click.ClickException as error:
+        error.message = printable(error.message)  # type: ignore[misc]  # before it is shown
         error.show()
         return error.exit_code
     except (KeyboardInterrupt, click.Abort):

@@ -46,15 +46,15 @@ class BufferedReporter(Reporter):
     failed: bool = False
     reported: set[str] = field(default_factory=set)
     opcodes: set[str] = field(default_factory=set)
-    messages: list[tuple[bool, str]] = field(default_factory=list)  # (is_error, text)
+    messages: list[tuple[bool, tuple[str, ...]]] = field(default_factory=list)  # (is_error, lines)
     proved: Counter[str] = field(default_factory=Counter)
 
     def print(self, line: str) -> None:
-        self.messages.append((False, line))
+        self.messages.append((False, (line,)))
 
-    def error(self, message: str) -> None:
+    def error(self, *lines: str) -> None:
         self.failed = True
-        self.messages.append((True, message))
+        self.messages.append((True, lines))
 
 
 def answer_in_parallel(
@@ -74,21 +74,21 @@ def answer_in_parallel(
             record = answer_shard(shard) if shard.file == "-" else next(received)
             bar.hide()
             if isinstance(record, WorkerDeath):
-                reporter.error(_death_message(shard, record))
+                reporter.error(*_death_message(shard, record))
                 continue
             proved += record.proved
             reporter.opcodes |= record.opcodes
-            for is_error, text in record.messages:
-                (reporter.error if is_error else reporter.print)(text)
+            for is_error, lines in record.messages:
+                (reporter.error if is_error else reporter.print)(*lines)
     return proved
 
 
-def _death_message(shard: Shard, death: WorkerDeath) -> str:
+def _death_message(shard: Shard, death: WorkerDeath) -> list[str]:
     part = f" (part {shard.index + 1} of {shard.count})" if shard.count > 1 else ""
-    return (
-        f"error[worker]: {shard.file}{part}: no answer: the worker process {death}\n"
-        "  = help: if memory ran out, use fewer --jobs"
-    )
+    return [
+        f"error[worker]: {shard.file}{part}: no answer: the worker process {death}",
+        "  = help: if memory ran out, use fewer --jobs",
+    ]
 
 
 def shards_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Iterator[Shard]:

@@ -54,7 +54,7 @@ def answer_all(
     import_module("indexing.ops")  # registers the ops
     with reporter.reporting(module.filename):
         for error in faults(computations):
-            reporter.error(str(error))
+            reporter.hlo_error(error)
     total, done = sum(map(len, computations)), 0
     for computation, selected in groupby(
         selected_instructions(module, computations, request), lambda i: i.computation
@@ -144,8 +144,8 @@ def report_missing(reporter: Reporter, module: Module, names: Sequence[str]) -> 
         missing.difference_update(*map(spellings, module.instructions))
     for name in sorted(missing):
         reporter.error(
-            f"error[name]: {module.filename}: no instruction named `{name}`"
-            + suggestion(name, module)
+            f"error[name]: {module.filename}: no instruction named `{name}`",
+            *suggestion(name, module),
         )
 
 
@@ -164,17 +164,16 @@ def report_missing_opcodes(reporter: Reporter, opcodes: Sequence[str]) -> None:
         if opcode in reporter.opcodes:
             continue
         if opcode not in OPS:
-            help_ = did_you_mean(opcode, OPS)
-            reporter.error(f"error[name]: unknown opcode `{opcode}`{help_}")
+            reporter.error(f"error[name]: unknown opcode `{opcode}`", *did_you_mean(opcode, OPS))
         elif not reporter.failed:
             reporter.note(f"note: no instruction has the opcode `{opcode}`")
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return a help line with the most similar of `names`, or an empty string.
+def did_you_mean(name: str, names: Iterable[str]) -> list[str]:
+    """Return a help line with the most similar of `names`, or none.
 
     >>> did_you_mean("conv", ["convert", "convolution", "cosine", "transpose"])
-    '\\n  = help: did you mean `convert` or `convolution`?'
+    ['  = help: did you mean `convert` or `convolution`?']
     """
     from difflib import get_close_matches
 
@@ -184,20 +183,23 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
     similar = [
         by_lower[text] for text in prefixed or get_close_matches(lower, by_lower, cutoff=0.7)
     ][:3]
-    if not similar:
-        return ""
-    return f"\n  = help: did you mean {' or '.join(f'`{each}`' for each in similar)}?"
+    return _question(similar)
 
 
-def suggestion(name: str, module: Module) -> str:
-    """Return a help line with names in `module` similar to `name`, or an empty string."""
+def _question(similar: Sequence[str]) -> list[str]:
+    names = " or ".join(f"`{each}`" for each in similar)
+    return [f"  = help: did you mean {names}?"] if similar else []
+
+
+def suggestion(name: str, module: Module) -> list[str]:
+    """Return a help line with names in `module` similar to `name`, or none."""
     from difflib import get_close_matches
 
     if name in module.computations:
-        return f"\n  = help: `{name}` is a computation: use {name}/NAME"
+        return [f"  = help: `{name}` is a computation: use {name}/NAME"]
     last = name.rpartition("/")[2]
     if last != name:  # such as CALL/NAME, the source of a runtime variable
         close = [spellings(i)[1] for i in module.instructions if i.name == last][:3]
     else:
         close = get_close_matches(name, dict.fromkeys(i.name for i in module.instructions))
-    return f"\n  = help: did you mean {' or '.join(f'`{n}`' for n in close)}?" if close else ""
+    return _question(close)

@@ -12,6 +12,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
+from hlo.text.source import printable
+
 if TYPE_CHECKING:
     from rich.progress import Progress
 
@@ -73,7 +75,8 @@ class Bar:
         """Show the bar once `DELAY` has passed, and keep it up to date."""
         while not self._done.wait(_POLL):
             with self._lock:
-                description, done, total = self._state
+                task_name, done, total = self._state
+                description = printable(task_name)
                 if self._shown is not None:
                     task = self._shown.task_ids[0]
                     self._shown.update(task, description=description, completed=done, total=total)

@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Final
 
 import click
+
+from hlo.text.source import HloError, printable
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
 
-STYLES: dict[str, dict[str, Any]] = {
-    "name": {"bold": True},
-    "may": {"fg": "yellow"},
-    "unknown": {"fg": "red"},
-}
+COLOURS: Final = {"name": "\x1b[1m", "may": "\x1b[33m", "unknown": "\x1b[31m", "end": "\x1b[0m"}
+# A style is marked by a lone surrogate, which no text that is read contains, until it is printed.
+_MARKS: Final = {style: chr(0xD800 + number) for number, style in enumerate(COLOURS)}
+_COLOURED: Final = str.maketrans({_MARKS[style]: colour for style, colour in COLOURS.items()})
 
 
 class Reporter:
-    """Printer of one run: prints results, reports each error once, records failure."""
+    """Printer of one run: prints results, reports each error once, records failure.
+
+    Only this class writes results and messages, and it escapes the control characters in them.
+    """
 
     def __init__(self) -> None:
         self.debug = False
@@ -36,36 +41,40 @@ class Reporter:
 
     def paint(self, text: str, style: str) -> str:
         """Return `text` in the colours of `style` on a terminal, and unchanged elsewhere."""
-        return click.style(text, **STYLES[style]) if self.coloured else text
+        return f"{_MARKS[style]}{text}{_MARKS['end']}" if self.coloured else text
 
     def print(self, line: str) -> None:
         """Print one line of the result."""
-        sys.stdout.write(line + "\n")
+        line = printable(line)
+        sys.stdout.write((line.translate(_COLOURED) if self.coloured else line) + "\n")
 
     def note(self, message: str) -> None:
         """Print a note about the run on standard error."""
         sys.stdout.flush()
-        sys.stderr.write(message + "\n")
+        sys.stderr.write(printable(message) + "\n")
 
-    def error(self, message: str) -> None:
+    def error(self, *lines: str) -> None:
         """Report an error in the input, once; the run continues and exits with status 1."""
         self.failed = True
+        message = "".join([f"{printable(line)}\n" for line in lines])
         if message not in self.reported:
             self.reported.add(message)
             sys.stdout.flush()
-            sys.stderr.write(message + "\n")
+            sys.stderr.write(message)
+
+    def hlo_error(self, error: HloError) -> None:
+        """Report an error with its source location."""
+        self.error(*str(error).split("\n"))
 
     @contextmanager
     def reporting(self, location: str) -> Iterator[None]:
         """Report exceptions raised inside as errors at `location`, without a traceback."""
-        from hlo.text.source import HloError
-
         try:
             yield
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
         except HloError as error:
-            self.error(str(error))
+            self.hlo_error(error)
         except OSError as error:
             self.error(f"error[io]: {location}: {error.strerror or error}")
         except Exception as error:
@@ -74,14 +83,16 @@ class Reporter:
 
             if isinstance(error, CertificateError | NotAffineError):
                 code = "verify" if isinstance(error, CertificateError) else "isl"
-                self.error(f"error[{code}]: {location}: {error}")
+                self.error(*f"error[{code}]: {location}: {error}".split("\n"))
                 return
-            if self.debug:
-                raise
             self.error(
-                f"error[internal]: {location}: {type(error).__name__}: {error}\n"
-                "  = note: this is a bug in hlo-indexing, not in the input\n"
-                "  = help: run `hlo-indexing --debug ...` for the traceback"
+                f"error[internal]: {location}: {type(error).__name__}: {error}",
+                "  = note: this is a bug in hlo-indexing, not in the input",
+                *(
+                    traceback.format_exc().splitlines()
+                    if self.debug
+                    else ["  = help: run `hlo-indexing --debug ...` for the traceback"]
+                ),
             )
 
     def note_proofs(self, proofs: Mapping[str, int]) -> None:
@@ -101,7 +112,7 @@ class Reporter:
 
         errors = verify(module)
         for error in errors:
-            self.error(str(error))
+            self.hlo_error(error)
         return bool(errors)
 
     def modules(self, files: Sequence[str]) -> Iterator[Module]:

@@ -98,7 +98,7 @@ def op_lines(notation: str, opcodes: Sequence[str] = ()) -> Iterator[str]:
             for name, cls in ops.items():
                 yield json.dumps({"opcode": name, **_summary(cls), **_maps(cls), **describe(cls)})
         case "markdown":
-            yield _page(ops)
+            yield from _page(ops).splitlines()
         case _:
             for name, line in zip(["", *ops], _table(ops), strict=True):
                 yield line

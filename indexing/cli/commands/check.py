@@ -26,7 +26,7 @@ def command(reporter: Reporter, files: Sequence[str]) -> None:
         with reporter.reporting(module.filename):
             errors = hlo.verify(module)
             for error in errors:
-                reporter.error(str(error))
+                reporter.hlo_error(error)
             size = sum(1 for _ in module.instructions)
             outcome = counted(len(errors), "error") if errors else "ok"
             reporter.print(f"{module.filename}: {outcome}, {counted(size, 'instruction')}")

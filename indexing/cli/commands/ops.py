@@ -30,7 +30,7 @@ def command(reporter: Reporter, opcodes: Sequence[str], notation: str) -> None:
 
     for unknown in [name for name in opcodes if name not in named_ops()]:
         help_ = did_you_mean(unknown, named_ops())
-        reporter.error(f"error[name]: unknown opcode `{unknown}`{help_}")
+        reporter.error(f"error[name]: unknown opcode `{unknown}`", *help_)
     known = [name for name in opcodes if name in named_ops()]
     if known or not opcodes:
         for line in op_lines(notation, known):

@@ -112,9 +112,8 @@ def _chosen(reporter: Reporter, module: Module, names: Sequence[str]) -> Iterato
         elif is_checked(instruction):
             yield instruction
     for name in sorted(missing):
-        help_ = suggestion(name, module)
         message = f"error[name]: {module.filename}: no instruction named `{name}`"
-        reporter.error(message + help_)
+        reporter.error(message, *suggestion(name, module))
 
 
 def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
@@ -156,8 +155,11 @@ def _show_table(module: Module, rows: Sequence[tuple[str, ...]]) -> bool:
     from rich.console import Console
     from rich.table import Table
 
-    console = Console()
-    table = Table(title=module.filename)
+    from hlo.text.source import printable
+
+    console = Console(markup=False, emoji=False)
+    table = Table(title=printable(module.filename))
+    rows = [tuple(map(printable, row)) for row in rows]
     headings = ("status", "computation", "instruction", "opcode", "check", "details")
     widths = [max(len(row[k]) for row in [headings, *rows]) for k in range(len(headings))]
     if sum(widths[:4]) + 2 * MIN_FOLDED + 3 * len(headings) + 1 > console.width:
