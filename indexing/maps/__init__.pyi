@@ -15,6 +15,8 @@ from .properties import is_bijection as is_bijection
 from .properties import is_injective as is_injective
 from .properties import is_single_valued as is_single_valued
 from .properties import is_surjective_onto as is_surjective_onto
+from .regions.boxes import Box as Box
+from .regions.region import Region as Region
 from .relation import image as image
 from .relation import inverse as inverse
 from .relation import preimage as preimage

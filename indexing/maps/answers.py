@@ -13,6 +13,10 @@ from simplifier.unknown import UndecidedError as UndecidedError
 from simplifier.unknown import Unknown as Unknown
 
 if TYPE_CHECKING:
+    from types import EllipsisType
+
+    from numpy.typing import ArrayLike
+
     from hlo.modules.module import Instruction
 
 Direction: TypeAlias = Literal["output-to-input", "input-to-output"]
@@ -60,6 +64,31 @@ class Answer:
         message = "Answer.number is deprecated: use Answer.domain_id"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return self.domain_id
+
+    def at(
+        self, *point: int | slice | EllipsisType, **values: ArrayLike
+    ) -> tuple[methods.OperandRegion, ...]:
+        """Return the elements of each operand that one point, or a tile of points, needs.
+
+        Args:
+            point: an integer, a slice or ``...`` (all indices) for each dimension of the array that
+                the maps start from; see `IndexingMap.at`.
+            values: values of range and runtime variables, by name, or by the name of the source.
+        Returns:
+            For each of `operands`: a `Region`; a tuple of them for a tuple-shaped operand, one for
+            each leaf; or `Unknown`.
+        Raises:
+            IndexError, TypeError, ValueError: as `IndexingMap.at`; or the maps start from several
+                arrays, the leaves of a tuple-shaped operand.
+
+        >>> import hlo, indexing
+        >>> text = "ENTRY e { p = f32[8,4] parameter(0)  ROOT t = f32[4,8] transpose(p), "
+        >>> module = hlo.parse(text + "dimensions={1,0} }")
+        >>> (region,) = indexing.output_to_input(module.entry.root).at(3, slice(0, 5))
+        >>> print(region)
+        [0:5, 3]
+        """
+        return methods.regions_at(self, point, values)
 
     def _repr_html_(self) -> str:
         return methods.answer_html(self)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 import numpy as np
 
 from indexing.maps.given_values import RuntimeValues, with_values
+from indexing.maps.independence import connected
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.properties import is_injective
 from indexing.maps.relation import count_domain, inverse
@@ -272,7 +273,7 @@ def _parts(m: IndexingMap, given: Mapping[Variable, RuntimeValues]) -> Iterator[
     results = [_needs(result, given) for result in m.results]
     constraints = [_needs(c.expr, given) for c in m.constraints]
     values = {v: _needs_of_all(g.rt.index, given) for v, g in given.items()}
-    groups = _connected((*m.dims, *m.ranges), (*results, *constraints, *values.values()))
+    groups = connected((*m.dims, *m.ranges), (*results, *constraints, *values.values()))
     if any(not used for used in (*results, *values.values())):
         groups.append(set())
     for group in groups:
@@ -284,19 +285,6 @@ def _parts(m: IndexingMap, given: Mapping[Variable, RuntimeValues]) -> Iterator[
             _inside([given[v] for v in values], values.values(), group),
             given,
         )
-
-
-def _connected(
-    variables: Iterable[Variable], together: Iterable[set[Variable]]
-) -> list[set[Variable]]:
-    """The finest partition of the variables that splits no set of `together`."""
-    groups = [{v} for v in variables]
-    for used in together:
-        disjoint = [group for group in groups if group.isdisjoint(used)]
-        if len(disjoint) < len(groups):
-            joined = [group for group in groups if not group.isdisjoint(used)]
-            groups = [*disjoint, set[Variable]().union(*joined)]
-    return groups
 
 
 def _inside(entries: Iterable[T], needs: Iterable[set[Variable]], group: set[Variable]) -> list[T]:

@@ -25,10 +25,12 @@ from typing import Literal, TypeAlias
 import indexing.methods as methods
 from indexing.maps.map_queries import Difference as Difference
 from indexing.maps.map_queries import MapQueries
+from indexing.maps.map_selection import MapSelection
 from indexing.maps.notations import Notations
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import Extents as Extents
 from indexing.maps.spaces import dims as dims
+from indexing.maps.spaces import ranges as range_variables
 from indexing.maps.spaces import ranges as ranges
 from indexing.maps.spaces import sizes_of
 from indexing.maps.symbolic import bounded
@@ -45,7 +47,7 @@ Grade: TypeAlias = Literal["exact", "may"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class IndexingMap(Notations, MapQueries, Transformations):
+class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     """A relation between the points of a domain and tuples of results.
 
     Attributes:
@@ -147,23 +149,30 @@ class IndexingMap(Notations, MapQueries, Transformations):
     def over(
         cls,
         extents: Extents | Sequence[Affine],
-        results: Callable[[tuple[Variable, ...]], Iterable[Affine]],
+        results: Callable[..., Iterable[Affine]],
+        ranges: Sequence[int] | None = None,
     ) -> IndexingMap:
-        """Return the map from the elements of a tensor to ``results(d)``.
+        """Return the map from the elements of a tensor to ``results(d)``, or ``results(d, s)``.
 
         Args:
             extents: the shape of the tensor, or its sizes, which may be symbolic expressions
                 (`indexing.maps.symbolic`).
-            results: a function from the dimensions ``d`` to the results.
+            results: a function from the dimensions ``d``, and the range variables ``s`` if `ranges`
+                is given, to the results.
+            ranges: the sizes of the range variables.
         Raises:
             ValueError: a symbol has the name of a dimension.
 
         >>> print(IndexingMap.over((3, 7), lambda d: [d[1], 6 - d[1]]))
         (d0, d1) -> (d1, -d1 + 6), domain: d0 in [0, 2], d1 in [0, 6]
+        >>> print(IndexingMap.over((8,), lambda d, s: [d[0] * 4 + s[0]], ranges=(4,)))
+        (d0)[s0] -> (d0 * 4 + s0), domain: d0 in [0, 7], s0 in [0, 3]
         """
         variables, constraints, symbols = bounded("d", sizes_of(extents))
         sizes = [RuntimeVariable(symbol) for symbol in symbols]
-        return cls.of(variables, results(variables), runtime=sizes, constraints=constraints)
+        own = () if ranges is None else range_variables(*ranges)
+        exprs = results(variables) if ranges is None else results(variables, own)
+        return cls.of(variables, exprs, ranges=own, runtime=sizes, constraints=constraints)
 
     @classmethod
     def identity(cls, extents: Extents | Sequence[Affine]) -> IndexingMap:

@@ -201,7 +201,7 @@ def _inside(
     """`_restricted` for all points of the box of `variables`."""
     if any(v.is_empty for v in variables):
         return None
-    return _restricted(_box(variables, number), constraints)
+    return _restricted(box_arrays(variables, number), constraints)
 
 
 def _restricted(
@@ -231,7 +231,7 @@ def enumerated_is_empty(
     count_query("other")
     if any(v.is_empty for v in variables):
         return True
-    box = _box(variables, number_type(_mentioned(variables, constraints)))
+    box = box_arrays(variables, number_type(_mentioned(variables, constraints)))
     return bool(_counted(map(box.broken, constraints)).all())
 
 
@@ -336,7 +336,7 @@ def _mentioned(
     return (*[v.as_expr() for v in variables], *[c.expr for c in constraints])
 
 
-def _box(variables: Sequence[Variable], number: type) -> PointArrays:
+def box_arrays(variables: Sequence[Variable], number: type) -> PointArrays:
     """All points of the box of `variables`; each variable is an axis."""
     arrays: dict[Variable, Array] = {}
     for k, v in enumerate(variables):

@@ -19,7 +19,7 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import BUDGET, within_budget
+from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_map, as_set
 from simplifier.unknown import Unknown
@@ -134,6 +134,16 @@ def union_image(
         return pieces(isl.Map.from_range(union.range()))
 
     return within_budget(compute, budget)
+
+
+def union_count(relations: Sequence[Relation], budget: int = BUDGET) -> int | Unknown:
+    """Return the number of distinct results of the union of relations.
+
+    >>> d0 = Variable("d0", 0, 9)
+    >>> union_count([Relation((), (d0,), (d0 * 2,), ()), Relation((), (d0,), (d0 * 3,), ())])
+    16
+    """
+    return within_budget(lambda ctx: to_int(_union(ctx, relations).range().count_val()), budget)
 
 
 def union_preimage(

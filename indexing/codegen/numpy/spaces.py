@@ -121,7 +121,7 @@ def _chain(divisors: set[int], v: Variable) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class GuardedBox:
     """The box of a space in which the guards of a case hold.
 
     Attributes:
@@ -133,7 +133,7 @@ class Region:
     slices: tuple[str, ...]
 
 
-def region_of(space: Space, guards: Sequence[Constraint]) -> Region | None:
+def guarded_box(space: Space, guards: Sequence[Constraint]) -> GuardedBox | None:
     """Return the box in which guards hold; None if it is not a box."""
     values: dict[Variable, Expr] = {}
     axes, slices = [], []
@@ -165,7 +165,7 @@ def region_of(space: Space, guards: Sequence[Constraint]) -> Region | None:
         last = index_text(offset + (count - 1) * step + 1)
         slices.append(f"{index_text(offset)}:{last}{f':{step}' if step > 1 else ''}")
     inner, before = Substitution(values), space.swap
-    return Region(Space(tuple(axes), lambda expr: inner(before(expr))), tuple(slices))
+    return GuardedBox(Space(tuple(axes), lambda expr: inner(before(expr))), tuple(slices))
 
 
 def _interval(v: Variable, guards: Sequence[Constraint]) -> tuple[Expr, int, int] | None:

@@ -13,10 +13,10 @@ from indexing.codegen.numpy.access import expanded
 from indexing.codegen.numpy.block import BlockWriter, WriterState
 from indexing.codegen.numpy.reductions import ReductionWriter
 from indexing.codegen.numpy.spaces import (
-    Region,
+    GuardedBox,
     Space,
     depends_on_axes,
-    region_of,
+    guarded_box,
     split_space,
 )
 from indexing.codegen.numpy.storing import aligned, store
@@ -39,16 +39,16 @@ def write_stage(state: WriterState, stage: Stage, box: Space | None = None) -> N
 
 
 def _fills(state: WriterState, stage: Stage, body: Choose, space: Space) -> bool:
-    """Fill the buffer case by case if the region of each case is a box; return False if not."""
-    regions = []
+    """Fill the buffer case by case if the box of each case is a box; return False if not."""
+    boxes = []
     for case in body.cases:
-        region = region_of(space, case.guards)
-        if region is None or any(depends_on_axes(rt, space) for rt in case.runtime):
+        box = guarded_box(space, case.guards)
+        if box is None or any(depends_on_axes(rt, space) for rt in case.runtime):
             return False
-        regions.append(region)
+        boxes.append(box)
     buffer = stage.buffers[0]
     sizes, kind = tuple_text(buffer.dims), dtype_text(buffer.dtype)
-    rest = region_of(space, body.rest) if body.rest else None
+    rest = guarded_box(space, body.rest) if body.rest else None
     block = BlockWriter(state, space)
     for case in body.cases:
         for rt in case.runtime:
@@ -63,18 +63,23 @@ def _fills(state: WriterState, stage: Stage, body: Choose, space: Space) -> bool
             state.source.text.add(f"{buffer.name}[...] = {aligned(stage, text)}")
         else:
             _fill(state, stage, body.otherwise, space, rest, block)
-    for case, region in reversed(list(zip(body.cases, regions, strict=True))):
-        _fill(state, stage, case.value, space, region, block)
+    for case, box in reversed(list(zip(body.cases, boxes, strict=True))):
+        _fill(state, stage, case.value, space, box, block)
     return True
 
 
 def _fill(
-    state: WriterState, stage: Stage, value: Node, space: Space, region: Region, around: BlockWriter
+    state: WriterState,
+    stage: Stage,
+    value: Node,
+    space: Space,
+    box: GuardedBox,
+    around: BlockWriter,
 ) -> None:
-    """Write ``buffer[region] = value``."""
-    inner = BlockWriter(state, region.space, around)
+    """Write ``buffer[box] = value``."""
+    inner = BlockWriter(state, box.space, around)
     text = inner.text_of(value)
-    slices = dict(zip(space.variables, region.slices, strict=True))
+    slices = dict(zip(space.variables, box.slices, strict=True))
     pieces = [slices.get(d, "0") for d in stage.dims]
-    code = expanded(text, region.space.variables)
+    code = expanded(text, box.space.variables)
     state.source.text.add(f"{stage.buffers[0].name}[{', '.join(pieces) or '...'}] = {code}")

@@ -1,0 +1,93 @@
+"""The regions of all operands that a point or a tile needs; see `Answer.at`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, TypeAlias
+
+from hlo.shapes.shape import leaves
+from indexing.maps.answers import Answer
+from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.regions.region import Region
+from indexing.maps.regions.selection import Index, region_at
+from simplifier.unknown import Unknown
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+OperandRegion: TypeAlias = "Region | tuple[Region, ...] | Unknown"
+"""The region of an operand; one for each leaf of a tuple-shaped operand."""
+
+
+def regions_at(
+    answer: Answer, point: Sequence[Index], values: Mapping[str, ArrayLike]
+) -> tuple[OperandRegion, ...]:
+    """Return the elements of each operand that a point or a tile needs; see `Answer.at`."""
+    _check_values(answer, values)
+    _check_start(answer)
+    return tuple([_region(answer, k, point, values) for k in range(len(answer.operands))])
+
+
+def _region(
+    answer: Answer, k: int, point: Sequence[Index], values: Mapping[str, ArrayLike]
+) -> OperandRegion:
+    unknown = answer.unknown[k]
+    if unknown is not None:
+        return unknown
+    regions: dict[Path, list[Region]] = {}
+    for m, path in zip(answer.maps[k], answer.paths[k], strict=True):
+        own = {name: value for name, value in values.items() if name in _names(m)}
+        regions.setdefault(path, []).append(region_at(m, point, own))
+    if answer.direction == "input-to-output":
+        path, _ = leaves(answer.operands[k].shape)[k]
+        return _union(regions.get((), ()), ArrayRef(answer.operands[k], path))
+    arrays = [ArrayRef(answer.operands[k], path) for path, _ in leaves(answer.operands[k].shape)]
+    united = [_union(regions.get(array.path, ()), array) for array in arrays]
+    return united[0] if arrays and arrays[0].path == () else tuple(united)
+
+
+def _union(regions: Iterable[Region], array: ArrayRef) -> Region:
+    rank = getattr(array.shape, "rank", 0)
+    return reduce(or_, regions, Region.of_boxes((), rank))
+
+
+def _check_start(answer: Answer) -> None:
+    """Refuse points of a tuple-shaped operand: it has several arrays of start."""
+    if answer.direction == "output-to-input":
+        return
+    operand = answer.instruction.operands[answer.domain_id]
+    if [path for path, _ in leaves(operand.shape)] != [()]:
+        raise ValueError(
+            f"operand {answer.domain_id} of `{answer.instruction.name}`, `{operand.name}`, is a "
+            "tuple: call `at` on a map of `answer.maps`, whose `answer.paths` name the leaf"
+        )
+
+
+def _check_values(answer: Answer, values: Iterable[str]) -> None:
+    """Refuse names that no map has, and names of different values."""
+    maps = [m for own in answer.maps for m in own]
+    known = sorted({name for m in maps for name in _names(m)})
+    for name in values:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"they have {', '.join(known) or 'none'}"
+            raise TypeError(
+                f"no map of the answer has a range or runtime variable {name!r}: {hint}"
+            )
+        sources = {(rt.array, rt.index) for m in maps for rt in m.runtime if rt.name == name}
+        if len(sources) > 1:
+            names = sorted({str(array.instruction) for array, _ in sources if array is not None})
+            raise ValueError(
+                f"{name} has different sources in the maps: {', '.join(names)}; "
+                "pass values by the name of the source"
+            )
+
+
+def _names(m: IndexingMap) -> set[str]:
+    """The names of range and runtime variables, and of the sources of the latter."""
+    sources = {str(rt.source_name) for rt in m.runtime if rt.source is not None}
+    return {v.name for v in m.variables[len(m.dims) :]} | sources

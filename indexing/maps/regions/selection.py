@@ -1,0 +1,338 @@
+"""Maps at points, on arrays of points and on slices; see the methods of `IndexingMap`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from operator import index
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
+
+import numpy as np
+
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.regions.region import Region
+from indexing.maps.runtime_variable import RuntimeVariable
+from simplifier import exact
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.exact import number_type
+from simplifier.linear import Expr, constant
+from simplifier.substitute import Substitution
+from simplifier.unknown import Unknown, with_query
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+Index: TypeAlias = "int | slice | EllipsisType"
+
+# ---------------------------------------------------------------- evaluation
+
+
+def evaluated_at(
+    m: IndexingMap,
+    point: Sequence[ArrayLike],
+    outside: Literal["mask", "raise"],
+    values: Mapping[str, ArrayLike],
+) -> tuple[Any, ...] | None:
+    """Return the results at points; see `IndexingMap.__call__`."""
+    if outside not in ("mask", "raise"):
+        raise ValueError(f"`outside` is 'mask' or 'raise', got {outside!r}")
+    if len(point) != len(m.dims):
+        raise TypeError(f"the map has {_dimensions(m)}; got {len(point)} indices")
+    others = m.variables[len(m.dims) :]
+    _check_names(m, values, others)
+    missing = [v.name for v in others if v.name not in values]
+    if missing:
+        raise TypeError(
+            f"the map needs values of {', '.join(missing)}: pass {missing[0]}=…, or use "
+            "`at` for all elements that a point needs"
+        )
+    given = [*point, *[values[v.name] for v in others]]
+    arrays = [_integers(value, v.name) for value, v in zip(given, m.variables, strict=True)]
+    if all(array.ndim == 0 for array in arrays):
+        results = _results_at(m, [int(array) for array in arrays])
+        if results is None and outside == "raise":
+            numbers = ", ".join(
+                [f"{v.name} = {a}" for v, a in zip(m.variables, arrays, strict=True)]
+            )
+            raise IndexError(f"{numbers} is outside the domain of {m}")
+        return results
+    return _results_of_arrays(m, arrays, outside)
+
+
+def _results_at(m: IndexingMap, values: Sequence[int]) -> tuple[int, ...] | None:
+    dims, ranges = len(m.dims), len(m.ranges)
+    return m.evaluate(values[:dims], values[dims : dims + ranges], values[dims + ranges :])
+
+
+def _results_of_arrays(
+    m: IndexingMap, arrays: Sequence[NDArray[Any]], outside: str
+) -> tuple[Any, ...]:
+    together = np.broadcast_arrays(*arrays)
+    inside = np.ones(together[0].shape, bool)
+    for v, array in zip(m.variables, together, strict=True):
+        inside &= (array >= v.lower) & (array <= v.upper)
+    kept, columns = _columns(m, [array[inside] for array in together])
+    inside[inside] = kept
+    if outside == "raise" and not inside.all():
+        where = tuple(np.argwhere(~inside)[0].tolist())
+        at = [f"{v.name} = {a[where]}" for v, a in zip(m.variables, together, strict=True)]
+        raise IndexError(f"{', '.join(at)} is outside the domain of {m}")
+    results: list[Any] = []
+    for column in columns:
+        values = np.zeros(inside.shape, column.dtype)
+        values[inside] = column
+        results.append(np.ma.array(values, mask=~inside))
+    return tuple(results)
+
+
+def _columns(
+    m: IndexingMap, values: Sequence[NDArray[Any]]
+) -> tuple[NDArray[np.bool_], list[NDArray[Any]]]:
+    """For points in the box of `m`: which are in the domain, and the results of these points."""
+    exprs = (*m.results, *[c.expr for c in m.constraints])
+    if not all(expr.is_affine for expr in exprs):  # a divisor may be 0
+        return _columns_one_by_one(m, values)
+    largest = number_type((*exprs, *[v.as_expr() for v in m.variables]))
+    number = object if largest is object else np.int64
+    at = {v: array.astype(number) for v, array in zip(m.variables, values, strict=True)}
+    kept = np.ones(values[0].shape, bool)
+    for c in m.constraints:
+        value = c.expr.value(at)
+        kept &= (value >= c.lower) & (value <= c.upper)
+    inside = {v: array[kept] for v, array in at.items()}
+    count = int(kept.sum())
+    return kept, [np.broadcast_to(np.asarray(r.value(inside), number), count) for r in m.results]
+
+
+def _columns_one_by_one(
+    m: IndexingMap, values: Sequence[NDArray[Any]]
+) -> tuple[NDArray[np.bool_], list[NDArray[Any]]]:
+    rows = [_results_at(m, row) for row in zip(*[v.tolist() for v in values], strict=True)]
+    present = [row for row in rows if row is not None]
+    columns = [np.array([row[k] for row in present], np.int64) for k in range(len(m.results))]
+    return np.array([row is not None for row in rows], bool), columns
+
+
+def _integers(value: ArrayLike, name: str) -> NDArray[Any]:
+    array = np.asarray(value)
+    if array.dtype == object and all(isinstance(v, int) for v in array.flat):
+        return array
+    if array.dtype.kind not in "iu" and array.size:
+        raise TypeError(f"{name} needs integers, got {value!r} of type {array.dtype}")
+    return array.astype(object) if array.dtype == np.uint64 else array.astype(np.int64)
+
+
+# ---------------------------------------------------------------- regions
+
+
+def region_at(m: IndexingMap, point: Sequence[Index], values: Mapping[str, ArrayLike]) -> Region:
+    """Return the elements that a tile of points needs; see `IndexingMap.at`."""
+    chosen = _with_values(m, values)
+    indices = _expanded(point, m)
+    restricted = chosen
+    for v, at in zip(m.dims, indices, strict=True):
+        if isinstance(at, slice):
+            restricted = restricted_to(restricted, v, at)
+        else:
+            restricted = _with_value(restricted, v, _checked(v, at))
+    return Region.of([image_of(restricted)], len(m.results))
+
+
+def image_of(m: IndexingMap) -> IndexingMap:
+    """Return the results of `m` as a map without dimensions."""
+    return replace(m, dims=(), ranges=(*m.dims, *m.ranges))
+
+
+def _expanded(point: Sequence[Index], m: IndexingMap) -> list[int | slice]:
+    """The point with slices for `...`."""
+    places = [k for k, at in enumerate(point) if isinstance(at, EllipsisType)]
+    rank = len(m.dims)
+    if len(places) == 1:
+        k = places[0]
+        missing = rank - len(point) + 1
+        if missing >= 0:
+            point = [*point[:k], *[slice(None)] * missing, *point[k + 1 :]]
+    if len(point) != rank:
+        raise ValueError(f"the map has {_dimensions(m)}; got {len(point)} indices")
+    return [slice(None) if isinstance(at, EllipsisType) else at for at in point]
+
+
+def _checked(v: Variable, at: int) -> int:
+    value = _integer(at, v.name)
+    if not v.lower <= value <= v.upper:
+        raise IndexError(f"{v.name} = {value} is outside [{v.lower}, {v.upper}]")
+    return value
+
+
+def _integer(value: object, name: str) -> int:
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        expected = "an integer" if name.startswith("rt") else "an integer or a slice"
+        raise TypeError(f"{name} needs {expected}, got {value!r}") from None
+
+
+def fixed(m: IndexingMap, values: Mapping[str, int]) -> IndexingMap:
+    """Return the map with values for some variables; see `IndexingMap.fix`."""
+    by_name = _check_names(m, values, m.variables)
+    for name, value in values.items():
+        m = _with_value(m, by_name[name], _integer(value, name))
+    return m.simplify()
+
+
+def restricted(m: IndexingMap, slices: Mapping[str, slice]) -> IndexingMap:
+    """Return the map on slices of its domain; see `IndexingMap.restrict`."""
+    _check_names(m, slices, (*m.dims, *m.ranges))
+    for name, part in slices.items():
+        (variable,) = [v for v in (*m.dims, *m.ranges) if v.name == name]
+        if not isinstance(part, slice):
+            raise TypeError(f"{name} needs a slice such as slice(0, 32), got {part!r}")
+        m = restricted_to(m, variable, part)
+    return m.simplify()
+
+
+def restricted_to(m: IndexingMap, v: Variable, part: slice) -> IndexingMap:
+    """Return the map with a variable restricted to a slice of its bounds.
+
+    Raises:
+        TypeError: a bound of the slice is not an integer.
+        ValueError: the step is not positive, or a bound is negative.
+    """
+    start, stop, step = [
+        None if bound is None else _integer(bound, v.name)
+        for bound in (part.start, part.stop, part.step)
+    ]
+    if step is not None and step < 1:
+        raise ValueError(f"the step of {v.name} is at least 1, got {step}")
+    if min(start or 0, stop or 0) < 0 <= v.lower:
+        raise ValueError(
+            f"{v.name} is in [{v.lower}, {v.upper}], and negative indices do not count from the "
+            f"end: write slice({v.upper + 1} - n, None) for the last n"
+        )
+    low = v.lower if start is None else start
+    high = v.upper if stop is None else min(v.upper, stop - 1)
+    first = max(low, v.lower) if step is None else low + -((low - v.lower) // step) * step
+    first = max(low, first)
+    narrowed = Variable(v.name, first, high)
+    changed = _substituted(m, {v: narrowed.as_expr()}, {v: narrowed})
+    if step in (None, 1) or first >= high:
+        return changed
+    on_step = Constraint((narrowed - first) % step, 0, 0)
+    return changed.with_constraints([on_step])
+
+
+def _with_value(m: IndexingMap, v: Variable, value: int) -> IndexingMap:
+    """The map without a variable, on the part of the domain where it has this value."""
+    if not v.lower <= value <= v.upper:
+        dims = [d for d in m.dims if d is not v]
+        return IndexingMap.empty(dims, len(m.results))
+    return _substituted(m, {v: constant(value)}, {v: None})
+
+
+def _substituted(
+    m: IndexingMap,
+    values: Mapping[Variable, Expr],
+    replacements: Mapping[Variable, Variable | None],
+) -> IndexingMap:
+    """The map with values for variables, which are dropped or replaced by other variables."""
+    results, constraints = m.substituted(dict(values))
+    swap = Substitution(values)
+
+    def kept(variables: Iterable[Variable]) -> list[Variable]:
+        new = [replacements.get(v, v) for v in variables]
+        return [v for v in new if v is not None]
+
+    runtime = [
+        rt.substituted(swap, replacements.get(rt.variable, rt.variable))
+        for rt in m.runtime
+        if replacements.get(rt.variable, rt.variable) is not None
+    ]
+    return IndexingMap.of(
+        kept(m.dims),
+        results,
+        ranges=kept(m.ranges),
+        runtime=runtime,
+        constraints=constraints,
+        grade=m.grade,
+    )
+
+
+# ---------------------------------------------------------------- values by name
+
+
+def _with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> IndexingMap:
+    """The map with values of range and runtime variables, by name or by source."""
+    sources = {str(rt.source_name): rt for rt in m.runtime if rt.source is not None}
+    known = {v.name for v in m.variables[len(m.dims) :]} | set(sources)
+    for name in values:
+        if name not in known:
+            _raise_unknown_name(m, name, known)
+    for rt in m.runtime:
+        given = [n for n in (rt.name, str(rt.source_name)) if n in values]
+        if given:
+            m = _with_runtime_value(m, rt, np.asarray(values[given[0]]), given[0])
+    for v in m.ranges:
+        if v.name in values:
+            m = _with_value(m, v, _checked(v, values[v.name]))  # type: ignore[arg-type]
+    return m
+
+
+def _with_runtime_value(
+    m: IndexingMap, rt: RuntimeVariable, array: NDArray[Any], name: str
+) -> IndexingMap:
+    """The map with the value of a runtime variable, or with the bounds of an array of values."""
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} needs integers, got {array!r}")
+    if array.ndim not in (0, len(rt.index)):
+        raise ValueError(
+            f"{name} needs one integer, or an array with {len(rt.index)} dimensions; "
+            f"got {array.ndim} dimensions"
+        )
+    if array.ndim and all(i.is_constant for i in rt.index):
+        array = array[tuple([i.constant for i in rt.index])]
+    low, high = [int(bound) for bound in (array.min(), array.max())]
+    if rt.clamp is not None:
+        low, high = [min(max(x, rt.clamp[0]), rt.clamp[1]) for x in (low, high)]
+    if low < rt.variable.lower or high > rt.variable.upper:
+        raise ValueError(f"{name} = {array} is outside [{rt.variable.lower}, {rt.variable.upper}]")
+    if low == high:
+        return _with_value(m, rt.variable, low)
+    narrowed = Variable(rt.name, low, high)
+    return _substituted(m, {rt.variable: narrowed.as_expr()}, {rt.variable: narrowed})
+
+
+def _check_names(
+    m: IndexingMap, values: Iterable[str], variables: Iterable[Variable]
+) -> dict[str, Variable]:
+    by_name = {v.name: v for v in variables}
+    for name in values:
+        if name not in by_name:
+            _raise_unknown_name(m, name, by_name)
+    return by_name
+
+
+def _raise_unknown_name(m: IndexingMap, name: str, known: Iterable[str]) -> NoReturn:
+    names = sorted(known)
+    near = get_close_matches(name, names, 1)
+    hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(names) or 'none'}"
+    raise TypeError(f"{name!r} is not such a variable of {m}{hint}")
+
+
+def _dimensions(m: IndexingMap) -> str:
+    count = len(m.dims)
+    return f"{count} dimension{'s' * (count != 1)}"
+
+
+# ---------------------------------------------------------------- counts
+
+
+def count_pairs(m: IndexingMap) -> int | Unknown:
+    """Return the number of pairs of a point and a needed element; see `IndexingMap.count`."""
+    if not m.ranges and not m.runtime:
+        return m.count_domain()
+    pairs = (*[d.as_expr() for d in m.dims], *m.results)
+    counted = exact.count(exact.Relation((), m.variables, pairs, m.constraints))
+    return with_query(counted, "cannot count the pairs of", m)
