@@ -37,7 +37,7 @@ from indexing.codegen.graph import (
 )
 from indexing.codegen.program_arrays import ProgramArray
 from indexing.codegen.reads import NoLoopNest, Scope
-from indexing.dataflow.queries import input_to_output, output_to_input
+from indexing.dataflow.queries import element_reads, element_writes
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -330,8 +330,8 @@ class Lowering:
         return replace(reduction, is_product=rule.is_product and bool(values))
 
     def _scatter(self, array: ProgramArray, rule: ReductionRule) -> ScatterReduction:
-        """Return the scatter form of a reduction: `input_to_output` maps values to elements."""
-        answer = input_to_output(array.instruction, rule.values[0], simplify=False)
+        """Return the scatter form of a reduction: the maps from values to elements."""
+        answer = element_writes(array.instruction, rule.values[0])
         (indexing_map,) = answer.maps[array.leaf]
         fresh = {v: v.renamed(v.name.replace("d", "u")) for v in indexing_map.dims}
         index = tuple([fresh[v].as_expr() for v in indexing_map.dims])
@@ -348,7 +348,7 @@ class Lowering:
 
 def _maps_of(array: ProgramArray, exact: bool = False) -> Answer:
     """Return the maps to the operands, unsimplified: range variables are matched by name."""
-    return output_to_input(array.instruction, array.leaf, exact=exact, simplify=False)
+    return element_reads(array.instruction, array.leaf, exact=exact)
 
 
 def _wide_total(array: ProgramArray, reduction: Reduction) -> np.dtype[np.generic] | None:

@@ -22,7 +22,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import SpacePair, full_map
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
-from indexing.ops.collective_bases import Collective
+from indexing.ops.collective_bases import Collective, ReducingCollective
 from indexing.ops.control import AsyncStart, Conditional, While, callees
 from indexing.ops.structured_ops import InlineOp, StructuredOp, Summaries
 from indexing.ops.transfers import Recv
@@ -91,7 +91,7 @@ class DeviceEdges(Edges):
         op = instruction.op
         if isinstance(op, Collective):
             for edge in plain:
-                yield self._exchanged(instruction, op, edge, summaries.backward)
+                yield self._exchanged(instruction, op, edge, summaries)
         elif isinstance(op, Recv):
             yield from _received(instruction, op, outputs)
         elif not crosses(instruction):
@@ -136,7 +136,7 @@ class DeviceEdges(Edges):
         return replace(edge, maps=(full_map(self.spaces(start, end)),) if edge.maps else ())
 
     def _exchanged(
-        self, instruction: Instruction, op: Collective, edge: AccessEdge, backward: bool
+        self, instruction: Instruction, op: Collective, edge: AccessEdge, summaries: Summaries
     ) -> AccessEdge:
         """Return the edge of a collective, from the participants of its groups."""
         exchange = op.exchange(instruction, edge.output_path, edge.operand)
@@ -157,7 +157,9 @@ class DeviceEdges(Edges):
             return _unknown_edge(
                 edge, instruction, f"{mismatch}; the module runs on {self.devices}"
             )
-        if not backward:
+        if isinstance(op, ReducingCollective) and not op.needs_every_device(instruction, summaries):
+            exchange = replace(exchange, grade="may")
+        if not summaries.backward:
             exchange, participants = exchange.inverse, participants.inverse
             out, operand = operand, out
         exchanged = replace(edge, maps=exchange.maps(out, operand, participants, self.devices))

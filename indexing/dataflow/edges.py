@@ -25,6 +25,7 @@ from indexing.maps.map_set import MapSet, Spaces
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge, identity, unbounded
 from indexing.ops.base import MappedOp, RoutingOp
+from indexing.ops.needed_operands import NeededOperands, reads_several
 from indexing.ops.structured_ops import MapsByArray, StructuredOp, Summaries
 from simplifier.atoms import Variable
 from simplifier.unknown import first_unknown
@@ -105,9 +106,18 @@ class Edges(ABC):
 
 @dataclass(frozen=True, slots=True)
 class LocalEdges(Edges):
-    """Edges within one device: the maps of ops, with the sources of their runtime variables."""
+    """Edges within one device: the maps of ops, with the sources of their runtime variables.
+
+    Attributes:
+        every_operand: also relate the operands that a called computation ignores, as the element
+            rules of ops expect.
+    """
 
     options: Options
+    every_operand: bool = False
+
+    def directions(self, backward: bool) -> tuple[bool, ...]:
+        return () if self.every_operand else (backward,)
 
     def backward_edges(
         self, array: ArrayRef, reads: SummaryFunction, *, fold: bool
@@ -122,15 +132,31 @@ class LocalEdges(Edges):
             operand, operand_path = op.route(path)
             edge = AccessEdge(operand, operand_path, path, identity(array))
             return (_bounded(instruction, edge),)
+        summaries = summaries_of(reads, backward=True)
         if isinstance(op, StructuredOp):
-            summaries = summaries_of(reads, backward=True)
             return (_bounded(instruction, e) for e in op.edges(instruction, path, summaries))
         if not isinstance(op, MappedOp):
             return _unknown_edges(instruction, range(len(instruction.operands)), [path])
         shapes = tuple([operand.shape for operand in instruction.operands])
         number = leaf_number(instruction, path)
         operand_maps = op.reads(instruction.shape, shapes, number, self.options.exact)
+        needed = self._needed_operands(op, instruction, number, summaries)
+        if needed is not None:
+            operand_maps = tuple(
+                [
+                    needed.restricted(k, maps, reads_several=reads_several(maps))
+                    for k, maps in enumerate(operand_maps)
+                ]
+            )
         return [_edge(instruction, k, path, maps) for k, maps in enumerate(operand_maps)]
+
+    def _needed_operands(
+        self, op: MappedOp, instruction: Instruction, output_id: int, summaries: Summaries
+    ) -> NeededOperands | None:
+        """Return the operands that an output needs; None for all operands that its maps read."""
+        if self.every_operand or not instruction.called_computations:
+            return None
+        return op.needed_operands(instruction, output_id, summaries.parameters_read)
 
     def forward_edges(
         self,
@@ -156,13 +182,36 @@ class LocalEdges(Edges):
         op = _checked_op(instruction)
         if isinstance(op, RoutingOp):
             return _routed(op, instruction, operands)
+        summaries = summaries_of(writes, backward=False)
         if isinstance(op, StructuredOp):
-            summaries = summaries_of(writes, backward=False)
             edges = (edge for path in outputs for edge in op.edges(instruction, path, summaries))
             return (_bounded(instruction, edge) for edge in edges)
         if isinstance(op, MappedOp):
-            return _write_edges(op, instruction, operands, self.options)
+            return self._write_edges(op, instruction, operands, outputs, summaries)
         return _unknown_edges(instruction, operands, outputs)
+
+    def _write_edges(
+        self,
+        op: MappedOp,
+        instruction: Instruction,
+        operands: Iterable[int],
+        outputs: Collection[Path],
+        summaries: Summaries,
+    ) -> Iterator[AccessEdge]:
+        shapes, exact = tuple([each.shape for each in instruction.operands]), self.options.exact
+        written = {k: op.writes(instruction.shape, shapes, k, exact) for k in operands}
+        for number, (output, _) in enumerate(leaves(instruction.shape)):
+            if output not in outputs:
+                continue
+            needed = self._needed_operands(op, instruction, number, summaries)
+            for operand, output_maps in written.items():
+                maps = output_maps[number]
+                if needed is not None:
+                    several = operand in needed.only_last and reads_several(
+                        op.reads(instruction.shape, shapes, number, exact)[operand]
+                    )
+                    maps = needed.restricted(operand, maps, reads_several=several)
+                yield _edge(instruction, operand, output, maps)
 
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
         return identity(array)
@@ -249,17 +298,6 @@ def _routed(
             if output is not None:
                 maps = identity(ArrayRef(instruction, output))
                 yield _bounded(instruction, AccessEdge(operand, path, output, maps))
-
-
-def _write_edges(
-    op: MappedOp, instruction: Instruction, operands: Iterable[int], options: Options
-) -> Iterator[AccessEdge]:
-    shapes = tuple([operand.shape for operand in instruction.operands])
-    outputs = [path for path, _ in leaves(instruction.shape)]
-    for operand in operands:
-        output_maps = op.writes(instruction.shape, shapes, operand, options.exact)
-        for output, maps in zip(outputs, output_maps, strict=True):
-            yield _edge(instruction, operand, output, maps)
 
 
 def _edge(

@@ -99,6 +99,23 @@ def input_to_output(
     return answering.from_operand(walk_of(**options), instruction, input_id)
 
 
+def element_reads(instruction: Instruction, output_id: int, *, exact: bool = False) -> Answer:
+    """Return the maps of `output_to_input` to which the element rule of an op refers.
+
+    The maps are not simplified, and include operands that a called computation ignores.
+    """
+    return answering.to_operands(_rule_walk(exact), instruction, output_id)
+
+
+def element_writes(instruction: Instruction, input_id: int) -> Answer:
+    """Return the maps of `input_to_output` to which the element rule of an op refers."""
+    return answering.from_operand(_rule_walk(exact=False), instruction, input_id)
+
+
+def _rule_walk(exact: bool) -> Walk:
+    return Walk(LocalEdges(Options(exact=exact, simplify=False), every_operand=True))
+
+
 def to_parameters(
     instruction: Instruction, output_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Answer:

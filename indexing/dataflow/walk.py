@@ -17,6 +17,7 @@ from indexing.dataflow.edges import Edges
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.map_set import MapSet
 from indexing.ops.access_edge import AccessEdge, unbounded
+from indexing.ops.base import MappedOp
 from indexing.ops.structured_ops import StructuredOp
 
 
@@ -215,8 +216,8 @@ def _called_in(computation: Computation) -> list[Computation]:
 
 
 def _called(instructions: Iterable[Instruction]) -> list[Computation]:
-    """Return the computations that the structured ops among `instructions` call."""
-    calls = [i for i in instructions if isinstance(i.op, StructuredOp)]
+    """Return the computations that `instructions` call whose ops are registered."""
+    calls = [i for i in instructions if isinstance(i.op, StructuredOp | MappedOp)]
     return [called for i in calls for called in i.called_computations]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
-from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.indexing_map import Grade, IndexingMap
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,10 @@ class AccessEdge:
     output_path: Path
     maps: tuple[IndexingMap, ...] = ()
     unknown: Unknown | None = None
+
+    def with_grade(self, grade: Grade) -> AccessEdge:
+        """Return the edge with maps of another grade."""
+        return replace(self, maps=tuple([m.with_grade(grade) for m in self.maps]))
 
 
 def identity(array: ArrayRef) -> tuple[IndexingMap, ...]:

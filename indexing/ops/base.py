@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 from hlo.modules.instruction_checks import agrees
@@ -48,12 +48,14 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path as Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import every_element as every_element
-from indexing.ops.element import CopyRule, ElementOp, ElementRule
+from indexing.ops.element import CopyRule, ElementOp, ElementRule, element_of
 from indexing.ops.inverse import inverses
+from indexing.ops.needed_operands import NeededOperands, ParametersRead, needed_by_rule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hlo.modules.module import Instruction
 
 Array: TypeAlias = "NDArray[Any]"
 Maps: TypeAlias = tuple[IndexingMap, ...]
@@ -159,6 +161,22 @@ class MappedOp(ElementOp):
         return tuple(
             [self._memoised("input_to_output", out, operands, n, exact)[input_id] for n in outputs]
         )
+
+    def needed_operands(
+        self, instruction: Instruction, output_id: int, parameters_read: ParametersRead
+    ) -> NeededOperands | None:
+        """Return the operands that a result needs of an instruction that calls a computation.
+
+        By default, they follow from the element rule.
+
+        Args:
+            parameters_read: the parameters that a leaf of a called computation's root depends on.
+        Returns:
+            None if the result needs every operand that its maps read.
+        """
+        called = partial(parameters_read, instruction.called_computations[0])
+        rule = element_of(instruction, output_id)
+        return needed_by_rule(rule, len(instruction.operands), output_id, called)
 
     def _memoised(
         self,

@@ -164,6 +164,24 @@ class ReducingCollective(GlobalCollective):
             raise GroupsError(f"mode={self.mode} contradicts use_global_device_ids=true")
         return MODES[self.mode]
 
+    def needs_every_device(self, instruction: Instruction, summaries: Summaries) -> bool:
+        """Return True if the result certainly depends on the operands of all devices.
+
+        The order of the reduction is undefined.  A computation that ignores one of its two
+        parameters gives the operand of an unknown device.
+        """
+        (called,) = instruction.called_computations
+        if len(called.parameters) != 2 or not isinstance(called.root.shape, Shape):
+            return False
+        return summaries.parameters_read(called, 0) == {0: "exact", 1: "exact"}
+
+    def sized_edges(
+        self, instruction: Instruction, output: Path, summaries: Summaries
+    ) -> Iterator[AccessEdge]:
+        is_certain = self.needs_every_device(instruction, summaries)
+        for edge in GlobalCollective.sized_edges(self, instruction, output, summaries):
+            yield edge if is_certain else edge.with_grade("may")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PermutingCollective(Collective):

@@ -86,6 +86,7 @@ class ReductionRule:
             reduction is a sum.
         is_windowed: an operand element may contribute to several results.
         is_scatter: a runtime variable decides to which result a value contributes.
+        always_steps: each result has at least one step.
         accumulator_dtype: the type in which a sum of products is accumulated.
     """
 
@@ -95,6 +96,7 @@ class ReductionRule:
     is_product: bool = False
     is_windowed: bool = False
     is_scatter: bool = False
+    always_steps: bool = False
     accumulator_dtype: np.dtype[Any] | None = None
 
 

@@ -56,6 +56,18 @@ def results(sizes: Sequence[Dim | int], operands: tuple[Shape, ...]) -> Shape | 
     return arrays[0] if len(arrays) == 1 else TupleShape(tuple(arrays))
 
 
+def has_elements(operands: tuple[Shape, ...]) -> bool:
+    """Return True if the first operand is an array that always has elements.
+
+    The operands of an invalid instruction may be no arrays.
+
+    >>> has_elements((Shape("f32", (3,)),)), has_elements((Shape("f32", (3,), dynamic=(True,)),))
+    (True, False)
+    """
+    first = operands[0] if operands else None
+    return isinstance(first, Shape) and not first.is_dynamic and 0 not in first.dims
+
+
 @op(
     "reduce",
     samples=[
@@ -122,7 +134,10 @@ class Reduce(VariadicOp):
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         half = len(operands) // 2
         return ReductionRule(
-            tuple(range(half, 2 * half)), tuple(range(half)), uses_computation=True
+            tuple(range(half, 2 * half)),
+            tuple(range(half)),
+            uses_computation=True,
+            always_steps=has_elements(operands),
         )
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:

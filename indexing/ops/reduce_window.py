@@ -24,7 +24,7 @@ from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
 from indexing.ops.element import ElementRule, ReductionRule
-from indexing.ops.reduce import paired, pairs_fault, results
+from indexing.ops.reduce import has_elements, paired, pairs_fault, results
 from indexing.ops.reductions import ufunc_of
 from indexing.ops.sliding import overlaps, window_totals
 from indexing.ops.windows import index_at, window_map
@@ -110,7 +110,12 @@ class ReduceWindow(VariadicOp):
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         half = len(operands) // 2
         inits, values = tuple(range(half, 2 * half)), tuple(range(half))
-        return ReductionRule(inits, values, uses_computation=True, is_windowed=True)
+        always_steps = has_elements(operands) and all(
+            map(_always_overlaps, self.window, operands[0].dims)
+        )
+        return ReductionRule(
+            inits, values, uses_computation=True, is_windowed=True, always_steps=always_steps
+        )
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2
@@ -126,3 +131,17 @@ class ReduceWindow(VariadicOp):
             for array, total in zip(out, totals, strict=True):
                 array[i] = total
         return tuple(out) if half > 1 else out[0]
+
+
+def _always_overlaps(w: WindowDimension, size: int) -> bool:
+    """Return True if each position of a window is known to overlap an element of the operand.
+
+    >>> _always_overlaps(WindowDimension(size=3, low=2, high=2), 4)
+    True
+    >>> _always_overlaps(WindowDimension(size=3, low=3, high=2), 4)
+    False
+    """
+    if w.base_dilation > 1 or (w.window_dilation > 1 and (w.low > 0 or w.high > 0)):
+        return False
+    last = (w.positions(size) - 1) * w.stride - w.low
+    return w.size > w.low and last < size

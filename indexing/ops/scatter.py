@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, computation, int_list, integer
 from hlo.ops.op import (
     HOLDS,
@@ -39,6 +40,7 @@ from indexing.ops.base import Array, OperandMaps, VariadicOp, list_by_position
 from indexing.ops.element import ElementRule, ReductionRule
 from indexing.ops.gather import Gather
 from indexing.ops.inverse import inverses
+from indexing.ops.needed_operands import NeededOperands, ParametersRead
 from indexing.ops.numerics import limits
 from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import windows_of
@@ -283,6 +285,14 @@ class Scatter(VariadicOp):
         return ReductionRule(
             tuple(bases), tuple(updates), uses_computation=True, is_windowed=True, is_scatter=True
         )
+
+    def needed_operands(
+        self, instruction: Instruction, output_id: int, parameters_read: ParametersRead
+    ) -> NeededOperands | None:
+        needed = VariadicOp.needed_operands(self, instruction, output_id, parameters_read)
+        if needed is None or not self.unique_indices:
+            return needed
+        return NeededOperands(needed.grades)  # an element is updated at most once
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
+from hlo.modules.module import Instruction
 from hlo.ops.attributes import WindowDimension, computation, dilated, window
 from hlo.ops.op import (
     HOLDS,
@@ -20,10 +23,16 @@ from hlo.ops.op import (
     signature,
 )
 from hlo.ops.unify import PartialShape, may_be_same_dims, with_rank
-from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, TernaryOp
-from indexing.ops.element import ElementRule, OpaqueRule
+from indexing.ops.control import callees
+from indexing.ops.element import ElementRule, OpaqueRule, ReductionRule
 from indexing.ops.inverse import inverses
+from indexing.ops.needed_operands import (
+    NeededOperands,
+    ParametersRead,
+    needed_by_reduction,
+)
 from indexing.ops.reduce_window import positions, window_fault
 from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import overlaps
@@ -148,6 +157,20 @@ class SelectAndScatter(TernaryOp):
             if w.base_dilation > 1:
                 constraints.append(Constraint(place % w.base_dilation, 0, 0))
         return IndexingMap.of(j, results, ranges=both, constraints=constraints, grade="may")
+
+    def needed_operands(
+        self, instruction: Instruction, output_id: int, parameters_read: ParametersRead
+    ) -> NeededOperands:
+        """Return what `scatter` reads, and the operand if the selection depends on its values.
+
+        The operand is needed also if `scatter` ignores the source: the selections decide how often
+        `scatter` is applied to an element.
+        """
+        select, scatter = callees(instruction, "select", "scatter")
+        rule = ReductionRule(inits=(2,), values=(1,), uses_computation=True)
+        needed = needed_by_reduction(rule, output_id, partial(parameters_read, scatter))
+        first: dict[int, Grade] = {0: "may"} if parameters_read(select, 0) else {}
+        return replace(needed, grades={**first, **needed.grades})
 
     def kernel(
         self,

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, computation, int_list, integer
 from hlo.ops.op import (
     HOLDS,
@@ -29,6 +30,7 @@ from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, UnaryOp, VariadicOp
 from indexing.ops.element import ElementRule, OpaqueRule
+from indexing.ops.needed_operands import NeededOperands, ParametersRead
 from indexing.ops.numerics import is_integer, total_order
 
 
@@ -91,6 +93,13 @@ class Sort(VariadicOp):
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[IndexingMap]:
         return [along(out, out, self.dimensions[0])] * len(operands)
+
+    def needed_operands(
+        self, instruction: Instruction, output_id: int, parameters_read: ParametersRead
+    ) -> NeededOperands:
+        """Return the operands that the comparison reads, and the one that is permuted."""
+        compared = parameters_read(instruction.called_computations[0], 0)
+        return NeededOperands({**{n // 2: "may" for n in compared}, output_id: "may"})
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         axis, key = self.dimensions[0], getattr(to_apply, "sort_key", None)

@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, TypeAlias
 
 from hlo.modules.module import Computation, Instruction
-from hlo.shapes.shape import AnyShape, Shape
+from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
-from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.base import every_element
 from indexing.ops.element import ElementOp
+from indexing.ops.needed_operands import ParameterGrades
 
 MapsByArray: TypeAlias = Mapping[ArrayRef, MapSet]
 
@@ -41,6 +42,22 @@ class Summaries:
     backward: bool
     forwarded_from: Callable[[ArrayRef], ArrayRef]
     scalar_value: Callable[[ArrayRef], int | None]
+
+    def parameters_read(self, computation: Computation, output_id: int) -> ParameterGrades:
+        """Return the parameters that a leaf of a computation's root depends on.
+
+        Args:
+            output_id: the number of the leaf.
+        """
+        path, _ = leaves(computation.root.shape)[output_id]
+        numbers = {parameter: n for n, parameter in enumerate(computation.parameters)}
+        grades: dict[int, Grade] = {}
+        for array, map_set in self.of(computation, path).items():
+            is_certain = any(m.grade == "exact" for m in map_set.maps)
+            if is_certain or map_set.maps or map_set.unknown is not None:
+                number = numbers[array.instruction]
+                grades[number] = "exact" if is_certain else grades.get(number, "may")
+        return grades
 
     def everything(self, result: AnyShape, operand: AnyShape) -> tuple[IndexingMap, ...]:
         """Return the map that relates every element of both arrays, graded "may"."""

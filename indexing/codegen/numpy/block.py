@@ -14,6 +14,7 @@ from indexing.codegen.graph import (
     Buffer,
     BufferRead,
     Choose,
+    ComputationFunction,
     IndexValue,
     Node,
     Reduction,
@@ -34,6 +35,7 @@ from indexing.codegen.numpy.access import (
 from indexing.codegen.numpy.spaces import Space
 from indexing.codegen.sources import SourceBuilder
 from indexing.codegen.text import dtype_text, index_text, scalar_text
+from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
@@ -150,8 +152,9 @@ class BlockWriter:
 
     def _applied(self, node: Apply) -> Text:
         arguments = [self.scope[argument] for argument in node.arguments]
-        axes = self.space.ordered([v for a in arguments for v in a.axes])
-        codes = [expanded(argument, axes) for argument in arguments]
+        read = [a for k, a in enumerate(arguments) if reads_parameter(node.function, k)]
+        axes = self.space.ordered([v for a in read for v in a.axes])
+        codes = [expanded(a, axes) if a in read else a.code for a in arguments]
         return Text(self.source.call(node.function, *codes), axes)
 
     def _chosen(self, node: Choose) -> Text:
@@ -241,3 +244,15 @@ def define(source: SourceBuilder, name: str, body: Body) -> None:
                 block.scope[node] = Text(node.buffer.name)
         codes = [block.text_of(result).code for result in body.results]
         source.text.add(f"return {', '.join(codes)}")
+
+
+def reads_parameter(function: ScalarFunction, parameter: int, result: int = 0) -> bool:
+    """Return True if a result of a function depends on a parameter.
+
+    A computation of the module may ignore parameters.  The result then lacks their axes.
+    """
+    if not isinstance(function, ComputationFunction):
+        return True
+    buffer = function.body.parameters[parameter]
+    nodes = topological_order([function.body.results[result]], with_cases)
+    return any(isinstance(node, BufferRead) and node.buffer is buffer for node in nodes)

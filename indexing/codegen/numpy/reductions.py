@@ -20,7 +20,7 @@ from indexing.codegen.graph import (
     topological_order,
 )
 from indexing.codegen.numpy.access import Text, expanded, vector_text
-from indexing.codegen.numpy.block import BlockWriter, WriterState
+from indexing.codegen.numpy.block import BlockWriter, WriterState, reads_parameter
 from indexing.codegen.numpy.spaces import Axis, Space, depends_on_axes, split_space
 from indexing.codegen.numpy.storing import full_text, store
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
@@ -206,7 +206,9 @@ class ReductionWriter:
         with self.source.text.loops(self.ranges):
             self._guarded_step(BlockWriter(self.state, dims, block), totals, guards)
         for number, total in enumerate(totals):
-            self._store(number, total, dims.variables, dims)
+            has_axes = reads_parameter(reduction.function, number, number)
+            code = total if has_axes else f"np.broadcast_to({total}, {sizes})"
+            self._store(number, code, dims.variables, dims)
 
     def _guarded_step(
         self, block: BlockWriter, totals: list[str], guards: Sequence[Constraint]
