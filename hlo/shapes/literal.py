@@ -18,7 +18,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, ElementType, Shape, TupleShape, dtype
+from hlo.shapes.shape import (
+    ELEMENT_TYPES,
+    UNBOUNDED,
+    AnyShape,
+    ElementType,
+    Shape,
+    TupleShape,
+    dtype,
+)
 from hlo.text.lexer import MAX_DIGITS, SPACE
 from hlo.text.source import HloError, Source, Span
 
@@ -130,6 +138,8 @@ def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
             pieces.step()
             counts.pop()
         elif len(counts) == depth + 1 and word not in ("}", "{", ",", ")", ""):
+            if UNBOUNDED in shape.dims or 0 in shape.dims:
+                raise _without_size(pieces, shape)
             spans.append(pieces.span())
             values.append(_read_value(pieces, element))
         else:
@@ -139,6 +149,16 @@ def _read_array(pieces: _Pieces, shape: Shape) -> NDArray[Any]:
             return _filled(values, spans, shape)
         if pieces.word == ",":
             pieces.step()
+
+
+def _without_size(pieces: _Pieces, shape: Shape) -> HloError:
+    """Return the error for a value of a shape that has no elements or no known number of them."""
+    if UNBOUNDED in shape.dims:
+        message = f"a literal must have known sizes, but its shape is {shape}"
+        help = "write the number of elements instead of `?`"  # noqa: A001 - the word of `HloError`
+        return HloError(message, pieces.span(), "literal", help=help)
+    message = f"{shape} has no elements, but the literal has a value"
+    return HloError(message, pieces.span(), "literal", help="write {} for each empty row")
 
 
 def _misplaced(pieces: _Pieces, shape: Shape, depth: int, opened: int) -> HloError:
@@ -167,6 +187,8 @@ def _depth(shape: Shape) -> int:
 def _check_count(pieces: _Pieces, shape: Shape, counts: list[int]) -> None:
     level = len(counts) - 2
     wanted = shape.dims[level]
+    if wanted == UNBOUNDED:
+        raise _without_size(pieces, shape)
     if counts[-1] != wanted:
         count = f"{counts[-1]} element{'s' * (counts[-1] != 1)}"
         array = shape.with_layout(None)

@@ -59,6 +59,16 @@ WRONG = [
     ("bf16[]",           "nan(0x3ff)",         1,      "`nan(0x3ff)` is not a value of bf16"),
     ("(f32[], s32[])",   "(1)",                3,      "expected `,` before element 1 of (f32[], s32[]) in a literal"),
     ("token[]",          "1",                  1,      "a literal must be an array or a tuple, not token[]"),
+    ("s32[0]",           "5",                  1,      "s32[0] has no elements, but the literal has a value"),
+    ("c64[0]",           "(1, 2)",             1,      "c64[0] has no elements, but the literal has a value"),
+    ("s32[2,0]",         "{ {5}, {} }",        4,      "s32[2,0] has no elements, but the literal has a value"),
+    ("(s32[0], ())",     "(5, ())",            2,      "s32[0] has no elements, but the literal has a value"),
+    ("(s32[0])",         "()",                 2,      "expected a value in a literal"),
+    ("s32[0]",           "",                   1,      "expected a value in a literal"),
+    ("f32[<=0]",         "-0",                 1,      "f32[<=0] has no elements, but the literal has a value"),
+    ("f32[?]",           "0",                  1,      "a literal must have known sizes, but its shape is f32[?]"),
+    ("f32[?]",           "{}",                 2,      "a literal must have known sizes, but its shape is f32[?]"),
+    ("f32[2,?]",         "{ {1}, {2} }",       4,      "a literal must have known sizes, but its shape is f32[2,?]"),
     ("s32[]",            "9" * 5000,           1,      f"`{'9' * 37}...` is not a value of s32"),
 ]
 # fmt: on
