@@ -15,8 +15,10 @@ from indexing.codegen.text import identifier
 from indexing.dataflow.answering import output_of
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
+from indexing.ops.access_edge import unbounded
 from indexing.ops.element import ElementwiseRule, element_of
 from indexing.ops.functions import ScalarFunction
+from simplifier.unknown import first_unknown
 
 
 def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest | Unknown:
@@ -27,8 +29,8 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
             are the inputs.  The body of a fusion or call is inlined.
         output_id: the number of the output: of a tuple, the number of the leaf in order.
     Returns:
-        The nest, or `Unknown` with the reason if an instruction has no loop-nest form, or if the
-        output is a token.
+        The nest, or `Unknown` with the reason if an instruction has no loop-nest form, a dimension
+        has an unknown size, or the output is a token.
     Raises:
         HloError: an instruction violates a constraint of its op.
         IndexError: `output_id` is out of range.
@@ -54,8 +56,12 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
     if output_id not in arrays:
         reason = f"output {output_id} of `{target.name}` must be an array, not {output.shape}"
         return Unknown(reason, instruction)
+    result = results[arrays[output_id]]
+    unknown = first_unknown(*[unbounded(array.ref) for array in (*inputs, result)])
+    if unknown is not None:
+        return unknown
     try:
-        return _nest(identifier(target.name), inputs, results[arrays[output_id]])
+        return _nest(identifier(target.name), inputs, result)
     except NoLoopNest as error:
         return error.unknown
 

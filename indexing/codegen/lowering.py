@@ -58,6 +58,7 @@ from simplifier.constraints import Constraint
 from simplifier.interval import contains
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
+from simplifier.unknown import first_unknown
 
 F32: Final = np.dtype(np.float32)
 TYPE_NAMES: Final = {dtype(name): name for name in ELEMENT_TYPES if name not in ("token", "opaque")}
@@ -347,8 +348,16 @@ class Lowering:
 
 
 def _maps_of(array: ProgramArray, exact: bool = False) -> Answer:
-    """Return the maps to the operands, unsimplified: range variables are matched by name."""
-    return element_reads(array.instruction, array.leaf, exact=exact)
+    """Return the maps to the operands, unsimplified: range variables are matched by name.
+
+    Raises:
+        NoLoopNest: a map is unknown.
+    """
+    answer = element_reads(array.instruction, array.leaf, exact=exact)
+    unknown = first_unknown(*answer.unknown)
+    if unknown is not None:
+        raise NoLoopNest(unknown)
+    return answer
 
 
 def _wide_total(array: ProgramArray, reduction: Reduction) -> np.dtype[np.generic] | None:

@@ -10,6 +10,7 @@ import numpy as np
 from hlo.text.source import HloError
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.ops.access_edge import unbounded
 from indexing.ops.base import NullaryOp
 from indexing.ops.element import ConstantRule, element_of
 from indexing.ops.integer_rules import range_of
@@ -21,8 +22,10 @@ MAX_ELEMENTS: Final = 1 << 16
 
 
 def is_integral(array: ArrayRef) -> bool:
-    """Return True for an array of integers or booleans."""
-    return array.array_shape is not None and range_of(array.array_shape.element_type) is not None
+    """Return True for an array of integers or booleans with known sizes."""
+    shape = array.array_shape
+    is_integer = shape is not None and range_of(shape.element_type) is not None
+    return is_integer and unbounded(array) is None
 
 
 def affine_table(array: ArrayRef) -> list[IndexingMap] | None:

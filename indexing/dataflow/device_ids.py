@@ -18,14 +18,16 @@ from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
+from indexing.dataflow.constants import is_integral
 from indexing.devices.devices import Devices
 from indexing.devices.strided_groups import strided_columns
+from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
 from indexing.ops.devices import DeviceId
 from indexing.ops.element import ConstantRule, CopyRule, ElementwiseRule, IotaRule, element_of
-from indexing.ops.integer_rules import MAX_CASES, range_of
+from indexing.ops.integer_rules import MAX_CASES
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
@@ -130,7 +132,7 @@ def _is_computable(instruction: Instruction) -> bool:
     op, shape = instruction.op, instruction.shape
     if not isinstance(op, MappedOp) or check_instruction(instruction):
         return False
-    if not isinstance(shape, Shape) or range_of(shape.element_type) is None:
+    if not isinstance(shape, Shape) or not is_integral(ArrayRef(instruction)):
         return False
     match element_of(instruction):
         case CopyRule(has_padding=True) | ElementwiseRule(uses_computation=True):

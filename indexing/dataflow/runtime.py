@@ -321,7 +321,7 @@ def _sources(array: ArrayRef) -> list[ArrayRef]:
 def _value(array: ArrayRef, memo: dict[ArrayRef, ValueMaps | None]) -> ValueMaps | None:
     """Return the value of `array`, given the values of its `_sources`."""
     instruction, shape = array.instruction, array.array_shape
-    limits = range_of(shape.element_type) if shape else None
+    limits = range_of(shape.element_type) if shape and is_integral(array) else None
     if shape is None or limits is None or not shape.size or check_instruction(instruction):
         return None
     forwarded = _forwarded(array)

@@ -62,9 +62,11 @@ def _dynamic_reshape(
 ) -> Value:
     shape = instruction.shape
     assert isinstance(shape, Shape)
-    sizes = [min(max(int(n), 0), m) for n, m in zip(operands[1:], shape.dims, strict=True)]
-    if not shape.is_dynamic:
-        sizes = list(shape.dims)
+    flags = shape.dynamic or (False,) * shape.rank
+    sizes = [
+        min(max(int(n), 0), m) if flag else m
+        for n, m, flag in zip(operands[1:], shape.dims, flags, strict=True)
+    ]
     flat = operands[0].reshape(-1)
     if flat.size < prod(sizes):
         message = f"cannot reshape {flat.size} elements to {sizes}: {prod(sizes)} elements"

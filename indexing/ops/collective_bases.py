@@ -114,7 +114,7 @@ class Collective(StructuredOp):
         number = output[0] if output else 0
         out = dict(leaves(instruction.shape))[output]
         operand = instruction.operands[number].shape
-        if isinstance(out, Shape) and isinstance(operand, Shape) and out.size:
+        if isinstance(out, Shape) and isinstance(operand, Shape) and out.size and operand.size:
             index_map = self.index_map(out, operand, summaries.backward)
             yield AccessEdge(number, (), output, (index_map,))
 

@@ -70,7 +70,7 @@ class CollectiveStart(Collective):
         operand, out = instruction.operands[number].shape, dict(leaves(instruction.shape))[output]
         if output[0] == 0:
             yield AccessEdge(number, (), output, identity(ArrayRef(instruction, output)))
-        elif isinstance(out, Shape) and isinstance(operand, Shape) and out.size:
+        elif isinstance(out, Shape) and isinstance(operand, Shape) and out.size and operand.size:
             yield AccessEdge(
                 number, (), output, (self.index_map(out, operand, summaries.backward),)
             )

@@ -25,7 +25,7 @@ from hlo.ops.op import (
 )
 from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import PartialShape
-from hlo.shapes.shape import AnyShape, leaves
+from hlo.shapes.shape import AnyShape, TupleShape, leaves
 from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.access_edge import AccessEdge, identity
@@ -220,6 +220,18 @@ class AsyncStart(StructuredOp):
     shape: AnyShape = declared(any_shape=True)
     calls: str = attribute(computation)
     async_execution_thread: str = attribute(string, default="main")
+
+    @constraint("C1", "the result must be a tuple ((operands), result, ..)")
+    def has_operands_and_result(self, *operands: AnyShape) -> Fault:
+        elements = self.shape.elements if isinstance(self.shape, TupleShape) else ()
+        if len(elements) >= 2 and elements[0].compatible(TupleShape(operands)):
+            return HOLDS
+        return Fault(f"the operands are {TupleShape(operands)}, the result is {self.shape}")
+
+    @signature("calls")
+    def called_signature(self, *operands: AnyShape) -> Signature:
+        assert isinstance(self.shape, TupleShape)  # C1
+        return Signature(operands, self.shape.elements[1])
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
         return self.shape

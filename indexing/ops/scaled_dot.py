@@ -76,4 +76,4 @@ def _to_block(operand: Shape, scale: Shape) -> IndexingMap:
     """The map from an element of an operand to the element of its scale."""
     j = dims(operand)
     sizes = zip(j, operand.dims, scale.dims, strict=False)  # a scalar scale has no dimensions
-    return IndexingMap.of(j, [v // (n // m) for v, n, m in sizes])
+    return IndexingMap.of(j, [v // max(n // m, 1) for v, n, m in sizes])  # an empty block: any size
