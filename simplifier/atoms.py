@@ -37,12 +37,12 @@ class Floor(Atom):
     """
 
     divides = True
-    __slots__ = ("_weight", "divisor", "numerator", "operands")
+    __slots__ = ("divisor", "is_affine", "numerator", "operands", "weight")
 
     numerator: Expr
     operands: tuple[Expr, ...]
     divisor: int
-    _weight: int
+    is_affine: bool
 
     def __new__(cls, numerator: Expr, divisor: int, bounds: Interval) -> Floor:
         """Return the unique atom ``floor(numerator / divisor)``, whose values are in `bounds`."""
@@ -53,7 +53,8 @@ class Floor(Atom):
             return known
         self = object.__new__(cls)
         self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
-        self.operands, self._key, self._weight = (numerator,), None, 0
+        self.operands, self._key = (numerator,), None
+        self.weight, self.is_affine = 1 + numerator.weight, numerator.is_affine
         return _FLOORS.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Floor], tuple[Expr, int, Interval]]:
@@ -62,24 +63,27 @@ class Floor(Atom):
     def __repr__(self) -> str:
         return f"Floor({self.numerator!r}, {self.divisor})"
 
-    @property
-    def weight(self) -> int:  # type: ignore[override]  # computed on first use
-        if not self._weight:
-            self._weight = 1 + self.numerator.weight
-        return self._weight
-
-    @property
-    def is_affine(self) -> bool:  # type: ignore[override]
-        return self.numerator.is_affine
-
     def _made_key(self) -> OrderKey:
         return (1, self.divisor, self.numerator.key)
 
     def value(self, point: Mapping[Variable, Any]) -> Any:
-        return self.numerator.value(point) // self.divisor
+        return self.numerator.tree_value(point) // self.divisor
+
+    def applied(self, values: Iterable[Any]) -> Any:
+        (numerator,) = values
+        return numerator // self.divisor
 
 
 _FLOORS: Final = UniqueTable[Floor]()
+
+
+def inside_atoms(expr: Expr) -> set[Variable]:
+    """Return the set of the variables that occur inside of floors and non-affine atoms.
+
+    >>> inside_atoms(Variable("d0", 0, 9) // 4 + Variable("s0", 0, 9) * 2)
+    {Variable('d0', 0, 9)}
+    """
+    return mentioned([operand for atom in expr.parts for operand in atom.operands])
 
 
 def mentioned(exprs: Iterable[Expr]) -> set[Variable]:

@@ -27,6 +27,10 @@ from simplifier.substitute import Substitution
 # Propagation may converge slowly (x < y, y < z, z < x); `simplifier.refine` gives the limit.
 _ROUNDS = 8
 
+# Limit on the floors that the bounds of one constraint are propagated into.  A shared floor counts
+# once for each occurrence; further floors only lose precision.
+MAX_FLOORS = 128
+
 
 @dataclass(frozen=True, slots=True)
 class ConstrainedBox:
@@ -121,7 +125,7 @@ def _propagated(constraints: Iterable[Constraint]) -> dict[Variable, Interval]:
     """Bounds of variables that one constraint and the bounds of its other terms imply."""
     propagated: dict[Variable, Interval] = {}
     for constraint in constraints:
-        _propagate(constraint.expr, constraint.bounds, propagated)
+        _propagate(constraint.expr, constraint.bounds, propagated, [MAX_FLOORS])
         residues = residues_of(constraint.expr, constraint.bounds)
         variable = residues.dividend.as_variable if residues else None
         if residues and variable:
@@ -133,8 +137,13 @@ def _propagated(constraints: Iterable[Constraint]) -> dict[Variable, Interval]:
     return propagated
 
 
-def _propagate(expr: Expr, bounds: Interval, propagated: dict[Variable, Interval]) -> None:
-    """Propagate ``expr in bounds`` to its variables, those in floors too, into `propagated`."""
+def _propagate(
+    expr: Expr, bounds: Interval, propagated: dict[Variable, Interval], floors: list[int]
+) -> None:
+    """Propagate ``expr in bounds`` to its variables, those in floors too, into `propagated`.
+
+    `floors` has the number of floors into which it may still descend.
+    """
     terms = [(atom, c, scaled(atom.bounds, c)) for atom, c in expr.terms]
     low, high = (expr.constant + sum(own[k] for _, _, own in terms) for k in (0, 1))
     for atom, coefficient, own in terms:
@@ -153,5 +162,7 @@ def _propagate(expr: Expr, bounds: Interval, propagated: dict[Variable, Interval
             old = propagated.get(atom)
             propagated[atom] = intersected(old, (lower, upper)) if old else (lower, upper)
         elif isinstance(atom, Floor) and (lower > atom.bounds[0] or upper < atom.bounds[1]):
-            inner = lower * atom.divisor, (upper + 1) * atom.divisor - 1
-            _propagate(atom.numerator, inner, propagated)
+            if floors[0]:
+                floors[0] -= 1
+                inner = lower * atom.divisor, (upper + 1) * atom.divisor - 1
+                _propagate(atom.numerator, inner, propagated, floors)

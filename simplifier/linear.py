@@ -25,6 +25,7 @@ from typing import Any, Final, TypeAlias, overload
 
 from simplifier.interval import Interval
 from simplifier.operations import Operations
+from simplifier.shared import MAX_ORDERED, MAX_TREE, coarse_key, shared_value, variables_of
 from simplifier.unique import Atom, OrderKey, UniqueTable, new_object, weakly_referenced
 
 Affine: TypeAlias = "Expr | Variable | int"
@@ -155,7 +156,7 @@ class Expr:
         if self._terms is None:
             terms = list(self.parts.items())
             if len(terms) > 1:
-                terms.sort(key=_term_key)
+                terms.sort(key=_term_key if self.weight < MAX_ORDERED else coarse_key)
             self._terms = tuple(terms)
         return self._terms
 
@@ -192,23 +193,14 @@ class Expr:
     @property
     def as_variable(self) -> Variable | None:
         """The variable if the expression is just a variable, else `None`."""
-        if len(self.parts) == 1 and self.constant == 0:
-            ((atom, coefficient),) = self.parts.items()
-            if coefficient == 1 and isinstance(atom, Variable):
-                return atom
+        if self.constant == 0 and list(self.parts.values()) == [1]:
+            (atom,) = self.parts
+            return atom if isinstance(atom, Variable) else None
         return None
 
     def variables(self) -> list[Variable]:
-        """Return every variable, at any depth, with repetitions."""
-        variables: list[Variable] = []
-        pending = [self]
-        while pending:
-            for atom, _ in pending.pop().terms:
-                if isinstance(atom, Variable):
-                    variables.append(atom)
-                else:
-                    pending.extend(atom.operands)
-        return variables
+        """Return every variable, at any depth, once, in a deterministic order."""
+        return variables_of(self)
 
     @overload
     def value(self, point: Mapping[Variable, int]) -> int: ...
@@ -224,6 +216,10 @@ class Expr:
         >>> (d0 // 4 - 1).value({d0: 7})
         0
         """
+        return shared_value(self, point) if self.weight > MAX_TREE else self.tree_value(point)
+
+    def tree_value(self, point: Mapping[Variable, Any]) -> Any:
+        """Return the value at `point`; parts that occur repeatedly are evaluated repeatedly."""
         total: Any = self.constant
         for atom, coefficient in self.parts.items():
             total = total + coefficient * atom.value(point)

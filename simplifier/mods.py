@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from math import gcd
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from simplifier.atoms import Atom, Floor
 from simplifier.linear import Expr, from_atom
@@ -81,13 +81,20 @@ def _split(expr: Expr, divisor: int) -> Split:
     return _collected(expr, floors, lambda floor, left: _mod_of(floor, left, floors, divisor))
 
 
+MAX_FLOORS: Final = 32
+"""Maximum number of floors in a sum in which mods are recombined, which compares them in pairs."""
+
+
 def may_contain_mods(floors: list[Floor], terms: dict[Atom, int]) -> bool:
     """Return False if no part of `terms`, with any coefficients, is a mod of one of `floors`.
 
-    A fast necessary condition, since most sums have no mod.  A mod needs atoms of its dividend:
+    Also return False for more than `MAX_FLOORS` floors: their mods stay expanded.  Otherwise this
+    is a fast necessary condition, since most sums have no mod.  A mod needs atoms of its dividend:
     the floor's numerator, a finer floor, or, unless the divisor is a small prime, a part of the
     numerator.
     """
+    if len(floors) > MAX_FLOORS:
+        return False
     atoms = terms.keys()
     for floor in floors:
         numerator = floor.numerator.parts

@@ -117,6 +117,9 @@ def _tokenized(text: str) -> list[Token]:
         match = _TOKEN.match(text, at)
         if match is None:
             start = at + len(text[at:]) - len(text[at:].lstrip())
+            if text.startswith("...", start):
+                hint = "long operands are elided when a map is printed; such a text is no map"
+                raise TextError("an elided operand `...`", start, start + 3, hint)
             character = f"`{text[start]}`" if text[start].isprintable() else repr(text[start])
             raise TextError(f"unexpected character {character}", start, start + 1)
         kind = match.lastgroup or ""

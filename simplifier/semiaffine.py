@@ -1,8 +1,8 @@
 """Semi-affine atoms: products and quotients of variables, minima and maxima.
 
 Tile sizes and symbolic shapes need them.  A product is a monomial: products of sums are
-distributed, so that like terms merge.  ISL supports minima and maxima, but no products or
-quotients: queries about these are undecided.
+distributed, so that like terms merge, unless they have too many terms.  ISL supports
+minima and maxima, but no products or quotients: queries about these are undecided.
 
 >>> from simplifier.linear import variable
 >>> n, d0, d1 = variable("n", 1, 99), variable("d0", 0, 9), variable("d1", 0, 9)
@@ -16,7 +16,7 @@ Expr('d0 + 3')
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from itertools import product as pairs
 from math import prod
@@ -43,9 +43,9 @@ Operator: TypeAlias = Literal["*", "floordiv", "min", "max"]
 class SemiAffine(Atom):
     """``operator(operands)``, a non-affine atom; only the functions of this module construct it.
 
-    ``*`` has atoms as operands, sorted.  ``floordiv`` has two operands, and the second one is not
-    constant.  ``min`` and ``max`` have at least two operands, sorted; only the last one may be
-    constant.
+    ``*`` has atoms as operands, sorted, or two sums with too many terms to distribute.
+    ``floordiv`` has two operands, and the second one is not constant.  ``min`` and ``max`` have at
+    least two operands, sorted; only the last one may be constant.
 
     Source: MLIR "'affine' Dialect", "Semi-Affine Maps".
 
@@ -84,7 +84,10 @@ class SemiAffine(Atom):
         return (2, self.operator, tuple([operand.key for operand in self.operands]))
 
     def value(self, point: Mapping[Variable, Any]) -> Any:
-        return _VALUES[self.operator](*[operand.value(point) for operand in self.operands])
+        return _VALUES[self.operator](*[operand.tree_value(point) for operand in self.operands])
+
+    def applied(self, values: Iterable[Any]) -> Any:
+        return _VALUES[self.operator](*values)
 
     def rebuilt(self, operands: tuple[Expr, ...]) -> Expr:
         """Apply the operator to other operands, and simplify."""
@@ -182,12 +185,25 @@ def divisors_with_zero(exprs: Iterable[Expr]) -> list[Expr]:
 # ---------------------------------------------------------------- products
 
 
+MAX_TERMS: Final = 1 << 10
+"""Maximum number of terms of a distributed product: n factors with two terms have 2ⁿ."""
+
+
 def product(a: Expr, b: Expr) -> Expr:
-    """Return ``a·b``, distributed over sums."""
+    """Return ``a·b``, distributed over sums if that gives at most `MAX_TERMS` terms.
+
+    >>> from simplifier.linear import variable
+    >>> sums = [variable(f"a{k}", 0, 9) + variable(f"b{k}", 0, 9) for k in range(11)]
+    >>> len(reduce(product, sums[:10]).parts), len(reduce(product, sums).parts)
+    (1024, 1)
+    """
     if b.is_constant:
         return a * b.constant
     if a.is_constant:
         return b * a.constant
+    if len(a.parts) * len(b.parts) > MAX_TERMS:
+        sums = sorted([a, b], key=lambda each: each.key)
+        return from_atom(SemiAffine("*", tuple(sums)))
     total: dict[Atom, int] = {}
     for (x, many), (y, times) in pairs(_monomials(a), _monomials(b)):
         factors = sorted([*x, *y], key=_atom_key)
@@ -220,10 +236,15 @@ def _monomials(expr: Expr) -> list[tuple[tuple[Atom, ...], int]]:
 
 
 def factors_of(atom: Atom) -> tuple[Atom, ...]:
-    """Return the factors of `atom`: itself, unless it is a product."""
+    """Return the factors of `atom`: itself, unless it is a product of atoms."""
     if isinstance(atom, SemiAffine) and atom.operator == "*":
-        return tuple([inner for operand in atom.operands for inner in operand.parts])
+        if all(_is_atom(operand) for operand in atom.operands):
+            return tuple([inner for operand in atom.operands for inner in operand.parts])
     return (atom,)
+
+
+def _is_atom(expr: Expr) -> bool:
+    return not expr.constant and list(expr.parts.values()) == [1]
 
 
 # ---------------------------------------------------------------- quotients
@@ -274,7 +295,10 @@ def _multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
     """Return ``(q, r)`` with ``dividend = divisor·q + r``, by matching terms."""
     factored_out = constant(0)
     lead = divisor.terms[0]
-    for atom, coefficient in dividend.terms:
+    if len(divisor.parts) > len(dividend.parts):
+        return factored_out, dividend
+    tries = MAX_TERMS // len(divisor.parts)  # the terms to multiply, together
+    for atom, coefficient in dividend.terms[: max(tries, 1)]:
         times, left = divmod(coefficient, lead[1])
         others = _without(factors_of(atom), factors_of(lead[0]))
         if left or others is None:
@@ -338,12 +362,7 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
             flat.update(dict.fromkeys(atom.operands))
         else:
             flat[value] = None
-    kept: list[Expr] = []
-    for value in sorted(flat, key=lambda v: (v.is_constant, v.key)):
-        if any(_dominates(other, value, sign) for other in kept):
-            continue
-        kept = [other for other in kept if not _dominates(value, other, sign)]
-        kept.append(value)
+    kept = _undominated(sorted(flat, key=lambda v: (v.is_constant, v.key)), sign)
     if not kept:
         raise ValueError(f"{operator} needs at least one operand")
     extremum = kept[0] if len(kept) == 1 else from_atom(SemiAffine(operator, tuple(kept)))
@@ -355,6 +374,25 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
         if len(kept) < len(flat):
             trace.record(laws.DROP_DOMINATED, flattened, extremum)
     return extremum
+
+
+MAX_COMPARED: Final = 32
+"""Maximum number of operands of a minimum or maximum to compare in pairs."""
+
+
+def _undominated(operands: Sequence[Expr], sign: int) -> list[Expr]:
+    """Drop operands that another one dominates; many operands only by their own bounds."""
+    if len(operands) > MAX_COMPARED:
+        best = max(operands, key=lambda value: (value * sign).bounds[0])
+        least = (best * sign).bounds[0]
+        return [v for v in operands if v is best or (v * sign).bounds[1] > least]
+    kept: list[Expr] = []
+    for value in operands:
+        if any(_dominates(other, value, sign) for other in kept):
+            continue
+        kept = [other for other in kept if not _dominates(value, other, sign)]
+        kept.append(value)
+    return kept
 
 
 def _dominates(a: Expr, b: Expr, sign: int) -> bool:

@@ -13,20 +13,76 @@ d0 floordiv 2 + 4
 
 from __future__ import annotations
 
+from typing import Final, TypeAlias
+
 from simplifier.atoms import Floor, Variable
 from simplifier.linear import Expr
 from simplifier.mods import split
 from simplifier.semiaffine import SemiAffine
+from simplifier.shared import MAX_TREE, atoms_in_order
+
+MAX_TEXT: Final = 1 << 14
+"""Maximum number of characters of an operand, and approximately of an expression.  The text of an
+expression with shared subexpressions can be exponentially larger than the expression."""
+
+ELIDED: Final = "(...)"
+"""Text of an operand of more than `MAX_TEXT` characters, and of the further terms of a sum with so
+many; no other text contains it."""
+
+Texts: TypeAlias = dict[Expr, str]
 
 
 def expr_text(expr: Expr) -> str:
-    """Return the text of `expr`, which parses back to an expression with the same values."""
-    text, constant = terms_and_constant(expr)
-    if not constant:
-        return text or "0"
-    if not text:
-        return str(constant)
-    return f"{text} {'-' if constant < 0 else '+'} {abs(constant)}"
+    """Return the text of `expr`, which parses back to an expression with the same values.
+
+    Operands of more than `MAX_TEXT` characters are elided; `is_elided` recognises such a text.
+    """
+    texts: Texts = {}
+    if expr.weight > MAX_TREE:  # the operands first: deep expressions need no recursion
+        for atom in atoms_in_order([expr]):
+            for operand in atom.operands:
+                _expr_text(operand, texts)
+    return _expr_text(expr, texts)
+
+
+def is_elided(text: str) -> bool:
+    """Return True if `text` has an elided operand, so that it does not parse.
+
+    >>> from simplifier.atoms import Variable
+    >>> a, b = Variable("a", 0, 999).as_expr(), Variable("b", 0, 10).as_expr()
+    >>> for _ in range(20):
+    ...     a, b = (a * 7 + b) // 5, (a * 7 + b) % 11
+    >>> is_elided(str(a)), a.weight > 10**7, len(str(a)) < 2 * MAX_TEXT
+    (True, True, True)
+    """
+    return ELIDED in text
+
+
+def exact_text(expr: Expr) -> str:
+    """Return the text of `expr`.
+
+    Raises:
+        ValueError: an operand of the text is elided.
+    """
+    text = expr_text(expr)
+    if is_elided(text):
+        raise ValueError(
+            f"an operand has more than {MAX_TEXT} characters: no notation shares subexpressions"
+        )
+    return text
+
+
+def _expr_text(expr: Expr, texts: Texts) -> str:
+    known = texts.get(expr)
+    if known is None:
+        text, constant = _terms_and_constant(expr, texts)
+        if not text:
+            known = str(constant)
+        else:
+            sign = "-" if constant < 0 else "+"
+            known = f"{text} {sign} {abs(constant)}" if constant else text
+        texts[expr] = known
+    return known
 
 
 def terms_and_constant(expr: Expr) -> tuple[str, int]:
@@ -39,26 +95,52 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
     >>> terms_and_constant((d0 - 3) // 7), terms_and_constant((d0 - 3) % 7)
     (('(d0 - 3) floordiv 7', 0), ('(d0 - 3) mod 7', 0))
     """
+    return _terms_and_constant(expr, {})
+
+
+def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
     mods, rest = split(expr)
     constant = rest.constant
     outside = {atom: c for atom, c in rest.terms if isinstance(atom, Variable)}
-    others: list[tuple[int, str]] = []
+    others = _Terms()
     for atom, coefficient in rest.terms:
+        if others.is_full:
+            break
         if isinstance(atom, SemiAffine):
-            others.append((coefficient, _semiaffine_text(atom)))
+            others.append((coefficient, _semiaffine_text(atom, texts)))
         if not isinstance(atom, Floor):
             continue
         numerator = _from_other_side(atom, coefficient, outside)
         if numerator.constant and constant == -coefficient:
             numerator, constant = numerator - atom.divisor, 0
-        others.append((coefficient, f"{_operand(numerator)} floordiv {atom.divisor}"))
+        others.append((coefficient, f"{_operand(numerator, texts)} floordiv {atom.divisor}"))
     for coefficient, dividend, modulus, _ in mods:
+        if others.is_full:
+            break
         nearer = dividend.constant * 2 > modulus
         dividend = dividend - modulus if nearer else dividend
-        others.append((coefficient, f"{_operand(dividend)} mod {modulus}"))
+        others.append((coefficient, f"{_operand(dividend, texts)} mod {modulus}"))
     variables = [(c, variable.name) for variable, c in outside.items()]
     pieces = enumerate([*variables, *others])
     return "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces]), constant
+
+
+class _Terms(list[tuple[int, str]]):
+    """Coefficients and texts of terms; `ELIDED` is the last one beyond `MAX_TEXT` characters."""
+
+    size = 0
+
+    @property
+    def is_full(self) -> bool:
+        """True if further terms are elided."""
+        return self.size > MAX_TEXT
+
+    def append(self, term: tuple[int, str]) -> None:
+        """Add a term."""
+        super().append(term)
+        self.size += len(term[1])
+        if self.is_full:
+            super().append((1, ELIDED))
 
 
 def _from_other_side(floor: Floor, coefficient: int, outside: dict[Variable, int]) -> Expr:
@@ -67,23 +149,29 @@ def _from_other_side(floor: Floor, coefficient: int, outside: dict[Variable, int
     ``(d0 + s0) floordiv 2 - s0`` is ``(d0 - s0) floordiv 2``.
     """
     numerator, divisor = floor.numerator, floor.divisor
-    for inner, count in numerator.terms:
-        if isinstance(inner, Variable) and outside.get(inner) == -coefficient:
-            if count * 2 == divisor:
-                del outside[inner]
-                numerator = numerator - inner * divisor
+    for variable, count in list(outside.items()):
+        if count == -coefficient and numerator.parts.get(variable, 0) * 2 == divisor:
+            del outside[variable]
+            numerator = numerator - variable * divisor
     return numerator
 
 
-def _semiaffine_text(atom: SemiAffine) -> str:
+def _semiaffine_text(atom: SemiAffine, texts: Texts) -> str:
     if atom.operator in ("min", "max"):
-        return f"{atom.operator}({', '.join(map(expr_text, atom.operands))})"
-    return f" {atom.operator} ".join(map(_operand, atom.operands))
+        operands = _Terms()
+        for operand in atom.operands:
+            if not operands.is_full:
+                text = _expr_text(operand, texts)
+                operands.append((1, ELIDED if len(text) > MAX_TEXT else text))
+        return f"{atom.operator}({', '.join([text for _, text in operands])})"
+    return f" {atom.operator} ".join([_operand(operand, texts) for operand in atom.operands])
 
 
-def _operand(expr: Expr) -> str:
-    """The text of `expr` as an operand, in parentheses if necessary."""
-    text = expr_text(expr)
+def _operand(expr: Expr, texts: Texts) -> str:
+    """The text of `expr` as an operand, in parentheses if necessary; elided if it is long."""
+    text = _expr_text(expr, texts)
+    if len(text) > MAX_TEXT:
+        return ELIDED
     return f"({text})" if _is_compound(text) or text.startswith("-") else text
 
 

@@ -5,7 +5,7 @@ Atoms of sums are unique, so terms merge by identity.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
 from weakref import ref
 
@@ -80,4 +80,8 @@ class Atom:
 
     def value(self, point: Mapping[Any, Any]) -> Any:
         """Return the value at `point`; with arrays, the values at many points."""
+        raise NotImplementedError
+
+    def applied(self, values: Iterable[Any]) -> Any:
+        """Return the value for these values of the operands."""
         raise NotImplementedError

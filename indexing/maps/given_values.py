@@ -9,7 +9,7 @@ import numpy as np
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, inside_atoms
 from simplifier.linear import Expr, constant
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
@@ -107,8 +107,5 @@ def _only_translates(rt: RuntimeVariable, m: IndexingMap) -> bool:
         all(i.is_constant for i in rt.index)
         and rt.clamp in (None, rt.variable.bounds)
         and not any(rt.variable in expr.variables() for expr in mentions)
-        and all(
-            sum(v == rt.variable for v in result.variables()) == (rt.variable in dict(result.terms))
-            for result in m.results
-        )
+        and all(rt.variable not in inside_atoms(result) for result in m.results)
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from indexing.maps.indexing_map import IndexingMap
-from simplifier.atoms import Variable
+from simplifier.atoms import Atom, Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
@@ -55,23 +55,25 @@ def _sorted(constraints: Iterable[Constraint]) -> tuple[Constraint, ...]:
 
 def _order(m: IndexingMap) -> Iterator[Variable]:
     """All variables, in order of first use: by results, source indices, constraints, the rest."""
-    seen: dict[Variable, None] = {}
-    for result in m.results:
-        _add_in_order(result, seen)
-    for rt in m.runtime:
-        for expr in rt.index:
-            _add_in_order(expr, seen)
-    for constraint in m.constraints:
-        _add_in_order(constraint.expr, seen)
+    exprs = [*m.results, *[expr for rt in m.runtime for expr in rt.index]]
+    seen: dict[Atom, None] = {}
+    for expr in (*exprs, *[c.expr for c in m.constraints]):
+        _add_in_order(expr, seen)
     seen.update(dict.fromkeys(m.variables))
-    return iter(seen)
+    return (atom for atom in seen if isinstance(atom, Variable))
 
 
-def _add_in_order(expr: Expr, seen: dict[Variable, None]) -> None:
+def _add_in_order(expr: Expr, seen: dict[Atom, None]) -> None:
     """Visit the largest coefficient first, so that previous names do not influence the order."""
-    for atom, _ in sorted(expr.terms, key=lambda term: -abs(term[1])):
-        if isinstance(atom, Variable):
-            seen.setdefault(atom)
-        else:
-            for operand in atom.operands:
-                _add_in_order(operand, seen)
+    pending = _last_first(expr)
+    while pending:
+        atom = pending.pop()
+        if atom not in seen:
+            seen[atom] = None
+            for operand in reversed(atom.operands):
+                pending += _last_first(operand)
+
+
+def _last_first(expr: Expr) -> list[Atom]:
+    terms = sorted(expr.terms, key=lambda term: -abs(term[1]))
+    return [atom for atom, _ in reversed(terms)]

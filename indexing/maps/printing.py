@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.symbolic import Bounds, both_sides, one_sided
 from simplifier.atoms import Variable, mentioned
+from simplifier.text import exact_text
 
 KNOWN_EMPTY = "KNOWN EMPTY"
 
@@ -27,6 +28,16 @@ def pretty_text(indexing_map: IndexingMap) -> str:
     if not lines:
         return _head(indexing_map)
     return "\n".join([f"{_head(indexing_map)},", "  domain:", *[f"  {line}" for line in lines]])
+
+
+def require_exact_text(indexing_map: IndexingMap) -> None:
+    """Check that the expressions of a map have texts in which no operand is elided.
+
+    Raises:
+        ValueError: an operand is too long.
+    """
+    for expr in (*indexing_map.results, *[c.expr for c in indexing_map.constraints]):
+        exact_text(expr)
 
 
 def _head(m: IndexingMap) -> str:

@@ -15,7 +15,7 @@ from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.relation import inverse
-from simplifier.atoms import Floor, Variable
+from simplifier.atoms import Floor, Variable, inside_atoms
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
@@ -144,8 +144,7 @@ def _undivided(result: Expr, constraints: Sequence[Constraint]) -> tuple[Expr, i
 
 def _linear(expr: Expr) -> Iterator[Variable]:
     """The variables that occur in an expression only as linear terms."""
-    atoms = [atom for atom in expr.parts if not isinstance(atom, Variable)]
-    inside = {v for atom in atoms for operand in atom.operands for v in operand.variables()}
+    inside = inside_atoms(expr)
     for atom in expr.parts:
         if isinstance(atom, Variable) and atom not in inside:
             yield atom

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, inside_atoms
 from simplifier.linear import Expr, constant
 from simplifier.substitute import Substitution
 
@@ -214,8 +214,7 @@ def _only_together(high: Variable, low: Variable, exprs: Sequence[Expr]) -> bool
         terms = dict(expr.terms)
         if terms.get(high, 0) != terms.get(low, 0) * (low.upper + 1):
             return False
-        used = [v for v in expr.variables() if v in (high, low)]
-        if len(used) > sum(v in terms for v in (high, low)):
+        if not inside_atoms(expr).isdisjoint((high, low)):
             return False
     return True
 

@@ -35,8 +35,8 @@ class NotAffineError(ValueError):
     """A product or quotient of variables, which isl cannot represent."""
 
 
-class BudgetExhaustedError(RuntimeError):
-    """isl returned nothing, because its budget is exhausted."""
+class BudgetExhaustedError(ValueError):
+    """isl returned nothing, because its budget is exhausted; or the expressions exceed a budget."""
 
 
 def to_int(value: isl.Val) -> int:
@@ -63,8 +63,8 @@ def within_budget(compute: Callable[[Any], T], budget: int, kind: str = "other")
         return compute(ctx)
     except NotAffineError as error:
         return Unknown(str(error))
-    except BudgetExhaustedError:
-        return Unknown(f"beyond the budget of {budget} isl operations")
+    except BudgetExhaustedError as error:
+        return Unknown(str(error) or f"beyond the budget of {budget} isl operations")
     except isl.Error as error:
         if not any(word in str(error) for word in ("operations", "quota", "syntax error")):
             raise

@@ -11,10 +11,17 @@ import islpy as isl
 
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import NotAffineError
+from simplifier.exact.context import BudgetExhaustedError, NotAffineError
 from simplifier.exact.verbatim import IslText
 from simplifier.linear import Expr, from_atom
 from simplifier.semiaffine import SemiAffine
+from simplifier.shared import atoms_in_order
+
+MAX_TEXT: Final = 100_000
+"""Maximum number of characters of an expression in isl notation."""
+
+MAX_DIVISIONS: Final = 64
+"""Maximum number of distinct divisions of an isl query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +39,11 @@ class Relation:
 
 
 def to_isl(relation: Relation, parameters: Sequence[Variable] = ()) -> isl.Map:
-    """Return the relation as an ``isl.Map``; `parameters` become named isl parameters."""
+    """Return the relation as an ``isl.Map``; `parameters` become named isl parameters.
+
+    Raises:
+        ValueError: an expression is not affine, or beyond the budget.
+    """
     return isl.Map.read_from_str(isl.DEFAULT_CONTEXT, relation_text(relation, parameters))
 
 
@@ -96,6 +107,7 @@ def as_map(ctx: Any, relation: Relation | IslText) -> isl.Map:
 
 def as_functions(ctx: Any, inputs: Sequence[Variable], exprs: Sequence[Expr]) -> list[isl.Aff]:
     """Affine expressions as isl functions of `inputs`."""
+    _limited(atoms_in_order(exprs))
     space = isl.Space.set_alloc(ctx, 0, len(inputs))
     zero = isl.Aff.zero_on_domain(isl.LocalSpace.from_space(space))
     known: dict[Atom, isl.Aff] = {
@@ -165,19 +177,40 @@ def _condition(
 
 
 def _text(expr: Expr, names: dict[Variable, str]) -> str:
-    pieces = [str(expr.constant)]
-    for atom, coefficient in expr.terms:
+    """The text of `expr`.
+
+    Raises:
+        BudgetExhaustedError: it has more than `MAX_TEXT` characters, or too many divisions.
+    """
+    texts: dict[Atom, str] = {}
+
+    def total(part: Expr) -> str:
+        text = " + ".join([str(part.constant), *[f"{c}*{texts[atom]}" for atom, c in part.terms]])
+        if len(text) > MAX_TEXT:
+            raise BudgetExhaustedError(f"beyond the budget of {MAX_TEXT} characters of isl text")
+        return text
+
+    for atom in _limited(atoms_in_order([expr])):
         if isinstance(atom, Variable):
-            pieces.append(f"{coefficient}*{names[atom]}")
+            texts[atom] = names[atom]
         elif isinstance(atom, Floor):
-            inner = _text(atom.numerator, names)
-            pieces.append(f"{coefficient}*floor(({inner})/{atom.divisor})")
+            texts[atom] = f"floor(({total(atom.numerator)})/{atom.divisor})"
         elif isinstance(atom, SemiAffine) and atom.operator in ("min", "max"):
-            inner = ", ".join(_text(operand, names) for operand in atom.operands)
-            pieces.append(f"{coefficient}*{atom.operator}({inner})")
+            texts[atom] = f"{atom.operator}({', '.join(map(total, atom.operands))})"
         else:
             raise _hidden(atom)
-    return " + ".join(pieces)
+    return total(expr)
+
+
+def _limited(atoms: list[Atom]) -> list[Atom]:
+    """The atoms.
+
+    Raises:
+        BudgetExhaustedError: more than `MAX_DIVISIONS` of them are divisions.
+    """
+    if sum(isinstance(atom, Floor) for atom in atoms) > MAX_DIVISIONS:
+        raise BudgetExhaustedError(f"beyond the budget of {MAX_DIVISIONS} divisions for isl")
+    return atoms
 
 
 def _hidden(atom: Atom) -> NotAffineError:

@@ -19,6 +19,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.reading import TextError, parse_expr
+from simplifier.text import exact_text
 
 JSON_VERSION: Final = 2
 """Version of the format; version 1 stored the text, and lost the dimensions of empty maps."""
@@ -29,6 +30,9 @@ _GRADES: Final[tuple[Grade, ...]] = ("exact", "may")
 @with_old_keywords(shown="indexing_map")
 def to_json(indexing_map: IndexingMap) -> str:
     """Return the map as the text of a JSON object; sources are written as instruction names.
+
+    Raises:
+        ValueError: shared subexpressions make a text too long (`simplifier.text.MAX_TEXT`).
 
     >>> print(to_json(IndexingMap.over((4,), lambda d: [d[0] // 2])))
     {"version": 2, "dims": [["d0", 0, 3]], "ranges": [], "runtime": [],
@@ -43,13 +47,13 @@ def to_json(indexing_map: IndexingMap) -> str:
                 "variable": _variable_json(rt.variable),
                 "source": rt.source_name,
                 "calls": rt.call_names,
-                "index": [str(expr) for expr in rt.index],
+                "index": [exact_text(expr) for expr in rt.index],
                 "clamp": rt.clamp,
             }
             for rt in indexing_map.runtime
         ],
-        "results": [str(result) for result in indexing_map.results],
-        "constraints": [[str(c.expr), c.lower, c.upper] for c in indexing_map.constraints],
+        "results": [exact_text(result) for result in indexing_map.results],
+        "constraints": [[exact_text(c.expr), c.lower, c.upper] for c in indexing_map.constraints],
         "grade": indexing_map.grade,
     }
     return json.dumps(record)

@@ -11,6 +11,7 @@ from typing import Final
 
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.printing import require_exact_text
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
@@ -22,10 +23,14 @@ from simplifier.semiaffine import SemiAffine
 def to_latex(indexing_map: IndexingMap) -> str:
     r"""Return the map as LaTeX for math mode, with the domain on a second line.
 
+    Raises:
+        ValueError: shared subexpressions make a text too long (`simplifier.text.MAX_TEXT`).
+
     >>> print(to_latex(IndexingMap.over((4,), lambda d: [d[0] // 2])))
     (d_{0}) \mapsto \left(\left\lfloor \frac{d_{0}}{2} \right\rfloor\right),
     \quad 0 \le d_{0} \le 3
     """
+    require_exact_text(indexing_map)
     if indexing_map.is_known_empty:
         return r"\emptyset"
     head = f"({_names(indexing_map.dims)})"
@@ -78,12 +83,18 @@ def _atom(atom: Atom) -> str:
             operands = [expr_latex(operand) for operand in atom.operands]
             match atom.operator:
                 case "*":
-                    return r" \cdot ".join(operands)
+                    pairs = zip(atom.operands, operands, strict=True)
+                    return r" \cdot ".join([_factor(*pair) for pair in pairs])
                 case "floordiv":
                     return _floor(*operands)
                 case "min" | "max":
                     return rf"\{atom.operator}\left({', '.join(operands)}\right)"
     raise AssertionError(f"unexpected kind of atom: {atom}")
+
+
+def _factor(expr: Expr, text: str) -> str:
+    is_sum = len(expr.parts) > 1 or expr.constant
+    return rf"\left({text}\right)" if is_sum else text
 
 
 def _floor(numerator: str, denominator: str) -> str:

@@ -25,7 +25,7 @@ from indexing.maps.interchange.affine_text import (
     affine_map,
     affine_set,
 )
-from indexing.maps.printing import map_text
+from indexing.maps.printing import map_text, require_exact_text
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.text import parse_map
 from simplifier.atoms import Variable
@@ -33,6 +33,7 @@ from simplifier.constraints import Constraint
 from simplifier.linear import Expr, from_atom
 from simplifier.reading import TextError, Tokens
 from simplifier.semiaffine import SemiAffine
+from simplifier.shared import atoms_in_order
 from simplifier.text import expr_text
 
 MlirKind: TypeAlias = Literal["indexing_map", "affine_map", "affine_set"]
@@ -51,7 +52,8 @@ def to_mlir(indexing_map: IndexingMap, kind: MlirKind = "indexing_map") -> str:
             runtime variables; "affine_map" for the results without domain; "affine_set" for the
             domain.
     Raises:
-        ValueError: the kind is an affine one, and an expression is not semi-affine in MLIR.
+        ValueError: the kind is an affine one, and an expression is not semi-affine in MLIR; or
+            shared subexpressions make a text too long (`simplifier.text.MAX_TEXT`).
 
     >>> half = IndexingMap.over((4, 7), lambda d: [d[1] // 2, d[0]])
     >>> print(to_mlir(half))
@@ -59,6 +61,7 @@ def to_mlir(indexing_map: IndexingMap, kind: MlirKind = "indexing_map") -> str:
     >>> print(to_mlir(half, "affine_map"))
     affine_map<(d0, d1) -> (d1 floordiv 2, d0)>
     """
+    require_exact_text(indexing_map)
     match kind:
         case "indexing_map":
             return f'#xla.indexing_map<"{_text(_renamed(indexing_map))}">'
@@ -114,7 +117,7 @@ def to_affine_set(indexing_map: IndexingMap) -> str:
 
 def _require_semi_affine(expr: Expr, indexing_map: IndexingMap) -> None:
     """Reject products with dimensions in both factors, and divisors with dimensions."""
-    for atom, _ in expr.terms:
+    for atom in reversed(atoms_in_order([expr])):
         if isinstance(atom, SemiAffine):
             with_dims = [
                 k for k, e in enumerate(atom.operands) if {*e.variables()} & {*indexing_map.dims}
@@ -122,8 +125,6 @@ def _require_semi_affine(expr: Expr, indexing_map: IndexingMap) -> None:
             allowed = {"*": len(with_dims) < 2, "floordiv": 1 not in with_dims}
             if not allowed.get(atom.operator, False):
                 raise ValueError(f"not representable in an affine map or set: {from_atom(atom)}")
-        for operand in atom.operands:
-            _require_semi_affine(operand, indexing_map)
 
 
 def _bounds(variable: Variable) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.printing import require_exact_text
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint, merged
@@ -69,6 +70,9 @@ class SympyMap(tuple[Any, ...]):
 def to_sympy(indexing_map: IndexingMap) -> SympyMap:
     """Return the results as SymPy expressions of integer symbols, with limits and constraints.
 
+    Raises:
+        ValueError: shared subexpressions make an expression too long (`simplifier.text.MAX_TEXT`).
+
     >>> results = to_sympy(IndexingMap.over((8,), lambda d: [d[0] // 4]))
     >>> results, results.dims
     ((floor(d0/4),), ((d0, 0, 7),))
@@ -77,6 +81,8 @@ def to_sympy(indexing_map: IndexingMap) -> SympyMap:
 
     from simplifier.sympy_bridge import symbol
     from simplifier.sympy_bridge import to_sympy as to_expression
+
+    require_exact_text(indexing_map)
 
     def limits(variables: Iterable[Variable]) -> Limits:
         return [(symbol(v), v.lower, v.upper) for v in variables]

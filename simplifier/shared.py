@@ -1,0 +1,76 @@
+"""Walks over expressions with shared subexpressions: each distinct atom is visited once.
+
+Composition shares subexpressions, so the text of an expression can be exponentially larger than
+its distinct atoms.  These walks are linear in the atoms.  They do not recurse, so depth has no
+limit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+from simplifier.unique import Atom
+
+Expr: TypeAlias = Any  # `simplifier.linear.Expr`, which is written on top of this module
+
+MAX_TREE: Final = 64
+"""Maximum number of atoms in the text of an expression that is walked by plain recursion."""
+
+MAX_ORDERED: Final = 1 << 20
+"""Maximum number of atoms in the text of a sum whose terms are ordered by their nested keys."""
+
+
+def coarse_key(term: tuple[Atom, int]) -> tuple[int, int]:
+    """Return a sort key for the terms of a sum whose nested keys take long to compare."""
+    return term[0].weight, term[1]
+
+
+def variables_of(expr: Expr) -> list[Any]:
+    """Return every variable of `expr`, at any depth, once, in a deterministic order."""
+    atoms: dict[Atom, None] = {}
+    pending = [expr]
+    while pending:
+        for atom, _ in pending.pop().terms:
+            if atom not in atoms:
+                atoms[atom] = None
+                pending.extend(atom.operands)
+    return [atom for atom in atoms if not atom.operands]
+
+
+def atoms_in_order(exprs: Iterable[Expr]) -> list[Atom]:
+    """Return the distinct atoms of `exprs`, at any depth, after the atoms of their operands.
+
+    >>> from simplifier.linear import variable
+    >>> print(*atoms_in_order([variable("d0", 0, 9) // 4 + variable("d0", 0, 9)]), sep="\\n")
+    Variable('d0', 0, 9)
+    Floor(Expr('d0'), 4)
+    """
+    ordered: dict[Atom, None] = {}
+    pending = [(atom, False) for expr in exprs for atom in expr.parts]
+    while pending:
+        atom, is_ready = pending.pop()
+        if atom in ordered:
+            continue
+        if is_ready or not atom.operands:
+            ordered[atom] = None
+            continue
+        pending.append((atom, True))
+        pending.extend([(part, False) for operand in atom.operands for part in operand.parts])
+    return list(ordered)
+
+
+def shared_value(expr: Expr, point: Mapping[Any, Any]) -> Any:
+    """Return the value of `expr` at `point`; each distinct atom is evaluated once."""
+    values: dict[Atom, Any] = {}
+
+    def total(part: Expr) -> Any:
+        value: Any = part.constant
+        for atom, coefficient in part.parts.items():
+            value = value + coefficient * values[atom]
+        return value
+
+    for atom in atoms_in_order([expr]):
+        operands = atom.operands
+        values[atom] = atom.applied(map(total, operands)) if operands else point[atom]
+    return total(expr)
