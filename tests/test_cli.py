@@ -15,6 +15,7 @@ import pytest
 
 import hlo
 import indexing
+from hlo.formats.reading import MAX_BYTES
 from indexing import cli
 from indexing.cli.commands.run import MAX_PRINTED
 from indexing.codegen import running, validation
@@ -617,3 +618,32 @@ def test_help_of_options_ends_without_a_full_stop(command: str) -> None:
     assert loaded is not None
     texts = [option.help for option in loaded.params if isinstance(option, click.Option)]
     assert not [text for text in texts if (text or "").endswith(".")]
+
+
+@pytest.mark.parametrize("command", ["check", "maps", "run", "validate"])
+@pytest.mark.parametrize("size", ["100", "100B", "0KiB", "0G"])
+def test_an_input_larger_than_the_limit_is_an_error(run: Run, command: str, size: str) -> None:
+    status, out, err = run(command, "flip.hlo", "--max-input-size", size)
+    assert (status, out) == (1, "")
+    assert err.startswith("error[size]: the input exceeds the limit of ")
+    assert run("check", "flip.hlo", "--max-input-size", "1MiB")[0] == 0
+
+
+def test_workers_have_the_limit_of_the_command(run: Run) -> None:
+    limit = str(len(PAIR))
+    here = run("maps", "flip.hlo", "pair.hlo", "--max-input-size", limit)
+    assert here[0] == 1
+    assert "pair.hlo" in here[1]
+    assert "flip.hlo" in here[2]
+    assert run("maps", "flip.hlo", "pair.hlo", "--max-input-size", limit, "-j", "2") == here
+
+
+@pytest.mark.parametrize("size", ["-1", "1.5G", "5Q", "", "many"])
+def test_a_limit_is_a_number_of_bytes(run: Run, size: str) -> None:
+    status, _, err = run("check", "flip.hlo", "--max-input-size", size)
+    assert status == 2
+    assert "expected a size such as 512MiB" in err
+
+
+def test_help_gives_the_default_limit(run: Run) -> None:
+    assert f"by default, {MAX_BYTES >> 30}GiB" in " ".join(run("maps", "--help")[1].split())

@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import os
-import sys
-import zlib
-from pathlib import Path
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 
 from hlo.formats.parser import parse, parse_all
 from hlo.formats.proto import proto_text
+from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes
 from hlo.modules.module import Module
 from hlo.text.source import HloError, Source
 
-STDIN = "-"
 
-
-def load(path: str | os.PathLike[str]) -> Module:
+def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Module:
     """Load the module in a file; ``-`` is standard input.
 
     ``.gz`` and ``.xz`` files are decompressed. A ``.pb`` file is a serialized HloModuleProto, or an
     HloProto as written by ``--xla_dump_to``; jaxlib converts it to text.
 
+    Args:
+        path: a regular file, a FIFO that a process writes to, or ``-``.
+        max_bytes: limit on the size of the file after decompression; 4 GiB by default.
     Raises:
-        HloError: the file is not valid HLO, or it is a protocol buffer and jaxlib is not installed.
-        OSError: the file cannot be read.
+        HloError: the file is not valid HLO or exceeds the limit, or it is a protocol buffer and
+            jaxlib is not installed.
+        OSError: the file cannot be read, or it is a directory, a device or a socket.
     Source: XLA ``xla/service/hlo.proto`` for protocol buffers.
 
     >>> import tempfile
@@ -35,11 +34,15 @@ def load(path: str | os.PathLike[str]) -> Module:
     ...     print(load(file.name).name)
     m
     """
-    return parse(read_text(path), _filename(path))
+    return parse(read_text(path, max_bytes), _filename(path))
 
 
-def load_all(path: str | os.PathLike[str]) -> list[Module]:
+def load_all(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> list[Module]:
     """Load the modules of a file that separates them by lines ``// -----``.
+
+    Args:
+        path: as `load`.
+        max_bytes: as `load`.
 
     Raises:
         HloError: as `load`.
@@ -54,32 +57,31 @@ def load_all(path: str | os.PathLike[str]) -> list[Module]:
     ...     print(len(load_all(file.name)))
     2
     """
-    return parse_all(read_text(path), _filename(path))
+    return parse_all(read_text(path, max_bytes), _filename(path))
 
 
-def read_text(path: str | os.PathLike[str]) -> str:
+def read_text(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:
     """Return the text of a file, decompressed; for a protocol buffer, the text that jaxlib prints.
 
     Raises:
-        HloError: the file is corrupt or not UTF-8, or jaxlib is missing.
+        HloError: the file is corrupt, too large or not UTF-8, or jaxlib is missing.
         OSError: the file cannot be read.
     """
     name = _filename(path)
-    data = sys.stdin.buffer.read() if os.fspath(path) == STDIN else Path(path).read_bytes()
-    try:
-        if name.endswith(".gz"):
-            data = gzip.decompress(data)
-        elif name.endswith(".xz"):
-            data = lzma.decompress(data)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        span = Source("", name).span(0)
-        raise HloError(f"corrupt compressed file: {error}", span, "encoding") from None
+    data = read_bytes(os.fspath(path), name, max_bytes)
     is_proto = name.removesuffix(".gz").removesuffix(".xz").endswith(".pb")
-    return proto_text(data, name) if is_proto else _decode(data, name)
+    return proto_text(bytes(data), name) if is_proto else decode(data, name)
 
 
-def _decode(data: bytes, name: str) -> str:
-    """Decode `data` as UTF-8 and reject NUL bytes."""
+def decode(data: bytes | bytearray, name: str) -> str:
+    """Decode `data` as UTF-8 without its byte order mark.
+
+    Raises:
+        HloError: `data` is not UTF-8, or has NUL bytes; `name` is its file.
+
+    >>> decode(b"\\xef\\xbb\\xbfHloModule m", "m.hlo")
+    'HloModule m'
+    """
     zero = data.find(b"\0")
     try:
         text = data.decode("utf-8")
@@ -87,9 +89,9 @@ def _decode(data: bytes, name: str) -> str:
         place = error.start if zero < 0 else min(zero, error.start)
     else:
         if zero < 0:
-            return text
+            return text.removeprefix("\ufeff")
         place = zero
-    before = data[:place].decode("utf-8", errors="replace")
+    before = data[:place].removeprefix(BOM_UTF8).decode("utf-8", errors="replace")
     source = Source(before + data[place : place + 80].decode("latin-1"), name)
     label = f"byte 0x{data[place]:02x}"
     reason = "invalid UTF-8" if data[place] else "NUL"
@@ -97,9 +99,11 @@ def _decode(data: bytes, name: str) -> str:
     raise HloError(message, source.span(len(before)), "encoding", label, help=_repair(data))
 
 
-def _repair(data: bytes) -> str:
+def _repair(data: bytes | bytearray) -> str:
     """Return the repair of a file that is not UTF-8, by its probable format."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
+    if data[:4] in (BOM_UTF32_LE, BOM_UTF32_BE):
+        return "the file is UTF-32: convert it to UTF-8"
+    if data[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
         return "the file is UTF-16: convert it to UTF-8"
     start = data[:4096]
     unprintable = sum((byte < 32 and byte not in b"\t\n\r\f") or byte > 126 for byte in start)
@@ -109,4 +113,4 @@ def _repair(data: bytes) -> str:
 
 
 def _filename(path: str | os.PathLike[str]) -> str:
-    return "<stdin>" if os.fspath(path) == STDIN else os.fspath(path)
+    return "<stdin>" if os.fspath(path) in STDIN else os.fspath(path)

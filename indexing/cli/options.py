@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -39,6 +40,39 @@ def seed_option(description: str) -> Callable[[F], F]:
         show_default=True,
         help=description,
     )
+
+
+class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """A number of bytes, such as ``512MiB``.
+
+    >>> ByteSize().convert("3KiB", None, None)
+    3072
+    """
+
+    name = "size"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> int:
+        written = re.fullmatch(r"(\d+) ?(?:([KMGT])(?:iB)?|B)?", str(value), re.ASCII)
+        if written is None:
+            self.fail(f"expected a size such as 512MiB, got {value!r}", param, context)
+        return int(written[1]) << 10 * " KMGT".index(written[2] or " ")
+
+
+def _limit_input(context: click.Context, parameter: click.Parameter, value: int | None) -> None:
+    if value is not None:
+        context.obj.max_bytes = value
+
+
+max_input_size_option = click.option(
+    "--max-input-size",
+    metavar="SIZE",
+    type=ByteSize(),
+    expose_value=False,
+    callback=_limit_input,
+    help="Reject inputs larger than SIZE after decompression, such as 512MiB; by default, 4GiB",
+)
 
 
 def nonempty(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:

@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Final
 
 from indexing.cli.printing import Request, answer_all, note_opcodes, report_missing
 from indexing.cli.progress import Bar
-from indexing.cli.reporter import Reporter
+from indexing.cli.reporter import Reporter, load_modules
 from indexing.cli.workers import WorkerDeath, results
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Module
 
+_loaded = lru_cache(maxsize=1)(load_modules)
 SHARD_BYTES: Final = 1 << 19  # bytes of HLO text per shard
 
 
@@ -35,6 +36,7 @@ class Shard:
     request: Request
     coloured: bool
     debug: bool
+    max_bytes: int | None
 
 
 @dataclass(slots=True)
@@ -43,6 +45,7 @@ class BufferedReporter(Reporter):
 
     coloured: bool = False
     debug: bool = False
+    max_bytes: int | None = None
     failed: bool = False
     reported: set[str] = field(default_factory=set)
     opcodes: set[str] = field(default_factory=set)
@@ -96,7 +99,9 @@ def shards_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Ite
     size = Path(file).stat().st_size if Path(file).is_file() else 0
     count = max(1, min(4 * jobs, size // SHARD_BYTES))
     for index in range(count):
-        yield Shard(file, index, count, request, reporter.coloured, reporter.debug)
+        yield Shard(
+            file, index, count, request, reporter.coloured, reporter.debug, reporter.max_bytes
+        )
 
 
 def answer_shard(shard: Shard) -> BufferedReporter:
@@ -104,7 +109,7 @@ def answer_shard(shard: Shard) -> BufferedReporter:
     from indexing.maps.certificate import proofs
 
     before = proofs()
-    record, hidden_bar = BufferedReporter(coloured=shard.coloured, debug=shard.debug), Bar()
+    record, hidden_bar = BufferedReporter(shard.coloured, shard.debug, shard.max_bytes), Bar()
     for module in _modules(shard, record):
         computations = slices(list(module.computations.values()), shard.count)[shard.index]
         answer_all(record, module, computations, shard.request, hidden_bar)
@@ -117,16 +122,9 @@ def answer_shard(shard: Shard) -> BufferedReporter:
 
 def _modules(shard: Shard, record: BufferedReporter) -> list[Module]:
     try:
-        return _loaded(shard.file)
+        return _loaded(shard.file, shard.max_bytes)
     except Exception:  # the first shard loads again and reports the error
         return list(record.modules([shard.file])) if shard.index == 0 else []
-
-
-@lru_cache(maxsize=1)
-def _loaded(file: str) -> list[Module]:
-    from hlo import load_all
-
-    return load_all(file)
 
 
 def slices(computations: Sequence[Computation], count: int) -> list[list[Computation]]:

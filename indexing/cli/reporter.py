@@ -35,6 +35,7 @@ class Reporter:
     def __init__(self) -> None:
         self.debug = False
         self.failed = False
+        self.max_bytes: int | None = None  # limit on the size of an input, if it is given
         self.reported: set[str] = set()
         self.opcodes: set[str] = set()  # requested opcodes that occur in a file
         self.coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
@@ -117,13 +118,18 @@ class Reporter:
 
     def modules(self, files: Sequence[str]) -> Iterator[Module]:
         """Yield each module of each file; report and skip files that cannot be read."""
-        from hlo import load_all
-
         for file in files:
             modules: list[Module] = []
             with self.reporting(file):
-                modules = load_all(file)
+                modules = load_modules(file, self.max_bytes)
             yield from modules
+
+
+def load_modules(file: str, max_bytes: int | None) -> list[Module]:
+    """Load the modules of `file`; None stands for the default limit on its size."""
+    from hlo import load_all
+
+    return load_all(file) if max_bytes is None else load_all(file, max_bytes)
 
 
 def counted(number: int, noun: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from hlo.formats.reading import size_text
 from hlo.modules.module import Computation, Instruction
 from indexing.execution.interpreter import plan
 from indexing.execution.values import ExecutionError, bytes_of, check_bounded
@@ -88,18 +89,6 @@ def check_bytes(required: int, memory: int | None, largest: Instruction) -> None
     """
     limit = available_bytes() if memory is None else memory
     if required > limit:
-        message = f"estimated memory {_size(required)} exceeds the {_size(limit)} available"
-        label = f"`{largest.name}` takes {_size(bytes_of(largest.shape))}"
+        message = f"estimated memory {size_text(required)} exceeds the {size_text(limit)} available"
+        label = f"`{largest.name}` takes {size_text(bytes_of(largest.shape))}"
         raise ExecutionError(message, largest.span, "memory", label)
-
-
-def _size(count: int) -> str:
-    """Return a number of bytes with its unit.
-
-    >>> _size(5 * 2**30)
-    '5.0 GiB'
-    """
-    for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB")):
-        if count >= unit:
-            return f"{count / unit:.1f} {name}"
-    return f"{count} bytes"

@@ -12,15 +12,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-STDOUT: Final = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
+from hlo.formats.reading import special_file
 
-_KINDS: Final = {
-    stat.S_IFDIR: "a directory",
-    stat.S_IFIFO: "a FIFO",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-}
+STDOUT: Final = frozenset({"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
 def is_stdout(path: str) -> bool:
@@ -116,8 +110,7 @@ def _target(path: str) -> Path:
             reason = f"the folder {target.parent} does not exist"
             raise FileNotFoundError(errno.ENOENT, reason) from None
         return target
-    if not stat.S_ISREG(mode):
-        kind = _KINDS.get(stat.S_IFMT(mode), "a special file")
+    if kind := special_file(mode):
         raise OSError(errno.EINVAL, f"{kind}, expected a regular file, or - for standard output")
     if not (target.exists() and os.path.samefile(path, target)):  # such as /dev/fd/3
         raise OSError(errno.EINVAL, "cannot replace a file that has no path")

@@ -4,14 +4,18 @@
 import gzip
 import io
 import lzma
+import os
+import socket
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import hlo
+from hlo.formats import reading
 
 TEXT = 'ENTRY e { p = f32[] parameter(0), metadata={op_name="größe"} }\n'
 UTF8 = TEXT.encode()
@@ -50,7 +54,7 @@ INVALID = [
     ("m.gz",    b"plain",                          1, 1,        "corrupt compressed file: Not a gzipped file (b'pl')"),
     ("m.xz",    b"plain",                          1, 1,        "corrupt compressed file: Input format not supported by decoder"),
     ("m.gz",    gzip.compress(UTF8, mtime=0)[:-9],          1, 1,        "corrupt compressed file: Compressed file ended before the end-of-stream marker was reached"),
-    ("m.xz",    lzma.compress(UTF8)[:-9],          1, 1,        "corrupt compressed file: Compressed data ended before the end-of-stream marker was reached"),
+    ("m.xz",    lzma.compress(UTF8)[:-9],          1, 1,        "corrupt compressed file: Compressed file ended before the end-of-stream marker was reached"),
     ("m.hlo",   b"",                               1, 1,        "expected HLO text, found only white space and comments"),
 ]
 # fmt: on
@@ -157,3 +161,126 @@ def test_the_repair_of_a_file_that_is_not_text_follows_from_its_bytes(
     with pytest.raises(hlo.HloError, match="not text") as caught:
         hlo.load(path)
     assert caught.value.help == repair
+
+
+# ---------------------------------------------------------------- limits
+
+PACKED = [
+    ("m.hlo", bytes),
+    ("m.hlo.gz", gzip.compress),
+    ("m.hlo.xz", lzma.compress),
+]
+
+
+@pytest.mark.parametrize("name, pack", PACKED)
+def test_the_limit_is_on_the_size_after_decompression(
+    tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack(UTF8))
+    assert hlo.load(path, max_bytes=len(UTF8)) == hlo.parse(TEXT)
+    with pytest.raises(hlo.HloError, match=f"exceeds the limit of {len(UTF8) - 1} bytes") as caught:
+        hlo.load_all(path, max_bytes=len(UTF8) - 1)
+    assert caught.value.code == "size"
+    assert ("after decompression" in caught.value.message) == (pack is not bytes)
+    assert "--max-input-size" in caught.value.help
+
+
+@pytest.mark.parametrize("name, pack", PACKED[1:])
+def test_a_bomb_is_not_unpacked(
+    tmp_path: Path, name: str, pack: Callable[[bytes], bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack(bytes(32 << 20)))
+    read: list[int] = []
+    limited = reading._limited
+
+    def counted(stream: Any, *arguments: Any) -> bytearray:
+        class Counted:
+            def read(self, size: int) -> bytes:
+                chunk: bytes = stream.read(size)
+                read.append(len(chunk))
+                return chunk
+
+        return limited(cast(Any, Counted()), *arguments)
+
+    monkeypatch.setattr(reading, "_limited", counted)
+    with pytest.raises(hlo.HloError, match=r"exceeds the limit of 2\.0 MiB"):
+        hlo.load(path, max_bytes=2 << 20)
+    assert sum(read) <= 3 << 20
+
+
+def test_standard_input_has_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(UTF8)))
+    with pytest.raises(hlo.HloError, match="exceeds the limit of 5 bytes"):
+        hlo.load("-", max_bytes=5)
+
+
+def test_a_file_that_is_too_large_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "m.hlo"
+    with path.open("wb") as file:
+        file.truncate((4 << 30) + 1)  # sparse
+    monkeypatch.setattr(reading, "_limited", None)
+    with pytest.raises(hlo.HloError, match=r"exceeds the limit of 4\.0 GiB"):
+        hlo.load(path)
+
+
+def bind_socket(path: str) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (os.mkfifo, "a FIFO that no process writes to"),
+        (os.mkdir, "a directory, expected a regular file"),
+        (bind_socket, "a socket, expected a regular file"),
+        (lambda path: os.symlink("/dev/zero", path), "a device, expected a regular file"),
+        (lambda path: os.symlink("/dev/null", path), "a device, expected a regular file"),
+    ],
+)
+def test_a_special_file_is_an_error(
+    make: Callable[[str], None], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make("m.hlo")
+    with pytest.raises(OSError, match=message):
+        hlo.load("m.hlo")
+
+
+def test_a_fifo_is_read_to_its_end(tmp_path: Path) -> None:
+    """As from the process substitution ``<(zcat m.hlo.gz)``."""
+    path = tmp_path / "m.hlo"
+    os.mkfifo(path)
+    with subprocess.Popen(["/bin/sh", "-c", f"cat > '{path}'"], stdin=subprocess.PIPE) as writer:
+        assert writer.stdin is not None
+        reader = os.open(path, os.O_RDONLY)  # returns once the writer has opened the FIFO
+        writer.stdin.write(UTF8)
+        writer.stdin.close()
+        assert hlo.load(path) == hlo.parse(TEXT)
+        os.close(reader)
+
+
+@pytest.mark.parametrize("name, pack", PACKED)
+def test_a_byte_order_mark_is_skipped(
+    tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack(b"\xef\xbb\xbf" + UTF8))
+    assert hlo.load(path) == hlo.parse(TEXT)
+    path.write_bytes(pack(b"\xef\xbb\xbfENTRY e { q }"))
+    with pytest.raises(hlo.HloError) as caught:
+        hlo.load(path)
+    assert (caught.value.span.line, caught.value.span.column) == (1, 11)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be", "utf-16-le", "utf-32"])
+def test_another_encoding_is_named(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_bytes(("\ufeff" * ("-" in encoding[4:]) + TEXT).encode(encoding))
+    with pytest.raises(hlo.HloError, match="not text") as caught:
+        hlo.load(path)
+    assert caught.value.help == f"the file is {encoding[:6].upper()}: convert it to UTF-8"

@@ -7,11 +7,13 @@ from importlib import import_module
 
 import click
 
+from indexing.cli.options import max_input_size_option
 from indexing.cli.reporter import Reporter, counted
 
 
 @click.command("check")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@max_input_size_option
 @click.pass_obj
 def command(reporter: Reporter, files: Sequence[str]) -> None:
     """Verify the syntax, attributes and shapes of each FILE, HLO text or a protobuf (.pb).

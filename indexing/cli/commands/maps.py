@@ -8,7 +8,12 @@ from contextlib import nullcontext
 
 import click
 
-from indexing.cli.options import explain_option, format_option, verify_option
+from indexing.cli.options import (
+    explain_option,
+    format_option,
+    max_input_size_option,
+    verify_option,
+)
 from indexing.cli.printing import (
     Request,
     answer_all,
@@ -79,6 +84,7 @@ FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
 @click.option("--no-simplify", is_flag=True, help="Do not simplify composed maps")
 @verify_option
 @explain_option
+@max_input_size_option
 @format_option(FORMATS)
 @click.option(
     "--jobs",

@@ -7,7 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.options import deprecated_spelling, nonempty, seed_option
+from indexing.cli.options import (
+    deprecated_spelling,
+    max_input_size_option,
+    nonempty,
+    seed_option,
+)
 from indexing.cli.reporter import Reporter, counted
 
 if TYPE_CHECKING:
@@ -49,6 +54,7 @@ def _tile(
     "replaced when all are complete; `-` is standard output",
 )
 @seed_option("Seed of all random numbers")
+@max_input_size_option
 @click.option(
     "--max-iterations",
     metavar="N",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.options import deprecated_spelling, seed_option
+from indexing.cli.options import deprecated_spelling, max_input_size_option, seed_option
 from indexing.cli.printing import suggestion
 from indexing.cli.reporter import Reporter
 
@@ -45,6 +45,7 @@ MIN_FOLDED = 12
     "beyond 16 times as many",
 )
 @deprecated_spelling("--most", "--max-elements", type=click.IntRange(min=1))
+@max_input_size_option
 @click.option("--no-xla", is_flag=True, help="Do not compare with XLA")
 @click.pass_obj
 def command(

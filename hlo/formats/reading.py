@@ -1,0 +1,118 @@
+"""The bytes of an input file: decompressed, up to a limit, from a regular file or a pipe."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import lzma
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO, Final
+
+from hlo.text.source import HloError, Source
+
+MAX_BYTES: Final = 4 << 30  # default limit on the size of an input after decompression
+STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+
+_CHUNK: Final = 1 << 20
+_SPECIAL_FILES: Final = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def read_bytes(path: str, name: str, max_bytes: int) -> bytearray:
+    """Return the contents of a file, decompressed if `name` ends in ``.gz`` or ``.xz``.
+
+    Args:
+        path: a regular file, a FIFO that a process writes to, or a member of `STDIN`.
+        name: the name of the file in errors.
+        max_bytes: the limit on the size after decompression.
+    Raises:
+        HloError: the file is corrupt, or its contents exceed the limit.
+        OSError: the file cannot be read, or it is a directory, a device or a socket.
+    """
+    with _opened(path, name, max_bytes) as file:
+        try:
+            if name.endswith(".gz"):
+                with gzip.open(file) as stream:
+                    return _limited(stream, name, max_bytes)
+            if name.endswith(".xz"):
+                with lzma.open(file) as stream:
+                    return _limited(stream, name, max_bytes)
+        except (gzip.BadGzipFile, EOFError, zlib.error, lzma.LZMAError) as error:
+            span = Source("", name).span(0)
+            raise HloError(f"corrupt compressed file: {error}", span, "encoding") from None
+        return _limited(file, name, max_bytes)
+
+
+def special_file(mode: int) -> str | None:
+    """Return the kind of a file with this mode, such as "a FIFO"; None for a regular file.
+
+    >>> special_file(os.stat(os.devnull).st_mode)
+    'a device'
+    """
+    if stat.S_ISREG(mode):
+        return None
+    return _SPECIAL_FILES.get(stat.S_IFMT(mode), "a special file")
+
+
+def size_text(count: int) -> str:
+    """Return a number of bytes with its unit.
+
+    >>> size_text(5 * 2**30)
+    '5.0 GiB'
+    """
+    for unit, name in ((2**40, "TiB"), (2**30, "GiB"), (2**20, "MiB")):
+        if count >= unit:
+            return f"{count / unit:.1f} {name}"
+    return f"{count} bytes"
+
+
+def _limited(stream: BinaryIO | gzip.GzipFile | lzma.LZMAFile, name: str, limit: int) -> bytearray:
+    """Return the contents of a stream, read in chunks up to the limit."""
+    data = bytearray()
+    while chunk := stream.read(_CHUNK):
+        data += chunk
+        if len(data) > limit:
+            raise _too_large(name, limit)
+    return data
+
+
+def _too_large(name: str, limit: int) -> HloError:
+    after = " after decompression" if _is_packed(name) else ""
+    message = f"the input exceeds the limit of {size_text(limit)}{after}"
+    hint = "raise the limit: --max-input-size, or the argument max_bytes of hlo.load"
+    return HloError(message, Source("", name).span(0), "size", help=hint)
+
+
+def _is_packed(name: str) -> bool:
+    return name.endswith((".gz", ".xz"))
+
+
+@contextmanager
+def _opened(path: str, name: str, limit: int) -> Iterator[BinaryIO]:
+    """Open a file for reading, without waiting for a writer."""
+    if path in STDIN:
+        if sys.stdin is None:  # closed by the shell: `<&-`
+            raise OSError(errno.EBADF, "standard input is closed")
+        yield sys.stdin.buffer
+        return
+    status = os.stat(path)
+    kind = special_file(status.st_mode)
+    if kind not in (None, "a FIFO"):
+        raise OSError(errno.EINVAL, f"{kind}, expected a regular file, or - for standard input")
+    if status.st_size > limit and not _is_packed(name):
+        raise _too_large(name, limit)
+    with open(path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as file:
+        os.set_blocking(file.fileno(), True)
+        if kind and not file.peek():
+            raise OSError(errno.EAGAIN, "a FIFO that no process writes to")
+        yield file
