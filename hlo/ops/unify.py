@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 from hlo.shapes.layout import Layout
@@ -74,8 +75,13 @@ def is_partial(shape: PartialShape) -> bool:
     >>> is_partial(Shape("f32", (2, UNBOUNDED))), is_partial(Shape("f32", (2,), dynamic=(True,)))
     (True, False)
     """
-    if isinstance(shape, Unranked):
-        return True
+    if isinstance(shape, Shape):
+        return UNBOUNDED in shape.dims
+    return isinstance(shape, Unranked) or _has_partial_leaf(shape)
+
+
+@lru_cache(maxsize=1 << 12)  # each of n elements of a tuple checks the whole tuple
+def _has_partial_leaf(shape: AnyShape) -> bool:
     return any(UNBOUNDED in leaf.dims for _, leaf in leaves(shape) if isinstance(leaf, Shape))
 
 

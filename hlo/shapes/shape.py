@@ -125,13 +125,54 @@ def leaves(shape: AnyShape) -> tuple[tuple[tuple[int, ...], Shape | OpaqueShape]
     [((0,), 'f32[2]'), ((1, 0), 's32[]'), ((1, 1), 'token[]')]
     """
     match shape:
-        case TupleShape(elements):
-            inner = ((i, leaf) for i, element in enumerate(elements) for leaf in leaves(element))
-            return tuple(((i, *path), leaf) for i, (path, leaf) in inner)
+        case TupleShape():
+            return _tuple_leaves(shape)
         case BufferShape(element):
             return leaves(element)
         case _:
             return (((), shape),)
+
+
+@lru_cache(maxsize=1 << 12)
+def _tuple_leaves(
+    shape: TupleShape,
+) -> tuple[tuple[tuple[int, ...], Shape | OpaqueShape], ...]:
+    inner = ((i, leaf) for i, element in enumerate(shape.elements) for leaf in leaves(element))
+    return tuple(((i, *path), leaf) for i, (path, leaf) in inner)
+
+
+def leaf_number(shape: AnyShape, path: tuple[int, ...]) -> int:
+    """Return the position of the leaf at `path` among the leaves of a shape.
+
+    >>> leaf_number(parse_shape("(f32[2], (s32[], token[]))"), (1, 1))
+    2
+    """
+    return _leaf_numbers(shape)[path] if isinstance(shape, TupleShape) else 0
+
+
+def leaf_shape(shape: AnyShape, path: tuple[int, ...]) -> Shape | OpaqueShape:
+    """Return the leaf at `path` of a shape.
+
+    >>> print(leaf_shape(parse_shape("(f32[2], (s32[], token[]))"), (1, 0)))
+    s32[]
+    """
+    return leaves(shape)[leaf_number(shape, path)][1]
+
+
+@lru_cache(maxsize=1 << 12)
+def _leaf_numbers(shape: TupleShape) -> dict[tuple[int, ...], int]:
+    return {path: number for number, (path, _) in enumerate(leaves(shape))}
+
+
+@lru_cache(maxsize=1 << 12)
+def first_equal_leaves(shape: AnyShape) -> tuple[int, ...]:
+    """Return for each leaf the position of the first leaf with the same shape.
+
+    >>> first_equal_leaves(parse_shape("(f32[2], s32[], f32[2])"))
+    (0, 1, 0)
+    """
+    first: dict[AnyShape, int] = {}
+    return tuple([first.setdefault(leaf, k) for k, (_, leaf) in enumerate(leaves(shape))])
 
 
 # ---------------------------------------------------------------- reading

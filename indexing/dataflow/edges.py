@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Computation, Instruction
-from hlo.shapes.shape import Shape, leaves
+from hlo.shapes.shape import Shape, leaf_number, leaves
 from hlo.text.source import HloError
 from indexing.dataflow.runtime import folded, forwarded_from
 from indexing.dataflow.scalars import scalar_value
@@ -138,17 +138,16 @@ class LocalEdges(Edges):
         if not isinstance(op, MappedOp):
             return _unknown_edges(instruction, range(len(instruction.operands)), [path])
         shapes = tuple([operand.shape for operand in instruction.operands])
-        number = leaf_number(instruction, path)
+        number = leaf_number(instruction.shape, path)
         operand_maps = op.reads(instruction.shape, shapes, number, self.options.exact)
         needed = self._needed_operands(op, instruction, number, summaries)
-        if needed is not None:
-            operand_maps = tuple(
-                [
-                    needed.restricted(k, maps, reads_several=reads_several(maps))
-                    for k, maps in enumerate(operand_maps)
-                ]
-            )
-        return [_edge(instruction, k, path, maps) for k, maps in enumerate(operand_maps)]
+        if needed is None:
+            return [_edge(instruction, k, path, maps) for k, maps in enumerate(operand_maps)]
+        restricted = [
+            (k, needed.restricted(k, maps, reads_several=reads_several(maps)))
+            for k, maps in [(k, operand_maps[k]) for k in sorted(needed.grades)]
+        ]
+        return [_edge(instruction, k, path, maps) for k, maps in restricted]
 
     def _needed_operands(
         self, op: MappedOp, instruction: Instruction, output_id: int, summaries: Summaries
@@ -168,7 +167,8 @@ class LocalEdges(Edges):
         fold: bool,
     ) -> Iterable[AccessEdge]:
         edges = self._forward_edges(instruction, operands, outputs, writes)
-        kept = [e for e in edges if e.operand in operands and e.output_path in outputs]
+        from_, to = set(operands), set(outputs)
+        kept = [edge for edge in edges if edge.operand in from_ and edge.output_path in to]
         kept.sort(key=lambda edge: (edge.operand, edge.operand_path))
         return map(_folded, kept) if fold else kept
 
@@ -181,7 +181,7 @@ class LocalEdges(Edges):
     ) -> Iterable[AccessEdge]:
         op = _checked_op(instruction)
         if isinstance(op, RoutingOp):
-            return _routed(op, instruction, operands)
+            return _routed(op, instruction, operands, outputs)
         summaries = summaries_of(writes, backward=False)
         if isinstance(op, StructuredOp):
             edges = (edge for path in outputs for edge in op.edges(instruction, path, summaries))
@@ -194,23 +194,23 @@ class LocalEdges(Edges):
         self,
         op: MappedOp,
         instruction: Instruction,
-        operands: Iterable[int],
+        operands: Collection[int],
         outputs: Collection[Path],
         summaries: Summaries,
     ) -> Iterator[AccessEdge]:
         shapes, exact = tuple([each.shape for each in instruction.operands]), self.options.exact
-        written = {k: op.writes(instruction.shape, shapes, k, exact) for k in operands}
-        for number, (output, _) in enumerate(leaves(instruction.shape)):
-            if output not in outputs:
-                continue
+        numbers = [leaf_number(instruction.shape, output) for output in outputs]
+        written = op.writes_to(instruction.shape, shapes, numbers, exact)
+        for number, output, operand_maps in zip(numbers, outputs, written, strict=True):
             needed = self._needed_operands(op, instruction, number, summaries)
-            for operand, output_maps in written.items():
-                maps = output_maps[number]
-                if needed is not None:
-                    several = operand in needed.only_last and reads_several(
-                        op.reads(instruction.shape, shapes, number, exact)[operand]
-                    )
-                    maps = needed.restricted(operand, maps, reads_several=several)
+            if needed is None:
+                for operand in operands:
+                    yield _edge(instruction, operand, output, operand_maps[operand])
+                continue
+            reads = op.reads(instruction.shape, shapes, number, exact) if needed.only_last else ()
+            for operand in [k for k in operands if k in needed.grades]:
+                several = operand in needed.only_last and reads_several(reads[operand])
+                maps = needed.restricted(operand, operand_maps[operand], reads_several=several)
                 yield _edge(instruction, operand, output, maps)
 
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
@@ -282,22 +282,30 @@ def _checked_op(instruction: Instruction) -> object:
     return instruction.op
 
 
-def leaf_number(instruction: Instruction, path: Path) -> int:
-    """Return the number of the output at `path` of the result."""
-    if not path:
-        return 0
-    return next(k for k, (at, _) in enumerate(leaves(instruction.shape)) if at == path)
-
-
 def _routed(
-    op: RoutingOp, instruction: Instruction, operands: Iterable[int]
+    op: RoutingOp,
+    instruction: Instruction,
+    operands: Collection[int],
+    outputs: Collection[Path],
 ) -> Iterator[AccessEdge]:
+    """Yield the edges to these outputs, or those from these operands, whichever are fewer."""
+    if len(outputs) <= len(operands):
+        for output in outputs:
+            operand, path = op.route(output)
+            yield _forwarding_edge(instruction, operand, path, output)
+        return
     for operand in operands:
         for path, _ in leaves(instruction.operands[operand].shape):
-            output = op.route_back(operand, path)
-            if output is not None:
-                maps = identity(ArrayRef(instruction, output))
-                yield _bounded(instruction, AccessEdge(operand, path, output, maps))
+            back = op.route_back(operand, path)
+            if back is not None:
+                yield _forwarding_edge(instruction, operand, path, back)
+
+
+def _forwarding_edge(
+    instruction: Instruction, operand: int, path: Path, output: Path
+) -> AccessEdge:
+    maps = identity(ArrayRef(instruction, output))
+    return _bounded(instruction, AccessEdge(operand, path, output, maps))
 
 
 def _edge(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import leaves
@@ -64,15 +65,15 @@ class Walk:
                 the computation.
         """
         map_sets = {start: self._start(start)}
-        waiting = {start.instruction: [start]}
-        for instruction in _reversed_from(start.instruction, within):
-            for array in waiting.pop(instruction, ()):
+        waiting = _UsersFirst(start, within)
+        for instruction, arrays in waiting:
+            for array in arrays:
                 here = map_sets[array]
                 for edge in self.backward_edges(array, fold=True):
                     to = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
                     if to not in map_sets:
                         map_sets[to] = self.edges.empty_map_set(start, to)
-                        waiting.setdefault(to.instruction, []).append(to)
+                        waiting.add(to)
                     unknown = here.unknown if edge.unknown is None else edge.unknown
                     map_sets[to].add_composed(here.maps, edge.maps, unknown)
         return map_sets
@@ -89,23 +90,18 @@ class Walk:
                 instructions of the computation.
         """
         map_sets = {end: self._start(end)}
-        waiting = {end.instruction}
-        for instruction in _reversed_from(end.instruction, within):
-            if instruction not in waiting:
-                continue
-            paths = [path for path, _ in leaves(instruction.shape)]
-            outputs = [path for path in paths if ArrayRef(instruction, path) in map_sets]
-            operands = [
-                number
-                for number, operand in enumerate(instruction.operands)
-                if within is None or operand in within
-            ]
+        waiting = _UsersFirst(end, within)
+        for instruction, arrays in waiting:
+            outputs = sorted([array.path for array in arrays])
+            operands: Collection[int] = range(len(instruction.operands))
+            if within is not None:
+                operands = [k for k in operands if instruction.operands[k] in within]
             for edge in self.forward_edges(instruction, operands, outputs, fold=True):
                 later = map_sets[ArrayRef(instruction, edge.output_path)]
                 start = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
-                waiting.add(start.instruction)
                 if start not in map_sets:
                     map_sets[start] = self.edges.empty_map_set(start, end)
+                    waiting.add(start)
                 unknown = later.unknown if edge.unknown is None else edge.unknown
                 map_sets[start].add_composed(edge.maps, later.maps, unknown)
         return map_sets
@@ -221,14 +217,35 @@ def _called(instructions: Iterable[Instruction]) -> list[Computation]:
     return [called for i in calls for called in i.called_computations]
 
 
-def _reversed_from(
-    last: Instruction, within: Collection[Instruction] | None
-) -> Iterable[Instruction]:
-    """Return the instructions up to `last` in reverse order, users before operands."""
-    if within is None:
-        return reversed(last.computation.instructions[: last.index + 1])
-    inside = [i for i in dict.fromkeys(within) if i.index <= last.index]
-    return sorted(inside, key=lambda instruction: -instruction.index)
+class _UsersFirst:
+    """The arrays that a walk has reached, by instruction; iterates over users before operands.
+
+    A walk takes time for the arrays that it reaches, not for all arrays of the computation.
+
+    Args:
+        within: skip all other instructions; by default, none.
+    """
+
+    def __init__(self, start: ArrayRef, within: Collection[Instruction] | None) -> None:
+        self._within = None if within is None else set(within)
+        self._arrays: dict[int, list[ArrayRef]] = {}
+        self._order: list[int] = []  # a heap of negated positions in the computation
+        self.add(start)
+
+    def add(self, array: ArrayRef) -> None:
+        """Add an array of an instruction that has not been visited yet."""
+        instruction = array.instruction
+        if self._within is not None and instruction not in self._within:
+            return
+        if instruction.index not in self._arrays:
+            self._arrays[instruction.index] = []
+            heappush(self._order, -instruction.index)
+        self._arrays[instruction.index].append(array)
+
+    def __iter__(self) -> Iterator[tuple[Instruction, list[ArrayRef]]]:
+        while self._order:
+            arrays = self._arrays.pop(-heappop(self._order))
+            yield arrays[0].instruction, arrays
 
 
 def needed_by(roots: Iterable[Instruction]) -> list[Instruction]:

@@ -29,7 +29,7 @@ of an operand. Ops that call computations are in `indexing.ops.structured_ops`.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
@@ -42,6 +42,7 @@ from hlo.shapes.shape import (
     OpaqueShape,
     Shape,
     TupleShape,
+    first_equal_leaves,
     leaves,
 )
 from indexing.maps.answers import Unknown
@@ -63,7 +64,8 @@ OperandMaps: TypeAlias = "IndexingMap | Maps | Unknown"
 Entries: TypeAlias = "tuple[OperandMaps, ...]"
 
 _MAX_MEMOISED: Final = 1 << 16
-_MAPS: Final[dict[object, tuple[Maps | Unknown, ...]]] = {}
+_MAPS: Final[dict[object, dict[int, tuple[Maps | Unknown, ...]]]] = {}
+"""The maps of an op between shapes, by the number of the leaf of the result."""
 
 
 class MappedOp(ElementOp):
@@ -87,7 +89,12 @@ class MappedOp(ElementOp):
         The default inverts the maps of `output_to_input`.
         """
         entries = self._entries(self.output_to_input(*args, **options))
-        return tuple([inverses(e, s) for e, s in zip(entries, args[1:], strict=True)])
+        inverted: dict[object, Maps | Unknown] = {}
+        pairs = list(zip(entries, args[1:], strict=True))
+        for entry, shape in pairs:
+            if (entry, shape) not in inverted:
+                inverted[entry, shape] = inverses(entry, shape)
+        return tuple([inverted[pair] for pair in pairs])
 
     @abstractmethod
     def kernel(self, *args: Any, **kwargs: Any) -> Any:
@@ -138,7 +145,10 @@ class MappedOp(ElementOp):
         (d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]
         (d0, d1) -> (d0, d1), domain: d0 in [0, 1], d1 in [0, 2]
         """
-        return self._memoised("output_to_input", out, operands, output_id, exact)
+        if not operands:
+            return ()
+        (maps,) = self._memoised("output_to_input", out, operands, [output_id], exact)
+        return maps
 
     def writes(
         self,
@@ -157,10 +167,18 @@ class MappedOp(ElementOp):
         >>> print(*maps)
         (d0) -> (d0), domain: d0 in [0, 2]
         """
-        outputs = range(len(leaves(out)))
-        return tuple(
-            [self._memoised("input_to_output", out, operands, n, exact)[input_id] for n in outputs]
-        )
+        written = self.writes_to(out, operands, range(len(leaves(out))), exact)
+        return tuple([maps[input_id] for maps in written])
+
+    def writes_to(
+        self,
+        out: AnyShape,
+        operands: tuple[AnyShape, ...],
+        output_ids: Iterable[int],
+        exact: bool = False,
+    ) -> list[tuple[Maps | Unknown, ...]]:
+        """For each of these leaves of the result, the maps from each operand to the leaf."""
+        return self._memoised("input_to_output", out, operands, output_ids, exact)
 
     def needed_operands(
         self, instruction: Instruction, output_id: int, parameters_read: ParametersRead
@@ -183,31 +201,51 @@ class MappedOp(ElementOp):
         direction: str,
         out: AnyShape,
         operands: tuple[AnyShape, ...],
-        output_id: int,
+        output_ids: Iterable[int],
         exact: bool,
-    ) -> tuple[Maps | Unknown, ...]:
-        key = self.opcode, self, direction, out, operands, output_id, exact
-        maps = _MAPS.get(key)
-        if maps is None:
+    ) -> list[tuple[Maps | Unknown, ...]]:
+        """Return the maps of some leaves of the result, for each leaf those of all operands."""
+        key = self.opcode, self, direction, out, operands, exact
+        by_leaf = _MAPS.get(key)
+        if by_leaf is None:
             if len(_MAPS) >= _MAX_MEMOISED:
                 _MAPS.clear()
-            maps = _MAPS[key] = self._computed(direction, out, operands, output_id, exact)
-        return maps
+            by_leaf = _MAPS[key] = {}
+        if "output_id" not in self.map_options:  # equal leaves have equal maps
+            first = first_equal_leaves(out)
+            output_ids = [first[number] for number in output_ids]
+        missing = [number for number in output_ids if number not in by_leaf]
+        if missing:
+            by_leaf.update(self._computed(direction, out, operands, missing, exact))
+        return [by_leaf[number] for number in output_ids]
 
     def _computed(
         self,
         direction: str,
         out: AnyShape,
         operands: tuple[AnyShape, ...],
+        output_ids: Iterable[int],
+        exact: bool,
+    ) -> Iterator[tuple[int, tuple[Maps | Unknown, ...]]]:
+        """Yield the maps of the op's own method; no map from or to an array without elements."""
+        reason, out_leaves = self._obstacle(out, operands), leaves(out)
+        for output_id in dict.fromkeys(output_ids):
+            leaf = out_leaves[output_id][1]
+            if reason:
+                yield output_id, (Unknown(reason),) * len(operands)
+            elif not isinstance(leaf, Shape) or leaf.size == 0:
+                yield output_id, ((),) * len(operands)
+            else:
+                yield output_id, self._maps_of(direction, leaf, operands, output_id, exact)
+
+    def _maps_of(
+        self,
+        direction: str,
+        leaf: Shape,
+        operands: tuple[AnyShape, ...],
         output_id: int,
         exact: bool,
     ) -> tuple[Maps | Unknown, ...]:
-        """The maps of the op's own method; no map from or to an array without elements."""
-        if reason := self._obstacle(out, operands):
-            return (Unknown(reason),) * len(operands)
-        leaf = leaves(out)[output_id][1]
-        if not isinstance(leaf, Shape) or leaf.size == 0:
-            return ((),) * len(operands)
         method = getattr(type(self), direction)
         options = {"exact": exact, "output_id": output_id}
         accepted = {name: options[name] for name in self.map_options}

@@ -18,7 +18,7 @@ from typing import ClassVar
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, enum, integer, raw
 from hlo.ops.op import attribute
-from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaves
+from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.devices.devices import MODES, Devices, GroupMode, GroupsError, group_mode
 from indexing.devices.exchange import Exchange, Participants
 from indexing.devices.groups import (
@@ -97,26 +97,38 @@ class Collective(StructuredOp):
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        shapes = (instruction.shape, *[operand.shape for operand in instruction.operands])
-        for _, leaf in leaves(TupleShape(shapes)):
-            if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
-                name = f"{instruction.opcode} `{instruction.name}`"
-                unknown = Unknown(f"{name}: {leaf} has a dimension of unknown size", instruction)
-                numbers = range(len(instruction.operands))
-                yield from [AccessEdge(number, (), output, (), unknown) for number in numbers]
-                return
-        yield from self.sized_edges(instruction, output, summaries)
+        leaf = _unbounded_leaf(instruction)
+        if leaf is None:
+            yield from self.sized_edges(instruction, output, summaries)
+            return
+        name = f"{instruction.opcode} `{instruction.name}`"
+        unknown = Unknown(f"{name}: {leaf} has a dimension of unknown size", instruction)
+        for number in range(len(instruction.operands)):
+            yield AccessEdge(number, (), output, (), unknown)
 
     def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
         """The edges, if the sizes of all dimensions are known."""
         number = output[0] if output else 0
-        out = dict(leaves(instruction.shape))[output]
+        out = leaf_shape(instruction.shape, output)
         operand = instruction.operands[number].shape
         if isinstance(out, Shape) and isinstance(operand, Shape) and out.size and operand.size:
             index_map = self.index_map(out, operand, summaries.backward)
             yield AccessEdge(number, (), output, (index_map,))
+
+
+def _unbounded_leaf(instruction: Instruction) -> Shape | None:
+    """Return the first array of a collective with a dimension of unknown size, or None."""
+
+    def first_unbounded() -> Shape | None:
+        for value in (instruction, *instruction.operands):
+            for _, leaf in leaves(value.shape):
+                if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
+                    return leaf
+        return None
+
+    return instruction.module.memoised((_unbounded_leaf, instruction), first_unbounded)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +216,7 @@ def every_element_edges(
     instruction: Instruction, output: Path, summaries: Summaries
 ) -> Iterator[AccessEdge]:
     """Edges of grade "may" from an array of the result to every element of every operand."""
-    out = dict(leaves(instruction.shape))[output]
+    out = leaf_shape(instruction.shape, output)
     for number, operand in enumerate(instruction.operands):
         for path, leaf in leaves(operand.shape):
             yield AccessEdge(number, path, output, summaries.everything(out, leaf))

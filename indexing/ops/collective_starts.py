@@ -13,7 +13,7 @@ from typing import ClassVar
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import int_list
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
-from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.devices.exchange import ANY_ELEMENT, Exchange
 from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
@@ -67,7 +67,7 @@ class CollectiveStart(Collective):
             yield from every_element_edges(instruction, output, summaries)
             return
         number = output[1] if len(output) > 1 else 0
-        operand, out = instruction.operands[number].shape, dict(leaves(instruction.shape))[output]
+        operand, out = instruction.operands[number].shape, leaf_shape(instruction.shape, output)
         if output[0] == 0:
             yield AccessEdge(number, (), output, identity(ArrayRef(instruction, output)))
         elif isinstance(out, Shape) and isinstance(operand, Shape) and out.size and operand.size:

@@ -13,7 +13,7 @@ from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, computation, int_list
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
 from hlo.ops.unify import PartialShape, Unranked, may_be, may_divide, same_sizes
-from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.devices.exchange import ANY_ELEMENT, Exchange
 from indexing.maps.answers import Path
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
@@ -243,7 +243,7 @@ class AllToAll(GroupedCollective):
     def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        out = dict(leaves(instruction.shape))[output]
+        out = leaf_shape(instruction.shape, output)
         if isinstance(out, Shape) and out.size:
             index_map = self.index_map(out, out, summaries.backward)
             for number in range(len(instruction.operands)):

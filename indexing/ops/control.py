@@ -25,7 +25,7 @@ from hlo.ops.op import (
 )
 from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import PartialShape
-from hlo.shapes.shape import AnyShape, TupleShape, leaves
+from hlo.shapes.shape import AnyShape, TupleShape, leaf_shape
 from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
 from indexing.ops.access_edge import AccessEdge, identity
@@ -105,11 +105,12 @@ class While(StructuredOp):
                 if path not in reads:
                     reads[path] = self._leaves_for(body, path, summaries)
                 pending.extend(reads[path])
-        shapes = dict(leaves(instruction.shape))
         if is_local and output not in needed:
             yield AccessEdge(0, output, output, same)
+        shape = leaf_shape(instruction.shape, output)
         for path in needed:
-            yield AccessEdge(0, path, output, summaries.everything(shapes[output], shapes[path]))
+            leaf = leaf_shape(instruction.shape, path)
+            yield AccessEdge(0, path, output, summaries.everything(shape, leaf))
 
     def _leaves_for(self, called: Computation, output: Path, summaries: Summaries) -> list[Path]:
         """The leaves of the parameter that a leaf of the result depends on."""
@@ -174,7 +175,7 @@ class Conditional(StructuredOp):
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        shape = dict(leaves(instruction.shape))[output]
+        shape = leaf_shape(instruction.shape, output)
         index = ArrayRef(instruction.operands[0])
         branches = self._branches(instruction)
         if len(branches) > 1:

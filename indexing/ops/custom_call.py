@@ -35,7 +35,7 @@ from hlo.ops.op import (
     declared,
     op,
 )
-from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, leaves
+from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, leaf_shape, leaves
 from indexing.maps.answers import Path, Unknown
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.element import ElementRule, OpaqueRule
@@ -109,7 +109,7 @@ class CustomCall(StructuredOp):
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        shape = dict(leaves(instruction.shape))[output]
+        shape = leaf_shape(instruction.shape, output)
         for number, operand in enumerate(instruction.operands):
             for path, leaf in leaves(operand.shape):
                 if not isinstance(shape, Shape) or not isinstance(leaf, Shape):

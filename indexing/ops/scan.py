@@ -17,7 +17,7 @@ from hlo.ops.attributes import boolean, computation, int_list, integer
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
 from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import may_be
-from hlo.shapes.shape import UNBOUNDED, AnyShape, TupleShape, dtype, leaves
+from hlo.shapes.shape import UNBOUNDED, AnyShape, TupleShape, dtype, leaf_shape, leaves
 from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.map_set import MapSet
@@ -364,7 +364,7 @@ class _Leaf:
 
     @property
     def _leaf(self) -> Shape:
-        return _array(dict(leaves(self.op.shape))[self.path])
+        return _array(leaf_shape(self.op.shape, self.path))
 
     def _operand(self, number: int) -> Shape:
         return _array(self.instruction.operands[number].shape)

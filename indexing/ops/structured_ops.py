@@ -50,7 +50,7 @@ class Summaries:
             output_id: the number of the leaf.
         """
         path, _ = leaves(computation.root.shape)[output_id]
-        numbers = {parameter: n for n, parameter in enumerate(computation.parameters)}
+        numbers = parameter_numbers(computation)
         grades: dict[int, Grade] = {}
         for array, map_set in self.of(computation, path).items():
             is_certain = any(m.grade == "exact" for m in map_set.maps)
@@ -102,6 +102,14 @@ class InlineOp(StructuredOp):
         return call_edges(instruction, operands, called, summaries.of(called, output), output)
 
 
+def parameter_numbers(computation: Computation) -> Mapping[Instruction, int]:
+    """Return the number of each parameter of a computation."""
+    return computation.module.memoised(
+        (parameter_numbers, computation),
+        lambda: {parameter: number for number, parameter in enumerate(computation.parameters)},
+    )
+
+
 def call_edges(
     instruction: Instruction,
     operands: range,
@@ -113,7 +121,9 @@ def call_edges(
 
     `summary` has the maps of the leaf at `output` of the called computation.
     """
-    numbers = dict(zip(called.parameters, operands, strict=True))
+    numbers = parameter_numbers(called)
+    if operands.start:
+        numbers = {parameter: operands[number] for parameter, number in numbers.items()}
     for (parameter, path, _), maps in summary.items():
         placed = tuple([in_caller(instruction, m, numbers) for m in maps.maps])
         yield AccessEdge(numbers[parameter], path, output, placed, maps.unknown)

@@ -1,0 +1,83 @@
+"""Computations that call computations, n deep; some call the next one twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.growth.programs import REVERSE, chain, computation, construct, module
+
+P = "p = f32[3] parameter(0)"
+NEVER = computation("never", [P, "t = pred[] constant(false)"])
+
+
+def nested(n: int, lines: Callable[[str], list[str]], *more: str) -> str:
+    """Return a module with computations f0 to fn; ``lines(name)`` call the one named before."""
+    bodies = [computation("f0", [P, f"r = {REVERSE}"])]
+    bodies += [computation(f"f{k + 1}", [P, *lines(f"f{k}")]) for k in range(n)]
+    return module([P, f"r = f32[3] call(p), to_apply=f{n}"], *more, *bodies)
+
+
+def twice(call: Callable[[str, str], str]) -> Callable[[str], list[str]]:
+    """Return lines that call a computation, and then again with the result."""
+    return lambda name: [f"a = f32[3] {call('p', name)}", f"r = f32[3] {call('a', name)}"]
+
+
+@construct
+def computations(n: int) -> str:
+    bodies = [computation(f"f{k}", [P, f"r = {REVERSE}"]) for k in range(n)]
+    calls = chain(n, "f32[3] parameter(0)", lambda k, x: f"f32[3] call({x}), to_apply=f{k}")
+    return module(calls, *bodies)
+
+
+@construct
+def calls(n: int) -> str:
+    lines = chain(n, "f32[3] parameter(0)", lambda k, x: f"f32[3] call({x}), to_apply=f")
+    return module(lines, computation("f", [P, f"r = {REVERSE}"]))
+
+
+@construct
+def nested_calls(n: int) -> str:
+    return nested(n, lambda f: [f"r = f32[3] call(p), to_apply={f}"])
+
+
+@construct
+def nested_fusions(n: int) -> str:
+    return nested(n, lambda f: [f"r = f32[3] fusion(p), kind=kLoop, calls={f}"])
+
+
+@construct
+def nested_conditionals(n: int) -> str:
+    def lines(f: str) -> list[str]:
+        branches = f"true_computation={f}, false_computation=f0"
+        return ["i = pred[] constant(true)", f"r = f32[3] conditional(i, p, p), {branches}"]
+
+    return nested(n, lines)
+
+
+@construct
+def nested_whiles(n: int) -> str:
+    return nested(n, lambda f: [f"r = f32[3] while(p), condition=never, body={f}"], NEVER)
+
+
+@construct
+def doubling_calls(n: int) -> str:
+    return nested(n, twice(lambda x, f: f"call({x}), to_apply={f}"))
+
+
+@construct
+def doubling_fusions(n: int) -> str:
+    return nested(n, twice(lambda x, f: f"fusion({x}), kind=kLoop, calls={f}"))
+
+
+@construct
+def doubling_conditionals(n: int) -> str:
+    def lines(f: str) -> list[str]:
+        branches = f"true_computation={f}, false_computation={f}"
+        return ["i = pred[] constant(true)", f"r = f32[3] conditional(i, p, p), {branches}"]
+
+    return nested(n, lines)
+
+
+@construct
+def doubling_whiles(n: int) -> str:
+    return nested(n, twice(lambda x, f: f"while({x}), condition=never, body={f}"), NEVER)

@@ -1,0 +1,96 @@
+"""The work for each question grows at most as n log n with the size n of a program.
+
+Work is the number of function calls, of Python and built-in functions.  It is divided by the size
+of the answer where the answer itself is larger than n.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from types import FrameType
+from typing import Final
+
+import pytest
+
+import hlo
+import indexing
+from hlo import Module
+from indexing.maps.answers import Answer
+from tests.growth.programs import PROGRAMS
+
+for _family in ("nested", "wide"):
+    import_module(f"tests.growth.{_family}")
+
+SMALL: Final = 32
+LARGE: Final = 4 * SMALL
+
+MAX_GROWTH: Final = 2.0
+"""Limit on the growth of the work for each instruction if a program becomes 4 times as large.
+
+It is 1.4 for work of n log n, and 4 for quadratic work.
+"""
+
+Question = Callable[[Module], int]
+
+
+def maps_in(*answers: Answer) -> int:
+    return sum(len(maps) for answer in answers for maps in answer.maps)
+
+
+def swept(module: Module) -> int:
+    return sum(map(maps_in, indexing.all_to_parameters(module.entry)))
+
+
+def verified(module: Module) -> int:
+    assert not hlo.verify(module)
+    return 0
+
+
+QUESTIONS: Final[dict[str, Question]] = {
+    "print": lambda module: str(module).count("\n"),
+    "verify": verified,
+    "output_to_input": lambda module: maps_in(indexing.output_to_input(module.entry.root)),
+    "input_to_output": lambda module: maps_in(indexing.input_to_output(module.entry.root)),
+    "to_parameters": lambda module: maps_in(indexing.to_parameters(module.entry.root)),
+    "sweep": swept,
+    "grouped": lambda module: sum(map(len, indexing.grouped(module.entry.root).values())),
+    "read_counts": lambda module: len(indexing.read_counts(module.entry.root)),
+}
+
+
+def calls_in(function: Callable[[], int]) -> tuple[int, int]:
+    """Return the number of function calls that a function makes, and its result."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        size = function()
+    finally:
+        sys.setprofile(before)
+    return calls, size
+
+
+def work(program: str, question: str, n: int) -> float:
+    """Return the calls for each of n instructions, or for each part of an answer that is larger."""
+    text = PROGRAMS[program](n)
+    if question == "parse":
+        calls, size = calls_in(lambda: len(hlo.parse(text).computations))
+    else:
+        module = hlo.parse(text)
+        calls, size = calls_in(lambda: QUESTIONS[question](module))
+    return calls / max(n, size)
+
+
+@pytest.mark.parametrize("question", ["parse", *QUESTIONS])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_work_is_at_most_n_log_n(program: str, question: str) -> None:
+    work(program, question, 4)  # imports, and results that are shared by all modules
+    small, large = work(program, question, SMALL), work(program, question, LARGE)
+    assert large <= MAX_GROWTH * small, f"{small:.0f} calls for each instruction became {large:.0f}"
