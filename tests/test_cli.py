@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 
 import hlo
@@ -647,3 +648,25 @@ def test_a_limit_is_a_number_of_bytes(run: Run, size: str) -> None:
 
 def test_help_gives_the_default_limit(run: Run) -> None:
     assert f"by default, {MAX_BYTES >> 30}GiB" in " ".join(run("maps", "--help")[1].split())
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_memory_that_runs_out_is_not_an_internal_error(
+    run: Run, monkeypatch: pytest.MonkeyPatch, jobs: str
+) -> None:
+    def fails(instruction: hlo.Instruction, **_: object) -> None:
+        if instruction.name == "second":
+            raise MemoryError
+        np.empty(1 << 60, np.uint8)
+
+    monkeypatch.setattr(indexing.dataflow, "output_to_input", fails)
+    status, out, err = run("maps", "flip.hlo", "pair.hlo", "--jobs", jobs)
+    help_ = "  = help: use a machine with more memory, fewer --jobs, or a smaller input"
+    assert (status, out) == (1, "")
+    assert err.splitlines() == [
+        "error[memory]: flip.hlo: main: t: memory ran out: Unable to allocate 1.00 EiB for an "
+        "array with shape (1152921504606846976,) and data type uint8",
+        help_,
+        "error[memory]: pair.hlo: main: second: memory ran out",
+        help_,
+    ]

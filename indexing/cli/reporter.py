@@ -76,6 +76,10 @@ class Reporter:
             raise
         except HloError as error:
             self.hlo_error(error)
+        except MemoryError as error:
+            reason = f": {error}" if str(error) else ""
+            help_ = "use a machine with more memory, fewer --jobs, or a smaller input"
+            self.error(f"error[memory]: {location}: memory ran out{reason}", f"  = help: {help_}")
         except OSError as error:
             self.error(f"error[io]: {location}: {error.strerror or error}")
         except Exception as error:

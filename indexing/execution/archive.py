@@ -5,14 +5,22 @@ Types that NumPy lacks are stored as float32, which represents all their values.
 
 from __future__ import annotations
 
+import errno
+import lzma
+import math
+import os
 import re
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from hlo.formats.reading import MAX_BYTES, size_text, special_file
 from hlo.modules.module import Computation
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.execution.output_file import replaced
@@ -40,19 +48,31 @@ class RunInputs:
     constants: Mapping[str, Array] = field(default_factory=dict)
 
 
-def read(path: str | None, computation: Computation, devices: int, seed: int) -> RunInputs:
+def read(
+    path: str | None,
+    computation: Computation,
+    devices: int,
+    seed: int,
+    max_bytes: int = MAX_BYTES,
+) -> RunInputs:
     """Read the inputs of a computation from an .npz file, or draw random ones without a file.
 
+    Args:
+        path: the .npz file, or None.
+        computation: the computation, which determines the names and types of its inputs.
+        devices: the number of devices.
+        seed: the seed of random inputs.
+        max_bytes: limit on the size of all arrays in the file.
     Raises:
         OSError: the file cannot be read.
-        ExecutionError: the file is not an .npz file, an input is missing or given twice, or a name
-            is unknown.
+        ExecutionError: the file is not an .npz file or exceeds the limit, an input is missing or
+            given twice, or a name is unknown.
     """
     if path is None:
         if devices == 1:
             return RunInputs(random_inputs(computation, seed))
         return RunInputs([random_inputs(computation, seed + k) for k in range(devices)])
-    arrays = _loaded(path, computation)
+    arrays = _loaded(path, computation, max_bytes)
     values = {name: arrays[name] for name in arrays.keys() & _elided_constants(computation)}
     others = [name for name in arrays if name not in values and not _RESULT.fullmatch(name)]
     rest = {name: arrays[name] for name in others}
@@ -92,36 +112,90 @@ def _elided_constants(computation: Computation) -> set[str]:
     return {i.name for i in instructions if i.literal is not None and "..." in i.literal.text}
 
 
-def _loaded(path: str, computation: Computation) -> dict[str, Array]:
+def _loaded(path: str, computation: Computation, max_bytes: int) -> dict[str, Array]:
+    """Read all arrays of an .npz file whose headers are consistent with its contents."""
+    if kind := special_file(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, f"{kind}, expected an .npz file")
     try:
-        file = np.load(path, allow_pickle=False)
-        if not isinstance(file, np.lib.npyio.NpzFile):
-            raise ValueError("a single array without a name")
-        with file:
-            return {name: _array(path, file, name, computation) for name in file.files}
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        message = f"{path}: not an .npz file of arrays"
+        with zipfile.ZipFile(path) as file:
+            size = sum(member.file_size for member in file.infolist())
+            if size > max_bytes:
+                raise _too_large(path, computation, size_text(max_bytes))
+            return {
+                member.filename.removesuffix(".npy"): _array(path, file, member, computation)
+                for member in file.infolist()
+            }
+    except _INVALID as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        message = f"{path}: not an .npz file of arrays: {reason}"
         help = "write it with numpy.savez(path, in0=.., in1=..)"  # noqa: A001 - as in `HloError`
         raise ExecutionError(message, computation.span, "inputs", help=help) from error
 
 
-def _array(path: str, file: Any, name: str, computation: Computation) -> Array:
-    """Read one array.
+# what `zipfile`, its decompressors and `numpy` raise for a corrupt, encrypted or other file
+_INVALID = (
+    *(ValueError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error),
+    *(NotImplementedError, RuntimeError),
+)
+# what evaluating the header as a Python literal raises, the first two for deep nesting
+_NOT_A_HEADER = (
+    *(MemoryError, RecursionError, SyntaxError, tokenize.TokenError),
+    *(TypeError, KeyError, IndexError),
+)
+
+
+def _too_large(path: str, computation: Computation, limit: str) -> ExecutionError:
+    message = f"{path}: the arrays exceed the limit of {limit}"
+    hint = "raise the limit: --max-input-size"
+    return ExecutionError(message, computation.span, "size", help=hint)
+
+
+def _array(
+    path: str, file: zipfile.ZipFile, member: zipfile.ZipInfo, computation: Computation
+) -> Array:
+    """Read one array, if its header claims as many bytes as the file holds.
 
     Raises:
         ExecutionError: the array has Python objects, which are not loaded.
+        ValueError: the header is inconsistent with the contents.
     """
-    try:
-        return np.asarray(file[name])
-    except ValueError as error:
-        if "Object arrays" not in str(error):
-            raise
-        own_name = re.sub(r"^device\d+\.", "", name)
-        leaves = enumerate(parameter_leaves(computation))
-        named = [leaf for n, leaf in leaves if own_name in _names(n, leaf, 0, 1)]
-        kinds = [dtype(leaf.shape.element_type).name for leaf in named]
-        message = f"{path}: {name} has dtype object, expected {(*kinds, 'numbers')[0]}"
-        raise ExecutionError(message, computation.span, "inputs") from error
+    name = member.filename.removesuffix(".npy")
+    if member.file_size > member.compress_size * _MAX_RATIO.get(member.compress_type, 1):
+        raise ValueError(f"{name}: {member.file_size} bytes cannot be as small as claimed")
+    with file.open(member) as stream:
+        version = np.lib.format.read_magic(stream)
+        read_header = _HEADERS.get(version)
+        if read_header is None:
+            raise ValueError(f"{name}: .npy version {version} is not supported")
+        try:
+            dims, _, element_type = read_header(stream)
+        except _NOT_A_HEADER:
+            raise ValueError(f"{name}: the header is not a description of an array") from None
+        if element_type.hasobject:
+            raise _has_objects(path, name, computation)
+        claimed = math.prod(dims) * element_type.itemsize
+        held = member.file_size - stream.tell()
+        if claimed != held or min(dims, default=0) < 0:
+            raise ValueError(f"{name}: the header claims {claimed} bytes, the file holds {held}")
+    with file.open(member) as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+_MAX_RATIO = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: 1032}  # zlib's technical details
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def _has_objects(path: str, name: str, computation: Computation) -> ExecutionError:
+    """Return the error for an array of Python objects, with the type that is expected."""
+    own_name = re.sub(r"^device\d+\.", "", name)
+    leaves = enumerate(parameter_leaves(computation))
+    named = [leaf for n, leaf in leaves if own_name in _names(n, leaf, 0, 1)]
+    kinds = [dtype(leaf.shape.element_type).name for leaf in named]
+    message = f"{path}: {name} has dtype object, expected {(*kinds, 'numbers')[0]}"
+    return ExecutionError(message, computation.span, "inputs")
 
 
 def _names(number: int, leaf: ParameterLeaf, device: int, devices: int) -> list[str]:

@@ -165,14 +165,16 @@ def _execute(
     nests: Nests | None,
 ) -> dict[str, Array] | None:
     """Return the results by name, or None if the file with the inputs cannot be read."""
+    from hlo.formats.reading import MAX_BYTES
     from indexing.execution import archive, run
     from indexing.execution.memory import check_memory
 
     if nests is None:
         check_memory(module.entry, None, replicas)
+    limit = MAX_BYTES if reporter.max_bytes is None else reporter.max_bytes
     read: list[archive.RunInputs] = []
     with reporter.reporting(inputs or module.filename):
-        read.append(archive.read(inputs, module.entry, replicas, options.seed))
+        read.append(archive.read(inputs, module.entry, replicas, options.seed, limit))
     for given in read:
         if nests is not None:
             results = nests.run(given.inputs, replace(options, constants=given.constants))
