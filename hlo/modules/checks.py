@@ -48,7 +48,7 @@ def _location(error: HloError) -> tuple[int, int, str]:
 def _errors(module: Module, wrong: Collection[int]) -> Iterator[HloError]:
     """Yield the errors beyond single ops; `wrong` are the starts of instructions of wrong shape."""
     for computation in module.computations.values():
-        yield from _parameter_errors(computation)
+        yield from parameter_errors(computation)
         for instruction in computation.instructions:
             yield from _value_errors(instruction)
             if not wrong or not any(operand.start in wrong for operand in instruction.operands):
@@ -58,7 +58,7 @@ def _errors(module: Module, wrong: Collection[int]) -> Iterator[HloError]:
                 yield HloError(message, instruction.span, "layout")
 
 
-def _parameter_errors(computation: Computation) -> Iterator[HloError]:
+def parameter_errors(computation: Computation) -> Iterator[HloError]:
     """Yield an error for each parameter number that is missing or duplicate."""
     seen: dict[int, Instruction] = {}
     for instruction in computation.instructions:

@@ -102,7 +102,7 @@ def faults(computations: Sequence[Computation]) -> Iterator[HloError]:
 
     Unlike `hlo.verify`, unknown attributes are accepted: a newer XLA may define them.
     """
-    from indexing.dataflow.edges import fault_of
+    from indexing.dataflow.soundness import fault_of
 
     for computation in computations:
         yield from filter(None, map(fault_of, computation.instructions))

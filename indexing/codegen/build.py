@@ -13,6 +13,8 @@ from indexing.codegen.reads import NoLoopNest
 from indexing.codegen.staging import Staging
 from indexing.codegen.text import identifier
 from indexing.dataflow.answering import output_of
+from indexing.dataflow.needed import needed_by
+from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.ops.access_edge import unbounded
@@ -51,6 +53,7 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
     """
     instruction = target if isinstance(target, Instruction) else target.root
     output = output_of(instruction, output_id)
+    require_sound(_reached(target))
     inputs, results = arrays_of(target)
     arrays = {number: k for k, (number, _, _) in enumerate(array_leaves(instruction.shape))}
     if output_id not in arrays:
@@ -64,6 +67,14 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
         return _nest(identifier(target.name), inputs, result)
     except NoLoopNest as error:
         return error.unknown
+
+
+def _reached(target: Instruction | Computation) -> list[Instruction]:
+    """Return the instructions that a loop nest computes."""
+    if isinstance(target, Instruction):
+        return [target]
+    require_sound_parameters(target)
+    return needed_by([target.root])
 
 
 def _nest(name: str, inputs: Sequence[ProgramArray], result: ProgramArray) -> LoopNest:

@@ -14,7 +14,6 @@ from typing import Final
 
 import numpy as np
 
-from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.literal import read_literal
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
@@ -72,16 +71,12 @@ def rule_of(array: ProgramArray) -> ElementRule:
 
     Raises:
         NoLoopNest: the rule is opaque.
-        HloError: the instruction violates a constraint of its op.
     """
     instruction = array.instruction
     rule = element_of(instruction, array.leaf)
     if isinstance(rule, OpaqueRule):
         reason = f"no loop nest for {instruction.opcode} `{instruction.name}`: {rule.reason}"
         raise NoLoopNest(Unknown(reason, instruction))
-    error = check_instruction(instruction)
-    if error is not None:
-        raise error
     return rule
 
 

@@ -21,7 +21,7 @@ from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, dtype, leaves
 from indexing.codegen.graph import Buffer, BufferRole
 from indexing.codegen.text import identifier
-from indexing.dataflow.walk import needed_by
+from indexing.dataflow.needed import needed_by
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.ops.base import RoutingOp
 from indexing.ops.structured_ops import InlineOp

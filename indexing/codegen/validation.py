@@ -27,6 +27,7 @@ from indexing.codegen.differences import ElementIndex, first_difference
 from indexing.codegen.graph import Array
 from indexing.codegen.lowering import TYPE_NAMES
 from indexing.dataflow.queries import output_to_input
+from indexing.dataflow.soundness import require_sound
 from indexing.execution.interpreter import PlanStep, execute_step, handler_of
 from indexing.execution.machine import Machine
 from indexing.execution.values import assembled, check_bounded, flattened, random_array
@@ -102,7 +103,10 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
         instruction: the instruction.
         seed: seed of the random operands.
         max_elements: skip the instruction if an array has more elements.
+    Raises:
+        HloError: the instruction is invalid.
     """
+    require_sound([instruction])
     size = max([prod(s.dims) for s in array_shapes(instruction)], default=0)
     reason = ""
     if not isinstance(instruction.op, MappedOp | InlineOp):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import leaves
+from indexing.dataflow.needed import needed_by
+from indexing.dataflow.soundness import require_sound_parameters
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer, Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
@@ -49,13 +51,15 @@ def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
 def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     """Return the maps from an output to each parameter of its computation."""
     start = output_of(instruction, output_id)
-    walk.prepare(prefix_through(instruction), backward=True)
+    require_sound_parameters(instruction.computation)
+    walk.prepare(needed_by([instruction]), backward=True)
     parameters = instruction.computation.parameters
     return _parameter_answer(walk, start, output_id, parameters, walk.backward(start))
 
 
 def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:
     """Yield the maps to the parameters for every output of every instruction, in text order."""
+    require_sound_parameters(computation)
     walk.prepare(computation.instructions, backward=True)
     number = {parameter: k for k, parameter in enumerate(computation.parameters)}
     output, last = 0, None
@@ -78,11 +82,6 @@ def output_of(instruction: Instruction, output_id: int) -> ArrayRef:
             f"`{instruction.name}` has no output {output_id} (number of outputs: {len(paths)})"
         )
     return ArrayRef(instruction, paths[output_id] if paths else ())
-
-
-def prefix_through(instruction: Instruction) -> Sequence[Instruction]:
-    """Return the instructions of a computation up to and including one of them."""
-    return instruction.computation.instructions[: instruction.index + 1]
 
 
 class _Entry(NamedTuple):

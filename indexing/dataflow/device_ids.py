@@ -14,11 +14,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from hlo.text.source import HloError
 from indexing.dataflow.constants import is_integral
+from indexing.dataflow.soundness import fault_of
 from indexing.devices.devices import Devices
 from indexing.devices.strided_groups import strided_columns
 from indexing.maps.arrays import ArrayRef
@@ -130,7 +130,7 @@ def _needed(source: Instruction) -> list[Instruction] | None:
 def _is_computable(instruction: Instruction) -> bool:
     """Return True for a small array of integers that a kernel computes exactly per element."""
     op, shape = instruction.op, instruction.shape
-    if not isinstance(op, MappedOp) or check_instruction(instruction):
+    if not isinstance(op, MappedOp) or fault_of(instruction):
         return False
     if not isinstance(shape, Shape) or not is_integral(ArrayRef(instruction)):
         return False

@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaf_number, leaves
-from hlo.text.source import HloError
 from indexing.dataflow.runtime import folded, forwarded_from
 from indexing.dataflow.scalars import scalar_value
 from indexing.maps.answers import Unknown
@@ -38,7 +36,8 @@ between the leaf and the parameters."""
 class Edges(ABC):
     """The edges of instructions and the index spaces of their maps.
 
-    Equal `Edges` have equal answers: they are part of the key of memoised summaries.
+    Instructions must be sound (`indexing.dataflow.soundness`).  Equal `Edges` have equal answers:
+    they are part of the key of memoised summaries.
     """
 
     __slots__ = ()
@@ -53,9 +52,6 @@ class Edges(ABC):
         Args:
             reads: summarises called computations, from their results to their parameters.
             fold: replace runtime variables by their value if the program determines it.
-
-        Raises:
-            HloError: the instruction is invalid.
         """
 
     @abstractmethod
@@ -73,9 +69,6 @@ class Edges(ABC):
         Args:
             writes: summarises called computations, from their parameters to their results.
             fold: see `backward_edges`.
-
-        Raises:
-            HloError: the instruction is invalid.
         """
 
     @abstractmethod
@@ -127,7 +120,7 @@ class LocalEdges(Edges):
 
     def _backward_edges(self, array: ArrayRef, reads: SummaryFunction) -> Iterable[AccessEdge]:
         instruction, path, _ = array
-        op = _checked_op(instruction)
+        op = instruction.op
         if isinstance(op, RoutingOp):
             operand, operand_path = op.route(path)
             edge = AccessEdge(operand, operand_path, path, identity(array))
@@ -179,7 +172,7 @@ class LocalEdges(Edges):
         outputs: Collection[Path],
         writes: SummaryFunction,
     ) -> Iterable[AccessEdge]:
-        op = _checked_op(instruction)
+        op = instruction.op
         if isinstance(op, RoutingOp):
             return _routed(op, instruction, operands, outputs)
         summaries = summaries_of(writes, backward=False)
@@ -262,24 +255,6 @@ def _folded(edge: AccessEdge) -> AccessEdge:
     if not any(each.runtime for each in edge.maps):
         return edge
     return replace(edge, maps=tuple([piece for each in edge.maps for piece in folded(each)]))
-
-
-def fault_of(instruction: Instruction) -> HloError | None:
-    """Return the error of an invalid instruction, or None; valid instructions are memoised."""
-    valid: set[Instruction] = instruction.module.memo.setdefault(fault_of, set())
-    if instruction in valid:
-        return None
-    error = check_instruction(instruction)
-    if error is None and instruction.op is not None:
-        valid.add(instruction)
-    return error
-
-
-def _checked_op(instruction: Instruction) -> object:
-    error = fault_of(instruction)
-    if error is not None:
-        raise error
-    return instruction.op
 
 
 def _routed(

@@ -158,7 +158,7 @@ def grouped_through(
     producer (d0) -> (d0 floordiv 4, d0 mod 4), domain: d0 in [0, 23]
     p (d0) -> (d0 mod 4, d0 floordiv 4), domain: d0 in [0, 23]
     """
-    within = {*instructions}
+    within = dict.fromkeys(instructions)
     if root not in within or any(i.computation is not root.computation for i in within):
         names = ", ".join(f"`{i.name}` of `{i.computation.name}`" for i in within)
         raise ValueError(

@@ -18,6 +18,7 @@ from typing import Unpack
 from hlo.modules.module import Computation, Instruction
 from indexing.dataflow import answering
 from indexing.dataflow.edges import LocalEdges
+from indexing.dataflow.needed import needed_by
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
@@ -228,9 +229,10 @@ def grouped(
     """
     walk = walk_of(**options)
     start = answering.output_of(instruction, output_id)
+    walk.prepare([instruction], backward=True)
     if isinstance(instruction.op, InlineOp):
         start = start._replace(instruction=instruction.called_computations[0].root)
-    walk.prepare(answering.prefix_through(start.instruction), backward=True)
+    walk.prepare(needed_by([start.instruction]), backward=True)
     reached = walk.backward(start)
     return Groups(
         {array: deduplicate(maps.effective) for array, maps in reached.items() if maps.maps}

@@ -26,10 +26,10 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeAlias
 
-from hlo.modules.instruction_checks import check_instruction
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import affine_table, element_at, is_integral
+from indexing.dataflow.soundness import fault_of
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
@@ -170,7 +170,7 @@ def source_element(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Se
     """
     source = array, index
     while True:
-        copied = _copied_from(array, index)
+        copied = None if fault_of(array.instruction) else _copied_from(array, index)
         if copied is None:
             return source
         array, index = copied
@@ -303,7 +303,7 @@ def value_maps(array: ArrayRef) -> ValueMaps | None:
 
 def _sources(array: ArrayRef) -> list[ArrayRef]:
     """Return the arrays whose values determine the value of `array`."""
-    if not is_integral(array) or check_instruction(array.instruction):
+    if not is_integral(array) or fault_of(array.instruction):
         return []
     forwarded = _forwarded(array)
     if forwarded is not None:
@@ -322,7 +322,7 @@ def _value(array: ArrayRef, memo: dict[ArrayRef, ValueMaps | None]) -> ValueMaps
     """Return the value of `array`, given the values of its `_sources`."""
     instruction, shape = array.instruction, array.array_shape
     limits = range_of(shape.element_type) if shape and is_integral(array) else None
-    if shape is None or limits is None or not shape.size or check_instruction(instruction):
+    if shape is None or limits is None or not shape.size or fault_of(instruction):
         return None
     forwarded = _forwarded(array)
     if forwarded is not None:

@@ -15,6 +15,8 @@ from heapq import heappop, heappush
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import leaves
 from indexing.dataflow.edges import Edges
+from indexing.dataflow.needed import needed_by
+from indexing.dataflow.soundness import require_sound
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.map_set import MapSet
 from indexing.ops.access_edge import AccessEdge, unbounded
@@ -169,10 +171,12 @@ class Walk:
         return computation.module.memoised((self, computation, path, backward), summarised)
 
     def prepare(self, instructions: Iterable[Instruction], *, backward: bool) -> None:
-        """Summarise the computations that `instructions` call, innermost first.
+        """Check `instructions` and summarise the computations that they call, innermost first.
 
+        Every walk is preceded by this call for the instructions whose edges it takes.
         Callees precede callers in `Module.computations`, so deep nesting needs no recursion.
         """
+        require_sound(instructions)
         called = callees(instructions)
         if self.edges.base is not self.edges:
             Walk(self.edges.base).prepare(instructions, backward=backward)
@@ -207,7 +211,7 @@ def _positions(module: Module) -> dict[str, int]:
 
 def _called_in(computation: Computation) -> list[Computation]:
     return computation.module.memoised(
-        (_called_in, computation), lambda: _called(computation.instructions)
+        (_called_in, computation), lambda: _called(needed_by([computation.root]))
     )
 
 
@@ -246,25 +250,3 @@ class _UsersFirst:
         while self._order:
             arrays = self._arrays.pop(-heappop(self._order))
             yield arrays[0].instruction, arrays
-
-
-def needed_by(roots: Iterable[Instruction]) -> list[Instruction]:
-    """Return `roots` and the instructions that they depend on, in text order.
-
-    >>> import hlo
-    >>> entry = hlo.parse('''ENTRY e {
-    ...   p = f32[2] parameter(0)
-    ...   unused = f32[2] negate(p)
-    ...   ROOT r = f32[2] reverse(p), dimensions={0}
-    ... }''').entry
-    >>> [instruction.name for instruction in needed_by([entry.root])]
-    ['p', 'r']
-    """
-    needed = dict.fromkeys(roots)
-    pending = list(needed)
-    while pending:
-        for operand in pending.pop().operands:
-            if operand not in needed:
-                needed[operand] = None
-                pending.append(operand)
-    return sorted(needed, key=lambda instruction: instruction.index)

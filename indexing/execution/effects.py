@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlo.modules.module import Computation, Instruction
-from indexing.dataflow.walk import needed_by
+from indexing.dataflow.needed import needed_by
 from indexing.ops.element import ElementOp
 
 

@@ -17,6 +17,7 @@ from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype, leaves
 from hlo.text.source import HloError
+from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.execution.comparators import SortKey, sort_key
 from indexing.execution.effects import needed
 from indexing.execution.machine import Machine
@@ -77,12 +78,18 @@ class PlanStep:
 
 
 def plan(computation: Computation) -> tuple[PlanStep, ...]:
-    """Return the steps of a computation, without dead code."""
+    """Return the steps of a computation, without dead code.
+
+    Raises:
+        HloError: one of the instructions is invalid.
+    """
     return computation.module.memoised((plan, computation), lambda: _planned(computation))
 
 
 def _planned(computation: Computation) -> tuple[PlanStep, ...]:
+    require_sound_parameters(computation)
     instructions = needed(computation)
+    require_sound(instructions)
     last: dict[int, int] = {}
     for instruction in instructions:
         last.update({operand.index: instruction.index for operand in instruction.operands})
@@ -205,6 +212,8 @@ def every_value(
     machine: Machine, computation: Computation, arguments: Sequence[Value]
 ) -> dict[Instruction, Value]:
     """Execute a computation and return the value of every instruction."""
+    require_sound_parameters(computation)
+    require_sound(computation.instructions)
     values: list[Value] = [None] * len(computation.instructions)
     for parameter, argument in zip(computation.parameters, arguments, strict=True):
         values[parameter.index] = argument

@@ -11,7 +11,7 @@ import numpy as np
 
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.execution.devices import Device
-from indexing.execution.interpreter import every_value, execute
+from indexing.execution.interpreter import every_value, execute, plan
 from indexing.execution.machine import MAX_LOOP_ITERATIONS, Environment, Machine, RunOptions
 from indexing.execution.mesh import has_regions, mesh_of
 from indexing.execution.rendezvous import Rendezvous
@@ -56,6 +56,7 @@ def run(
         A tuple of arrays; for several devices, a list of such tuples. Results share no memory with
         inputs, constants or each other.
     Raises:
+        HloError: an instruction is invalid.
         ExecutionError: the inputs do not match the parameters, an instruction cannot be executed,
             or a limit is exceeded.
         ValueError: the number of environments differs from the number of devices.
@@ -79,6 +80,7 @@ def run(
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         max_iterations = max_trips
     computation = program.entry if isinstance(program, Module) else program
+    plan(computation)  # before the memory is estimated
     options = RunOptions(seed, max_iterations, elided, constants or {})
     module = computation.module
     is_global = replicas == 1 and computation.is_entry and has_regions(module)

@@ -17,7 +17,8 @@ from typing import ClassVar
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, enum, integer, raw
-from hlo.ops.op import attribute
+from hlo.ops.op import HOLDS, Fault, attribute
+from hlo.ops.unify import may_be, may_divide
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.devices.devices import MODES, Devices, GroupMode, GroupsError, group_mode
 from indexing.devices.exchange import Exchange, Participants
@@ -225,3 +226,33 @@ def every_element_edges(
 def as_result(operands: tuple[AnyShape, ...]) -> AnyShape:
     """The shape of the only operand, or the tuple of all operand shapes."""
     return operands[0] if len(operands) == 1 else TupleShape(operands)
+
+
+def parts_fault(
+    shape: AnyShape, operands: tuple[Shape, ...], dimensions: tuple[int, ...], gathers: bool
+) -> Fault:
+    """The fault of results that are not a whole number of parts along the only dimension.
+
+    Args:
+        gathers: operands are parts of results; otherwise results are parts of operands.
+    """
+    if len(dimensions) != 1:
+        return Fault(f"expected one dimension, got {len(dimensions)}", "dimensions")
+    results = [leaf for _, leaf in leaves(shape)]
+    if len(results) != len(operands):
+        return Fault(f"number of results: expected {len(operands)}, got {len(results)}")
+    along = dimensions[0]
+    for number, (out, operand) in enumerate(zip(results, operands, strict=True)):
+        if not isinstance(out, Shape) or not 0 <= along < operand.rank or out.rank != operand.rank:
+            label = f"operand {number} is {operand.with_layout(None)}, its result is {out}"
+            if operand.rank and along >= operand.rank:
+                label = f"dimension {along} is not in [0, {operand.rank - 1}]"
+            return Fault(label, "dimensions")
+        whole, part = (out, operand) if gathers else (operand, out)
+        pairs = list(zip(part.dims, whole.dims, strict=True))
+        others = all(may_be(*pair) for k, pair in enumerate(pairs) if k != along)
+        if not others or not may_divide(*pairs[along]):
+            result = f"its result is {out.with_layout(None)}"
+            label = f"operand {number} is {operand.with_layout(None)}, {result}"
+            return Fault(label, number)
+    return HOLDS

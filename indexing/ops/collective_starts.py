@@ -26,10 +26,19 @@ from indexing.ops.collective_bases import (
     as_result,
     every_element_edges,
     part_to_whole,
+    parts_fault,
     whole_to_part,
 )
 from indexing.ops.structure import Done
 from indexing.ops.structured_ops import Summaries
+
+
+def forwarded_fault(shape: TupleShape, operands: tuple[AnyShape, ...]) -> Fault:
+    """The fault of a result whose element 0 does not have the shapes of the operands."""
+    forwarded = shape.elements[0]
+    if forwarded.compatible(as_result(operands)) or forwarded.compatible(TupleShape(operands)):
+        return HOLDS
+    return Fault(f"the operands are {TupleShape(operands)}, element 0 is {forwarded}")
 
 
 class CollectiveStart(Collective):
@@ -93,8 +102,17 @@ class CollectiveStart(Collective):
 class AllGatherStart(CollectiveStart, GlobalCollective):
     """Start an all-gather."""
 
+    takes_arrays: ClassVar[bool] = True
     shape: TupleShape = declared(any_shape=True)
     dimensions: tuple[int, ...] = attribute(int_list)
+
+    @constraint("C2", "element 0 of the result must have the shapes of the operands")
+    def forwards_operands(self, *operands: Shape) -> Fault:
+        return forwarded_fault(self.shape, operands)
+
+    @constraint("C3", "results must be multiples of the operands along the gathered dimension")
+    def has_parts(self, *operands: Shape) -> Fault:
+        return parts_fault(self.shape.elements[1], operands, self.dimensions, gathers=True)
 
     @property
     def started_exchange(self) -> Exchange:
@@ -123,6 +141,13 @@ class CollectivePermuteStart(CollectiveStart, PermutingCollective):
     """Start a collective-permute."""
 
     shape: TupleShape = declared(any_shape=True)
+
+    @constraint("C2", "results must have the shapes of the operands, if there are as many")
+    def permutes_operands(self, *operands: AnyShape) -> Fault:
+        results = self.shape.elements[1]
+        if len(leaves(results)) != len(operands) or results.compatible(as_result(operands)):
+            return HOLDS
+        return Fault(f"the operands are {TupleShape(operands)}, the results {results}")
 
     @property
     def started_exchange(self) -> Exchange:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, computation, int_list
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
-from hlo.ops.unify import PartialShape, Unranked, may_be, may_divide, same_sizes
+from hlo.ops.unify import PartialShape, Unranked, same_sizes
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.devices.exchange import ANY_ELEMENT, Exchange
 from indexing.maps.answers import Path
@@ -27,41 +27,12 @@ from indexing.ops.collective_bases import (
     as_result,
     every_element_edges,
     part_to_whole,
+    parts_fault,
     whole_to_part,
     with_index,
 )
 from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import Summaries
-
-
-def _parts_fault(
-    shape: AnyShape, operands: tuple[Shape, ...], dimensions: tuple[int, ...], gathers: bool
-) -> Fault:
-    """The fault of results that are not a whole number of parts along the only dimension.
-
-    Args:
-        gathers: operands are parts of results; otherwise results are parts of operands.
-    """
-    if len(dimensions) != 1:
-        return Fault(f"expected one dimension, got {len(dimensions)}", "dimensions")
-    results = [leaf for _, leaf in leaves(shape)]
-    if len(results) != len(operands):
-        return Fault(f"number of results: expected {len(operands)}, got {len(results)}")
-    along = dimensions[0]
-    for number, (out, operand) in enumerate(zip(results, operands, strict=True)):
-        if not isinstance(out, Shape) or not 0 <= along < operand.rank or out.rank != operand.rank:
-            label = f"operand {number} is {operand.with_layout(None)}, its result is {out}"
-            if operand.rank and along >= operand.rank:
-                label = f"dimension {along} is not in [0, {operand.rank - 1}]"
-            return Fault(label, "dimensions")
-        whole, part = (out, operand) if gathers else (operand, out)
-        pairs = list(zip(part.dims, whole.dims, strict=True))
-        others = all(may_be(*pair) for k, pair in enumerate(pairs) if k != along)
-        if not others or not may_divide(*pairs[along]):
-            result = f"its result is {out.with_layout(None)}"
-            label = f"operand {number} is {operand.with_layout(None)}, {result}"
-            return Fault(label, number)
-    return HOLDS
 
 
 def _inferred_results(
@@ -140,7 +111,7 @@ class AllGather(GlobalCollective):
 
     @constraint("C1", "results must be multiples of the operands along the gathered dimension")
     def has_parts(self, *operands: Shape) -> Fault:
-        return _parts_fault(self.shape, operands, self.dimensions, gathers=True)
+        return parts_fault(self.shape, operands, self.dimensions, gathers=True)
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(dimension=self.dimensions[0], splits_result=True)
@@ -171,7 +142,7 @@ class ReduceScatter(ReducingCollective):
 
     @constraint("C1", "operands must be multiples of the results along the scattered dimension")
     def has_parts(self, *operands: Shape) -> Fault:
-        return _parts_fault(self.shape, operands, self.dimensions, gathers=False)
+        return parts_fault(self.shape, operands, self.dimensions, gathers=False)
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(dimension=self.dimensions[0], splits_operand=True)

@@ -35,6 +35,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from hlo.shapes.shape import Shape
+from indexing.dataflow.soundness import require_sound
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.layouts import logical_map, physical_map
@@ -315,6 +316,8 @@ def gather_of(instruction: Instruction) -> Gather | Unknown:
     Returns:
         The `Gather`, or `Unknown` with the reason if the instruction is not a gather along one
         axis.
+    Raises:
+        HloError: the instruction is invalid.
     Source: XLA ``docs/operation_semantics.md``, "Gather".
 
     >>> import hlo, indexing.ops
@@ -332,6 +335,7 @@ def gather_of(instruction: Instruction) -> Gather | Unknown:
     op = instruction.op
     if not isinstance(op, GatherOp):
         return Unknown(f"{instruction.opcode} `{instruction.name}` is not a gather", instruction)
+    require_sound([instruction])
     operand, source = (o.shape for o in instruction.operands)
     assert isinstance(operand, Shape)
     assert isinstance(source, Shape)

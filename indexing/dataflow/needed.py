@@ -1,0 +1,29 @@
+"""The instructions that others depend on within their computation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hlo.modules.module import Instruction
+
+
+def needed_by(roots: Iterable[Instruction]) -> list[Instruction]:
+    """Return `roots` and the instructions that they depend on, in text order.
+
+    >>> import hlo
+    >>> entry = hlo.parse('''ENTRY e {
+    ...   p = f32[2] parameter(0)
+    ...   unused = f32[2] negate(p)
+    ...   ROOT r = f32[2] reverse(p), dimensions={0}
+    ... }''').entry
+    >>> [instruction.name for instruction in needed_by([entry.root])]
+    ['p', 'r']
+    """
+    needed = dict.fromkeys(roots)
+    pending = list(needed)
+    while pending:
+        for operand in pending.pop().operands:
+            if operand not in needed:
+                needed[operand] = None
+                pending.append(operand)
+    return sorted(needed, key=lambda instruction: instruction.index)

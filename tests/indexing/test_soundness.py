@@ -1,0 +1,181 @@
+"""Invalid modules: every question raises the error of what it reaches, found once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import hlo
+import indexing
+from hlo.modules import instruction_checks
+from indexing.codegen import loop_nest
+from indexing.codegen.validation import validated
+from indexing.dataflow import (
+    all_to_parameters,
+    device_maps,
+    epilogue,
+    grouped,
+    grouped_through,
+    input_to_output,
+    output_to_input,
+    soundness,
+    to_parameters,
+)
+from indexing.execution import evaluate, run
+from indexing.memory import read_counts
+from indexing.tiling import collapse, gather_of
+
+# the body of the loop returns a wrong shape, in a computation that another one calls
+NESTED = """
+inner { p = f32[4] parameter(0)  unused = f32[9] negate(p)  ROOT n = f32[4] negate(p) }
+less { p = (s32[], f32[4]) parameter(0)  i = s32[] get-tuple-element(p), index=0
+  n = s32[] constant(5)  ROOT c = pred[] compare(i, n), direction=LT }
+body { p = (s32[], f32[4]) parameter(0)  ROOT x = f32[4] get-tuple-element(p), index=1 }
+outer { p = (s32[], f32[4]) parameter(0)
+  ROOT w = (s32[], f32[4]) while(p), condition=less, body=body }
+ENTRY e {
+  x = f32[4] parameter(0)
+  z = s32[] constant(0)
+  s = f32[4] fusion(x), kind=kLoop, calls=inner
+  t = (s32[], f32[4]) tuple(z, s)
+  c = (s32[], f32[4]) call(t), to_apply=outer
+  g = f32[4] get-tuple-element(c), index=1
+  ROOT r = f32[4] negate(g)
+}"""
+
+
+VALID = NESTED.replace("x = f32[4] get-tuple-element(p), index=1", "x = (s32[], f32[4]) copy(p)")
+VALID = VALID.replace("constant(5)", "constant(0)")
+FLOATS = np.array([1, 2, 3, 4], np.float32)
+
+
+def entry() -> hlo.Computation:
+    return hlo.parse(NESTED).entry
+
+
+# fmt: off
+QUESTIONS: list[tuple[str, Callable[[hlo.Computation], object]]] = [
+    ("output_to_input",    lambda e: output_to_input(e["c"])),
+    ("input_to_output",    lambda e: input_to_output(e["c"])),
+    ("to_parameters",      lambda e: to_parameters(e.root)),
+    ("grouped",            lambda e: grouped(e.root)),
+    ("grouped of a call",  lambda e: grouped(e["c"])),
+    ("grouped_through",    lambda e: grouped_through(e["g"], [e["g"], e["c"]])),
+    ("epilogue",           lambda e: epilogue(e["s"])),
+    ("all_to_parameters",  lambda e: list(all_to_parameters(e))),
+    ("device_maps",        lambda e: device_maps(e["c"])),
+    ("read_counts",        lambda e: read_counts(e["c"])),
+    ("collapse",           lambda e: collapse(e["c"])),
+    ("loop_nest",          lambda e: loop_nest(e["c"])),
+    ("loop_nest of entry", lambda e: loop_nest(e)),
+    ("validated",          lambda e: validated(e["c"], 0, 100)),
+    ("run",                lambda e: run(e, [FLOATS])),
+    ("evaluate",           lambda e: evaluate(e, FLOATS)),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("question", [ask for _, ask in QUESTIONS], ids=[n for n, _ in QUESTIONS])
+def test_every_question_raises_the_error_of_a_computation_that_it_reaches(
+    question: Callable[[hlo.Computation], object],
+) -> None:
+    with pytest.raises(hlo.HloError, match="`body` returns") as caught:
+        question(entry())
+    assert caught.value.code == "signature"
+
+
+def test_a_gather_is_checked_before_it_is_converted() -> None:
+    root = hlo.parse("""ENTRY e { p = f32[4,5] parameter(0)  i = s32[3] parameter(1)
+      ROOT g = f32[3,5] gather(p, i), offset_dims={1}, collapsed_slice_dims={0},
+        start_index_map={0}, index_vector_dim=1, slice_sizes={1} }""").entry.root
+    with pytest.raises(hlo.HloError, match="slice_sizes"):
+        gather_of(root)
+
+
+def test_what_no_result_needs_may_be_invalid() -> None:
+    """`unused` has a wrong shape; nothing that `s` returns depends on it."""
+    start = entry()["s"]
+    assert str(output_to_input(start).maps[0][0]) == "(d0) -> (d0), domain: d0 in [0, 3]"
+    assert to_parameters(start).maps[0]
+    assert not isinstance(loop_nest(start), indexing.Unknown)
+
+
+def test_parameter_numbers_are_checked_where_parameters_are_the_result() -> None:
+    text = "ENTRY e { p = f32[4] parameter(1)  ROOT n = f32[4] negate(p) }"
+    assert output_to_input(hlo.parse(text).entry.root).maps[0]  # does not reach the parameters
+    with pytest.raises(hlo.HloError, match="no parameter 0"):
+        to_parameters(hlo.parse(text).entry.root)
+
+
+def test_an_invalid_layout_of_an_operand_is_an_error() -> None:
+    text = "ENTRY e { p = f32[4,8]{1,0:T(8,0)} parameter(0)  ROOT b = f32[32] bitcast(p) }"
+    with pytest.raises(hlo.HloError, match="the layout of `p` is invalid"):
+        output_to_input(hlo.parse(text).entry.root)
+
+
+def test_the_same_error_has_no_traceback_of_earlier_questions() -> None:
+    computation = entry()
+    depths = []
+    for _ in range(2):
+        with pytest.raises(hlo.HloError) as caught:
+            output_to_input(computation["c"])
+        depths.append(len(caught.traceback))
+    assert depths[0] == depths[1]
+
+
+@pytest.fixture
+def checked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """The number of checks of each instruction, by name."""
+    counts: Counter[str] = Counter()
+    check = instruction_checks.check_instruction
+
+    def counted(instruction: hlo.Instruction) -> hlo.HloError | None:
+        counts[instruction.name] += 1
+        return check(instruction)
+
+    monkeypatch.setattr(soundness, "check_instruction", counted)
+    return counts
+
+
+def test_each_instruction_is_checked_once(checked: Counter[str]) -> None:
+    """However many questions there are, about a valid and about an invalid module."""
+    for text in (NESTED, VALID):
+        checked.clear()
+        computation = hlo.parse(text).entry
+        for _, question in QUESTIONS:
+            for _ in range(2):
+                with suppress(hlo.HloError):
+                    question(computation)
+        names = {i.name for i in computation}
+        assert names <= checked.keys()
+        total = Counter(i.name for i in computation.module.instructions)
+        assert all(checked[name] <= total[name] for name in names)
+
+
+def test_deep_nests_of_calls_are_checked_without_recursion() -> None:
+    depth = 3000
+    lines = ["f0 { p = f32[2] parameter(0)  ROOT n = f32[3] negate(p) }"]
+    lines += [
+        f"f{k} {{ p = f32[2] parameter(0)  ROOT c = f32[3] call(p), to_apply=f{k - 1} }}"
+        for k in range(1, depth)
+    ]
+    root = hlo.parse("\n".join(lines)).entry.root
+    error = soundness.fault_of(root)
+    assert error is not None
+    assert error.message == "`n` is declared f32[3], but its inferred shape is f32[2]"
+
+
+def test_shared_computations_are_checked_once(checked: Counter[str]) -> None:
+    """Each of 40 computations calls the one before it twice: 2^40 paths, 40 checks."""
+    lines = ["f0 { p = f32[2] parameter(0)  ROOT n0 = f32[2] negate(p) }"]
+    lines += [
+        f"f{k} {{ p = f32[2] parameter(0)  a{k} = f32[2] call(p), to_apply=f{k - 1} "
+        f"ROOT n{k} = f32[2] call(a{k}), to_apply=f{k - 1} }}"
+        for k in range(1, 40)
+    ]
+    assert soundness.fault_of(hlo.parse("\n".join(lines)).entry.root) is None
+    assert checked["n0"] == checked["n20"] == 1
