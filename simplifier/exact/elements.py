@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from simplifier.exact.encode import Relation
-from simplifier.exact.points import MAX_POINTS, Array, box_arrays, number_type, pairs
+from simplifier.exact.enumeration import can_enumerate, pairs
+from simplifier.exact.points import Array, box_arrays, number_type
 
 MAX_ENUMERATED: Final = 1 << 22
 """Maximum number of points of a box to evaluate at once."""
@@ -30,7 +31,7 @@ def distinct_results(relation: Relation) -> Array | None:
         return np.zeros((0, rank), np.int64)
     exprs = (*relation.results, *[c.expr for c in relation.constraints])
     if not all(expr.is_affine for expr in exprs):
-        if points > MAX_POINTS:
+        if not can_enumerate(relation):
             return None
         rows = sorted({results for _, results in pairs(relation)})
         return np.array(rows, dtype=_row_type(rows)).reshape(len(rows), rank)

@@ -1,15 +1,13 @@
 """Enumeration of the points of small boxes, and probes of large ones.
 
-Relations with non-affine atoms, which isl cannot represent, are enumerated point by point
-(`pairs`).  For the domains that `simplify` handles, all points of a small box are evaluated at once
-with NumPy arrays (`enumerated_tight_bounds`): faster than isl, and never `Unknown`.
+For the domains that `simplify` handles, all points of a small box are evaluated at once with NumPy
+arrays (`enumerated_tight_bounds`): faster than isl, and never `Unknown`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, reduce
-from itertools import product
 from math import prod
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -19,60 +17,21 @@ import numpy.typing as npt
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import count_query
-from simplifier.exact.encode import Relation
 from simplifier.exact.tightening import TightBounds
 from simplifier.interval import Interval
 from simplifier.linear import Expr, from_atom
 from simplifier.semiaffine import SemiAffine
-
-MAX_POINTS: Final = 100_000
-"""Maximum number of points of the boxes of relations to enumerate one by one."""
 
 MAX_AT_ONCE: Final = 1 << 20
 """Maximum number of points of a box, times the atoms of its constraints, to evaluate at once.
 
 A quarter of it if no constraint divides: isl answers such queries in a millisecond."""
 
-RelatedPair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Array: TypeAlias = npt.NDArray[Any]
-
-
-def needs_enumeration(*relations: Relation) -> bool:
-    """Return True if isl cannot represent the relations, and their boxes have few points."""
-    sizes = [_points_in((*r.inputs, *r.hidden)) for r in relations]
-    return sum(sizes) <= MAX_POINTS and not all(map(_is_affine, relations))
 
 
 def _points_in(variables: Iterable[Variable]) -> int:
     return prod([max(0, v.upper - v.lower + 1) for v in variables])
-
-
-def _is_affine(relation: Relation) -> bool:
-    exprs = (*relation.results, *[c.expr for c in relation.constraints])
-    return all(expr.is_affine for expr in exprs)
-
-
-def pairs(relation: Relation) -> Iterator[RelatedPair]:
-    """Enumerate pairs of inputs and results, with repetitions.
-
-    A point with a division by 0 is not in the relation.
-    """
-    variables = (*relation.inputs, *relation.hidden)
-    count = len(relation.inputs)
-    for values in product(*[range(v.lower, v.upper + 1) for v in variables]):
-        at = dict(zip(variables, values, strict=True))
-        try:
-            if all(c.lower <= c.expr.value(at) <= c.upper for c in relation.constraints):
-                yield values[:count], tuple([r.value(at) for r in relation.results])
-        except ZeroDivisionError:
-            continue
-
-
-def first_difference(first: Relation, second: Relation) -> tuple[RelatedPair, bool] | None:
-    """Return a pair of only one relation, and True if it is the first; `None` if equal."""
-    ours, theirs = set(pairs(first)), set(pairs(second))
-    unmatched = min(ours ^ theirs, default=None)
-    return None if unmatched is None else (unmatched, unmatched in ours)
 
 
 # ---------------------------------------------------------------- probes
@@ -354,13 +313,18 @@ def number_type(exprs: Iterable[Expr]) -> type:
     """The smallest integer type for the values of `exprs` and all intermediate values.
 
     >>> d0 = Variable("d0", 0, 9).as_expr()
-    >>> number_type([d0 * 2]), number_type([d0 * 2**31]), number_type([d0 * 2**62 // 2**60])
+    >>> number_type([d0 * 2]), number_type([d0 * 2**31]), number_type([(d0 * 2**62 + 1) // 3])
     (<class 'numpy.int32'>, <class 'numpy.int64'>, <class 'object'>)
     """
     largest = max(map(_largest, exprs), default=0)
     if largest <= np.iinfo(np.int32).max:
         return np.int32
     return np.int64 if largest <= np.iinfo(np.int64).max else object
+
+
+def size_bits(expr: Expr) -> int:
+    """Number of bits of the largest absolute value that occurs in the evaluation of `expr`."""
+    return _largest(expr).bit_length()
 
 
 @lru_cache(maxsize=1 << 12)

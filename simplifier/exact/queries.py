@@ -13,7 +13,16 @@ from simplifier.constraints import Constraint
 from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_domain, as_map
-from simplifier.exact.points import first_difference, needs_enumeration, pairs
+from simplifier.exact.enumeration import (
+    MAX_AT_ONCE,
+    can_enumerate,
+    first_difference,
+    first_point,
+    isl_budget,
+    needs_enumeration,
+    pairs,
+    pieces_budget,
+)
 from simplifier.exact.verbatim import IslText
 from simplifier.interval import Interval
 from simplifier.linear import Expr
@@ -34,11 +43,18 @@ def is_empty(
 ) -> bool | Unknown:
     """Return True if no point of the box of `variables` satisfies all `constraints`."""
     domain = Relation(tuple(variables), (), (), tuple(constraints))
+
+    def enumerate_points() -> bool:
+        return first_point(domain.inputs, domain.constraints, ()) is None
+
     if needs_enumeration(domain):
-        return next(pairs(domain), None) is None
-    return within_budget(
-        lambda ctx: bool(as_domain(ctx, domain.inputs, domain.constraints).is_empty()), budget
+        return enumerate_points()
+    empty = within_budget(
+        lambda ctx: bool(as_domain(ctx, domain.inputs, domain.constraints).is_empty()),
+        isl_budget(budget, domain, limit=MAX_AT_ONCE),
     )
+    undecided = isinstance(empty, Unknown) and can_enumerate(domain, limit=MAX_AT_ONCE)
+    return enumerate_points() if undecided else empty
 
 
 def bounds(
@@ -56,10 +72,15 @@ def bounds(
             return None
         return to_int(values.dim_min_val(0)), to_int(values.dim_max_val(0))
 
-    if needs_enumeration(valued):
+    def enumerate_values() -> Interval | None:
         values = {value for _, (value,) in pairs(valued)}
         return (min(values), max(values)) if values else None
-    return within_budget(compute, budget)
+
+    if needs_enumeration(valued):
+        return enumerate_values()
+    answer = within_budget(compute, isl_budget(budget, valued))
+    undecided = isinstance(answer, Unknown) and can_enumerate(valued)
+    return enumerate_values() if undecided else answer
 
 
 def difference(
@@ -84,10 +105,18 @@ def difference(
         ]
         return DifferingPoint(tuple(at[:count]), tuple(at[count:]), in_first)
 
-    if isinstance(first, Relation) and needs_enumeration(first, second):
+    if isinstance(first, IslText):
+        return within_budget(compute, isl_budget(budget, second))
+
+    def enumerate_pairs(first: Relation) -> DifferingPoint | None:
         unmatched = first_difference(first, second)
         return None if unmatched is None else DifferingPoint(*unmatched[0], in_first=unmatched[1])
-    return within_budget(compute, budget)
+
+    if needs_enumeration(first, second):
+        return enumerate_pairs(first)
+    answer = within_budget(compute, isl_budget(budget, first, second))
+    undecided = isinstance(answer, Unknown) and can_enumerate(first, second)
+    return enumerate_pairs(first) if undecided else answer
 
 
 def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
@@ -97,14 +126,24 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
     >>> count(Relation((d0,), (), (d0 // 4, d0 // 2), ()))
     500000
     """
-    if needs_enumeration(relation):
+
+    def enumerate_results() -> int:
         return len({results for _, results in pairs(relation)})
-    return within_budget(lambda ctx: to_int(as_map(ctx, relation).range().count_val()), budget)
+
+    if needs_enumeration(relation):
+        return enumerate_results()
+    number = within_budget(
+        lambda ctx: to_int(as_map(ctx, relation).range().count_val()),
+        isl_budget(budget, relation),
+    )
+    undecided = isinstance(number, Unknown) and can_enumerate(relation)
+    return enumerate_results() if undecided else number
 
 
 def inverse(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
     """Return ``results -> inputs`` in disjoint pieces with inputs ``d0, d1, …``."""
-    return within_budget(lambda ctx: pieces(as_map(ctx, relation).reverse()), budget)
+    limit = pieces_budget(budget, relation)
+    return within_budget(lambda ctx: pieces(as_map(ctx, relation).reverse()), limit)
 
 
 def image(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:
@@ -114,4 +153,4 @@ def image(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Un
         results = as_map(ctx, relation).range()
         return pieces(isl.Map.from_range(results))
 
-    return within_budget(compute, budget)
+    return within_budget(compute, pieces_budget(budget, relation))

@@ -12,6 +12,7 @@ A union is a sequence of relations with the same numbers of inputs and results.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import reduce
 from typing import Any, TypeAlias
 
@@ -22,6 +23,15 @@ from simplifier.constraints import Constraint
 from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_map, as_set
+from simplifier.exact.enumeration import (
+    MAX_AT_ONCE,
+    can_enumerate,
+    first_point,
+    first_uncovered,
+    first_unmatched,
+    isl_budget,
+    pieces_budget,
+)
 from simplifier.unknown import Unknown
 
 Clause: TypeAlias = Sequence[Sequence[Constraint]]
@@ -44,7 +54,16 @@ def point(
     True
     """
     box = Relation(tuple(variables), (), (), tuple(constraints))
-    return within_budget(lambda ctx: _sample(_restricted(ctx, box, clauses)), budget)
+    choices = tuple(clauses)
+    stated = [c for clause in choices for choice in clause for c in choice]
+    every = replace(box, constraints=(*box.constraints, *stated))
+    answer = within_budget(
+        lambda ctx: _sample(_restricted(ctx, box, choices)),
+        isl_budget(budget, every, limit=MAX_AT_ONCE),
+    )
+    if isinstance(answer, Unknown) and can_enumerate(every, limit=MAX_AT_ONCE):
+        return first_point(box.inputs, box.constraints, choices)
+    return answer
 
 
 def only_first(
@@ -66,7 +85,10 @@ def only_first(
             mine = mine.intersect_domain(_restricted(ctx, inputs, conditions))
         return _sample(mine.subtract(_union(ctx, second)).wrap().flatten())
 
-    return within_budget(compute, budget)
+    answer = within_budget(compute, isl_budget(budget, *first, *second))
+    if isinstance(answer, Unknown) and can_enumerate(*first, *second):
+        return first_unmatched(first, second, conditions)
+    return answer
 
 
 def uncovered(
@@ -78,7 +100,10 @@ def uncovered(
         points = as_set(ctx, target)
         return _sample(points.subtract(_union(ctx, relations).range()) if relations else points)
 
-    return within_budget(compute, budget)
+    answer = within_budget(compute, isl_budget(budget, *relations, target))
+    if isinstance(answer, Unknown) and can_enumerate(*relations, target):
+        return first_uncovered(relations, target)
+    return answer
 
 
 def never_uncovered(
@@ -103,7 +128,8 @@ def never_uncovered(
             remaining = remaining.subtract(sure.project_out(isl.dim_type.set, 0, start))
         return bool(remaining.is_empty())
 
-    return within_budget(compute, budget)
+    relations = [relation for relation, _, _ in cases]
+    return within_budget(compute, pieces_budget(budget, *relations, target))
 
 
 def union_inverse(
@@ -117,7 +143,7 @@ def union_inverse(
             union = union.subtract(_union(ctx, without))
         return pieces(union.reverse())
 
-    return within_budget(compute, budget)
+    return within_budget(compute, pieces_budget(budget, *relations, *without))
 
 
 def union_image(
@@ -133,7 +159,7 @@ def union_image(
             union = union.intersect_domain(_union(ctx, points).range())
         return pieces(isl.Map.from_range(union.range()))
 
-    return within_budget(compute, budget)
+    return within_budget(compute, pieces_budget(budget, *relations, *(points or ())))
 
 
 def union_count(relations: Sequence[Relation], budget: int = BUDGET) -> int | Unknown:
@@ -155,7 +181,7 @@ def union_preimage(
         targets = _union(ctx, elements).range()
         return pieces(isl.Map.from_range(_union(ctx, relations).intersect_range(targets).domain()))
 
-    return within_budget(compute, budget)
+    return within_budget(compute, pieces_budget(budget, *relations, *elements))
 
 
 def _union(ctx: Any, relations: Sequence[Relation]) -> isl.Map:

@@ -1,0 +1,210 @@
+"""Enumeration of relations, with arrays: where isl has no notation, or exceeds its budget.
+
+Each function evaluates all points of a box at once.  `can_enumerate` limits its work, and
+`isl_budget` the operations of the isl query before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from simplifier.atoms import Floor, Variable
+from simplifier.constraints import Constraint
+from simplifier.exact.encode import Relation
+from simplifier.exact.points import number_type, size_bits
+from simplifier.linear import Expr
+from simplifier.semiaffine import divisors_with_zero
+from simplifier.shared import atoms_in_order
+
+MAX_POINTS: Final = 100_000
+"""Maximum number of points of the boxes of relations whose pairs are enumerated."""
+
+MAX_AT_ONCE: Final = 1 << 20
+"""Maximum number of points of a box in which one point is searched for."""
+
+MAX_WORK: Final = 1 << 27
+"""Maximum number of these points, times the atoms to evaluate."""
+
+PYTHON_INTEGERS: Final = 64
+"""Factor of that work for numbers beyond 64 bits."""
+
+FIRST_BUDGET: Final = 20_000
+"""isl operations of a query before enumeration, and the least that `isl_budget` reduces to."""
+
+RelatedPair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+Clauses: TypeAlias = Iterable[Sequence[Sequence[Constraint]]]
+Arrays: TypeAlias = dict[Variable, npt.NDArray[Any]]
+
+
+def _variables(relation: Relation) -> tuple[Variable, ...]:
+    return *relation.inputs, *relation.hidden
+
+
+def _exprs(relation: Relation) -> list[Expr]:
+    own = [*relation.results, *[c.expr for c in relation.constraints]]
+    return [*own, *[v.as_expr() for v in _variables(relation)]]
+
+
+def is_affine(relation: Relation) -> bool:
+    """Return True if isl can represent the relation."""
+    return all(expr.is_affine for expr in _exprs(relation))
+
+
+def can_enumerate(*relations: Relation, limit: int = MAX_POINTS) -> bool:
+    """Return True if the boxes have at most `limit` points together, within `MAX_WORK`."""
+    points = [prod([max(0, v.upper - v.lower + 1) for v in _variables(r)]) for r in relations]
+    if sum(points) > limit:
+        return False
+    exprs = [_exprs(relation) for relation in relations]
+    work = sum([n * len(atoms_in_order(own)) for n, own in zip(points, exprs, strict=True)])
+    large = any(number_type(own) is object for own in exprs)
+    return work * (PYTHON_INTEGERS if large else 1) <= MAX_WORK
+
+
+def needs_enumeration(*relations: Relation) -> bool:
+    """Return True if isl cannot represent the relations, and they are within the budget."""
+    return not all(map(is_affine, relations)) and can_enumerate(*relations)
+
+
+def isl_budget(budget: int, *relations: Relation, limit: int = MAX_POINTS) -> int:
+    """Return the isl operations to spend on a query about `relations`, at most `budget`.
+
+    Relations that can be enumerated get `FIRST_BUDGET`.
+    """
+    least = min(budget, FIRST_BUDGET)
+    return least if can_enumerate(*relations, limit=limit) else pieces_budget(budget, *relations)
+
+
+def pieces_budget(budget: int, *relations: Relation) -> int:
+    """Return the isl operations for a query whose answer is not enumerated, at most `budget`.
+
+    An operation takes longer with more divisions and with larger numbers.
+    """
+    least = min(budget, FIRST_BUDGET)
+    exprs = [expr for relation in relations for expr in _exprs(relation)]
+    divisions = sum([isinstance(atom, Floor) for atom in atoms_in_order(exprs)])
+    words = 1 + max(map(size_bits, exprs), default=0) // 32
+    return max(least, budget // ((1 + divisions) ** 3 * words**2))
+
+
+# ---------------------------------------------------------------- answers
+
+
+def pairs(relation: Relation) -> Iterator[RelatedPair]:
+    """Enumerate pairs of inputs and results in lexicographic order of points, with repetitions.
+
+    A point with a division by 0 is not in the relation.
+
+    >>> d0, s0 = Variable("d0", 0, 1), Variable("s0", 0, 1)
+    >>> list(pairs(Relation((d0,), (s0,), (d0 // s0,), ())))
+    [((0,), (0,)), ((1,), (1,))]
+    """
+    variables = _variables(relation)
+    at, count = _box(variables, _exprs(relation))
+    at, count = _chosen(at, count, [[relation.constraints]])
+    if not count:
+        return
+    columns = [_column(at[v], count) for v in relation.inputs]
+    values = [_column(result.value(at), count) for result in relation.results]
+    inputs = zip(*columns, strict=True) if columns else iter([()] * count)
+    results = zip(*values, strict=True) if values else iter([()] * count)
+    yield from zip(inputs, results, strict=True)
+
+
+def first_difference(first: Relation, second: Relation) -> tuple[RelatedPair, bool] | None:
+    """Return a pair of only one relation, and True if it is the first; `None` if equal."""
+    ours, theirs = set(pairs(first)), set(pairs(second))
+    unmatched = min(ours ^ theirs, default=None)
+    return None if unmatched is None else (unmatched, unmatched in ours)
+
+
+def first_point(
+    variables: Sequence[Variable], constraints: Sequence[Constraint], clauses: Clauses
+) -> tuple[int, ...] | None:
+    """Return the first point of a box that satisfies all constraints and clauses, if any.
+
+    >>> d0, d1 = Variable("d0", 0, 3), Variable("d1", 0, 3)
+    >>> first_point((d0, d1), [Constraint(d0 + d1, 4, 6)], [[[Constraint(d0 - d1, 1, 3)]]])
+    (3, 1)
+    """
+    every = [[tuple(constraints)], *clauses]
+    exprs = [c.expr for clause in every for choice in clause for c in choice]
+    at, count = _box(variables, [*exprs, *[v.as_expr() for v in variables]])
+    at, count = _chosen(at, count, every)
+    return tuple([int(at[v][0]) for v in variables]) if count else None
+
+
+def first_unmatched(
+    first: Sequence[Relation], second: Sequence[Relation], clauses: Clauses
+) -> tuple[int, ...] | None:
+    """Return the least inputs and results of the first union only, with inputs in `clauses`."""
+    theirs = {pair for relation in second for pair in pairs(relation)}
+    mine = {pair for relation in first for pair in pairs(relation)} - theirs
+    inputs = first[0].inputs
+    conditions = tuple(clauses)
+    for point, results in sorted(mine):
+        at = dict(zip(inputs, point, strict=True))
+        if all(any(_holds(choice, at) for choice in clause) for clause in conditions):
+            return *point, *results
+    return None
+
+
+def first_uncovered(relations: Sequence[Relation], target: Relation) -> tuple[int, ...] | None:
+    """Return the first input of `target` that is not a result of the relations, if any."""
+    covered = {results for relation in relations for _, results in pairs(relation)}
+    return next((point for point, _ in pairs(target) if point not in covered), None)
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def _box(variables: Sequence[Variable], exprs: Sequence[Expr]) -> tuple[Arrays, int]:
+    """The points of the box at which no divisor of `exprs` is 0, and their number."""
+    sizes = [max(0, v.upper - v.lower + 1) for v in variables]
+    count = prod(sizes)
+    number = object if number_type(exprs) is object else np.int64
+    places = np.unravel_index(np.arange(count), sizes) if sizes and count else ()
+    at: Arrays = {
+        v: place.astype(number) + v.lower for v, place in zip(variables, places, strict=False)
+    }
+    for divisor in divisors_with_zero(exprs) if count else ():
+        at, count = _restricted(at, count, divisor.value(at) != 0)
+    return at, count
+
+
+def _chosen(at: Arrays, count: int, clauses: Clauses) -> tuple[Arrays, int]:
+    """The points that satisfy all `clauses`."""
+    for clause in clauses:
+        if not count:
+            break
+        inside = np.zeros(count, bool)
+        for choice in clause:
+            inside |= np.broadcast_to(_holds(choice, at), (count,))
+        at, count = _restricted(at, count, inside)
+    return at, count
+
+
+def _holds(constraints: Sequence[Constraint], at: Mapping[Variable, Any]) -> Any:
+    """True where all constraints hold."""
+    holds: Any = True
+    for constraint in constraints:
+        value = constraint.expr.value(at)
+        holds = holds & (value >= constraint.lower) & (value <= constraint.upper)
+    return holds
+
+
+def _restricted(at: Arrays, count: int, inside: Any) -> tuple[Arrays, int]:
+    mask = np.broadcast_to(np.asarray(inside, bool), (count,))
+    if mask.all():
+        return at, count
+    return {v: values[mask] for v, values in at.items()}, int(mask.sum())
+
+
+def _column(values: Any, count: int) -> list[int]:
+    column: list[int] = np.broadcast_to(values, (count,)).tolist()
+    return column

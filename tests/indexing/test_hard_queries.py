@@ -1,0 +1,165 @@
+"""Exact queries about maps that isl takes minutes for: each has a budget of isl operations.
+
+Small domains are enumerated where isl exceeds its budget, so their answers are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from indexing import IndexingMap, Unknown
+from indexing.maps.indexing_map import dims
+from simplifier import exact
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.exact import queries, unions
+from simplifier.exact.encode import Relation
+from simplifier.exact.enumeration import (
+    FIRST_BUDGET,
+    MAX_POINTS,
+    can_enumerate,
+    first_difference,
+    isl_budget,
+    pairs,
+    pieces_budget,
+)
+
+
+def coprime(*sizes: int) -> IndexingMap:
+    """Return ``(x mod 19, x mod 23, x floordiv 29)`` of a sum of four dimensions."""
+    d = dims(sizes)
+    x = d[0] * 7 + d[1] * 11 + d[2] * 13 + d[3] * 17
+    return IndexingMap.of(d, [x % 19, x % 23, x // 29])
+
+
+SMALL, LARGE = coprime(5, 4, 4, 6), coprime(1000, 1000, 1000, 1000)
+OPERATIONS = 100_000
+"""isl operations of one query about three divisions; each takes up to 50 microseconds."""
+
+
+@pytest.fixture
+def budgets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The budgets of all isl queries."""
+    recorded: list[int] = []
+    for module in (queries, unions):
+        real = vars(module)["within_budget"]
+
+        def counted(compute: Any, budget: int, kind: str = "other", real: Any = real) -> object:
+            recorded.append(budget)
+            return real(compute, budget, kind)
+
+        monkeypatch.setattr(module, "within_budget", counted)
+    return recorded
+
+
+def shifted(m: IndexingMap) -> IndexingMap:
+    """Return a map that differs only where d0 is largest."""
+    d0 = m.dims[0]
+    return IndexingMap.of(m.dims, [*m.results[:2], m.results[2] + d0 // d0.upper])
+
+
+def decided(m: IndexingMap) -> Iterator[object]:
+    yield m.is_equal(shifted(m))
+    yield m.count_image()
+    yield m.is_injective()
+    yield m.is_surjective_onto((19, 23, 5))
+    yield m.depends_on(0)
+    yield m.with_constraints([Constraint(m.results[0] + m.results[1], 41, 99)]).is_empty()
+
+
+def test_a_small_domain_is_enumerated_beyond_the_budget(budgets: list[int]) -> None:
+    assert not any(isinstance(answer, Unknown) for answer in decided(SMALL))
+    assert max(budgets) <= FIRST_BUDGET
+
+
+def test_enumerated_answers_are_those_of_the_points() -> None:
+    points = dict(SMALL.points())
+    assert SMALL.count_image() == len(set(points.values()))
+    difference = SMALL.is_equal(shifted(SMALL))
+    assert not difference
+    assert not isinstance(difference, Unknown)
+    assert difference.witness["d0"] == 4
+    injective = SMALL.is_injective()
+    assert not isinstance(injective, Unknown | bool)
+    a, b = injective.witness.points if injective.witness else ((), ())
+    assert points[a] == points[b]
+    surjective = SMALL.is_surjective_onto((19, 23, 5))
+    assert not isinstance(surjective, Unknown | bool)
+    assert surjective.witness is not None
+    assert surjective.witness.results[0] not in points.values()
+
+
+# fmt: off
+QUERIES: list[tuple[str, Callable[[IndexingMap], object]]] = [
+    ("is_equal",     lambda m: m.is_equal(shifted(m))),
+    ("count_image",  lambda m: m.count_image()),
+    ("image",        lambda m: m.image()),
+    ("inverse",      lambda m: m.inverse()),
+    ("preimage",     lambda m: m.preimage((0, 0, 0))),
+    ("injective",    lambda m: m.is_injective()),
+    ("surjective",   lambda m: m.is_surjective_onto((19, 23, 5))),
+    ("depends_on",   lambda m: m.depends_on(0)),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("query", [q for _, q in QUERIES], ids=[name for name, _ in QUERIES])
+def test_queries_about_large_domains_have_budgets_for_their_divisions(
+    query: Callable[[IndexingMap], object], budgets: list[int]
+) -> None:
+    query(LARGE)
+    assert budgets
+    assert sum(budgets) <= OPERATIONS
+
+
+def test_certificates_of_small_domains_need_no_large_budget(budgets: list[int]) -> None:
+    twice = SMALL.with_constraints([Constraint(SMALL.dims[0] * 2, 0, 7)])
+    assert twice.simplify(certify=True).dims[0].upper == 3
+    assert max(budgets, default=0) <= FIRST_BUDGET
+
+
+# ---------------------------------------------------------------- budgets
+
+
+def relation(upper: int, divisions: int, factor: int = 1) -> Relation:
+    d = Variable("d", 0, upper)
+    return Relation((d,), (), tuple([(d * factor + k) // (11 + k) for k in range(divisions)]), ())
+
+
+def test_budgets_decrease_with_divisions_and_digits() -> None:
+    plain = pieces_budget(exact.BUDGET, relation(1 << 20, 0))
+    divided = pieces_budget(exact.BUDGET, relation(1 << 20, 2))
+    large = pieces_budget(exact.BUDGET, relation(1 << 20, 2, 1 << 60 | 1))
+    assert exact.BUDGET == plain > divided > large >= FIRST_BUDGET
+    assert pieces_budget(2_000, relation(1 << 20, 9)) == 2_000
+
+
+def test_relations_of_few_points_get_a_small_budget_and_are_enumerated_then() -> None:
+    few, many = relation(MAX_POINTS - 1, 1), relation(MAX_POINTS, 1)
+    assert can_enumerate(few)
+    assert not can_enumerate(many)
+    assert isl_budget(exact.BUDGET, few) == FIRST_BUDGET < isl_budget(exact.BUDGET, many)
+
+
+def test_large_numbers_and_many_atoms_reduce_the_points_to_enumerate() -> None:
+    assert can_enumerate(relation(50_000, 1))
+    assert not can_enumerate(relation(50_000, 60, 1 << 70 | 1))
+
+
+def test_pairs_are_exact_beyond_64_bits_and_at_zero_divisors() -> None:
+    d0, d1 = Variable("d0", 0, 3), Variable("d1", -1, 1)
+    huge = Relation((d0,), (d1,), (d0 * (1 << 70) // 3 + d1, d0 // d1), ())
+    by_hand = {
+        ((x,), (x * (1 << 70) // 3 + y, x // y)) for x in range(4) for y in range(-1, 2) if y
+    }
+    assert set(pairs(huge)) == by_hand
+    assert first_difference(huge, huge) is None
+
+
+def test_a_relation_without_variables_or_results_is_enumerated() -> None:
+    assert list(pairs(Relation((), (), (), ()))) == [((), ())]
+    empty = Variable("e", 0, -1)
+    assert not list(pairs(Relation((empty,), (), (empty.as_expr(),), ())))
