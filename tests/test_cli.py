@@ -18,6 +18,7 @@ import hlo
 import indexing
 from hlo.formats.reading import MAX_BYTES
 from indexing import cli
+from indexing.cli import group
 from indexing.cli.commands.run import MAX_PRINTED
 from indexing.codegen import running, validation
 
@@ -612,10 +613,10 @@ def test_help_shows_an_example_that_runs(run: Run, command: str) -> None:
     assert run(*shlex.split(example.replace("\\\n", ""))[1:])[::2] == (0, "")
 
 
-@pytest.mark.parametrize("command", cli.COMMANDS)
+@pytest.mark.parametrize("command", group.COMMANDS)
 def test_help_of_options_ends_without_a_full_stop(command: str) -> None:
-    context = cli.cli.make_context("hlo-indexing", [command])
-    loaded = cli.cli.get_command(context, command)
+    context = group.cli.make_context("hlo-indexing", [command])
+    loaded = group.cli.get_command(context, command)
     assert loaded is not None
     texts = [option.help for option in loaded.params if isinstance(option, click.Option)]
     assert not [text for text in texts if (text or "").endswith(".")]

@@ -53,6 +53,17 @@ def read_bytes(path: str, name: str, max_bytes: int) -> bytearray:
         return _limited(file, name, max_bytes)
 
 
+def stdin() -> BinaryIO:
+    """Return the binary stream of standard input.
+
+    Raises:
+        OSError: standard input is closed.
+    """
+    if sys.stdin is None:  # closed by the shell: `<&-`
+        raise OSError(errno.EBADF, "standard input is closed")
+    return sys.stdin.buffer
+
+
 def special_file(mode: int) -> str | None:
     """Return the kind of a file with this mode, such as "a FIFO"; None for a regular file.
 
@@ -101,9 +112,7 @@ def _is_packed(name: str) -> bool:
 def _opened(path: str, name: str, limit: int) -> Iterator[BinaryIO]:
     """Open a file for reading, without waiting for a writer."""
     if path in STDIN:
-        if sys.stdin is None:  # closed by the shell: `<&-`
-            raise OSError(errno.EBADF, "standard input is closed")
-        yield sys.stdin.buffer
+        yield stdin()
         return
     status = os.stat(path)
     kind = special_file(status.st_mode)

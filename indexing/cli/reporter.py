@@ -26,6 +26,14 @@ _MARKS: Final = {style: chr(0xD800 + number) for number, style in enumerate(COLO
 _COLOURED: Final = str.maketrans({_MARKS[style]: colour for style, colour in COLOURS.items()})
 
 
+class OutputError(Exception):
+    """A result cannot be written, for example because the disk is full."""
+
+    def __init__(self, strerror: str) -> None:
+        super().__init__(strerror)
+        self.strerror = strerror
+
+
 class Reporter:
     """Printer of one run: prints results, reports each error once, records failure.
 
@@ -47,11 +55,17 @@ class Reporter:
     def print(self, line: str) -> None:
         """Print one line of the result."""
         line = printable(line)
-        sys.stdout.write((line.translate(_COLOURED) if self.coloured else line) + "\n")
+        with _output_errors():
+            sys.stdout.write((line.translate(_COLOURED) if self.coloured else line) + "\n")
+
+    def flush(self) -> None:
+        """Write all results."""
+        with _output_errors():
+            sys.stdout.flush()
 
     def note(self, message: str) -> None:
         """Print a note about the run on standard error."""
-        sys.stdout.flush()
+        self.flush()
         sys.stderr.write(printable(message) + "\n")
 
     def error(self, *lines: str) -> None:
@@ -60,7 +74,7 @@ class Reporter:
         message = "".join([f"{printable(line)}\n" for line in lines])
         if message not in self.reported:
             self.reported.add(message)
-            sys.stdout.flush()
+            self.flush()
             sys.stderr.write(message)
 
     def hlo_error(self, error: HloError) -> None:
@@ -72,7 +86,9 @@ class Reporter:
         """Report exceptions raised inside as errors at `location`, without a traceback."""
         try:
             yield
-        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except (OutputError, BrokenPipeError):
             raise
         except HloError as error:
             self.hlo_error(error)
@@ -127,6 +143,17 @@ class Reporter:
             with self.reporting(file):
                 modules = load_modules(file, self.max_bytes)
             yield from modules
+
+
+@contextmanager
+def _output_errors() -> Iterator[None]:
+    """Raise an `OutputError`, which is no error of an input, if writing fails."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(error.strerror or str(error)) from None
 
 
 def load_modules(file: str, max_bytes: int | None) -> list[Module]:

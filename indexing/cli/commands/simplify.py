@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -32,16 +31,19 @@ def command(
     A MAP is text in the notation of docs/notation.md or of MLIR:
       hlo-indexing simplify "(d0) -> (d0 mod 8), domain: d0 in [0, 7]"
     """
+    from hlo.formats.reading import stdin
     from indexing.maps.certificate import prove_text
 
     proofs: Counter[str] = Counter()
     is_stdin = tuple(maps) in ((), ("-",))
-    for number, text in enumerate(sys.stdin if is_stdin else maps, 1):
-        if is_stdin and not text.strip():
+    lines: Iterable[str | bytes] = stdin() if is_stdin else maps
+    for number, given in enumerate(lines, 1):
+        if is_stdin and not given.strip():
             continue
         source = "<stdin>" if is_stdin else "<map>" if len(maps) == 1 else f"<MAP {number}>"
         line = number if is_stdin else 1
         with reporter.reporting(f"{source}:{line}" if is_stdin else source):
+            text = given if isinstance(given, str) else _decoded(given, number)
             simple, steps = _simplified(text, source, line, explain)
             if verify:
                 prove_text(text, simple)
@@ -51,6 +53,19 @@ def command(
                 reporter.print(f"  {step}")
     if verify:
         reporter.note_proofs(proofs)
+
+
+def _decoded(line: bytes, number: int) -> str:
+    """Decode line `number` of standard input."""
+    from hlo.formats.files import decode
+    from hlo.text.source import HloError, Source
+
+    try:
+        return decode(line, "<stdin>")
+    except HloError as error:
+        before = "\n" * (number - 1)
+        source = Source(before + error.span.source.text, "<stdin>")
+        raise error.moved(source, len(before)) from None
 
 
 def _simplified(

@@ -1,0 +1,106 @@
+"""The commands of `hlo-indexing`.
+
+Each command is a module of `indexing.cli.commands`, loaded on use.  It imports its dependencies
+inside its function, so that ``--help`` stays fast.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+
+import click
+
+from hlo.text.source import printable
+from indexing.cli.reporter import OutputError, Reporter
+
+COMMANDS = {
+    "maps": "Print indexing maps of HLO modules",
+    "simplify": "Simplify indexing maps",
+    "compose": "Compose two indexing maps",
+    "check": "Verify the syntax, attributes and shapes of HLO modules",
+    "run": "Execute an HLO module on NumPy",
+    "validate": "Check maps by executing them, and modules against XLA",
+    "ops": "List the supported ops and the grades of their maps",
+}
+
+
+class UnknownCommand(click.UsageError):
+    """A usage error with the names of similar commands."""
+
+    def __init__(self, name: str, context: click.Context) -> None:
+        from indexing.cli.printing import did_you_mean
+
+        super().__init__(f"unknown command `{name}`", context)
+        self.help = did_you_mean(name, COMMANDS)
+
+    def format_message(self) -> str:
+        return "\n".join([super().format_message(), *self.help])
+
+
+class Commands(click.Group):
+    """The group of all commands; ``--help`` lists them without loading their modules."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"indexing.cli.commands.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UnknownCommand(args[0], ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(package_name="hlo-indexing", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="Print the traceback of internal errors")
+@click.pass_obj
+def cli(reporter: Reporter, debug: bool) -> None:
+    """Compute indexing maps of HLO modules: which elements of a tensor another tensor needs."""
+    reporter.debug = debug
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    """Run the command and return its exit status.
+
+    Raises:
+        BrokenPipeError: the reader of the output closed it.
+    """
+    try:
+        with cli.make_context("hlo-indexing", list(arguments)) as context:
+            reporter = context.ensure_object(Reporter)
+            with reporter.reporting("hlo-indexing"):
+                cli.invoke(context)
+            reporter.flush()
+            return 1 if reporter.failed else 0
+    except click.exceptions.Exit as request:
+        return request.exit_code
+    except click.ClickException as error:
+        error.message = printable(error.message)  # type: ignore[misc]  # before it is shown
+        with suppress(OSError):  # a usage error that cannot be shown keeps its status
+            error.show()
+        return error.exit_code
+    except click.Abort:
+        return 130
+    except BrokenPipeError:
+        raise
+    except (OutputError, OSError) as error:  # `click` prints help itself
+        with suppress(OSError):
+            sys.stderr.write(f"error[io]: standard output: {error.strerror}\n")
+        return 1

@@ -1,0 +1,121 @@
+"""Closed streams, full disks and interrupts: a message and a status, never a traceback."""
+# ruff: noqa: E501 - a row of a table is a line
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+COMMAND = f"'{sys.executable}' -m indexing.cli"
+NEGATE = "ENTRY e { c = s32[3] constant({1,2,3})  ROOT n = s32[3] negate(c) }"
+FULL = "error[io]: standard output: No space left on device\n"
+NO_OUTPUT = "error[io]: standard output is closed\n"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+needs_full = pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has /dev/full")
+
+
+def shell(text: str, folder: Path) -> tuple[int, str, str]:
+    """Status, output and errors of a shell command in which `hlo` is the command."""
+    (folder / "m.hlo").write_text(NEGATE)
+    done = subprocess.run(
+        ["/bin/sh", "-c", f'hlo() {{ {COMMAND} "$@"; }}; {text}'],
+        cwd=folder,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+    return done.returncode, done.stdout, done.stderr
+
+
+# fmt: off
+CLOSED = [
+    # command                                  status  output  errors
+    ("hlo check m.hlo >&-",                    1,      "",     NO_OUTPUT),
+    ("hlo --help >&-",                         1,      "",     NO_OUTPUT),
+    ("hlo check m.hlo >&- 2>&- <&-",           1,      "",     ""),
+    ("hlo check m.hlo 2>&-",                   0,      "m.hlo: ok, 2 instructions\n", ""),
+    ("hlo check missing.hlo 2>&-",             1,      "",     ""),
+    ("hlo check m.hlo <&-",                    0,      "m.hlo: ok, 2 instructions\n", ""),
+    ("hlo check - <&-",                        1,      "",     "error[io]: -: standard input is closed\n"),
+    ("hlo maps - --jobs 2 <&-",                1,      "",     "error[io]: -: standard input is closed\n"),
+    ("hlo simplify <&-",                       1,      "",     "error[io]: hlo-indexing: standard input is closed\n"),
+    ("printf '\\n(d0\\377)' | hlo simplify",   1,      "",     "error[encoding]: the file is not text: invalid UTF-8 at byte 3\n"),
+]
+ON_FULL_DISK = [
+    ("hlo check m.hlo m.hlo >/dev/full",       1,      "",     FULL),
+    ("hlo check m.hlo missing >/dev/full",     1,      "",     FULL),
+    ("hlo maps m.hlo --jobs 2 >/dev/full",     1,      "",     FULL),
+    ("hlo ops >/dev/full",                     1,      "",     FULL),
+    ("hlo --help >/dev/full",                  1,      "",     FULL),
+    ("hlo run m.hlo --output - >/dev/full",    1,      "",     "error[io]: -: No space left on device\n"),
+    ("hlo check missing 2>/dev/full",          1,      "",     ""),
+    ("hlo --no-such-option 2>/dev/full",       2,      "",     ""),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("text, status, output, errors", CLOSED, ids=lambda value: str(value)[:40])
+def test_a_closed_stream_is_an_error_where_it_is_needed(
+    text: str, status: int, output: str, errors: str, tmp_path: Path
+) -> None:
+    actual = shell(text, tmp_path)
+    assert actual[:2] == (status, output)
+    assert actual[2].startswith(errors)
+    assert bool(actual[2]) == bool(errors)
+
+
+@needs_full
+@pytest.mark.parametrize("text, status, output, errors", ON_FULL_DISK, ids=lambda v: str(v)[:40])
+def test_a_full_disk_is_reported_once(
+    text: str, status: int, output: str, errors: str, tmp_path: Path
+) -> None:
+    assert shell(text, tmp_path) == (status, output, errors)
+
+
+def test_an_error_on_standard_input_has_its_line(tmp_path: Path) -> None:
+    text = (
+        "printf '\\357\\273\\277(d0) -> (d0), domain: d0 in [0, 3]\\n\\n(d0\\377)' | hlo simplify"
+    )
+    status, output, errors = shell(text, tmp_path)
+    assert (status, output) == (1, "(d0) -> (d0), domain: d0 in [0, 3]\n")
+    assert "--> <stdin>:3:4" in errors
+
+
+INTERRUPTED = """\
+import os, signal, sys
+class Interrupt:
+    def find_spec(self, name, *_):
+        if name == sys.argv[1]:
+            sys.meta_path.remove(self)
+            print("importing", file=sys.__stdout__, flush=True)
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Interrupt())
+from indexing.cli import main
+main(["maps", "m.hlo", "--all", "--verify"])
+"""
+IMPORTED = ["gc", "click", "hlo.text.source", "indexing.cli.group", "indexing.cli.commands.maps"]
+IMPORTED += ["hlo.formats.files", "numpy", "numpy._core", "indexing.ops.scan", "simplifier"]
+IMPORTED += ["simplifier.linear", "islpy", "islpy._isl"]
+
+
+@pytest.mark.parametrize("module", IMPORTED)
+def test_an_interrupt_during_an_import_prints_nothing(module: str, tmp_path: Path) -> None:
+    (tmp_path / "m.hlo").write_text(NEGATE)
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, module],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (128 + signal.SIGINT, "")
+    assert done.stdout == "importing\n"
