@@ -20,6 +20,7 @@ from indexing.maps.arrays import array_leaves
 from indexing.ops.access_edge import unbounded
 from indexing.ops.element import ElementwiseRule, element_of
 from indexing.ops.functions import ScalarFunction
+from indexing.ops.structured_ops import MAX_APPLIED_DEPTH, applied_depth
 from simplifier.unknown import first_unknown
 
 
@@ -91,6 +92,9 @@ def function_from(applied: Computation) -> ScalarFunction:
     Raises:
         NoLoopNest: a parameter, a result or an intermediate value is not a scalar.
     """
+    if applied_depth(applied) >= MAX_APPLIED_DEPTH:
+        reason = f"computations below `{applied.name}` apply each other more than"
+        raise NoLoopNest(Unknown(f"{reason} {MAX_APPLIED_DEPTH} deep", applied.root))
     key = function_from, applied
     return applied.module.memoised(key, lambda: _function_from(applied))
 

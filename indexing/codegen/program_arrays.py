@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import Recursive, unrolled
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, dtype, leaves
 from indexing.codegen.graph import Buffer, BufferRole
 from indexing.codegen.text import identifier
@@ -25,8 +26,6 @@ from indexing.dataflow.needed import needed_by
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.ops.base import RoutingOp
 from indexing.ops.structured_ops import InlineOp
-
-Calls: TypeAlias = tuple[Instruction, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -74,13 +73,13 @@ def arrays_of(
     flat = _Flattening()
     if isinstance(target, Computation):
         inputs = [flat.leaves(ArrayRef(p), ()) for p in target.parameters]
-        result = flat.inlined(target, inputs, ())
+        result = unrolled(flat.inlined(target, inputs))
     else:
         named: Sequence[Instruction] = target.operands
         if isinstance(target.op, InlineOp):
             named = target.called_computations[0].parameters
         inputs = [flat.leaves(ArrayRef(p), ()) for p in named]
-        result = flat.result(target, tuple(inputs), ())
+        result = unrolled(flat.result(target, tuple(inputs)))
     return tuple(_arrays(tuple(inputs))), tuple(_arrays(result))
 
 
@@ -98,22 +97,26 @@ class _Flattening:
     def __init__(self) -> None:
         self.count = 0
         self.computed: dict[object, Tree] = {}
+        self.calls: list[Instruction] = []
 
-    def inlined(self, computation: Computation, inputs: list[Tree], calls: Calls) -> Tree:
+    def inlined(self, computation: Computation, inputs: list[Tree]) -> Recursive[Tree]:
         """Return the result of a computation applied to these arguments."""
         trees = dict(zip(computation.parameters, inputs, strict=True))
         for instruction in needed_by([computation.root]):
             if instruction not in trees:
                 operands = tuple([trees[operand] for operand in instruction.operands])
-                trees[instruction] = self.result(instruction, operands, calls)
+                trees[instruction] = yield from self.result(instruction, operands)
         return trees[computation.root]
 
-    def result(self, instruction: Instruction, operands: tuple[Tree, ...], calls: Calls) -> Tree:
+    def result(self, instruction: Instruction, operands: tuple[Tree, ...]) -> Recursive[Tree]:
         """Return the value of an instruction applied to these operands."""
         op = instruction.op
         if isinstance(op, InlineOp):
             called = instruction.called_computations[0]
-            return self.inlined(called, list(operands), (*calls, instruction))
+            self.calls.append(instruction)
+            tree: Tree = yield self.inlined(called, list(operands))
+            self.calls.pop()
+            return tree
         if isinstance(op, RoutingOp):
             routed = {}
             for path, _ in leaves(instruction.shape):
@@ -122,7 +125,9 @@ class _Flattening:
             return _assembled(instruction.shape, (), routed)
         key = op, instruction.opcode, instruction.shape, operands, instruction.called_computations
         if op is None or key not in self.computed:
-            self.computed[key] = self.leaves(ArrayRef(instruction, (), calls), operands, "stage")
+            self.computed[key] = self.leaves(
+                ArrayRef(instruction, (), tuple(self.calls)), operands, "stage"
+            )
         return self.computed[key]
 
     def leaves(self, ref: ArrayRef, operands: tuple[Tree, ...], role: BufferRole = "input") -> Tree:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
 from indexing.dataflow.device_ids import folded
 from indexing.dataflow.edges import Edges, LocalEdges, SummaryFunction, summaries_of
@@ -186,9 +187,7 @@ def crosses(instruction: Instruction) -> bool:
 
 
 def _contains_crossing(computation: Computation) -> bool:
-    return computation.module.memoised(
-        (_contains_crossing, computation), lambda: any(map(crosses, computation))
-    )
+    return bottom_up(computation, _contains_crossing, lambda c: any(map(crosses, c)))
 
 
 def _received(

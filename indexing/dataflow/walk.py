@@ -12,7 +12,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
-from hlo.modules.module import Computation, Instruction, Module
+from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import positions
 from hlo.shapes.shape import leaves
 from indexing.dataflow.edges import Edges
 from indexing.dataflow.needed import needed_by
@@ -198,15 +199,8 @@ def callees(instructions: Iterable[Instruction]) -> list[Computation]:
             pending.extend(_called_in(computation))
     if len(reached) < 2:
         return list(reached)
-    position = _positions(next(iter(reached)).module)
+    position = positions(next(iter(reached)).module)
     return sorted(reached, key=lambda computation: position[computation.name])
-
-
-def _positions(module: Module) -> dict[str, int]:
-    """Return the position of each computation in its module, by name."""
-    return module.memoised(
-        _positions, lambda: {name: k for k, name in enumerate(module.computations)}
-    )
 
 
 def _called_in(computation: Computation) -> list[Computation]:

@@ -9,8 +9,9 @@ import numpy as np
 
 from hlo.modules.calls import called_by
 from hlo.modules.module import Instruction
+from hlo.modules.recursion import Recursive
 from hlo.shapes.shape import TupleShape
-from indexing.execution.interpreter import execute, functions_of, handles
+from indexing.execution.interpreter import executed, functions_of, handles
 from indexing.execution.machine import Machine
 from indexing.execution.values import Value, assembled, failure
 
@@ -26,24 +27,28 @@ def _constant(machine: Machine, instruction: Instruction, operands: Sequence[Val
 
 
 @handles("while")
-def _while(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+def _while(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> Recursive[Value]:
     called = called_by(instruction)
     (condition,), (body,) = called["condition"], called["body"]
     value, iterations = operands[0], 0
     limit = machine.options.max_iterations
-    while execute(machine, condition, [value]):
+    while (yield executed(machine, condition, [value])):
         iterations += 1
         if iterations > limit:
             noun = "iteration" if limit == 1 else "iterations"
             message = f"the loop does not terminate within {limit} {noun}"
             help = "raise the limit with --max-iterations"  # noqa: A001 - `failure`'s word
             raise failure(instruction, message, "the condition is still true", help)
-        value = execute(machine, body, [value])
+        value = yield executed(machine, body, [value])
     return value
 
 
 @handles("conditional")
-def _conditional(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+def _conditional(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> Recursive[Value]:
     """An index out of range selects the last branch.
 
     Source: XLA ``docs/operation_semantics.md``, "Conditional".
@@ -56,7 +61,7 @@ def _conditional(machine: Machine, instruction: Instruction, operands: Sequence[
     else:
         branches = (*called["true_computation"], *called["false_computation"])
         index = 0 if operands[0] else 1
-    return execute(machine, branches[index], [operands[1 + index]])
+    return (yield executed(machine, branches[index], [operands[1 + index]]))
 
 
 @handles("scan")
@@ -66,9 +71,11 @@ def _scan(machine: Machine, instruction: Instruction, operands: Sequence[Value])
 
 
 @handles("async-start")
-def _async_start(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
+def _async_start(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> Recursive[Value]:
     """Execute the computation at once; return ``((operands), result, context)``."""
-    value = execute(machine, instruction.called_computations[0], operands)
+    value = yield executed(machine, instruction.called_computations[0], operands)
     shape = instruction.shape
     assert isinstance(shape, TupleShape)
     rest = [assembled(element, iter([np.zeros((), np.uint32)])) for element in shape.elements[2:]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import bottom_up
 from indexing.dataflow.needed import needed_by
 from indexing.ops.element import ElementOp
 
@@ -28,6 +29,4 @@ def has_effect(instruction: Instruction) -> bool:
 
 def has_effects(computation: Computation) -> bool:
     """Return True if an instruction of the computation has a side effect."""
-    return computation.module.memoised(
-        (has_effects, computation), lambda: any(map(has_effect, computation.instructions))
-    )
+    return bottom_up(computation, has_effects, lambda c: any(map(has_effect, c.instructions)))

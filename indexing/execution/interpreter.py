@@ -2,21 +2,23 @@
 
 A computation is planned once: each step has a handler, its operands, and the values that are dead
 after it.  Most handlers call the kernel of the op.  Ops with state or control flow (loops, queues,
-collectives) have handlers of their own, registered with `handles`.
+collectives) have handlers of their own, registered with `handles`.  Handlers that execute other
+computations are generators (`hlo.modules.recursion`): nested calls need no Python calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import GeneratorType
 from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import Recursive, unrolled
 from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype, leaves
-from hlo.text.source import HloError
 from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.execution.comparators import SortKey, sort_key
 from indexing.execution.effects import needed
@@ -38,9 +40,9 @@ from indexing.execution.values import (
     flattened,
 )
 from indexing.ops.base import MappedOp, RoutingOp
-from indexing.ops.structured_ops import InlineOp
+from indexing.ops.structured_ops import MAX_APPLIED_DEPTH, InlineOp, applied_depth
 
-Handler: TypeAlias = "Callable[[Machine, Instruction, Sequence[Value]], Value]"
+Handler: TypeAlias = "Callable[[Machine, Instruction, Sequence[Value]], Value | Recursive[Value]]"
 H = TypeVar("H", bound=Handler)
 
 HANDLERS: Final[dict[str, Handler]] = {}
@@ -141,8 +143,10 @@ def _run_routing(machine: Machine, instruction: Instruction, operands: Sequence[
     return op.kernel(*operands)
 
 
-def _run_inline(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
-    return execute(machine, instruction.called_computations[0], operands)
+def _run_inline(
+    machine: Machine, instruction: Instruction, operands: Sequence[Value]
+) -> Recursive[Value]:
+    return (yield executed(machine, instruction.called_computations[0], operands))
 
 
 def _fail(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
@@ -162,28 +166,45 @@ def execute_step(machine: Machine, step: PlanStep, values: Sequence[Value]) -> V
     Raises:
         HloError: the instruction cannot be executed; the error has its location.
     """
-    instruction = step.instruction
-    try:
-        value = step.handler(machine, instruction, [values[index] for index in step.operands])
-    except HloError:
-        raise
-    except MemoryError as error:
-        message = f"out of memory for `{instruction.name}`: {error}"
-        raise ExecutionError(message, instruction.span, "memory") from error
-    except (TypeError, ValueError) as error:
-        raise failure(instruction, f"{instruction.opcode} cannot be executed: {error}") from error
-    if isinstance(value, tuple):
-        return value
+    by_index = dict(enumerate(values))
+    unrolled(_executed_steps(machine, [step], by_index))
+    return by_index[step.instruction.index]
+
+
+def _executed_steps(
+    machine: Machine, steps: Iterable[PlanStep], values: list[Value] | dict[int, Value]
+) -> Recursive[None]:
+    """Execute steps; add their values to `values`, and free dead ones."""
+    for step in steps:
+        instruction = step.instruction
+        try:
+            value = step.handler(machine, instruction, [values[k] for k in step.operands])
+            if isinstance(value, GeneratorType):
+                value = yield from value
+        except MemoryError as error:
+            message = f"out of memory for `{instruction.name}`: {error}"
+            raise ExecutionError(message, instruction.span, "memory") from error
+        except (TypeError, ValueError) as error:
+            message = f"{instruction.opcode} cannot be executed: {error}"
+            raise failure(instruction, message) from error
+        values[instruction.index] = value if type(value) is tuple else _checked(instruction, value)
+        for index in step.dead:
+            values[index] = None
+
+
+def _checked(instruction: Instruction, value: Value) -> Value:
+    """Return the value of an instruction in its declared type; check its shape."""
     shape = instruction.shape
-    if isinstance(shape, Shape):
-        value, kind = np.asarray(value), dtype(shape.element_type)
-        if value.dtype != kind and ELEMENT_TYPES[shape.element_type].kind == "floating":
-            value = value.astype(kind)  # XLA accepts mixed floating-point types
-        if not fits(value, shape) or value.dtype != kind:
-            raise AssertionError(
-                f"{instruction.opcode} `{instruction.name}`: declared {shape}, "
-                f"but the kernel returns {value.dtype}{list(value.shape)}"
-            )
+    if not isinstance(shape, Shape):
+        return value
+    value, kind = np.asarray(value), dtype(shape.element_type)
+    if value.dtype != kind and ELEMENT_TYPES[shape.element_type].kind == "floating":
+        value = value.astype(kind)  # XLA accepts mixed floating-point types
+    if not fits(value, shape) or value.dtype != kind:
+        raise AssertionError(
+            f"{instruction.opcode} `{instruction.name}`: declared {shape}, "
+            f"but the kernel returns {value.dtype}{list(value.shape)}"
+        )
     return value
 
 
@@ -198,13 +219,20 @@ def execute(
     Args:
         steps: the steps of `plan`, possibly with other handlers.
     """
+    return unrolled(executed(machine, computation, arguments, steps))
+
+
+def executed(
+    machine: Machine,
+    computation: Computation,
+    arguments: Sequence[Value],
+    steps: Sequence[PlanStep] | None = None,
+) -> Recursive[Value]:
+    """Execute a computation within a generator: ``value = yield executed(..)``; see `execute`."""
     values: list[Value] = [None] * len(computation.instructions)
     for parameter, argument in zip(computation.parameters, arguments, strict=True):
         values[parameter.index] = argument
-    for step in plan(computation) if steps is None else steps:
-        values[step.instruction.index] = execute_step(machine, step, values)
-        for index in step.dead:
-            values[index] = None
+    yield from _executed_steps(machine, plan(computation) if steps is None else steps, values)
     return values[computation.root.index]
 
 
@@ -248,15 +276,20 @@ class Function:
         self._is_pointwise = is_pointwise(computation)
         self.sort_key = self._sort_key() if self._is_pointwise else None
         self._shapes = [getattr(p.shape, "dims", None) for p in computation.parameters]
+        self._is_deep = applied_depth(computation) >= MAX_APPLIED_DEPTH
+        if self._is_deep and not self._is_pointwise:  # kernels would call each other too deep
+            message = f"computations below `{computation.name}` apply each other"
+            raise failure(computation.root, f"{message} more than {MAX_APPLIED_DEPTH} deep")
 
     def _sort_key(self) -> SortKey | None:
         return sort_key(self.computation, lambda i, given: value_of(self.machine, i, given))
 
     def __call__(self, *arguments: Value) -> Value:
-        if [getattr(argument, "shape", None) for argument in arguments] == self._shapes:
-            return execute(self.machine, self.computation, arguments)
-        if self._is_pointwise:
+        has_own_shapes = [getattr(a, "shape", None) for a in arguments] == self._shapes
+        if self._is_pointwise and (self._is_deep or not has_own_shapes):
             return pointwise(self.machine, self.computation, arguments)
+        if has_own_shapes:
+            return execute(self.machine, self.computation, arguments)
         return element_by_element(self.machine, self.computation, arguments)
 
 

@@ -6,6 +6,7 @@ import os
 
 from hlo.formats.reading import size_text
 from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import bottom_up
 from indexing.execution.interpreter import plan
 from indexing.execution.values import ExecutionError, bytes_of, check_bounded
 from indexing.ops.element import CopyRule, element_of
@@ -19,8 +20,11 @@ def estimated_bytes(computation: Computation) -> int:
     >>> estimated_bytes(module.entry)
     2048
     """
-    key = estimated_bytes, computation
-    return computation.module.memoised(key, lambda: _estimated(computation))
+    return bottom_up(computation, estimated_bytes, _estimated, _called_by_steps)
+
+
+def _called_by_steps(computation: Computation) -> list[Computation]:
+    return [c for step in plan(computation) for c in step.instruction.called_computations]
 
 
 def _estimated(computation: Computation) -> int:

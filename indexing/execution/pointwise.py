@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import Recursive, bottom_up, unrolled
 from hlo.shapes.shape import Shape, leaves
 from indexing.execution.effects import needed
 from indexing.execution.machine import Machine
@@ -23,9 +24,7 @@ from indexing.ops.structured_ops import InlineOp
 
 def is_pointwise(computation: Computation) -> bool:
     """Return True if the kernels of a computation also accept arrays."""
-    return computation.module.memoised(
-        (is_pointwise, computation), lambda: all(map(_is_pointwise, computation.instructions))
-    )
+    return bottom_up(computation, is_pointwise, lambda c: all(map(_is_pointwise, c.instructions)))
 
 
 def _is_pointwise(instruction: Instruction) -> bool:
@@ -71,7 +70,7 @@ def single_ufunc(computation: Computation) -> Any:
 
 def pointwise(machine: Machine, computation: Computation, arguments: Sequence[Value]) -> Value:
     """Apply a pointwise computation to arrays that broadcast against each other."""
-    value = _applied(machine, computation, arguments)
+    value = unrolled(_applied(machine, computation, arguments))
     sizes = np.broadcast_shapes(*[array.shape for array in flattened(tuple(arguments))])
     rest = iter([np.broadcast_to(array, sizes) for array in flattened(value)])
     return assembled(computation.root.shape, rest)
@@ -93,24 +92,26 @@ def value_of(machine: Machine, wanted: Instruction, arguments: dict[int, Array])
         if instruction not in values and all(o in values for o in instruction.operands):
             if instruction.opcode != "parameter":
                 operands = [values[operand] for operand in instruction.operands]
-                values[instruction] = _value(machine, instruction, operands)
+                values[instruction] = unrolled(_value(machine, instruction, operands))
     return np.asarray(values[wanted])
 
 
-def _applied(machine: Machine, computation: Computation, arguments: Sequence[Value]) -> Value:
+def _applied(
+    machine: Machine, computation: Computation, arguments: Sequence[Value]
+) -> Recursive[Value]:
     values: list[Value] = [None] * len(computation.instructions)
     for parameter, argument in zip(computation.parameters, arguments, strict=True):
         values[parameter.index] = argument
     for instruction in needed(computation):
         operands = [values[operand.index] for operand in instruction.operands]
-        values[instruction.index] = _value(machine, instruction, operands)
+        values[instruction.index] = yield _value(machine, instruction, operands)
     return values[computation.root.index]
 
 
-def _value(machine: Machine, instruction: Instruction, operands: list[Value]) -> Value:
+def _value(machine: Machine, instruction: Instruction, operands: list[Value]) -> Recursive[Value]:
     op = instruction.op
     if instruction.called_computations:
-        return _applied(machine, instruction.called_computations[0], operands)
+        return (yield _applied(machine, instruction.called_computations[0], operands))
     if isinstance(op, RoutingOp):
         return op.kernel(*operands)
     match element_of(instruction):

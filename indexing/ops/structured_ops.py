@@ -10,9 +10,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
@@ -82,6 +83,39 @@ class StructuredOp(ElementOp):
 
         The maps have the direction of `summaries`.
         """
+
+
+MAX_APPLIED_DEPTH: Final = 50
+"""Maximum number of computations that apply each other through kernels or generated functions."""
+
+
+def applied_depth(computation: Computation) -> int:
+    """Return how deep computations apply each other, other than by structured ops.
+
+    Kernels and generated functions call such computations as Python functions, whose depth is
+    limited.
+
+    >>> import hlo
+    >>> module = hlo.parse('''
+    ... inner { a = f32[] parameter(0) ROOT b = f32[] negate(a) }
+    ... outer { c = f32[] parameter(0) ROOT d = f32[] map(c), dimensions={}, to_apply=inner }
+    ... ENTRY e { p = f32[3] parameter(0) ROOT m = f32[3] map(p), dimensions={0}, to_apply=outer }
+    ... ''')
+    >>> applied_depth(module.computations["outer"]), applied_depth(module.entry)
+    (1, 2)
+    """
+
+    def depth(outer: Computation) -> int:
+        return max(
+            [
+                applied_depth(called) + (not isinstance(i.op, StructuredOp))
+                for i in outer.instructions
+                for called in i.called_computations
+            ],
+            default=0,
+        )
+
+    return bottom_up(computation, applied_depth, depth)
 
 
 class InlineOp(StructuredOp):
