@@ -8,8 +8,7 @@ from hlo.modules.module import Computation, Instruction
 from indexing.codegen.graph import Body, Buffer, ComputationFunction, Stage
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.numpy.program import function_on_arrays
-from indexing.codegen.program_arrays import ProgramArray, arrays_of
-from indexing.codegen.reads import NoLoopNest
+from indexing.codegen.program_arrays import NoLoopNest, ProgramArray, arrays_of
 from indexing.codegen.staging import Staging
 from indexing.codegen.text import identifier
 from indexing.dataflow.answering import output_of
@@ -33,7 +32,7 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
         output_id: the number of the output: of a tuple, the number of the leaf in order.
     Returns:
         The nest, or `Unknown` with the reason if an instruction has no loop-nest form, a dimension
-        has an unknown size, or the output is a token.
+        has an unknown size, the output is a token, or calls repeat too many instructions.
     Raises:
         HloError: an instruction violates a constraint of its op.
         IndexError: `output_id` is out of range.
@@ -55,17 +54,15 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
     instruction = target if isinstance(target, Instruction) else target.root
     output = output_of(instruction, output_id)
     require_sound(_reached(target))
-    inputs, results = arrays_of(target)
-    arrays = {number: k for k, (number, _, _) in enumerate(array_leaves(instruction.shape))}
-    if output_id not in arrays:
+    numbers = {number: k for k, (number, _, _) in enumerate(array_leaves(instruction.shape))}
+    if output_id not in numbers:
         reason = f"output {output_id} of `{target.name}` must be an array, not {output.shape}"
         return Unknown(reason, instruction)
-    result = results[arrays[output_id]]
-    unknown = first_unknown(*[unbounded(array.ref) for array in (*inputs, result)])
-    if unknown is not None:
-        return unknown
     try:
-        return _nest(identifier(target.name), inputs, result)
+        inputs, results = arrays_of(target)
+        result = results[numbers[output_id]]
+        unknown = first_unknown(*[unbounded(array.ref) for array in (*inputs, result)])
+        return _nest(identifier(target.name), inputs, result) if unknown is None else unknown
     except NoLoopNest as error:
         return error.unknown
 

@@ -34,8 +34,8 @@ from indexing.codegen.graph import (
     ScatterReduction,
     dtype_of,
 )
-from indexing.codegen.program_arrays import ProgramArray
-from indexing.codegen.reads import NoLoopNest, Scope
+from indexing.codegen.program_arrays import NoLoopNest, ProgramArray
+from indexing.codegen.reads import Scope
 from indexing.dataflow.queries import element_reads, element_writes
 from indexing.maps.answers import Answer, Unknown
 from indexing.maps.indexing_map import IndexingMap

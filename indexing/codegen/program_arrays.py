@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import Recursive, unrolled
@@ -23,9 +23,22 @@ from hlo.shapes.shape import AnyShape, Shape, TupleShape, dtype, leaves
 from indexing.codegen.graph import Buffer, BufferRole
 from indexing.codegen.text import identifier
 from indexing.dataflow.needed import needed_by
+from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.ops.base import RoutingOp
 from indexing.ops.structured_ops import InlineOp
+
+MAX_COPIED: Final = 1 << 14
+"""Limit on the instructions that inlining repeats: a chain of computations, each of which calls the
+next one twice, has exponentially many."""
+
+
+class NoLoopNest(Exception):
+    """An instruction has no loop-nest form; raised to abandon the nest."""
+
+    def __init__(self, unknown: Unknown) -> None:
+        super().__init__(unknown.reason)
+        self.unknown = unknown
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -69,6 +82,9 @@ def arrays_of(
     """Return the input arrays and the result arrays of an instruction or a computation.
 
     The body of a fusion or call is inlined, with the operands as inputs.
+
+    Raises:
+        NoLoopNest: the computations that calls share have too many copies (`MAX_COPIED`).
     """
     flat = _Flattening()
     if isinstance(target, Computation):
@@ -92,15 +108,26 @@ def _arrays(tree: Tree) -> Iterator[ProgramArray]:
 
 
 class _Flattening:
-    """Flattens a program; equal computations share one `ProgramArray`."""
+    """Flattens a program; equal computations share one `ProgramArray`.
+
+    Attributes:
+        calls: the calls around the instruction that is flattened, outermost first.
+        inlined_calls: the result of each computation that is called, by its arguments.
+        inlined_once: the computations that have been inlined.
+        copied: the number of instructions of computations that have been inlined again.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self.computed: dict[object, Tree] = {}
         self.calls: list[Instruction] = []
+        self.inlined_calls: dict[object, Tree] = {}
+        self.inlined_once: set[Computation] = set()
+        self.copied = 0
 
     def inlined(self, computation: Computation, inputs: list[Tree]) -> Recursive[Tree]:
         """Return the result of a computation applied to these arguments."""
+        self._count_copies(computation)
         trees = dict(zip(computation.parameters, inputs, strict=True))
         for instruction in needed_by([computation.root]):
             if instruction not in trees:
@@ -113,10 +140,12 @@ class _Flattening:
         op = instruction.op
         if isinstance(op, InlineOp):
             called = instruction.called_computations[0]
-            self.calls.append(instruction)
-            tree: Tree = yield self.inlined(called, list(operands))
-            self.calls.pop()
-            return tree
+            call = called, operands
+            if call not in self.inlined_calls:
+                self.calls.append(instruction)
+                self.inlined_calls[call] = yield self.inlined(called, list(operands))
+                self.calls.pop()
+            return self.inlined_calls[call]
         if isinstance(op, RoutingOp):
             routed = {}
             for path, _ in leaves(instruction.shape):
@@ -129,6 +158,15 @@ class _Flattening:
                 ArrayRef(instruction, (), tuple(self.calls)), operands, "stage"
             )
         return self.computed[key]
+
+    def _count_copies(self, computation: Computation) -> None:
+        """Count the instructions of a computation that has been inlined before."""
+        if computation in self.inlined_once:
+            self.copied += len(computation)
+        self.inlined_once.add(computation)
+        if self.copied > MAX_COPIED:
+            reason = f"budget: inlined calls repeat more than {MAX_COPIED} instructions"
+            raise NoLoopNest(Unknown(reason, computation.root))
 
     def leaves(self, ref: ArrayRef, operands: tuple[Tree, ...], role: BufferRole = "input") -> Tree:
         """Return new arrays for the leaves of a value, in the structure of its shape."""

@@ -11,18 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from indexing.codegen.graph import BufferRead, Index, Runtime
 from indexing.codegen.program_arrays import ProgramArray
-from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import dims
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
-
-
-class NoLoopNest(Exception):
-    """An instruction has no loop-nest form; raised to abandon the nest."""
-
-    def __init__(self, unknown: Unknown) -> None:
-        super().__init__(unknown.reason)
-        self.unknown = unknown
 
 
 class PendingReads:

@@ -33,6 +33,7 @@ from indexing.execution.values import (
     checked_inputs,
     flattened,
 )
+from indexing.execution.work import check_work
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.ops.base import MappedOp, RoutingOp
@@ -110,7 +111,8 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
             Python loops.
     Raises:
         ExecutionError: no result has the rank of `tile`, the program has manual regions for several
-            devices, or its Python loops exceed `MAX_ITERATIONS` iterations.
+            devices, its Python loops exceed `MAX_ITERATIONS` iterations, or its calls execute too
+            many instructions.
 
     >>> import hlo, numpy
     >>> module = hlo.parse('''
@@ -128,6 +130,7 @@ def nests_of(module: Module, tile: tuple[int, ...] | None = None) -> Nests:
     if not isinstance(by_result, str):
         _check_iterations(by_result, tile, entry.root)
         return Nests(module, tile, by_result, (), ())
+    check_work(entry)
     remarks = [f"the entry is executed instruction by instruction: {by_result}"]
     steps = []
     for step in plan(entry):

@@ -31,6 +31,7 @@ from indexing.dataflow.soundness import require_sound
 from indexing.execution.interpreter import PlanStep, execute_step, handler_of
 from indexing.execution.machine import Machine
 from indexing.execution.values import assembled, check_bounded, flattened, random_array
+from indexing.execution.work import check_work
 from indexing.maps.answers import Answer, Path, Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.maps.indexing_map import IndexingMap
@@ -120,6 +121,8 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
     try:
         for each in (*instruction.operands, instruction):
             check_bounded(each)
+        for called in instruction.called_computations:
+            check_work(called)
         case = _Case(instruction, seed)
     except (HloError, MemoryError) as error:
         reason = getattr(error, "message", str(error))

@@ -74,6 +74,7 @@ def run(
     [(array([4.  , 7.75], dtype=float32),), (array([4.  , 7.75], dtype=float32),)]
     """
     from indexing.execution.memory import check_memory
+    from indexing.execution.work import check_work
 
     if max_trips is not None:
         message = "run(max_trips=..) is deprecated: use max_iterations=.."
@@ -86,6 +87,7 @@ def run(
     is_global = replicas == 1 and computation.is_entry and has_regions(module)
     mesh = mesh_of(module) if is_global else None
     count = len(mesh.devices) if mesh else replicas
+    check_work(computation)
     check_memory(computation, memory, count)
     arguments = [checked_inputs(computation, arrays) for arrays in _per_device(inputs, count)]
     environments = _environments(environment, count)
