@@ -314,15 +314,19 @@ def _lacks(cls: type[Op], samples: Sequence[str]) -> list[str]:
     unknown = [field.name for field in dataclasses.fields(cast(Any, cls)) if not field.metadata]
     return [
         *(sorted(getattr(cls, "__abstractmethods__", ()))),
-        *(["a docstring"] if not (cls.__doc__ or "").strip() or _is_generated(cls) else []),
+        *(["a docstring"] if not semantics(cls) and sys.flags.optimize < 2 else []),
         *(["samples"] if not samples else []),
         *(f"attribute(..), contents(..) or declared() for field {name}" for name in unknown),
     ]
 
 
-def _is_generated(cls: type[Op]) -> bool:
-    """Return True if the docstring is the signature that `dataclass` generates."""
-    return (cls.__doc__ or "").startswith(f"{cls.__name__}(")
+def semantics(cls: type[Op]) -> str:
+    """Return the first line of the docstring of an op; empty under ``python -OO``, which drops it.
+
+    `dataclass` generates a docstring where there is none, the signature.
+    """
+    line = (cls.__doc__ or "").strip().partition("\n")[0]
+    return "" if line.startswith(f"{cls.__name__}(") else line
 
 
 def _named(field: Field, name: str) -> Field:

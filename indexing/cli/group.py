@@ -51,6 +51,7 @@ class Commands(click.Group):
             return None
         command = import_module(f"indexing.cli.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
+        command.help = command.help or COMMANDS[cmd_name]  # `python -OO` drops docstrings
         return command
 
     def resolve_command(

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
-from hlo.ops.op import OPS, OPS_BY_TARGET, Op
+from hlo.ops.op import OPS, OPS_BY_TARGET, Op, semantics
 from hlo.ops.op_records import describe
 from indexing.maps.answers import Direction
 from indexing.ops.base import MappedOp, RoutingOp
@@ -147,10 +147,9 @@ def _markdown_row(*cells: object) -> str:
 
 
 def _summary(cls: type[Op]) -> dict[str, str]:
-    semantics = (cls.__doc__ or "").partition("\n")[0]
     return {
         "family": cls.__module__.rpartition(".")[2],
-        "says": semantics,
+        "says": semantics(cls),
         "known": defined_rules(cls),
     }
 
@@ -165,7 +164,8 @@ def _row(name: str, cls: type[Op]) -> str:
 def _text(cls: type[Op]) -> Iterator[str]:
     """Yield indented lines with the semantics, constraints and unknown reasons of an op."""
     summary, described = _summary(cls), describe(cls)
-    yield f"  {summary['says']}"
+    if summary["says"]:  # `python -OO` drops it
+        yield f"  {summary['says']}"
     low, high = described["operands"]
     count = low if low == high else f"{low} or more" if high is None else f"{low} to {high}"
     types = f" of types {', '.join(described['types'])}" if described["types"] else ""
