@@ -25,6 +25,7 @@ CLASSES: Final[dict[str, frozenset[str]]] = {
     "unsigned": frozenset({"unsigned"}),
     "floating": frozenset({"floating"}),
     "complex": frozenset({"complex"}),
+    "inexact": frozenset({"floating", "complex"}),
     "bits": frozenset({"pred", "integral", "unsigned"}),
 }
 """Classes of element types, as sets of kinds of `hlo.shapes.shape.ELEMENT_TYPES`."""

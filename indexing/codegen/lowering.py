@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
-from typing import Final
 
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.literal import read_literal
-from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from hlo.text.source import HloError
+from indexing.codegen.element_types import TYPE_NAMES, converted, wide_total
 from indexing.codegen.graph import (
     Apply,
     Array,
@@ -51,17 +50,12 @@ from indexing.ops.element import (
     element_of,
 )
 from indexing.ops.functions import ADD, MULTIPLY, ScalarFunction, cast
-from indexing.ops.numerics import is_integer
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.interval import contains
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 from simplifier.unknown import first_unknown
-
-F32: Final = np.dtype(np.float32)
-TYPE_NAMES: Final = {dtype(name): name for name in ELEMENT_TYPES if name not in ("token", "opaque")}
-
 
 # ---------------------------------------------------------------- rules
 
@@ -138,7 +132,10 @@ class Lowering:
         function = rule.function
         if function is None:
             function = self.function(array.instruction.called_computations[0])
-        return Apply(function, arguments, array.name, array.dtype)
+        kind = array.dtype
+        if rule.function:  # narrow integers and mixed precision need a conversion
+            kind = rule.function.result_dtype(*map(dtype_of, arguments))
+        return converted(Apply(function, arguments, array.name, kind), array)
 
     def _single_read(
         self, array: ProgramArray, answer: Answer, number: int, index: Index
@@ -171,7 +168,7 @@ class Lowering:
         if cases:
             node = Choose(tuple(cases), otherwise, array.name, rest)
         if rule.function is None:
-            return node
+            return converted(node, array)
         parts = (self._part_number(array, rule, index),) if rule.parts > 1 else ()
         return Apply(rule.function, (node, *parts), array.name, array.dtype)
 
@@ -309,7 +306,7 @@ class Lowering:
         if rule.uses_computation:
             function = self.function(array.instruction.called_computations[0])
             reduction = replace(reduction, function=function)
-        wide = rule.accumulator_dtype or _wide_total(array, reduction)
+        wide = rule.accumulator_dtype or wide_total(array, reduction)
         if wide is None:
             return reduction
 
@@ -353,14 +350,6 @@ def _maps_of(array: ProgramArray, exact: bool = False) -> Answer:
     if unknown is not None:
         raise NoLoopNest(unknown)
     return answer
-
-
-def _wide_total(array: ProgramArray, reduction: Reduction) -> np.dtype[np.generic] | None:
-    """Return the type of totals if wider than the result: sums of narrow floats use f32."""
-    kind = array.dtype
-    if kind.kind in "biucO" or kind.itemsize >= 4 or is_integer(np.empty(0, kind)):
-        return None
-    return None if reduction.scatter or reduction.function.name not in ("+", "*") else F32
 
 
 def check_partition(array: ProgramArray, maps: list[IndexingMap]) -> None:

@@ -24,8 +24,8 @@ from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype
 from hlo.text.source import HloError
 from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import ElementIndex, first_difference
+from indexing.codegen.element_types import TYPE_NAMES
 from indexing.codegen.graph import Array
-from indexing.codegen.lowering import TYPE_NAMES
 from indexing.dataflow.queries import output_to_input
 from indexing.dataflow.soundness import require_sound
 from indexing.execution.interpreter import PlanStep, execute_step, handler_of

@@ -209,7 +209,7 @@ def random_array(shape: Shape, random: np.random.Generator) -> Array:
     if element.kind == "complex":
         values = values + 1j * random.standard_normal(shape.dims)
     with np.errstate(all="ignore"):
-        return values.astype(kind)
+        return np.asarray(values.astype(kind))
 
 
 def checked_inputs(computation: Computation, inputs: Sequence[Any]) -> list[Value]:

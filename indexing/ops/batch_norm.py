@@ -31,6 +31,7 @@ class BatchNorm(VariadicOp):
     __slots__ = ()
     arrays: ClassVar[tuple[int, ...]] = (0,)
     """Operands with the dimensions of operand 0; all other operands are vectors."""
+    types: ClassVar[tuple[str, ...]] = ("T: floating", "..")
 
     epsilon: float
     feature_index: int

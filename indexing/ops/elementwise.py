@@ -42,8 +42,7 @@ _TYPICAL = {
     "floating": "f32",
     "complex": "c64",
 }
-_REAL_TYPES = {"c64": "f32", "c128": "f64"}  # of the real and imaginary part
-_COMPLEX_TYPES = {part: whole for whole, part in _REAL_TYPES.items()}
+REAL_TYPES = {"c64": "f32", "c128": "f64"}  # of the real and imaginary part
 
 
 def same(element_type: str) -> str:
@@ -53,12 +52,7 @@ def same(element_type: str) -> str:
 
 def real(element_type: str) -> str:
     """The type of the real part of a number of this type."""
-    return _REAL_TYPES.get(element_type, element_type)
-
-
-def cmplx(element_type: str) -> str:
-    """The complex type whose real part has this type."""
-    return _COMPLEX_TYPES[element_type]
+    return REAL_TYPES.get(element_type, element_type)
 
 
 def pred(element_type: str) -> str:
@@ -289,7 +283,6 @@ _BINARY = [
     OpRow("add",                    "x + y",              np.add,                    ANY),
     OpRow("and",                    "x ∧ y, bitwise",     np.bitwise_and,            BITS),
     OpRow("atan2",                  "angle of (y, x)",    numerics.angle,            ANALYTIC),
-    OpRow("complex",                "x + y·√−1",          numerics.complex_number,   FLOATS, cmplx),
     OpRow("divide",                 "x / y",              numerics.divide,           NUMBERS),
     OpRow("maximum",                "max(x, y)",          np.maximum,                ANY),
     OpRow("minimum",                "min(x, y)",          np.minimum,                ANY),
@@ -346,6 +339,12 @@ class Compare(BinaryElementwise):
             return ScalarFunction("compare", "call", self.kernel, rule)
         return ScalarFunction(sign, "infix", self.kernel, rule)
 
+    @constraint("C3", "complex numbers have no total order")
+    def has_order(self, left: Shape, right: Shape) -> Fault:
+        if self.type != "TOTALORDER" or left.element_type not in REAL_TYPES:
+            return HOLDS
+        return Fault(f"the operands are {left.element_type}", "type")
+
     def infer_shape(self, left: Shape, right: Shape) -> Shape:
         return left.with_element_type("pred").with_layout(None)
 
@@ -354,24 +353,3 @@ class Compare(BinaryElementwise):
             left, right = numerics.total_order(left), numerics.total_order(right)
         with np.errstate(invalid="ignore"):
             return np.asarray(_COMPARISONS[self.direction][1](left, right))
-
-
-@op("imag", samples=["f32[2,3] imag(c64[2,3] p)", "f32[5] imag(f32[5] p)"])
-class Imag(UnaryElementwise):
-    """``out[i] = Im operand[i]``; real operands are not read, and the result is 0."""
-
-    takes: ClassVar[tuple[str, ...]] = ANALYTIC
-
-    def element(self, out: Shape, *operands: Shape) -> ElementRule:
-        return ElementwiseRule(
-            self.function, reads_nothing=operands[0].element_type not in _REAL_TYPES
-        )
-
-    def infer_shape(self, operand: Shape) -> Shape:
-        return operand.with_element_type(real(operand.element_type)).with_layout(None)
-
-    def output_to_input(self, out: Shape, operand: Shape) -> OperandMaps:
-        return IndexingMap.identity(out) if operand.element_type in _REAL_TYPES else ()
-
-    def kernel(self, operand: Array) -> Array:
-        return np.imag(operand)

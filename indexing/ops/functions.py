@@ -75,6 +75,17 @@ class ScalarFunction:
             return cls(PREFIX[call], "prefix", call, integer)
         return cls(_library_name(call) or name, "call", call, integer, commutes)
 
+    def result_dtype(self, *dtypes: np.dtype[Any]) -> np.dtype[Any]:
+        """Return the type of the function's values for arguments of these types.
+
+        >>> import ml_dtypes
+        >>> ScalarFunction.of(np.invert).result_dtype(np.dtype(ml_dtypes.int4))
+        dtype('int8')
+        """
+        with np.errstate(all="ignore"):
+            values = self.call(*[np.zeros(0, dtype) for dtype in dtypes])
+        return np.asarray(values).dtype
+
     @property
     def ufunc(self) -> Any:
         """The NumPy ufunc that reduces an array by this function; None if there is none."""

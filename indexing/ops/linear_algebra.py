@@ -58,6 +58,7 @@ class Cholesky(UnaryOp):
 
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     rule: ClassVar[ElementRule] = NOT_A_REDUCTION
+    types: ClassVar[tuple[str, ...]] = ("inexact",)
     lower: bool = attribute(boolean, default=False)
 
     def unified(self, *operands: PartialShape) -> Sequence[PartialShape]:
@@ -138,6 +139,7 @@ class TriangularSolve(BinaryOp):
     """
 
     rule: ClassVar[ElementRule] = NOT_A_REDUCTION
+    types: ClassVar[tuple[str, ...]] = ("T: inexact", "T")
     left_side: bool = attribute(boolean, default=False)
     lower: bool = attribute(boolean, default=False)
     unit_diagonal: bool = attribute(boolean, default=False)

@@ -21,7 +21,15 @@ from hlo.ops.op import (
     op,
     signature,
 )
-from hlo.ops.unify import Dim, PartialShape, array, dims_of, same_shape, with_rank
+from hlo.ops.unify import (
+    Dim,
+    PartialShape,
+    array,
+    dims_of,
+    same_but_precision,
+    same_shape,
+    with_rank,
+)
 from hlo.shapes.shape import TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
@@ -40,6 +48,10 @@ def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
     for number, init in enumerate(operands[half:], half):
         if init.rank:
             return Fault(f"init value {number} is {init.with_layout(None)}, not a scalar", number)
+        of_array = operands[number - half].element_type
+        if not same_but_precision(init.element_type, of_array):
+            label = f"init value {number} is {init.element_type}, its array {of_array}"
+            return Fault(label, number, f"convert the init value to {of_array}")
     return HOLDS
 
 

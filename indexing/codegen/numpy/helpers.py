@@ -45,7 +45,9 @@ def window(
         offset = sum(s * b for s, b in zip(start, array.strides, strict=True))
         return np.ndarray(tuple(sizes), array.dtype, array, offset, strides)
     corner = array[tuple([slice(s, None) for s in start])]
-    return np.lib.stride_tricks.as_strided(corner, sizes, strides, writeable=False)
+    plain = corner if corner.dtype.isbuiltin == 1 else corner.view(f"u{corner.dtype.itemsize}")
+    view = np.lib.stride_tricks.as_strided(plain, sizes, strides, writeable=False)
+    return view.view(array.dtype)
 
 
 def contract(formula: str, left: Array, right: Array) -> Array:

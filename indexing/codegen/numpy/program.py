@@ -115,8 +115,7 @@ class Vectorized:
             with np.errstate(all="ignore"):
                 full = np.asarray(self._full[1](*parameters))
             assert full.shape == self.nest.output.dims, (full.shape, self.source)
-            assert full.dtype == self.nest.output.dtype, (full.dtype, self.source)
-            return full
+            return full.astype(self.nest.output.dtype, copy=False)
         dims = self.nest.output.dims
         result = np.empty(dims, self.nest.output.dtype) if out is None else out
         if result.shape != dims or result.dtype != self.nest.output.dtype:
