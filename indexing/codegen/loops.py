@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from indexing.codegen.sources import SourceBuilder, functions_of
 from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
 from indexing.ops.numerics import clamp
 from simplifier.constraints import Constraint
+
+MAX_BRANCHES: Final = 200
+"""Maximum number of branches of one condition: Python compiles branches recursively."""
 
 NodeNames: TypeAlias = dict[Node, str]
 """The names of nodes that are already computed."""
@@ -117,6 +120,9 @@ class _Loops:
             self.text.add(f"{target} = {self.expression(element, scope)}")
 
     def _choose(self, target: str, element: Choose, scope: NodeNames) -> None:
+        if len(element.cases) > MAX_BRANCHES:
+            self._choose_by_breaks(target, element, scope)
+            return
         word = "if"
         for case in element.cases:
             with self.text.indented(f"{word} {guards_text(case.guards)}:"):
@@ -124,6 +130,16 @@ class _Loops:
             word = "elif"
         with self.text.indented("else:"):
             self._assign(target, element.otherwise, dict(scope))
+
+    def _choose_by_breaks(self, target: str, element: Choose, scope: NodeNames) -> None:
+        """Write a choice as separate conditions, each of which ends a loop of one iteration."""
+        with self.text.indented("while True:"):
+            for case in element.cases:
+                with self.text.indented(f"if {guards_text(case.guards)}:"):
+                    self._assign(target, case.value, dict(scope))
+                    self.text.add("break")
+            self._assign(target, element.otherwise, dict(scope))
+            self.text.add("break")
 
     def _reduction(self, stage: Stage, reduction: Reduction, at: str) -> None:
         scope: NodeNames = {}

@@ -5,13 +5,15 @@ An array gets a stage with a buffer if it is
 * a reduction (also of products or windows, or a scatter);
 * read at more than `MAX_COPIES` different indices;
 * arithmetic that several stages need, or that a reduction reads repeatedly (an operand of a
-  product or of a window).
+  product or of a window);
+* read below more than `MAX_CHOICES` nested choices, such as those of a chain of pads.
 
 All other arrays are inlined into their readers: data movement, and arithmetic that is read once.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -21,6 +23,7 @@ from indexing.codegen.graph import (
     Buffer,
     BufferRead,
     BufferRole,
+    Choose,
     Index,
     Node,
     Reduction,
@@ -39,6 +42,9 @@ from indexing.ops.functions import ScalarFunction
 
 MAX_COPIES: Final = 4
 """Limit on the indices at which an array is recomputed; beyond it, the array gets a buffer."""
+
+MAX_CHOICES: Final = 32
+"""Limit on nested choices; beyond it, the array gets a buffer. Python nests 100 blocks at most."""
 
 
 class Staging:
@@ -67,6 +73,7 @@ class Staging:
         self._buffers: dict[Scope, dict[int, Buffer]] = {}  # by the leaf of the result
         self._staged: dict[object, Scope] = {}  # by the group of the arrays
         self._definitions: dict[Node, Node] = {}  # of reads
+        self._choices: Counter[Node] = Counter()  # around each read: the number that are nested
         self._final: dict[Node, Node] = {}
 
     def stages(self, result: ProgramArray, output: Buffer) -> tuple[Stage, ...]:
@@ -102,8 +109,16 @@ class Staging:
                 if buffer is not None:
                     self._definitions[read] = BufferRead(buffer, read.index, read.runtime)
                 else:
-                    lowering = Lowering(scope, self.function)
-                    self._definitions[read] = lowering.element(array, rule, read.index)
+                    definition = Lowering(scope, self.function).element(array, rule, read.index)
+                    self._definitions[read] = definition
+                    self._count_choices(read, definition)
+
+    def _count_choices(self, read: BufferRead, definition: Node) -> None:
+        """Note how many choices enclose the reads of an inlined definition."""
+        nodes = list(topological_order([definition], with_cases))
+        choices = self._choices[read] + any(isinstance(node, Choose) for node in nodes)
+        for node in nodes:
+            self._choices[node] = max(self._choices[node], choices)
 
     def _existing(self, array: ProgramArray) -> Buffer | None:
         """Return the buffer of an input, or of another leaf of a staged result, if any."""
@@ -124,7 +139,8 @@ class Staging:
             buffer = Buffer(name, array.dims, value.dtype, "constant", value)
             self.constants[array] = buffer
             return buffer
-        if not _needs_stage(rule, reads):
+        is_deep = any(self._choices[read] > MAX_CHOICES for read in reads)
+        if not _needs_stage(rule, reads, is_deep):
             return None
         buffer = self._buffer(array, "stage")
         self._stage(array, rule, buffer)
@@ -183,12 +199,12 @@ def _index(scope: Scope) -> Index:
     return tuple([d.as_expr() for d in scope.dims])
 
 
-def _needs_stage(rule: ElementRule, reads: Mapping[BufferRead, Scope]) -> bool:
+def _needs_stage(rule: ElementRule, reads: Mapping[BufferRead, Scope], is_deep: bool) -> bool:
     if isinstance(rule, ReductionRule):
         return True
     if isinstance(rule, ConstantRule | IotaRule):
         return False
-    if len(reads) > MAX_COPIES:
+    if len(reads) > MAX_COPIES or is_deep:
         return True
     scopes = set(reads.values())
     is_cheap = isinstance(rule, CopyRule) and len(rule.operands) == 1

@@ -16,6 +16,10 @@ from indexing.ops import numerics
 from simplifier.atoms import Variable
 from simplifier.linear import Expr
 
+MAX_LOOPS: Final = 9
+"""Maximum number of nested loops in one group: Python compiles at most 20 nested blocks, and a
+reduction has two groups."""
+
 _LOOP_VARIABLE: Final = re.compile(r"(d|s|u|rt|i_[dsu])\d+[a-h]?_*|total\d*")
 # Names that generated code uses.
 _LIBRARIES: Final = frozenset({"np", "ml_dtypes", "numerics", "range", "min", "max", "int"})
@@ -91,11 +95,19 @@ class Lines:
 
     @contextmanager
     def loops(self, variables: Iterable[Variable]) -> Iterator[None]:
-        """Open loops over variables, outermost first; skip variables with a single value."""
+        """Open loops over variables, outermost first; skip variables with a single value.
+
+        More than `MAX_LOOPS` loops become one loop over all indices, in the same order.
+        """
+        varying = [v for v in variables if v.lower < v.upper]
+        sizes = [str(v.upper + 1) for v in varying]
+        headers = [f"for {v.name} in range({n}):" for v, n in zip(varying, sizes, strict=True)]
+        if len(varying) > MAX_LOOPS:
+            names = ", ".join(v.name for v in varying)
+            headers = [f"for {names} in np.ndindex({', '.join(sizes)}):"]
         with ExitStack() as stack:
-            for v in variables:
-                if v.lower < v.upper:
-                    stack.enter_context(self.indented(f"for {v.name} in range({v.upper + 1}):"))
+            for header in headers:
+                stack.enter_context(self.indented(header))
             yield
 
     def delete(self, names: set[str]) -> None:
