@@ -14,6 +14,7 @@ from hlo.shapes.shape import Shape
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.options import Options
+from indexing.maps.products import BoxIndex, free_variable, is_box, united
 from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import sum_bounds
@@ -34,6 +35,8 @@ MAX_EXACT_PARTS_TOGETHER = 768
 """The same limit with the option `exact`."""
 FEW_PARTS = 4
 """Parts of a map that is short enough to be kept beyond `MAX_PARTS_TOGETHER`."""
+MAX_EXACT_KEPT = 16
+"""Limit on exact maps that are kept beside the full `may` map; further ones are dropped."""
 MAX_COMPOSED = 1 << 12
 """Limit on pairs of maps to compose at one array; beyond it, the accesses are unknown."""
 
@@ -100,8 +103,7 @@ class MapSet:
         """Add maps, and the reason why maps may be missing."""
         self.add_reason(unknown)
         for m in maps:
-            if self._full is None or m.grade == "exact":
-                self._add(m)
+            self._include(m)
         self._limit()
 
     def add_composed(
@@ -118,10 +120,34 @@ class MapSet:
             return
         if self._full is not None:  # only an exact map adds something
             firsts, seconds = ([m for m in x if m.grade == "exact"] for x in (firsts, seconds))
-        composed = self._options.composed
-        self.extend((composed(a, b) for a in firsts for b in seconds), unknown)
+        self.add_reason(unknown)
+        for first in firsts:
+            for second in seconds:
+                if not self._is_closed or self._reads_everything(second):
+                    self._include(self._options.composed(first, second))
+        self._limit()
 
     # ------------------------------------------------------------ the budget
+
+    @property
+    def _is_closed(self) -> bool:
+        """True if only the exact map of everything would change the set."""
+        return self._full is not None and len(self.maps) > MAX_EXACT_KEPT
+
+    def _include(self, m: IndexingMap) -> None:
+        """Add a map if it changes the set; limit a set that grows far beyond its limit."""
+        if self._full is None or m.grade == "exact":
+            self._add(m)
+            if len(self.maps) > MAX_MAPS and self._is_far_beyond_limit:
+                self._limit()
+
+    @property
+    def _is_far_beyond_limit(self) -> bool:
+        """True if no map that follows is likely to keep the set within `MAX_MAPS`.
+
+        A `may` map may still absorb others, but not exact maps.
+        """
+        return len(self.maps) > 2 * MAX_MAPS or all(m.grade == "exact" for m in self.maps)
 
     def _add(self, m: IndexingMap) -> None:
         """Add a map unless the same relation is present; an exact map replaces its `may` twin.
@@ -176,30 +202,31 @@ class MapSet:
     def _shortened(self, m: IndexingMap) -> IndexingMap:
         return over_approximate(m, self._spaces.sizes) if _parts(m) > FEW_PARTS else m
 
-    def _saturate(self, keep: Iterable[IndexingMap] = ()) -> None:
-        """Replace all maps except `keep` by the full `may` map.
+    def _saturate(self) -> None:
+        """Replace the maps by the full `may` map, except for the first exact maps.
 
         Exact maps add no element to it, but compositions with them may be exact, for example if a
-        scalar is broadcast.
+        scalar is broadcast.  `MAX_EXACT_KEPT` are kept.
         """
         self._full = full_map(self._spaces, self._options)
-        kept = [self._full, *keep]
+        exact = [m for m in self.maps if m.grade == "exact"]
         self.maps.clear()
-        self.maps.update(dict.fromkeys(kept))
+        self.maps.update(dict.fromkeys([self._full, *exact[:MAX_EXACT_KEPT]]))
 
     def _saturate_if_full(self) -> None:
         """Saturate the set if its only map is the full `may` map."""
         (m,) = self.maps
-        if self._full is None and _is_box(m) and self._is_full(m):
+        if self._full is None and is_box(m) and self._is_full(m):
             self._saturate()
 
     def _absorb(self, grades: Collection[Grade]) -> None:
         """Drop the maps of these grades whose relation is a subset of another map, a box."""
-        boxes = [m for m in self.maps if _is_box(m)]
+        self._unite()
+        boxes = [m for m in self.maps if is_box(m)]
         full = [box for box in boxes if self._is_full(box)]
         exact_full = [box for box in full if box.grade == "exact"]
         if full and not exact_full:
-            self._saturate([m for m in self.maps if m.grade == "exact"])
+            self._saturate()
         elif exact_full and self._has_one_element:
             self.maps.clear()
             self.maps[exact_full[0]] = None
@@ -207,24 +234,41 @@ class MapSet:
             self._drop_covered(grades, boxes)
 
     def _drop_covered(self, grades: Collection[Grade], boxes: Iterable[IndexingMap]) -> None:
+        """Drop the maps of these grades that another remaining box covers."""
+        index = BoxIndex(boxes)
         for m in [m for m in self.maps if m.grade in grades]:
-            if self._is_covered(m, boxes):
+            hull = m if is_box(m) else over_approximate(m, self._spaces.sizes)
+            if any(box is not m and box in self.maps for box in index.covering(hull)):
                 del self.maps[m]
 
-    def _is_covered(self, m: IndexingMap, boxes: Iterable[IndexingMap]) -> bool:
-        """True if one of the other remaining boxes covers `m`."""
-        hull = m if _is_box(m) else over_approximate(m, self._spaces.sizes)
-        others = [box for box in boxes if box in self.maps and box is not m]
-        return any(_covers(box, hull) for box in others)
+    def _unite(self) -> None:
+        """Unite `may` maps to fewer maps with the same union, unless multiplicity matters."""
+        may = [m for m in self.maps if m.grade == "may"]
+        if len(may) < 2 or self._options.keep_multiplicity:
+            return
+        fewer = united(may)
+        if len(fewer) < len(may):
+            for m in may:
+                del self.maps[m]
+            self.maps.update(dict.fromkeys(map(self._options.simplified, fewer)))
 
     def _is_full(self, box: IndexingMap) -> bool:
-        start, sizes = self._spaces.start, self._spaces.sizes
-        if start is None or sizes is None:
-            return False
-        target = [(0, size - 1) for size in sizes]
-        bounds = [v.bounds for v in box.dims] + [result.bounds for result in box.results]
-        return bounds == [v.bounds for v in start] + target and all(
-            result.is_constant or _free(result, box) is not None for result in box.results
+        """True if a box relates every index of one space to every index of another."""
+        start = self._spaces.start
+        return (
+            start is not None
+            and [v.bounds for v in box.dims] == [v.bounds for v in start]
+            and self._reads_everything(box)
+        )
+
+    def _reads_everything(self, m: IndexingMap) -> bool:
+        """True if a map is a box that relates each index of its domain to every result."""
+        sizes = self._spaces.sizes
+        return (
+            sizes is not None
+            and [result.bounds for result in m.results] == [(0, size - 1) for size in sizes]
+            and all(r.is_constant or free_variable(r, m) is not None for r in m.results)
+            and is_box(m)
         )
 
 
@@ -286,42 +330,6 @@ def over_approximate(
             result = free[-1].as_expr()
         results.append(result)
     return IndexingMap.of(indexing_map.dims, results, ranges=free, grade="may")
-
-
-def _is_box(m: IndexingMap) -> bool:
-    """True if each result depends on dimensions only, or runs over an interval of its own."""
-    if m.constraints or m.runtime:
-        return False
-    free = [_free(result, m) for result in m.results]
-    used = [variable for variable in free if variable is not None]
-    return len(m.ranges) == len(used) == len(set(used)) and all(
-        v is not None or set(result.variables()) <= set(m.dims)
-        for v, result in zip(free, m.results, strict=True)
-    )
-
-
-def _free(result: Expr, m: IndexingMap) -> Variable | None:
-    """The range variable s of a result ``±s + c``, which takes every value in its bounds."""
-    if len(result.terms) != 1:
-        return None
-    ((atom, factor),) = result.terms
-    return atom if isinstance(atom, Variable) and atom in m.ranges and abs(factor) == 1 else None
-
-
-def _covers(box: IndexingMap, other: IndexingMap) -> bool:
-    """True if one box is a superset of another, decided dimension by dimension."""
-    renamed = dict(zip(other.dims, [d.as_expr() for d in box.dims], strict=True))
-    same_dims = box.dims == other.dims
-
-    def covers(a: Expr, b: Expr) -> bool:
-        if _free(a, box) is not None and contains(a.bounds, b.bounds):
-            return True
-        return a == b if same_dims else b.as_variable in renamed and a == renamed[b.as_variable]
-
-    pairs = zip(box.dims, other.dims, strict=True)
-    if not all(contains(a.bounds, b.bounds) for a, b in pairs):
-        return False
-    return all(covers(a, b) for a, b in zip(box.results, other.results, strict=True))
 
 
 def _parts(m: IndexingMap) -> int:

@@ -66,9 +66,18 @@ def composed_and_simplified(first: IndexingMap, second: IndexingMap) -> Indexing
     Maps with runtime variables are not memoised: they would keep the instructions of a module
     alive.
     """
+    if _misses(first, second):
+        return IndexingMap.empty(first.dims, len(second.results))
     if first.runtime or second.runtime:
         return _simplified(composed(first, second))
     return _composed_and_simplified(first, second)
+
+
+def _misses(first: IndexingMap, second: IndexingMap) -> bool:
+    """True if the bounds of a result of `first` and of a dimension of `second` are disjoint."""
+    pairs = zip(first.results, second.dims, strict=True)
+    bounds = [(*result.bounds, *d.bounds) for result, d in pairs]
+    return any(high < lower or low > upper for low, high, lower, upper in bounds)
 
 
 @lru_cache(maxsize=1 << 14)
