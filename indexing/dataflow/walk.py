@@ -59,13 +59,17 @@ class Walk:
     # ------------------------------------------------------------ one computation
 
     def backward(
-        self, start: ArrayRef, within: Collection[Instruction] | None = None
+        self,
+        start: ArrayRef,
+        within: Collection[Instruction] | None = None,
+        toward: Collection[Instruction] | None = None,
     ) -> dict[ArrayRef, MapSet]:
         """Return the maps from `start` to every array that it depends on.
 
         Args:
             within: follow only the edges of these instructions; by default, of all instructions of
                 the computation.
+            toward: follow only edges to these instructions; by default, to all operands.
         """
         map_sets = {start: self._start(start)}
         waiting = _UsersFirst(start, within)
@@ -74,12 +78,18 @@ class Walk:
                 here = map_sets[array]
                 for edge in self.backward_edges(array, fold=True):
                     to = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
+                    if toward is not None and to.instruction not in toward:
+                        continue
                     if to not in map_sets:
                         map_sets[to] = self.edges.empty_map_set(start, to)
                         waiting.add(to)
                     unknown = here.unknown if edge.unknown is None else edge.unknown
                     map_sets[to].add_composed(here.maps, edge.maps, unknown)
         return map_sets
+
+    def to_parameters(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
+        """Return the maps from `start` to the parameters of its computation, and on the way."""
+        return self.backward(start, toward=_dependent_on_parameters(start.instruction.computation))
 
     def forward(
         self, end: ArrayRef, within: Collection[Instruction] | None = None
@@ -166,7 +176,7 @@ class Walk:
     ) -> dict[ArrayRef, MapSet]:
         def summarised() -> dict[ArrayRef, MapSet]:
             root = ArrayRef(computation.root, path)
-            reached = self.backward(root) if backward else self.forward(root)
+            reached = self.to_parameters(root) if backward else self.forward(root)
             return {a: maps for a, maps in reached.items() if a.instruction.opcode == "parameter"}
 
         return computation.module.memoised((self, computation, path, backward), summarised)
@@ -213,6 +223,19 @@ def _called(instructions: Iterable[Instruction]) -> list[Computation]:
     """Return the computations that `instructions` call whose ops are registered."""
     calls = [i for i in instructions if isinstance(i.op, StructuredOp | MappedOp)]
     return [called for i in calls for called in i.called_computations]
+
+
+def _dependent_on_parameters(computation: Computation) -> Collection[Instruction]:
+    """Return the parameters of a computation and the instructions that depend on them."""
+
+    def dependent() -> set[Instruction]:
+        reached = set(computation.parameters)
+        for instruction in computation.instructions:
+            if not reached.isdisjoint(instruction.operands):
+                reached.add(instruction)
+        return reached
+
+    return computation.module.memoised((_dependent_on_parameters, computation), dependent)
 
 
 class _UsersFirst:
