@@ -37,6 +37,12 @@ class DeviceEdges(Edges):
     options: Options
 
     @property
+    def inexact(self) -> DeviceEdges:
+        if not self.options.exact:
+            return self
+        return DeviceEdges(self.devices, replace(self.options, exact=False))
+
+    @property
     def base(self) -> LocalEdges:
         return LocalEdges(self.options)
 

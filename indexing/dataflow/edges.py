@@ -84,6 +84,11 @@ class Edges(ABC):
         return MapSet((), self.spaces(start, end), self.options)
 
     @property
+    @abstractmethod
+    def inexact(self) -> Edges:
+        """These edges without the option ``exact``; the same object if it is not set."""
+
+    @property
     def base(self) -> Edges:
         """The edges that these are derived from; their summaries are prepared as well."""
         return self
@@ -111,6 +116,10 @@ class LocalEdges(Edges):
 
     def directions(self, backward: bool) -> tuple[bool, ...]:
         return () if self.every_operand else (backward,)
+
+    @property
+    def inexact(self) -> LocalEdges:
+        return LocalEdges(replace(self.options, exact=False)) if self.options.exact else self
 
     def backward_edges(
         self, array: ArrayRef, reads: SummaryFunction, *, fold: bool

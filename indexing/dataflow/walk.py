@@ -76,13 +76,16 @@ class Walk:
         for instruction, arrays in waiting:
             for array in arrays:
                 here = map_sets[array]
-                for edge in self.backward_edges(array, fold=True):
+                lost = here.lost_exactness
+                walk = self._inexact(instruction, backward=True) if lost else self
+                for edge in walk.backward_edges(array, fold=True):
                     to = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
                     if toward is not None and to.instruction not in toward:
                         continue
                     if to not in map_sets:
                         map_sets[to] = self.edges.empty_map_set(start, to)
                         waiting.add(to)
+                    map_sets[to].is_over_budget |= here.is_over_budget
                     unknown = here.unknown if edge.unknown is None else edge.unknown
                     map_sets[to].add_composed(here.maps, edge.maps, unknown)
         return map_sets
@@ -109,12 +112,15 @@ class Walk:
             operands: Collection[int] = range(len(instruction.operands))
             if within is not None:
                 operands = [k for k in operands if instruction.operands[k] in within]
-            for edge in self.forward_edges(instruction, operands, outputs, fold=True):
+            lost = all(map_sets[array].lost_exactness for array in arrays)
+            walk = self._inexact(instruction, backward=False) if lost else self
+            for edge in walk.forward_edges(instruction, operands, outputs, fold=True):
                 later = map_sets[ArrayRef(instruction, edge.output_path)]
                 start = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
                 if start not in map_sets:
                     map_sets[start] = self.edges.empty_map_set(start, end)
                     waiting.add(start)
+                map_sets[start].is_over_budget |= later.is_over_budget
                 unknown = later.unknown if edge.unknown is None else edge.unknown
                 map_sets[start].add_composed(edge.maps, later.maps, unknown)
         return map_sets
@@ -145,14 +151,44 @@ class Walk:
         if instruction.opcode == "parameter":
             return {array: self._start(array)}
         reached: dict[ArrayRef, MapSet] = {}
-        for edge in self.backward_edges(array, fold=True):
-            operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
+        if self._prepend(self, array, computed, reached, lost=False):
+            walk = self._inexact(instruction, backward=True)
+            self._prepend(walk, array, computed, reached, lost=True)
+        return reached
+
+    def _prepend(
+        self,
+        walk: Walk,
+        array: ArrayRef,
+        computed: Mapping[ArrayRef, Mapping[ArrayRef, MapSet]],
+        reached: dict[ArrayRef, MapSet],
+        *,
+        lost: bool,
+    ) -> bool:
+        """Compose the edges of `walk` with the map sets whose `lost_exactness` is `lost`.
+
+        Returns:
+            True if there are other map sets.
+        """
+        are_others = False
+        for edge in walk.backward_edges(array, fold=True):
+            operand = ArrayRef(array.instruction.operands[edge.operand], edge.operand_path)
             for parameter, later in computed[operand].items():
+                if later.lost_exactness != lost:
+                    are_others = True
+                    continue
                 if parameter not in reached:
                     reached[parameter] = self.edges.empty_map_set(array, parameter)
+                reached[parameter].is_over_budget |= later.is_over_budget
                 unknown = later.unknown if edge.unknown is None else edge.unknown
                 reached[parameter].add_composed(edge.maps, later.maps, unknown)
-        return reached
+        return are_others
+
+    def _inexact(self, instruction: Instruction, *, backward: bool) -> Walk:
+        """Return the walk without the option ``exact``, prepared for one instruction."""
+        walk = Walk(self.edges.inexact)
+        walk.prepare([instruction], backward=backward)
+        return walk
 
     def _start(self, array: ArrayRef) -> MapSet:
         """Return the identity map of an array, as a set."""

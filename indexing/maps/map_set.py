@@ -70,9 +70,11 @@ class MapSet:
     Attributes:
         maps: the maps, as the keys of a dictionary in insertion order.
         unknown: the reason why some accesses are unknown, or `None`.
+        is_over_budget: True if maps were over-approximated although the option `exact` is set:
+            the maps of this set, or of a set that it is composed from, had too many parts.
     """
 
-    __slots__ = ("_full", "_options", "_spaces", "maps", "unknown")
+    __slots__ = ("_full", "_options", "_spaces", "is_over_budget", "maps", "unknown")
 
     def __init__(
         self,
@@ -82,6 +84,7 @@ class MapSet:
     ) -> None:
         self.maps: Final[dict[IndexingMap, None]] = dict.fromkeys(maps)
         self.unknown: Unknown | None = None
+        self.is_over_budget = False
         self._spaces, self._options = spaces, options
         self._full: IndexingMap | None = None  # the full `may` map, if the set is saturated
 
@@ -89,6 +92,11 @@ class MapSet:
     def effective(self) -> tuple[IndexingMap, ...]:
         """The maps; only the full `may` map if the set is saturated."""
         return tuple(self.maps) if self._full is None else (self._full,)
+
+    @property
+    def lost_exactness(self) -> bool:
+        """True if all maps are `may` because of the budget: exact pieces cannot make them exact."""
+        return self.is_over_budget and all(m.grade == "may" for m in self.maps)
 
     def add_reason(self, unknown: Unknown | None) -> None:
         """Record why maps may be missing; the first reason is kept."""
@@ -189,6 +197,7 @@ class MapSet:
             shorter = [self._shortened(m) for m in self.maps]
             self.maps.clear()
             self.maps.update(dict.fromkeys(shorter))
+            self.is_over_budget = self._options.exact
             self._absorb(["exact", "may"])
         elif has_may or self._has_one_element:
             self._absorb(["may"])
