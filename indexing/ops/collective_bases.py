@@ -17,13 +17,15 @@ from typing import ClassVar
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, enum, integer, raw
-from hlo.ops.op import HOLDS, Fault, attribute
+from hlo.ops.op import HOLDS, Fault, attribute, constraint
 from hlo.ops.unify import may_be, may_divide
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.devices.devices import MODES, Devices, GroupMode, GroupsError, group_mode
 from indexing.devices.exchange import Exchange, Participants
 from indexing.devices.groups import (
     EMPTY_GROUPS,
+    GroupList,
+    IotaGroups,
     ReplicaGroups,
     replica_groups,
     source_target_pairs,
@@ -134,12 +136,55 @@ def _unbounded_leaf(instruction: Instruction) -> Shape | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedCollective(Collective):
-    """A collective among the devices of each group in `replica_groups`."""
+    """A collective among the devices of each group in `replica_groups`.
 
+    Class attributes:
+        takes_ragged_groups: the groups may have different sizes.
+
+    Source of the constraints: XLA ``xla/service/hlo_verifier.cc``, ``CheckReplicaGroups``.
+    """
+
+    takes_ragged_groups: ClassVar[bool] = False
     replica_groups: ReplicaGroups = attribute(  # noqa: RUF009 - a field
         replica_groups, default=EMPTY_GROUPS
     )
     channel_id: int | None = attribute(integer, default=None)
+
+    @constraint("C11", "groups must be disjoint, and of one size if arrays are split")
+    def has_valid_groups(self, *operands: AnyShape) -> Fault:
+        # other forms than lists are partitions into equal groups
+        groups = self.replica_groups.lists() if isinstance(self.replica_groups, GroupList) else ()
+        seen: set[int] = set()
+        for device in (device for group in groups for device in group):
+            if device in seen:
+                return Fault(f"{device} appears twice", "replica_groups")
+            seen.add(device)
+        sizes = sorted(set(map(len, groups)))
+        if self.takes_ragged_groups or len(sizes) < 2:
+            return HOLDS
+        return Fault(f"the sizes are {', '.join(map(str, sizes))}", "replica_groups")
+
+    @property
+    def group_size(self) -> int:
+        """The size of a group, in replicas, partitions or devices; 1 if no groups are given."""
+        groups = self.replica_groups
+        if isinstance(groups, IotaGroups):
+            return groups.dims[-1]
+        return max(map(len, groups.lists()), default=1)
+
+    def count_fault(self, count: int, counted: str) -> Fault:
+        """The fault of `count` parts or operands if the size of the groups requires others."""
+        size = self.group_size
+        if size <= 1 or count == size or (count % size == 0 and self._has_all_partitions()):
+            return HOLDS
+        return Fault(f"the groups have {size} devices, but {counted} is {count}", "replica_groups")
+
+    def _has_all_partitions(self) -> bool:
+        """True if groups list replicas and contain all their partitions, which are not known."""
+        try:
+            return self.group_mode() == "cross replica and partition"
+        except GroupsError:  # the queries with devices give the reason
+            return True
 
     def participants(self, devices: Devices) -> Participants:
         return Participants.of(devices.groups(self.replica_groups, self.group_mode()))
@@ -208,6 +253,15 @@ class PermutingCollective(Collective):
     slice_sizes: str = attribute(raw, default="{}")
     channel_id: int | None = attribute(integer, default=None)
 
+    @constraint("C11", "a device may send once and receive once, unless slices are sent")
+    def pairs_devices_once(self, *operands: AnyShape) -> Fault:
+        for side, name in enumerate(("source", "target")):
+            devices = [pair[side] for pair in self.source_target_pairs]
+            twice = [d for d in dict.fromkeys(devices) if devices.count(d) > 1]
+            if twice and self.slice_sizes == "{}":
+                return Fault(f"{name} {twice[0]} appears twice", "source_target_pairs")
+        return HOLDS
+
     def participants(self, devices: Devices) -> Participants:
         mode = group_mode(self.channel_id is not None, None)
         return Participants(devices.pairs(self.source_target_pairs, mode))
@@ -221,6 +275,19 @@ def every_element_edges(
     for number, operand in enumerate(instruction.operands):
         for path, leaf in leaves(operand.shape):
             yield AccessEdge(number, path, output, summaries.everything(out, leaf))
+
+
+def part_count(shape: AnyShape, operands: tuple[Shape, ...], along: int, gathers: bool) -> int:
+    """The number of parts of the first result or operand that has elements; 0 if all are empty.
+
+    The arguments are as in `parts_fault`, which finds no fault.
+    """
+    for (_, out), operand in zip(leaves(shape), operands, strict=True):
+        assert isinstance(out, Shape)
+        whole, part = (out, operand) if gathers else (operand, out)
+        if whole.dims[along] > 0 and part.dims[along] > 0:
+            return whole.dims[along] // part.dims[along]
+    return 0
 
 
 def as_result(operands: tuple[AnyShape, ...]) -> AnyShape:

@@ -25,6 +25,7 @@ from indexing.ops.collective_bases import (
     PermutingCollective,
     as_result,
     every_element_edges,
+    part_count,
     part_to_whole,
     parts_fault,
     whole_to_part,
@@ -113,6 +114,11 @@ class AllGatherStart(CollectiveStart, GlobalCollective):
     @constraint("C3", "results must be multiples of the operands along the gathered dimension")
     def has_parts(self, *operands: Shape) -> Fault:
         return parts_fault(self.shape.elements[1], operands, self.dimensions, gathers=True)
+
+    @constraint("C4", "a result must have one part for each device of a group")
+    def has_part_per_device(self, *operands: Shape) -> Fault:
+        count = part_count(self.shape.elements[1], operands, self.dimensions[0], gathers=True)
+        return self.count_fault(count, "the number of parts") if count else HOLDS
 
     @property
     def started_exchange(self) -> Exchange:

@@ -12,7 +12,7 @@ from typing import ClassVar
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, computation, int_list
 from hlo.ops.op import HOLDS, Fault, attribute, constraint, declared, op
-from hlo.ops.unify import PartialShape, Unranked, same_sizes
+from hlo.ops.unify import PartialShape, Unranked, may_divide, same_sizes
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.devices.exchange import ANY_ELEMENT, Exchange
 from indexing.maps.answers import Path
@@ -26,6 +26,7 @@ from indexing.ops.collective_bases import (
     ReducingCollective,
     as_result,
     every_element_edges,
+    part_count,
     part_to_whole,
     parts_fault,
     whole_to_part,
@@ -57,6 +58,7 @@ def _inferred_results(
 class AllReduce(ReducingCollective):
     """``out[i]`` is the reduction of ``operand[i]`` over the devices of the group."""
 
+    takes_ragged_groups: ClassVar[bool] = True
     to_apply: str = attribute(computation)
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
@@ -113,6 +115,11 @@ class AllGather(GlobalCollective):
     def has_parts(self, *operands: Shape) -> Fault:
         return parts_fault(self.shape, operands, self.dimensions, gathers=True)
 
+    @constraint("C2", "a result must have one part for each device of a group")
+    def has_part_per_device(self, *operands: Shape) -> Fault:
+        count = part_count(self.shape, operands, self.dimensions[0], gathers=True)
+        return self.count_fault(count, "the number of parts") if count else HOLDS
+
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(dimension=self.dimensions[0], splits_result=True)
 
@@ -143,6 +150,11 @@ class ReduceScatter(ReducingCollective):
     @constraint("C1", "operands must be multiples of the results along the scattered dimension")
     def has_parts(self, *operands: Shape) -> Fault:
         return parts_fault(self.shape, operands, self.dimensions, gathers=False)
+
+    @constraint("C2", "an operand must have one part for each device of a group")
+    def has_part_per_device(self, *operands: Shape) -> Fault:
+        count = part_count(self.shape, operands, self.dimensions[0], gathers=False)
+        return self.count_fault(count, "the number of parts") if count else HOLDS
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(dimension=self.dimensions[0], splits_operand=True)
@@ -192,6 +204,18 @@ class AllToAll(GroupedCollective):
                 return Fault(f"operand {number} is {shapes[0]}, operand 0 is {shapes[1]}", number)
         return HOLDS
 
+    @constraint("C3", "without dimensions, there must be one operand for each device of a group")
+    def has_operand_per_device(self, *operands: Shape) -> Fault:
+        count = len(operands)
+        return HOLDS if self.dimensions else self.count_fault(count, "the number of operands")
+
+    @constraint("C4", "the only operand must have equal parts along dimensions, one for a device")
+    def has_equal_parts(self, *operands: Shape) -> Fault:
+        sizes = [operands[0].dims[k] for k in self.dimensions if len(operands) == 1]
+        if all(may_divide(self.group_size, size) for size in sizes):
+            return HOLDS
+        return Fault(f"the size is {sizes[0]}, a group has {self.group_size} devices", "dimensions")
+
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         count = len(instruction.operands)
         if not self.dimensions:
@@ -229,6 +253,7 @@ class CollectiveBroadcast(GroupedCollective):
     """``out[i] = operand[i]`` of the first device of the group; zeros on devices in no group."""
 
     fills_with_zeros: ClassVar[bool] = True
+    takes_ragged_groups: ClassVar[bool] = True
 
     def exchange(self, instruction: Instruction, output: Path, operand: int) -> Exchange:
         return Exchange(source=0)

@@ -136,3 +136,50 @@ def test_a_dimension_of_unknown_size_gives_unknown(
     module = hlo.parse(f"ENTRY e {{ p = f32[?,2] parameter(0)  ROOT r = f32[?,4] {text} }}")
     (unknown,) = query(module.entry.root).unknown
     assert str(unknown) == "all-gather `r`: f32[?,4] has a dimension of unknown size"
+
+
+# fmt: off
+REFUSED = [
+    # instruction                                                                                    column of the attribute, its fault
+    ("f32[6] all-reduce(p), replica_groups={{0,1},{1,2}}, to_apply=add",                             "C11", "1 appears twice"),
+    ("f32[12] all-gather(p), replica_groups={{0,1},{2}}, dimensions={0}",                            "C11", "the sizes are 1, 2"),
+    ("f32[6] all-to-all(p), replica_groups={{0,1},{2}}, dimensions={0}",                             "C11", "the sizes are 1, 2"),
+    ("f32[12] all-gather(p), replica_groups={{0,1,2}}, dimensions={0}",                              "C2",  "the groups have 3 devices, but the number of parts is 2"),
+    ("f32[12] all-gather(p), replica_groups=[2,3]<=[6], dimensions={0}",                             "C2",  "the groups have 3 devices, but the number of parts is 2"),
+    ("f32[12] all-gather(p), replica_groups={{0,1,2}}, channel_id=1, dimensions={0}",                "C2",  "the groups have 3 devices, but the number of parts is 2"),
+    ("f32[2] reduce-scatter(p), replica_groups={{0,1}}, dimensions={0}, to_apply=add",               "C2",  "the groups have 2 devices, but the number of parts is 3"),
+    ("(f32[6], f32[12]) all-gather-start(p), replica_groups={{0,1,2}}, dimensions={0}",              "C4",  "the groups have 3 devices, but the number of parts is 2"),
+    ("(f32[6], f32[6]) all-to-all(p, p), replica_groups={{0,1,2}}",                                  "C3",  "the groups have 3 devices, but the number of operands is 2"),
+    ("f32[6] all-to-all(p), replica_groups={{0,1,2,3}}, dimensions={0}",                             "C4",  "the size is 6, a group has 4 devices"),
+    ("f32[6] collective-permute(p), source_target_pairs={{0,1},{2,1}}",                              "C11", "target 1 appears twice"),
+    ("f32[6] collective-permute(p), source_target_pairs={{0,1},{0,2}}",                              "C11", "source 0 appears twice"),
+]
+ACCEPTED = [
+    "f32[6] all-reduce(p), replica_groups={{0,1},{2}}, to_apply=add",
+    "f32[12] all-gather(p), replica_groups={{0},{1}}, dimensions={0}",  # as in XLA: counts may be missing
+    "f32[12] all-gather(p), dimensions={0}",
+    "f32[24] all-gather(p), replica_groups={{0,1}}, channel_id=1, dimensions={0}",  # of 2 partitions each
+    "f32[6] collective-permute(p), source_target_pairs={{0,1},{1,0}}",
+]
+# fmt: on
+
+
+def errors_of(instruction: str) -> list[hlo.HloError]:
+    return hlo.verify(
+        hlo.parse(f"""
+        add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT r = f32[] add(a, b) }}
+        ENTRY e {{ p = f32[6] parameter(0)  ROOT r = {instruction} }}""")
+    )
+
+
+@pytest.mark.parametrize(("instruction", "rule", "fault"), REFUSED)
+def test_groups_that_contradict_the_op_are_refused(instruction: str, rule: str, fault: str) -> None:
+    (error,) = errors_of(instruction)
+    assert f" {rule}: " in error.message
+    assert error.label == fault
+    assert error.span.text.startswith(("{", "["))
+
+
+@pytest.mark.parametrize("instruction", ACCEPTED)
+def test_groups_that_fit_the_op_are_accepted(instruction: str) -> None:
+    assert errors_of(instruction) == []
