@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from indexing.maps.compose import composed
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.numbering import numbered
+from indexing.maps.range_boxes import with_range_boxes
 from indexing.maps.result_bounds import copy_last_map
 from indexing.maps.unused import without_uncounted, without_unused
 from simplifier import trace
@@ -206,6 +207,7 @@ TIGHTENED: Final = (
 STEPS: Final = (
     ("eliminate, rescale or merge range variables", solved),
     ("remove unused variables", without_unused),
+    ("replace range variables by the box that they reach", with_range_boxes),
     ("refine the domain with ISL", _refined),
     ("number variables", numbered),
 )
@@ -217,6 +219,7 @@ COUNTING_STEPS: Final = tuple(
         if step is without_unused
         else (law, step)
         for law, step in STEPS
+        if step is not with_range_boxes
     ]
 )
 """The steps that keep multiplicities: all but one step are one to one."""

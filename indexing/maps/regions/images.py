@@ -12,6 +12,8 @@ from itertools import product
 from math import gcd, prod
 from typing import Final, NamedTuple
 
+import numpy as np
+
 from indexing.maps.independence import connected
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import (
@@ -22,6 +24,7 @@ from indexing.maps.regions.boxes import (
     boxes_of_elements,
     joined,
     progression,
+    progressions_of,
 )
 from indexing.maps.relation import image
 from simplifier import exact
@@ -89,32 +92,12 @@ class _Factor(NamedTuple):
             line = _sums(self.results[0])
             if line is not None:
                 return [Box.of([p]) for p in line]
-        elements = distinct_results(self._relation)
+        relation = exact.Relation((), self.variables, self.results, self.constraints)
+        elements = distinct_results(relation)
         if elements is not None:
             return boxes_of_elements(elements)
-        return self._hull() or self._pieces()
-
-    @property
-    def _relation(self) -> exact.Relation:
-        return exact.Relation((), self.variables, self.results, self.constraints)
-
-    def _hull(self) -> list[Box] | None:
-        """The smallest box with the strides of the coefficients, if ISL counts all its elements."""
-        if not all(e.is_affine for e in (*self.results, *[c.expr for c in self.constraints])):
-            return None
-        sides: list[Progression] = []
-        for result in self.results:
-            bounds = exact.bounds(self.variables, self.constraints, result)
-            if isinstance(bounds, Unknown):
-                return None
-            if bounds is None:
-                return []
-            low, high = bounds
-            stride = gcd(*result.parts.values()) or 1
-            sides.append(progression(low, (high - low) // stride + 1, stride))
-        hull = Box.of(sides)
-        count = exact.count(self._relation)
-        return [hull] if not isinstance(count, Unknown) and count == hull.count() else None
+        hull = _counted_hull(relation, exact.BUDGET)
+        return self._pieces() if hull is None else [hull]
 
     def _pieces(self) -> list[Box] | None:
         """The boxes of ISL's disjoint pieces of the image, if each of them is a box."""
@@ -129,6 +112,55 @@ class _Factor(NamedTuple):
                 return None
             boxes += own_boxes
         return joined(boxes)
+
+
+def image_box(relation: exact.Relation, max_points: int, budget: int) -> Box | None:
+    """Return all results of an affine relation as one box; `None` if they are not known to be one.
+
+    Args:
+        max_points: maximum number of points to enumerate; more are counted by ISL.
+        budget: isl operations for each query.
+
+    >>> s0 = Variable("s0", 0, 11)
+    >>> print(image_box(exact.Relation((), (s0,), (s0 // 4, s0 % 4), ()), 99, 20_000))
+    [0:3, 0:4]
+    """
+    if len(relation.results) == 1 and not relation.constraints:
+        line = _sums(relation.results[0])
+        if line is not None:
+            return Box.of(line) if len(line) == 1 else None
+    points = prod([v.upper - v.lower + 1 for v in (*relation.inputs, *relation.hidden)])
+    if points > max_points:
+        return _counted_hull(relation, budget)
+    elements = distinct_results(relation)
+    if elements is None or not len(elements):
+        return None
+    sides = [sorted(set(column)) for column in elements.T.tolist()]
+    if prod(map(len, sides)) != len(elements):
+        return None
+    lines = [progressions_of(np.array(side)) for side in sides]
+    return Box.of([line[0] for line in lines]) if all(len(line) == 1 for line in lines) else None
+
+
+def _counted_hull(relation: exact.Relation, budget: int) -> Box | None:
+    """The smallest box with the strides of the coefficients, if ISL counts all its elements."""
+    constraints = relation.constraints
+    if not all(e.is_affine for e in (*relation.results, *[c.expr for c in constraints])):
+        return None
+    variables = (*relation.inputs, *relation.hidden)
+    sides: list[Progression] = []
+    for result in relation.results:
+        bounds = exact.bounds(variables, constraints, result, budget)
+        if bounds is None or isinstance(bounds, Unknown):
+            return None
+        low, high = bounds
+        stride = gcd(*result.parts.values()) or 1
+        sides.append(progression(low, (high - low) // stride + 1, stride))
+    hull = Box.of(sides)
+    if hull.count() > prod([v.upper - v.lower + 1 for v in variables]):
+        return None
+    count = exact.count(relation, budget)
+    return hull if not isinstance(count, Unknown) and count == hull.count() else None
 
 
 def _parts(m: IndexingMap) -> list[_Factor]:
