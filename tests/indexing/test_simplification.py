@@ -57,7 +57,6 @@ SIMPLER = [
 STAYS = [
     "(d0) -> (d0), domain: d0 in [0, 8], d0 mod 5 in [0, 3]",
     "()[s0, s1] -> (s0 * 4 + s1), domain: s0 in [0, 2], s1 in [0, 2]",              # 3 is left out
-    "()[s0, s1] -> (s0 * 4 + s1), domain: s0 in [0, 2], s1 in [0, 4]",              # 4 is reached twice
     "(d0)[s0] -> (s0), domain: d0 in [0, 14], s0 in [0, 4], d0 - s0 * 3 in [0, 3]", # d0 = 3 has s0 = 0 and 1
     "(){rt0} -> (rt0), domain: rt0 in [1, 5], rt0 mod 4 in [1, 1]",                 # a value, not a counter
     "(d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 9], d0 + s0 in [0, 9]",
