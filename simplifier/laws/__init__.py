@@ -65,6 +65,7 @@ from simplifier.laws.semiaffine import (
     NEGATE_DIVISION,
 )
 from simplifier.laws.variables import (
+    DROP_CONTAINED_MAP,
     DROP_EQUAL_MAP,
     DROP_UNUSED,
     MERGE_MIXED_RADIX,
@@ -97,6 +98,7 @@ __all__ = [
     "DISTRIBUTE_PRODUCT",
     "DIVIDE_CONSTRAINT",
     "DIVIDE_EXACTLY",
+    "DROP_CONTAINED_MAP",
     "DROP_DOMINATED",
     "DROP_EQUAL_MAP",
     "DROP_IMPLIED",
