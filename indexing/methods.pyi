@@ -1,4 +1,8 @@
 # Implementations of the methods of values, with their modules (`methods.py`).
+from .codegen.map_loops import MapLoopNest as MapLoopNest
+from .codegen.map_loops import loop_nest_of_map as loop_nest_of_map
+from .codegen.map_loops import to_c as to_c
+from .codegen.map_loops import to_python as to_python
 from .maps.certificate import certified as certified
 from .maps.compose import composed as composed
 from .maps.equality import difference as difference

@@ -46,6 +46,67 @@ class Notations(MapMethods):
         """
         return methods.one_from_isl(given, bounds)
 
+    def loop_nest(self) -> methods.MapLoopNest:
+        """Return the loops that visit the pairs of the map: Python source, and a generator.
+
+        >>> from indexing import IndexingMap
+        >>> nest = IndexingMap.over((4, 8), lambda d: [d[0] * 8 + d[1]]).loop_nest()
+        >>> print(nest)
+        def pairs():
+            for d0 in range(4):
+                for d1 in range(8):
+                    yield (d0, d1), (d0 * 8 + d1,)
+        >>> next(nest())
+        ((0, 0), (0,))
+        """
+        return methods.loop_nest_of_map(self._itself())
+
+    def to_python(self, name: str = "pairs") -> str:
+        """Return the source of a Python generator function that yields all related pairs.
+
+        Each pair of a point and an element occurs once for each value of the range variables, in
+        lexicographic order.  Runtime variables are parameters.
+
+        Args:
+            name: the name of the function.
+        Raises:
+            ValueError: `name` is not an identifier, or an expression is too long to write.
+
+        >>> from indexing import parse_map
+        >>> text = "(d0)[s0] -> (d0 + s0), domain: d0 in [0, 9], s0 in [0, 2], d0 + s0 in [0, 9]"
+        >>> print(parse_map(text).to_python("window"), end="")
+        def window():
+            for d0 in range(10):
+                for s0 in range(3):
+                    if d0 + s0 <= 9:
+                        yield (d0,), (d0 + s0,)
+        """
+        return methods.to_python(self._itself(), name)
+
+    def to_c(self, name: str = "visit") -> str:
+        """Return the source of a C function that calls a function for each related pair.
+
+        ``void name(int64_t rt0, …, void (*f)(const int64_t *point, const int64_t *element,
+        void *data), void *data)``: the pairs are those of `to_python`.
+
+        Args:
+            name: the name of the function.
+        Raises:
+            ValueError: `name` is not an identifier of C, an expression is too long to write, or
+                numbers may exceed 64 bits.
+
+        >>> from indexing import IndexingMap
+        >>> source = IndexingMap.over((4,), lambda d: [d[0] // 2]).to_c()
+        >>> print(*source.splitlines()[-6:], sep="\\n")
+            for (int64_t d0 = 0; d0 <= 3; ++d0) {
+                const int64_t point[1] = {d0};
+                const int64_t element[1] = {floordiv(d0, 2)};
+                f(point, element, data);
+            }
+        }
+        """
+        return methods.to_c(self._itself(), name)
+
     def to_mlir(self, kind: methods.MlirKind = "indexing_map") -> str:
         """Return the map as an MLIR attribute.
 

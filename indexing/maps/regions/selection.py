@@ -224,6 +224,17 @@ def restricted_to(m: IndexingMap, v: Variable, part: slice) -> IndexingMap:
     return changed.with_constraints([on_step])
 
 
+def renamed(m: IndexingMap, names: Mapping[Variable, str]) -> IndexingMap:
+    """Return the map with other names for variables.
+
+    >>> m = IndexingMap.identity((4,))
+    >>> print(renamed(m, {m.dims[0]: "row"}))
+    (row) -> (row), domain: row in [0, 3]
+    """
+    new = {v: v.renamed(name) for v, name in names.items() if v.name != name}
+    return _substituted(m, {v: other.as_expr() for v, other in new.items()}, new) if new else m
+
+
 def _with_value(m: IndexingMap, v: Variable, value: int) -> IndexingMap:
     """The map without a variable, on the part of the domain where it has this value."""
     if not v.lower <= value <= v.upper:

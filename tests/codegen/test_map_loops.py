@@ -1,0 +1,146 @@
+"""Loop nests of maps: the Python and C sources compile, and visit the pairs of the map."""
+
+import ctypes
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from indexing import IndexingMap, parse_map
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr
+from simplifier.semiaffine import quotient
+from tests.indexing.any_maps import Values, any_maps
+from tests.oracles import Pair, fuzz
+
+COMPILER = shutil.which("cc")
+
+
+def values_of(m: IndexingMap) -> Iterator[Values]:
+    """Values of the runtime variables, also outside their bounds."""
+    return product(*[range(rt.variable.lower - 1, rt.variable.upper + 2) for rt in m.runtime])
+
+
+def visited(m: IndexingMap, runtime: Values) -> list[Pair]:
+    """The pairs by definition, in the order of the loops."""
+    boxes = [range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]
+    count = len(m.dims)
+    pairs = []
+    for at in product(*boxes):
+        element = m.evaluate(at[:count], at[count:], runtime)
+        if element is not None:
+            pairs.append((at[:count], element))
+    return pairs
+
+
+@given(any_maps())
+@fuzz(200)
+def test_python_loops_visit_the_pairs_in_order(m: IndexingMap) -> None:
+    nest = m.loop_nest()
+    for runtime in values_of(m):
+        assert list(nest(*runtime)) == visited(m, runtime)
+
+
+def compiled(sources: list[str], folder: Path) -> ctypes.CDLL:
+    """The functions of C sources; each has the number of its source at the end of its name."""
+    helpers = sources[0].partition("\nvoid ")[0]
+    text = "\n".join(["void " + source.partition("\nvoid ")[2] for source in sources])
+    (folder / "maps.c").write_text(f"{helpers}\n{text}")
+    assert COMPILER
+    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wno-unused-function", "-Werror"]
+    command = [COMPILER, *flags, "-o", str(folder / "maps.so"), str(folder / "maps.c")]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    return ctypes.CDLL(str(folder / "maps.so"))
+
+
+VISIT = ctypes.CFUNCTYPE(
+    None, ctypes.POINTER(ctypes.c_int64), ctypes.POINTER(ctypes.c_int64), ctypes.c_void_p
+)
+
+
+def called(library: ctypes.CDLL, name: str, m: IndexingMap, runtime: Values) -> list[Pair]:
+    pairs: list[Pair] = []
+
+    def visit(point: object, element: object, data: object) -> None:
+        at, to = tuple(point[: len(m.dims)]), tuple(element[: len(m.results)])  # type: ignore[index]
+        pairs.append((at, to))
+
+    getattr(library, name)(*map(ctypes.c_int64, runtime), VISIT(visit), None)
+    return pairs
+
+
+n, d0 = Variable("n", -2, 3), Variable("d0", -7, 9)
+SOME: list[IndexingMap] = [
+    parse_map(
+        "(d0, d1)[s0] -> (d1, d0 * 2 - s0), domain: d0 in [-3, 4], d1 in [1, 2], s0 in [0, 2], "
+        "d0 - s0 in [-1, 9], d0 mod 3 in [1, 1]"
+    ),
+    parse_map(
+        "(d0){rt0} -> ((d0 * 7 + rt0) floordiv -3, (rt0 - d0) mod 5), "
+        "domain: d0 in [-4, 4], rt0 in [0, 3]"
+    ),
+    parse_map("(for, data) -> (for floordiv 2 + data), domain: for in [0, 5], data in [-3, 3]"),
+    parse_map("() -> (5)"),
+    parse_map("(d0) -> (), domain: d0 in [0, 2]"),
+    parse_map("(d0) -> (max(min(d0, 3), -d0, 1)), domain: d0 in [-5, 5]"),
+    parse_map(f"(d0) -> (d0 * {1 << 55}), domain: d0 in [-50, 50]"),
+    IndexingMap.of([d0, n], [quotient(d0.as_expr(), n.as_expr())]),  # no result for n = 0
+    IndexingMap.empty((d0,), 2),
+]
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_c_loops_visit_the_pairs_in_order(tmp_path: Path) -> None:
+    library = compiled([m.to_c(f"visit_{k}") for k, m in enumerate(SOME)], tmp_path)
+    for k, m in enumerate(SOME):
+        for runtime in values_of(m):
+            expected = visited(m, runtime)
+            assert called(library, f"visit_{k}", m, runtime) == expected
+            assert list(m.loop_nest()(*runtime)) == expected
+
+
+@pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+def test_random_c_loops_visit_the_pairs_in_order(tmp_path: Path) -> None:
+    maps: list[IndexingMap] = []
+
+    @given(any_maps())
+    @fuzz(100)
+    def collect(m: IndexingMap) -> None:
+        maps.append(m)
+
+    collect()
+    library = compiled([m.to_c(f"visit_{k}") for k, m in enumerate(maps)], tmp_path)
+    for k, m in enumerate(maps):
+        for runtime in values_of(m):
+            assert called(library, f"visit_{k}", m, runtime) == visited(m, runtime)
+
+
+def test_many_loops_are_one_product() -> None:
+    """CPython compiles at most twenty nested loops."""
+    m = IndexingMap.over((2,) * 25, lambda d: [sum(d, start=Expr({}, 0))])
+    few = m.restrict(**{f"d{k}": slice(1, 2) for k in range(3, 25)})
+    d0, d1 = few.dims[:2]
+    bounded = few.with_constraints([Constraint(d0 + d1, 1, 1)])
+    assert "product(" in bounded.to_python()
+    assert Counter(bounded.loop_nest()()) == Counter(visited(bounded, ()))
+
+
+@pytest.mark.parametrize("name", ["a b", "for", "1x", "x; import os", ""])
+def test_a_function_needs_an_identifier(name: str) -> None:
+    m = IndexingMap.identity((3,))
+    for convert in (m.to_python, m.to_c):
+        with pytest.raises(ValueError, match="is an identifier, got"):
+            convert(name)
+
+
+def test_c_refuses_numbers_beyond_64_bits() -> None:
+    m = IndexingMap.over((9,), lambda d: [d[0] * (1 << 62)])
+    with pytest.raises(ValueError, match="exceed 64 bits"):
+        m.to_c()
+    assert [element for _, element in m.loop_nest()()][-1] == (8 << 62,)
