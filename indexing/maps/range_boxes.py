@@ -96,33 +96,56 @@ class _Sum(NamedTuple):
 
 def _with_box(m: IndexingMap, group: set[Variable]) -> IndexingMap | None:
     """The map with other variables for a group; `None` if it is plain or reaches no box."""
-    sums = [_Sum.of(result, group) for result in m.results]
-    mixed = [c for c in m.constraints if not group.isdisjoint(c.expr.variables())]
-    if None in sums or not all(group.issuperset(c.expr.variables()) for c in mixed):
+    constraints = [c for c in m.constraints if not group.isdisjoint(c.expr.variables())]
+    sums = _sums(m, group)
+    if not sums or not all(group.issuperset(c.expr.variables()) for c in constraints):
         return None
-    parts = {k: part for k, part in enumerate(sums) if part is not None and part.own.parts}
-    own = [part.own for part in parts.values()]
-    if not own or (not mixed and len(group) == len(own) == 1 and group == own[0].parts.keys()):
+    if not constraints and _is_plain_sum(sums, group):
         return None
     variables = tuple([v for v in m.ranges if v in group])
-    box = _box(variables, tuple(own), tuple(mixed))
-    if box is None:
-        return None
+    box = _box(variables, tuple([each.own for each in sums.values()]), tuple(constraints))
+    return None if box is None else _on_box(m, variables, sums, box)
+
+
+def _on_box(
+    m: IndexingMap, variables: tuple[Variable, ...], sums: dict[int, _Sum], box: Box
+) -> IndexingMap:
+    """The map with the sides of a box for these range variables, without their constraints."""
     results = list(m.results)
     fresh: list[Variable] = []
-    for (k, part), side in zip(parts.items(), box.progressions, strict=True):
-        v = Variable(f"{variables[0].name}{'_' * (len(fresh) + 1)}", 0, side.size - 1)
+    for (k, each), side in zip(sums.items(), box.progressions, strict=True):
+        results[k] = each.rest + side.offset
         if side.size > 1:
-            fresh.append(v)
-        results[k] = part.rest + side.offset + (v * side.stride if side.size > 1 else 0)
+            name = f"{variables[0].name}{'_' * (len(fresh) + 1)}"
+            fresh.append(Variable(name, 0, side.size - 1))
+            results[k] += fresh[-1] * side.stride
     first = m.ranges.index(variables[0])
-    ranges = [v for v in m.ranges if v not in group]
+    ranges = [v for v in m.ranges if v not in variables]
     return replace(
         m,
         ranges=(*ranges[:first], *fresh, *ranges[first:]),
         results=tuple(results),
-        constraints=tuple([c for c in m.constraints if c not in mixed]),
+        constraints=tuple(
+            [c for c in m.constraints if not set(variables).intersection(c.expr.variables())]
+        ),
     )
+
+
+def _sums(m: IndexingMap, group: set[Variable]) -> dict[int, _Sum] | None:
+    """The results that depend on a group, as sums; `None` if a term mixes it with others."""
+    sums: dict[int, _Sum] = {}
+    for k, result in enumerate(m.results):
+        each = _Sum.of(result, group)
+        if each is None:
+            return None
+        if each.own.parts:
+            sums[k] = each
+    return sums
+
+
+def _is_plain_sum(sums: dict[int, _Sum], group: set[Variable]) -> bool:
+    """True if the group is one variable, a term of one result."""
+    return len(group) == len(sums) == 1 and all(s.own.parts.keys() == group for s in sums.values())
 
 
 @lru_cache(maxsize=1 << 12)
