@@ -65,7 +65,6 @@ from simplifier.laws.semiaffine import (
     NEGATE_DIVISION,
 )
 from simplifier.laws.variables import (
-    DROP_CONTAINED_MAP,
     DROP_EQUAL_MAP,
     DROP_UNUSED,
     MERGE_MIXED_RADIX,
@@ -98,7 +97,6 @@ __all__ = [
     "DISTRIBUTE_PRODUCT",
     "DIVIDE_CONSTRAINT",
     "DIVIDE_EXACTLY",
-    "DROP_CONTAINED_MAP",
     "DROP_DOMINATED",
     "DROP_EQUAL_MAP",
     "DROP_IMPLIED",

@@ -63,14 +63,6 @@ DROP_EQUAL_MAP: Final = Law(
     ("indexing.maps.deduplicate.deduplicate",),
     "<=>",
 )
-DROP_CONTAINED_MAP: Final = Law(
-    "drop a contained map",
-    "A or B <=> B",
-    "the map B contains the map A, as ISL proves",
-    "The union of a set with a part of it.",
-    ("indexing.maps.deduplicate.deduplicate",),
-    "<=>",
-)
 OMIT_RESULT_BOUNDS: Final = Law(
     "omit bounds that results satisfy",
     "g(f(x)) in [a, b] <=> true",

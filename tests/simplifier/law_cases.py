@@ -450,17 +450,6 @@ CASES = [
         ),
     ),
     Case(
-        laws.DROP_CONTAINED_MAP,
-        "()[s0] -> (s0 * 2), domain: s0 in [0, 7] | ()[s0] -> (s0), domain: s0 in [0, 15]",
-        "()[s0] -> (s0), domain: s0 in [0, 15]",
-        "()[s0] -> (s0 * 2), domain: s0 in [0, 8] | ()[s0] -> (s0), domain: s0 in [0, 15]",
-        "()[s0] -> (s0), domain: s0 in [0, 15]",
-        (),
-        lambda d: (
-            f"()[s0] -> (s0 * {d}), domain: s0 in [0, {d}] | ()[s0] -> (s0), domain: s0 in [0, {d * d}]"
-        ),
-    ),
-    Case(
         laws.OMIT_RESULT_BOUNDS,
         f"{WINDOW} then (d0) -> (3 - d0), domain: d0 in [0, 3] then (d0) -> (d0), domain: d0 in [0, 3]",
         "(d0) -> (d0 - (d0 floordiv 2) * 3 + 3), domain: d0 in [0, 9], d0 - (d0 floordiv 2) * 3 in [-3, 0]",

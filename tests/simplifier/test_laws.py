@@ -12,7 +12,6 @@ import pytest
 from indexing import IndexingMap, parse_map
 from indexing.maps.certificate import prove_text
 from indexing.maps.deduplicate import deduplicate
-from indexing.maps.equality import is_contained
 from indexing.maps.simplify import Rewrite
 from simplifier import laws
 from simplifier.laws_page import SECTIONS
@@ -147,10 +146,8 @@ def test_isl_proves_a_law_for_a_table_of_divisors(case: Case) -> None:
         text = case.proof(divisor)
         fired, (simple,) = simplified(text)
         assert case.law in fired or case.law.observed, text
-        *contained, equal = text.split(" | ")
-        prove_text(flattened(equal), simple)
-        for each in contained:
-            assert is_contained(composed(each), simple) is True
+        for each in text.split(" | "):
+            prove_text(flattened(each), simple)
 
 
 @pytest.mark.parametrize("case", SEMI_AFFINE, ids=lambda case: case.law.name)
