@@ -8,6 +8,7 @@
 #   make docs     write the pages that are generated
 #   make wheel    a wheel in dist/ whose innermost modules are compiled; needs a C compiler
 #   make test-compiled, make bench-compiled   the tests, and simplification's time, with that wheel
+#   make fuzz     a million mutants of small modules, each with questions to the analysis (FUZZ_COUNT, FUZZ_SEED)
 #   make bench    time and memory of parsing, of all maps and of simplification (BENCH_FILES=... for other modules)
 #   make lock     the exact versions that .ci/run installs, in requirements-ci.lock
 #   make clean    remove $(VENV) and every cache
@@ -16,6 +17,8 @@ VENV ?= .venv
 EXTRAS ?= dev,xla
 JOBS ?= auto
 BENCH_FILES ?=
+FUZZ_COUNT ?= 1000000
+FUZZ_SEED ?= 20000
 # COVERAGE=1 about doubles the time of the tests.  CONSTRAINTS names a file of exact versions.
 COVERAGE ?=
 CONSTRAINTS ?=
@@ -32,7 +35,7 @@ COMPILED := build/compiled
 LOCK := requirements-ci.lock
 PACKAGES := hlo indexing simplifier
 
-.PHONY: demo test quick check format docs bench wheel compiled test-compiled bench-compiled lock clean
+.PHONY: demo test quick check format docs fuzz bench wheel compiled test-compiled bench-compiled lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runs
@@ -57,6 +60,9 @@ format: $(VENV)/.develops
 docs: $(VENV)/.runs
 	$(BIN)/hlo-indexing ops --format markdown > docs/coverage.md
 	$(BIN)/python -c 'from simplifier.laws_page import page; print(page(), end="")' > docs/laws.md
+
+fuzz: $(VENV)/.develops
+	$(BIN)/python -m tests.analysis_fuzz --count $(FUZZ_COUNT) --seed $(FUZZ_SEED)
 
 bench: $(VENV)/.develops
 	$(BIN)/python -m benchmarks.parse $(BENCH_FILES)

@@ -51,7 +51,12 @@ settings.load_profile("tests")
 
 def fuzz(examples: int) -> settings:
     """Return the settings of a random test with ``examples * FUZZ`` examples."""
-    return settings(max_examples=max(1, round(examples * _FUZZ)))
+    return settings(max_examples=scaled(examples))
+
+
+def scaled(examples: int) -> int:
+    """Return ``examples * FUZZ``, at least 1."""
+    return max(1, round(examples * _FUZZ))
 
 
 # ---------------------------------------------------------------- points

@@ -90,14 +90,15 @@ class Signature:
     result: AnyShape | None = None
 
     @classmethod
-    def reducer(cls, shapes: Iterable[Shape]) -> Signature:
-        """Return the signature of a reducer of arrays: two scalars of each array to one.
+    def reducer(cls, totals: Iterable[Shape], values: Iterable[Shape]) -> Signature:
+        """Return the signature of a reducer: scalars of the totals and of the values to new totals.
 
-        >>> print(Signature.reducer([Shape("f32", (2, 3))]))
-        (f32[], f32[]) -> f32[]
+        >>> print(Signature.reducer([Shape("f32", ())], [Shape("bf16", (2, 3))]))
+        (f32[], bf16[]) -> f32[]
         """
-        scalars = tuple([shape.with_dims(()) for shape in shapes])
-        return cls((*scalars, *scalars), scalars[0] if len(scalars) == 1 else TupleShape(scalars))
+        scalars = tuple([shape.with_dims(()) for shape in totals])
+        added = tuple([shape.with_dims(()) for shape in values])
+        return cls((*scalars, *added), scalars[0] if len(scalars) == 1 else TupleShape(scalars))
 
     def __str__(self) -> str:
         result = "" if self.result is None else f" -> {self.result}"

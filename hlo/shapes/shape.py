@@ -242,8 +242,12 @@ def _read_elements(source: Source, opened: re.Match[str], depth: int) -> tuple[A
         return TupleShape(()), mark.end()
     elements: list[AnyShape] = []
     while True:
+        start = position
         element, position = read_shape(source, position, depth)
         elements.append(element)
+        if is_buffer and not isinstance(element, Shape):
+            message = f"a buffer contains an array, not {element}"
+            raise HloError(message, source.span(start, position), "shape")
         mark = _NEXT.match(source.text, position)
         if not mark or (is_buffer and mark[1] == ","):
             wanted = "`)` after the shape of a buffer" if is_buffer else "`,` or `)` in a tuple"

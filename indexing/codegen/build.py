@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hlo.modules.module import Computation, Instruction
 from indexing.codegen.graph import Body, Buffer, ComputationFunction, Stage
+from indexing.codegen.lowering import rule_of
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.numpy.program import function_on_arrays
 from indexing.codegen.program_arrays import NoLoopNest, ProgramArray, arrays_of
@@ -78,6 +79,8 @@ def _reached(target: Instruction | Computation) -> list[Instruction]:
 def _nest(name: str, inputs: Sequence[ProgramArray], result: ProgramArray) -> LoopNest:
     staging = Staging(inputs, function_from)
     output = Buffer("out", result.dims, result.dtype, "stage")
+    if result.shape.is_dynamic and result.role != "input":
+        rule_of(result)  # of an array of size 0, nothing else is lowered
     stages: tuple[Stage, ...] = staging.stages(result, output) if result.shape.size else ()
     constants = tuple(staging.constants.values())
     return LoopNest(name, tuple(staging.inputs.values()), constants, stages, output)

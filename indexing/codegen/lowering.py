@@ -156,7 +156,7 @@ class Lowering:
             for number in rule.operands
             for indexing_map in answer.maps[number]
         ]
-        cases, otherwise = self._cases(array, maps, index)
+        cases, otherwise = self._cases(array, maps, index, changes_type=rule.function is not None)
         rest: Guards = ()
         if otherwise is None and rule.has_padding:
             otherwise = Scalar(np.zeros((), array.dtype))
@@ -173,7 +173,12 @@ class Lowering:
         return Apply(rule.function, (node, *parts), array.name, array.dtype)
 
     def _cases(
-        self, array: ProgramArray, maps: list[tuple[int, IndexingMap]], index: Index
+        self,
+        array: ProgramArray,
+        maps: list[tuple[int, IndexingMap]],
+        index: Index,
+        *,
+        changes_type: bool,
     ) -> tuple[list[Case], Node | None]:
         """Return a case for each map, and the element if no case applies."""
         cases: list[Case] = []
@@ -185,7 +190,11 @@ class Lowering:
             at, guards, runtime = self._access(array, indexing_map, index)
             if any(guard.is_false for guard in guards):
                 continue
-            read = self.scope.read(array.operand(number), at)
+            read: Node = self.scope.read(array.operand(number), at)
+            if not changes_type and dtype_of(read) != array.dtype:  # another declared precision
+                read = Apply(
+                    cast(array.dtype, array.shape.element_type), (read,), array.name, array.dtype
+                )
             if indexing_map.grade == "may":
                 otherwise = read
             else:

@@ -207,7 +207,7 @@ def random_array(shape: Shape, random: np.random.Generator) -> Array:
         return np.asarray(random.integers(0, high, shape.dims)).astype(kind)
     values = np.asarray(random.standard_normal(shape.dims))
     if element.kind == "complex":
-        values = values + 1j * random.standard_normal(shape.dims)
+        values = np.asarray(values + 1j * random.standard_normal(shape.dims))
     with np.errstate(all="ignore"):
         return np.asarray(values.astype(kind))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 from hlo.modules.module import Instruction
-from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
+from hlo.shapes.shape import AnyShape, BufferShape, Shape, TupleShape, leaves
 
 Path: TypeAlias = tuple[int, ...]
 """Position of an array in a tuple: ``(1, 0)`` is b in ``(a, (b, c))``; ``()`` is no tuple."""
@@ -57,11 +57,16 @@ class ArrayName(NamedTuple):
 
 
 def leaf_at(shape: AnyShape, path: Path) -> AnyShape:
-    """The part of `shape` at `path`."""
+    """The part of `shape` at `path`; for a buffer, the array that it contains.
+
+    >>> from hlo.shapes.shape import parse_shape
+    >>> print(leaf_at(parse_shape("(b(f32[2]), s32[])"), (0,)))
+    f32[2]
+    """
     for number in path:
         assert isinstance(shape, TupleShape)
         shape = shape.elements[number]
-    return shape
+    return shape.element if isinstance(shape, BufferShape) else shape
 
 
 def array_leaves(shape: AnyShape) -> Iterator[tuple[int, Path, Shape]]:

@@ -108,7 +108,8 @@ class Reduce(VariadicOp):
 
     @signature("to_apply")
     def reduces(self, *operands: Shape) -> Signature:
-        return Signature.reducer(operands[len(operands) // 2 :])
+        half = len(operands) // 2
+        return Signature.reducer(totals=operands[half:], values=operands[:half])
 
     @constraint("C1", "operands must be n arrays of the same sizes and n scalar init values")
     def has_inits(self, *operands: Shape) -> Fault:

@@ -131,7 +131,8 @@ class Scatter(VariadicOp):
 
     @signature("to_apply")
     def combines(self, *operands: Shape) -> Signature:
-        return Signature.reducer(operands[: len(operands) // 2])
+        half = len(operands) // 2
+        return Signature.reducer(totals=operands[:half], values=operands[half + 1 :])
 
     @constraint("C1", "operands must be n arrays of equal sizes, indices, n updates of equal sizes")
     def has_updates(self, *operands: Shape) -> Fault:

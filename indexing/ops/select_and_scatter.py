@@ -90,7 +90,7 @@ class SelectAndScatter(TernaryOp):
 
     @signature("scatter")
     def scatters(self, first: Shape, second: Shape, third: Shape) -> Signature:
-        return Signature.reducer([second])
+        return Signature.reducer(totals=[second], values=[second])
 
     @constraint("C1", "window must have one entry for each dimension of the operand")
     def fits(self, first: Shape, second: Shape, third: Shape) -> Fault:

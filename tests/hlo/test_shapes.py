@@ -75,6 +75,8 @@ WRONG = [
     ("(f32[2]",                     8,      "syntax",  "expected `,` or `)` in a tuple, found the end of the text"),
     ("(f32[2] s32[])",              9,      "syntax",  "expected `,` or `)` in a tuple, found `s32`"),
     ("b(f32[2], f32[2])",           9,      "syntax",  "expected `)` after the shape of a buffer, found `,`"),
+    ("(b((f32[2], s32[])))",        4,      "shape",   "a buffer contains an array, not (f32[2], s32[])"),
+    ("b(token[])",                  3,      "shape",   "a buffer contains an array, not token[]"),
     ("f32[2] /* open",              8,      "syntax",  "unterminated comment: `/*` without `*/`"),
     ("(" * 10000,                   101,    "nesting", "brackets are nested more than 100 deep"),
 ]
@@ -207,7 +209,7 @@ shapes = st.recursive(
     st.one_of(arrays(), st.sampled_from([OpaqueShape("token"), OpaqueShape("opaque")])),
     lambda inner: st.one_of(
         st.lists(inner, max_size=4).map(lambda elements: TupleShape(tuple(elements))),
-        inner.map(BufferShape),
+        arrays().map(BufferShape),
     ),
     max_leaves=12,
 )

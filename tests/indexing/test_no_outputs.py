@@ -22,7 +22,6 @@ BOTH = "both { p = () parameter(0)  q = f32[2] parameter(1)  ROOT t = ((), f32[2
 PROGRAMS = {
     "tuple":             "ENTRY e { ROOT u = () tuple() }",
     "parameter":         "ENTRY e { ROOT u = () parameter(0) }",
-    "buffer":            "ENTRY e { ROOT u = b(()) parameter(0) }",
     "constant":          "ENTRY e { ROOT u = () constant(()) }",
     "custom-call":       'ENTRY e { p = f32[2] parameter(0)  ROOT u = () custom-call(p), '
                          'custom_call_target="xla_ffi_python_cpu_callback" }',
