@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from radon.complexity import cc_visit_ast
 
+import hlo.methods
 import indexing.methods
 
 ROOT = Path(__file__).parent.parent
@@ -186,11 +188,10 @@ def strongly_connected(graph: dict[str, list[str]]) -> Iterator[set[str]]:
             yield from visit(name)
 
 
-@pytest.mark.parametrize("name", indexing.methods.HOMES)
-def test_methods_have_implementations(name: str) -> None:
-    assert getattr(indexing.methods, name) is getattr(
-        import_module(indexing.methods.HOMES[name]), name
-    )
+@pytest.mark.parametrize("table", [hlo.methods, indexing.methods], ids=lambda m: m.__name__)
+def test_methods_have_implementations(table: ModuleType) -> None:
+    for name, home in table.HOMES.items():
+        assert getattr(table, name) is getattr(import_module(home), name)
 
 
 @pytest.mark.parametrize("library", ONLY_IN)

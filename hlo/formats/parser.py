@@ -38,6 +38,7 @@ from hlo.text.lexer import (
     token,
     token_span,
 )
+from hlo.text.names import ByName
 from hlo.text.source import Source
 from hlo.text.syntax import AttributeText
 
@@ -127,7 +128,7 @@ class _ModuleReader(BodyReader):
         else:
             result.entry = self.bare_instructions(position)
         result.name = result.name or f"module_{result.entry.name}"
-        result.computations = MappingProxyType(self.computations)
+        result.computations = MappingProxyType(ByName("computation", self.computations))
         return result
 
     def tables(self, position: int) -> tuple[dict[str, dict[int, AttributeText]], int]:

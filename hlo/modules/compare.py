@@ -185,3 +185,28 @@ def _without_layout(shape: AnyShape) -> AnyShape:
             return BufferShape(_without_layout(element))
         case _:
             return shape
+
+
+def is_same(first: Module, second: Module) -> bool:
+    """Return True if headers and instructions are equal, names and layouts included."""
+    mine, theirs = first.computations, second.computations
+    return (
+        (first.name, first.entry.name, list(mine)) == (second.name, second.entry.name, list(theirs))
+        and first.attributes == second.attributes
+        and first.tables == second.tables
+        and all(_same_computation(mine[name], theirs[name]) for name in mine)
+    )
+
+
+def _same_computation(first: Computation, second: Computation) -> bool:
+    return (
+        first.root.index == second.root.index
+        and first.attributes == second.attributes
+        and list(map(_structure, first)) == list(map(_structure, second))
+    )
+
+
+def _structure(i: Instruction) -> tuple[object, ...]:
+    operands = [operand.index for operand in i.operands]
+    called = [computation.name for computation in i.called_computations]
+    return i.name, i.opcode, i.declared_shape, operands, called, i.literal, i.attributes

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from hlo.modules.instruction_checks import agrees, infer_partial, shape_error
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.ops.unify import Conflict, PartialShape, Unranked, merge
 from hlo.shapes.shape import AnyShape
+from hlo.text.names import ByName
 from hlo.text.source import HloError
 
 
@@ -83,7 +86,7 @@ def _with_shapes(module: Module, known: dict[Instruction, PartialShape]) -> Modu
     computations: dict[str, Computation] = {}
     for name, computation in module.computations.items():
         computations[name] = _copied(computation, result, computations, known)
-    result.computations = computations
+    result.computations = MappingProxyType(ByName("computation", computations))
     result.entry = computations[module.entry.name]
     return result
 
@@ -118,3 +121,27 @@ def _copied(
 
 def _ranked(shape: PartialShape) -> AnyShape | None:
     return None if isinstance(shape, Unranked) else shape
+
+
+def infer_missing(instruction: Instruction) -> None:
+    """Infer missing shapes in dependency order, without recursion: a chain may be long.
+
+    Raises:
+        HloError: the shape of `instruction` cannot be inferred.
+    """
+    infer = instruction.module.semantics.infer
+    waiting, seen = [instruction], {instruction}
+    while waiting:
+        last = waiting[-1]
+        sources = (*last.operands, *(called.root for called in last.called_computations))
+        missing = [i for i in sources if i._shape is None and i not in seen]
+        if missing:
+            seen.update(missing)
+            waiting.extend(missing)
+            continue
+        waiting.pop()
+        try:
+            last._shape = infer(last)
+        except HloError:
+            if last is instruction:  # the op may not need another instruction's missing shape
+                raise

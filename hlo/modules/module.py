@@ -12,9 +12,11 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
+from hlo import methods
 from hlo.modules.header import value_of
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape
+from hlo.text.names import UnknownName
 from hlo.text.source import HloError, Source, Span
 from hlo.text.syntax import AttributeText, attributes_text
 
@@ -111,28 +113,9 @@ class Instruction:
             HloError: the text omits the shape, and the shape cannot be inferred.
         """
         if self._shape is None:
-            self._infer_shape()
+            methods.infer_missing(self)
         assert self._shape is not None
         return self._shape
-
-    def _infer_shape(self) -> None:
-        """Infer missing shapes in dependency order, without recursion: a chain may be long."""
-        infer = self.module.semantics.infer
-        waiting, seen = [self], {self}
-        while waiting:
-            last = waiting[-1]
-            sources = (*last.operands, *(called.root for called in last.called_computations))
-            missing = [i for i in sources if i._shape is None and i not in seen]
-            if missing:
-                seen.update(missing)
-                waiting.extend(missing)
-                continue
-            waiting.pop()
-            try:
-                last._shape = infer(last)
-            except HloError:
-                if last is self:  # the op may not need another instruction's missing shape
-                    raise
 
     @property
     def users(self) -> tuple[Instruction, ...]:
@@ -239,7 +222,7 @@ class Computation:
         for instruction in self.instructions:
             if instruction.name == name:
                 return instruction
-        raise KeyError(name)
+        raise UnknownName(name, "instruction", (i.name for i in self.instructions))
 
     def __iter__(self) -> Iterator[Instruction]:
         return iter(self.instructions)
@@ -351,6 +334,45 @@ class Module:
         for computation in self.computations.values():
             yield from computation.instructions
 
+    def find(
+        self,
+        name: str | None = None,
+        *,
+        opcode: str | None = None,
+        reads: str | Instruction | None = None,
+        op_name: str | None = None,
+    ) -> tuple[Instruction, ...]:
+        """Return the instructions that meet all given conditions, in text order.
+
+        Args:
+            name: NAME or COMPUTATION/NAME, a glob of it such as ``conv*``, or a ``/regex/``.
+            opcode, op_name: patterns of the opcode and of the metadata's ``op_name``.
+            reads: an instruction, or its name, that the instructions read: see `readers`.
+        Raises:
+            KeyError, ValueError: no instruction is named `reads`; a pattern is invalid.
+
+        >>> from hlo.formats.parser import parse
+        >>> module = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }")
+        >>> module.find("n*", reads="p"), module.find("q")
+        ((<negate 'n' of 'e'>,), ())
+        """
+        return methods.instructions_of(self, name, opcode=opcode, reads=reads, op_name=op_name)
+
+    def readers(self, source: str | Instruction) -> tuple[Instruction, ...]:
+        """Return the instructions with the value of `source`, or a part of it, as an operand.
+
+        ``tuple``, ``get-tuple-element``, ``opt-barrier``, ``domain``, ``add-dependency``, ``call``,
+        ``while`` and ``conditional`` pass values on unchanged: their users, and the instructions of
+        the computations that they call, are readers instead.  A loop passes its operand on to its
+        result as well, since it may have no iteration.  A fusion is a reader itself.
+
+        Args:
+            source: an instruction, its name (or pattern), or the ``op_name`` of a parameter.
+        Raises:
+            KeyError: no instruction is named `source`.
+        """
+        return methods.readers_of(self, source)
+
     def __eq__(self, other: object) -> bool:
         """Return True if the headers and all instructions are equal, names and layouts included.
 
@@ -358,15 +380,7 @@ class Module:
         """
         if not isinstance(other, Module):
             return NotImplemented
-        if self is other:
-            return True
-        mine, theirs = self.computations, other.computations
-        return (
-            (self.name, self.entry.name, list(mine)) == (other.name, other.entry.name, list(theirs))
-            and self.attributes == other.attributes
-            and self.tables == other.tables
-            and all(_same_computation(mine[name], theirs[name]) for name in mine)
-        )
+        return self is other or methods.is_same(self, other)
 
     __hash__ = object.__hash__
 
@@ -384,17 +398,3 @@ class Module:
 
 
 _shape_text = lru_cache(maxsize=1 << 12)(str)  # a module has few distinct shapes
-
-
-def _same_computation(first: Computation, second: Computation) -> bool:
-    return (
-        first.root.index == second.root.index
-        and first.attributes == second.attributes
-        and list(map(_structure, first)) == list(map(_structure, second))
-    )
-
-
-def _structure(i: Instruction) -> tuple[object, ...]:
-    operands = [operand.index for operand in i.operands]
-    called = [computation.name for computation in i.called_computations]
-    return i.name, i.opcode, i.declared_shape, operands, called, i.literal, i.attributes

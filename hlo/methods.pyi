@@ -1,0 +1,5 @@
+# Implementations of the methods of modules, with their modules (`methods.py`).
+from .modules.compare import is_same as is_same
+from .modules.find import instructions_of as instructions_of
+from .modules.find import readers_of as readers_of
+from .modules.infer import infer_missing as infer_missing

@@ -1,0 +1,284 @@
+"""Search for instructions of a module: by name, opcode, metadata, and by what they read.
+
+A *pattern* is a name, a glob such as ``fusion.*`` (`fnmatch`: ``*``, ``?``, ``[..]``), or a regular
+expression between slashes, such as ``/^(add|mul)/``, which may match anywhere in the name.
+
+>>> from hlo.formats.parser import parse
+>>> module = parse('''ENTRY e {
+...   wk = f32[4,4] parameter(0)  x = f32[4,4] parameter(1)
+...   pair = (f32[4,4], f32[4,4]) tuple(wk, x)
+...   w = f32[4,4] get-tuple-element(pair), index=0
+...   y = f32[4,4] add(x, x)
+...   ROOT d = f32[4,4] dot(y, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+... }''')
+>>> module.find("/^[wx]/"), module.readers("wk"), module.find(opcode="a*", reads="x")
+((<parameter 'wk' of 'e'>, <parameter 'x' of 'e'>, <get-tuple-element 'w' of 'e'>), \
+(<dot 'd' of 'e'>,), (<add 'y' of 'e'>,))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import translate
+from functools import lru_cache
+from typing import Final, TypeAlias
+
+from hlo.modules.calls import called_by
+from hlo.modules.module import Computation, Instruction, Module
+from hlo.shapes.shape import AnyShape, TupleShape
+from hlo.text.names import UnknownName
+
+Path: TypeAlias = tuple[int, ...]
+
+FORWARDING: Final = {"opt-barrier", "optimization-barrier", "domain", "add-dependency"}
+"""Opcodes whose result is their operand 0."""
+
+CALLING: Final = {"call", "while", "conditional"}
+"""Opcodes that pass operands to computations, and return the results of these."""
+
+_OP_NAME: Final = re.compile(r"""\bop_name=(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""", re.S)
+_WILDCARDS: Final = re.compile(r"[*?\[]")
+
+
+# ---------------------------------------------------------------- patterns
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A name, a glob, or a regular expression between slashes.
+
+    Raises:
+        ValueError: the regular expression is invalid.
+
+    >>> [Pattern("dot.*").matches(each) for each in ("dot.7", "wrapped_dot.7")]
+    [True, False]
+    >>> [Pattern(r"/dot\\.\\d/").matches(each) for each in ("dot.7", "wrapped_dot.7")]
+    [True, True]
+    """
+
+    text: str
+
+    def __post_init__(self) -> None:
+        _matcher(self.text)
+
+    @property
+    def is_name(self) -> bool:
+        """True unless the pattern is a glob or a regular expression."""
+        return not _is_regex(self.text) and not _WILDCARDS.search(self.text)
+
+    def matches(self, text: str) -> bool:
+        """Return True if `text` has the form of the pattern, or equals it."""
+        return text == self.text or _matcher(self.text)(text)
+
+    def names(self, instruction: Instruction) -> bool:
+        """Return True if the pattern matches NAME, or COMPUTATION/NAME if it has a slash."""
+        name = instruction.name
+        inner = self.text[1:-1] if _is_regex(self.text) else self.text
+        return self.matches(full_name(instruction) if "/" in inner else name)
+
+
+def _is_regex(text: str) -> bool:
+    return len(text) > 2 and text[0] == text[-1] == "/"
+
+
+@lru_cache(maxsize=1 << 10)
+def _matcher(text: str) -> Callable[[str], bool]:
+    if _is_regex(text):
+        try:
+            search = re.compile(text[1:-1]).search
+        except re.error as error:
+            raise ValueError(f"invalid regular expression {text}: {error}") from None
+        return lambda name: search(name) is not None
+    if not _WILDCARDS.search(text):
+        return text.__eq__
+    match = re.compile(translate(text)).match
+    return lambda name: match(name) is not None
+
+
+def full_name(instruction: Instruction) -> str:
+    """Return COMPUTATION/NAME."""
+    return f"{instruction.computation.name}/{instruction.name}"
+
+
+def name_pattern(text: str) -> Pattern:
+    """Return the pattern of an instruction's name, which may have a ``%``."""
+    return Pattern(text.removeprefix("%"))
+
+
+# ---------------------------------------------------------------- search
+
+
+def instructions_of(
+    module: Module,
+    name: str | None = None,
+    *,
+    opcode: str | None = None,
+    reads: str | Instruction | None = None,
+    op_name: str | None = None,
+) -> tuple[Instruction, ...]:
+    """Return the instructions that meet all conditions, in text order; see `Module.find`."""
+    names = None if name is None else name_pattern(name)
+    opcodes = None if opcode is None else Pattern(opcode)
+    op_names = None if op_name is None else Pattern(op_name)
+    readers = None if reads is None else set(readers_of(module, reads))
+    return tuple(
+        [
+            i
+            for i in module.instructions
+            if (names is None or names.names(i))
+            and (opcodes is None or opcodes.matches(i.opcode))
+            and (op_names is None or op_names.matches(op_name_of(i)))
+            and (readers is None or i in readers)
+        ]
+    )
+
+
+def op_name_of(instruction: Instruction) -> str:
+    """Return the ``op_name`` of the metadata; empty if there is none.
+
+    >>> from hlo.formats.parser import parse
+    >>> text = r'''ENTRY e { p = f32[] parameter(0), metadata={op_name="p[\\'k\\']"} }'''
+    >>> op_name_of(parse(text).entry.root)
+    "p['k']"
+    """
+    metadata = instruction.attributes.get("metadata")
+    quoted = metadata and _OP_NAME.search(metadata.text)
+    return re.sub(r"\\(.)", r"\1", quoted[1] or quoted[2] or "") if quoted else ""
+
+
+def named(module: Module, name: str) -> tuple[Instruction, ...]:
+    """Return the instructions that a pattern names.
+
+    A name that no instruction has may be the ``op_name`` of parameters: JAX writes the name of the
+    argument there.
+
+    Raises:
+        UnknownName: there are none.
+        ValueError: a regular expression is invalid.
+    """
+    pattern = name_pattern(name)
+    instructions = [i for i in module.instructions if pattern.names(i)]
+    parameters = (i for i in module.instructions if i.opcode == "parameter")
+    instructions = instructions or [i for i in parameters if pattern.matches(op_name_of(i))]
+    if not instructions:
+        raise UnknownName(name, "instruction", known_names(module, pattern))
+    return tuple(instructions)
+
+
+def known_names(module: Module, pattern: Pattern) -> Iterator[str]:
+    """Yield the names of all instructions, in the form in which `pattern` names one.
+
+    The form COMPUTATION/NAME, with another computation, suggests the instructions named NAME.
+    """
+    _, slash, last = pattern.text.rpartition("/")
+    for instruction in module.instructions:
+        if not slash:
+            yield instruction.name
+        elif instruction.name == last:
+            yield full_name(instruction)
+
+
+# ---------------------------------------------------------------- readers
+
+
+def readers_of(module: Module, source: str | Instruction) -> tuple[Instruction, ...]:
+    """Return the instructions that read the value of `source`; see `Module.readers`."""
+    sources = named(module, source) if isinstance(source, str) else (source,)
+    if isinstance(source, Instruction) and source.module is not module:
+        raise ValueError(f"`{source.name}` is an instruction of another module")
+    readers: set[Instruction] = set()
+    pending: list[tuple[Instruction, Path]] = [(each, ()) for each in sources]
+    reached = set(pending)
+    while pending:
+        value, path = pending.pop()
+        for end in _uses(value, path):
+            if isinstance(end, Instruction):
+                readers.add(end)
+            elif end not in reached:
+                reached.add(end)
+                pending.append(end)
+    return tuple([i for i in module.instructions if i in readers])
+
+
+def _uses(value: Instruction, path: Path) -> Iterator[Instruction | tuple[Instruction, Path]]:
+    """Yield the readers of a value, and the instructions and paths that it is passed on to.
+
+    Args:
+        path: the part of the tuple `value` that is passed on; ``()`` is all of it.
+    """
+    for user in value.users:
+        for number, operand in enumerate(user.operands):
+            if operand is value:
+                ends = _passed_on(user, number, path)
+                yield from (user,) if ends is None else ends
+    if value.is_root:
+        for caller in _callers(value.module).get(value.computation, ()):
+            yield caller, path
+            if caller.opcode == "while":
+                yield from _next_iteration(caller, path)
+
+
+def _passed_on(
+    user: Instruction, number: int, path: Path
+) -> Iterable[tuple[Instruction, Path]] | None:
+    """Return the values that are operand `number` of `user` unchanged; None if `user` reads it."""
+    if user.opcode == "tuple":
+        return [(user, (number, *path))]
+    if user.opcode == "get-tuple-element":
+        return [(user, path[1:])] if path[:1] in ((), (_index(user),)) else []
+    if user.opcode in FORWARDING:
+        return [(user, path)] if number == 0 else []
+    if user.opcode == "while":
+        return [(user, path), *_next_iteration(user, path)]
+    if user.opcode == "call":
+        return [end for c in user.called_computations for end in _parameter(c, number, path)]
+    if user.opcode == "conditional" and number > 0:
+        branches = user.called_computations[number - 1 : number]
+        return [end for branch in branches for end in _parameter(branch, 0, path)]
+    return None
+
+
+def _index(element: Instruction) -> int | None:
+    """Return the index of a ``get-tuple-element``; None if it is invalid."""
+    index = element.attributes.get("index")
+    return int(index.text) if index is not None and index.text.strip().isdecimal() else None
+
+
+def _next_iteration(loop: Instruction, path: Path) -> Iterator[tuple[Instruction, Path]]:
+    for computation in loop.called_computations:
+        yield from _parameter(computation, 0, path)
+
+
+def _parameter(
+    computation: Computation, number: int, path: Path
+) -> Iterator[tuple[Instruction, Path]]:
+    """Yield a parameter with a path, if its shape has the path: others are of invalid calls."""
+    if number < len(computation.parameters):
+        parameter = computation.parameters[number]
+        if parameter.declared_shape is not None and _has(parameter.declared_shape, path):
+            yield parameter, path
+
+
+def _has(shape: AnyShape, path: Path) -> bool:
+    for index in path:
+        if not isinstance(shape, TupleShape) or index >= len(shape.elements):
+            return False
+        shape = shape.elements[index]
+    return True
+
+
+def _callers(module: Module) -> dict[Computation, list[Instruction]]:
+    """Return the instructions that return the result of each computation unchanged."""
+
+    def made() -> dict[Computation, list[Instruction]]:
+        callers: dict[Computation, list[Instruction]] = {}
+        for instruction in module.instructions:
+            if instruction.opcode in CALLING:
+                for attribute, called in called_by(instruction).items():
+                    for each in called if attribute != "condition" else ():
+                        callers.setdefault(each, []).append(instruction)
+        return callers
+
+    return module.memoised(_callers, made)

@@ -1,0 +1,81 @@
+"""Names in messages: similar names, and the error for a name that is not defined.
+
+>>> table = ByName("computation", {"main": 1, "fused_computation": 2})
+>>> table["fused"]
+Traceback (most recent call last):
+...
+hlo.text.names.UnknownName: no computation named `fused`; did you mean `fused_computation`?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import NoReturn, TypeVar
+
+Value = TypeVar("Value")
+
+
+class UnknownName(KeyError):
+    """A name that nothing has; the text suggests similar names.
+
+    Attributes:
+        name: the name.
+        kind: the noun for what it should name, such as "instruction".
+        known: the defined names.
+    """
+
+    def __init__(self, name: object, kind: str = "instruction", known: Iterable[str] = ()) -> None:
+        super().__init__(name, kind, tuple(known))
+
+    @property
+    def name(self) -> object:
+        """The name."""
+        return self.args[0]
+
+    def __str__(self) -> str:
+        name, kind, known = self.args
+        question = did_you_mean(similar(str(name), known))
+        return f"no {kind} named `{name}`" + (f"; {question}" if question else "")
+
+
+class ByName(dict[str, Value]):
+    """A dictionary by name, whose `KeyError` suggests similar names.
+
+    Attributes:
+        kind: the noun for its values.
+    """
+
+    def __init__(self, kind: str, values: Iterable[tuple[str, Value]] | dict[str, Value]) -> None:
+        super().__init__(values)
+        self.kind = kind
+
+    def __missing__(self, name: object) -> NoReturn:
+        raise UnknownName(name, self.kind, self)
+
+
+def similar(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
+    """Return the most similar of `names`: those that begin with `name`, contain it, or resemble it.
+
+    >>> similar("conv", ["cosine", "convert", "convolution", "reduce-convert"])
+    ['convert', 'convolution']
+    >>> similar("wk", ["wq.1", "params_wk.1"]), similar("transposse", ["transpose", "copy"])
+    (['params_wk.1'], ['transpose'])
+    """
+    lower = name.lower()
+    by_lower = {each.lower(): each for each in dict.fromkeys(names)}
+    close = [text for text in by_lower if text.startswith(lower)] if lower else []
+    if not close and len(lower) > 1:
+        close = [text for text in by_lower if lower in text]
+    close = close or get_close_matches(lower, by_lower, limit)
+    return [by_lower[text] for text in close[:limit]]
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """Return a question with these names; empty if there are none.
+
+    >>> did_you_mean(["convert", "copy"])
+    'did you mean `convert` or `copy`?'
+    """
+    listed = " or ".join(f"`{each}`" for each in names)
+    return f"did you mean {listed}?" if names else ""
