@@ -5,15 +5,15 @@ The checks of one instruction, on random operands:
 * *numpy* and *loops*: both forms of the loop nest of each output compute the result of the kernel
   (for a fusion, of the interpreter);
 * *poke*, a perturbation test: changing one element of an operand changes only outputs that depend
-  on it by the maps.
+  on it by the maps; conversely, some change of an element that an exact map reads changes the
+  output.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 from math import prod
 from typing import Any, Final, Literal, TypeAlias
 
@@ -26,6 +26,8 @@ from indexing.codegen.build import loop_nest
 from indexing.codegen.differences import ElementIndex, first_difference
 from indexing.codegen.element_types import TYPE_NAMES
 from indexing.codegen.graph import Array
+from indexing.codegen.images import images
+from indexing.codegen.influence import Influence, may_hide_elements
 from indexing.dataflow.queries import output_to_input
 from indexing.dataflow.soundness import require_sound
 from indexing.execution.interpreter import PlanStep, execute_step, handler_of
@@ -35,7 +37,6 @@ from indexing.execution.work import check_work
 from indexing.maps.answers import Answer, Path, Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 
@@ -49,9 +50,6 @@ MAX_POKED: Final = 1 << 16
 
 POKES: Final = 6
 """Number of elements of each operand that are perturbed, one at a time."""
-
-MAX_LISTED: Final = 1 << 12
-"""Limit on the values of range variables that are enumerated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +129,7 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
     for number in case.results:
         findings += case.nests(number)
         findings += case.perturbation(number)
+        findings += case.influence(number)
     return Report(instruction, tuple(findings))
 
 
@@ -232,7 +231,8 @@ class _Case:
     def _perturb(self, array: Array, j: ElementIndex, number: int) -> Array | None:
         """Change one operand element; return the mask of output elements that change.
 
-        None if no other value was drawn, or if the shape of the output changes.
+        None if no other value was drawn, if the kernel rejects it, or if the shape of the output
+        changes.
         """
         old = array[j].copy()
         shape = Shape(TYPE_NAMES[array.dtype], ())
@@ -243,13 +243,12 @@ class _Case:
         else:
             array[j] = old
             return None
-        try:
-            after = self.run()[number]
-        finally:
-            array[j] = old
+        results = self._attempt()
+        array[j] = old
         before = self.results[number]
-        if after.shape != before.shape:
+        if results is None or results[number].shape != before.shape:
             return None  # a dynamic size changed
+        after = results[number]
         both_nan = (before != before) & (after != after)
         return np.asarray(~((before == after) | both_nan))
 
@@ -257,9 +256,8 @@ class _Case:
 
     def perturbation(self, number: int) -> Iterator[Finding]:
         """Perturb operand elements: only elements that depend on them by the maps may change."""
-        size = sum(array.size for array in (*self.flat, *self.results.values()))
-        if size > MAX_POKED:
-            reason = f"operands and results have {size} elements, more than {MAX_POKED}"
+        if self._size > MAX_POKED:
+            reason = f"operands and results have {self._size} elements, more than {MAX_POKED}"
             yield Finding("poke", "skipped", (reason,))
             return
         answer = output_to_input(self.instruction, number)
@@ -310,6 +308,42 @@ class _Case:
                 counts[is_read or None] += 1
         return counts
 
+    def influence(self, number: int) -> Iterator[Finding]:
+        """Yield a finding for each operand with an exact map to an element without influence.
+
+        The maps of fusions are not tested: a mask or a product with zero may hide an element.  Nor
+        are those of dynamic shapes: the size of an array may exclude an element.
+        """
+        is_dynamic = any(shape.is_dynamic for shape in array_shapes(self.instruction))
+        if self._size > MAX_POKED or is_dynamic or not isinstance(self.instruction.op, MappedOp):
+            return
+        status: Status = "skipped" if may_hide_elements(self.instruction) else "wrong"
+        trial = Influence(self.flat, self._attempt, self._images, self._draw, self.random)
+        maps_by_operand = output_to_input(self.instruction, number).maps
+        for operand, arrays, maps in zip(
+            self.instruction.operands, self.operands, maps_by_operand, strict=True
+        ):
+            exact = [m for m in maps if m.grade == "exact"]
+            pairs = (trial.unseen_read(arrays[0], number, m) for m in exact)
+            pair = next((pair for pair in pairs if pair is not None), None)
+            if pair is not None:
+                at, j = map(list, pair)
+                reads = f"{at}: an exact map reads {operand.name} at {j}"
+                yield Finding("poke", status, (f"{reads}, but no change there has an effect",))
+
+    @property
+    def _size(self) -> int:
+        return sum(array.size for array in (*self.flat, *self.results.values()))
+
+    def _attempt(self) -> dict[int, Array] | None:
+        try:
+            return self.run()
+        except HloError:
+            return None
+
+    def _draw(self, array: Array) -> None:
+        array[...] = random_values(Shape(TYPE_NAMES[array.dtype], array.shape), self.random)
+
     def _missing_read(
         self,
         operand: int,
@@ -324,38 +358,7 @@ class _Case:
         return Finding("poke", "wrong", (details, f"  the maps read {name} at {_listed(listed)}"))
 
     def _images(self, indexing_map: IndexingMap, at: ElementIndex) -> set[ElementIndex] | None:
-        """Enumerate the elements that a map relates to one element; None if that is infeasible."""
-        dims, ranges = indexing_map.dims, indexing_map.ranges
-        count = prod(v.upper - v.lower + 1 for v in ranges)
-        if count > MAX_LISTED:
-            return None
-        related: set[ElementIndex] = set()
-        for inside in product(*[range(v.lower, v.upper + 1) for v in ranges]):
-            point = dict(zip((*dims, *ranges), (*at, *inside), strict=True))
-            values = []
-            for rt in indexing_map.runtime:
-                value = self._runtime(rt, point)
-                if value is None:
-                    return None
-                values.append(value)
-            results = indexing_map.evaluate(at, inside, values)
-            if results is not None:
-                related.add(results)
-        return related
-
-    def _runtime(self, rt: RuntimeVariable, point: Mapping[Any, int]) -> int | None:
-        """Return the value of a runtime variable, or None if it is not an operand's element."""
-        if rt.calls or rt.source not in self.instruction.operands:
-            return None
-        number = self.instruction.operands.index(rt.source)
-        if len(self.operands[number]) != 1 or not isinstance(
-            self.instruction.operands[number].shape, Shape
-        ):
-            return None
-        if any(v not in point for e in rt.index for v in e.variables()):
-            return None
-        value = int(self.operands[number][0][tuple([e.value(dict(point)) for e in rt.index])])
-        return value if rt.clamp is None else min(max(value, rt.clamp[0]), rt.clamp[1])
+        return images(self.instruction, self.operands, indexing_map, at)
 
 
 def _listed(items: Sequence[str]) -> str:

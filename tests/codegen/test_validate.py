@@ -212,7 +212,7 @@ def test_the_first_element_that_differs_is_reported(
 def test_a_poke_with_too_many_reads_to_enumerate_is_skipped(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("indexing.codegen.validation.MAX_LISTED", 3)
+    monkeypatch.setattr("indexing.codegen.images.MAX_LISTED", 3)
     status, lines, _ = run("m.hlo", "--no-xla", "-i", "r")
     assert status == 0
     # a sum reads four elements; its initial value is one element, which is enumerated

@@ -66,7 +66,8 @@ def command(
              op's reference kernel
       loops  so do the Python loops, if they have at most 20,000 iterations
       poke   a perturbation test: changing one element of an operand changes only
-             outputs that depend on it by the maps; at most 65,536 elements
+             outputs that depend on it by the maps, and an element that an exact
+             map reads can change the output; at most 65,536 elements
       xla    the entry computation agrees with XLA, if jax is installed: `kernels = xla`
              through reference kernels, `maps = xla` through generated programs
 

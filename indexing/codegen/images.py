@@ -1,0 +1,64 @@
+"""The image of one element under a map, with the values of runtime variables from arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import prod
+from typing import Any, Final
+
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape
+from indexing.codegen.differences import ElementIndex
+from indexing.codegen.graph import Array
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.runtime_variable import RuntimeVariable
+
+MAX_LISTED: Final = 1 << 12
+"""Limit on the values of range variables that are enumerated."""
+
+Operands = Sequence[Sequence[Array]]
+"""For each operand of an instruction, the arrays of its leaves."""
+
+
+def images(
+    instruction: Instruction, operands: Operands, indexing_map: IndexingMap, at: ElementIndex
+) -> set[ElementIndex] | None:
+    """Enumerate the elements that a map relates to one element; None if that is infeasible.
+
+    Args:
+        instruction: the instruction of the map.
+        operands: the values of its operands.
+        at: the element at which the map starts.
+    """
+    dims, ranges = indexing_map.dims, indexing_map.ranges
+    if prod(v.upper - v.lower + 1 for v in ranges) > MAX_LISTED:
+        return None
+    related: set[ElementIndex] = set()
+    for inside in product(*[range(v.lower, v.upper + 1) for v in ranges]):
+        point = dict(zip((*dims, *ranges), (*at, *inside), strict=True))
+        values = []
+        for rt in indexing_map.runtime:
+            value = _runtime_value(instruction, operands, rt, point)
+            if value is None:
+                return None
+            values.append(value)
+        results = indexing_map.evaluate(at, inside, values)
+        if results is not None:
+            related.add(results)
+    return related
+
+
+def _runtime_value(
+    instruction: Instruction, operands: Operands, rt: RuntimeVariable, point: Mapping[Any, int]
+) -> int | None:
+    """Return the value of a runtime variable, or None if it is not an operand's element."""
+    if rt.calls or rt.source not in instruction.operands:
+        return None
+    number = instruction.operands.index(rt.source)
+    if len(operands[number]) != 1 or not isinstance(instruction.operands[number].shape, Shape):
+        return None
+    if any(v not in point for e in rt.index for v in e.variables()):
+        return None
+    value = int(operands[number][0][tuple([e.value(dict(point)) for e in rt.index])])
+    return value if rt.clamp is None else min(max(value, rt.clamp[0]), rt.clamp[1])
