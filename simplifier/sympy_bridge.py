@@ -24,6 +24,9 @@ Fraction: TypeAlias = tuple[Expr, Expr]
 
 _ONE: Final = constant(1)
 
+_MAX_EVALUATED: Final = 32
+"""Maximum weight of a minimum or maximum that SymPy simplifies, in more than quadratic time."""
+
 
 def symbol(variable: Variable) -> sympy.Symbol:
     """Return the integer symbol of a variable; of its bounds only the sign is kept."""
@@ -60,9 +63,9 @@ def _atom(atom: Atom) -> Any:
                 case "floordiv":
                     return sympy.floor(operands[0] / operands[1])
                 case "min":
-                    return sympy.Min(*operands)
+                    return sympy.Min(*operands, evaluate=atom.weight <= _MAX_EVALUATED)
                 case "max":
-                    return sympy.Max(*operands)
+                    return sympy.Max(*operands, evaluate=atom.weight <= _MAX_EVALUATED)
     raise AssertionError(f"unexpected kind of atom: {atom}")
 
 

@@ -24,8 +24,8 @@ True
 """
 
 from simplifier.exact.context import BUDGET, query_count
-from simplifier.exact.encode import Relation, relation_text, to_isl
-from simplifier.exact.foreign import ImportedRelation, relations
+from simplifier.exact.encode import Relation, relation_text
+from simplifier.exact.foreign import ImportedRelation, relations, to_isl
 from simplifier.exact.points import (
     Probe,
     Samples,

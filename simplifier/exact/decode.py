@@ -111,7 +111,7 @@ def _scaled(aff: isl.Aff, variables: Sequence[Affine], factor: int) -> Expr:
     """``factor · aff``, where the factor cancels all denominators."""
 
     def times(value: isl.Val) -> int:
-        return int((value * isl.Val.int_from_si(value.get_ctx(), factor)).to_python())
+        return to_int(value * isl.Val(str(factor), value.get_ctx()))  # it may exceed 64 bits
 
     total = constant(times(aff.get_constant_val()))
     for k, variable in enumerate(variables):

@@ -38,15 +38,6 @@ class Relation:
     constraints: tuple[Constraint, ...]
 
 
-def to_isl(relation: Relation, parameters: Sequence[Variable] = ()) -> isl.Map:
-    """Return the relation as an ``isl.Map``; `parameters` become named isl parameters.
-
-    Raises:
-        ValueError: an expression is not affine, or beyond the budget.
-    """
-    return isl.Map.read_from_str(isl.DEFAULT_CONTEXT, relation_text(relation, parameters))
-
-
 def relation_text(relation: Relation, parameters: Sequence[Variable] = ()) -> str:
     """Return the relation in isl notation."""
     every = (*relation.inputs, *parameters, *relation.hidden)

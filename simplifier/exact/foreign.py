@@ -1,18 +1,20 @@
-"""Conversion of isl sets, maps and functions from other tools to relations."""
+"""Conversion of relations to isl, and of isl sets, maps and functions from other tools."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final
 
 import islpy as isl
 
+from simplifier.atoms import Variable
 from simplifier.exact.context import BUDGET, within_budget
 from simplifier.exact.decode import pieces
-from simplifier.exact.encode import Relation
+from simplifier.exact.encode import Relation, relation_text
+from simplifier.exact.enumeration import pieces_budget
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown
 
@@ -38,6 +40,22 @@ class ImportedRelation:
     parameters: tuple[str, ...]
     rank: int
     pieces: tuple[Relation, ...]
+
+
+def to_isl(relation: Relation, parameters: Sequence[Variable] = ()) -> isl.Map:
+    """Return the relation as an ``isl.Map``; `parameters` become named isl parameters.
+
+    Raises:
+        ValueError: an expression is not affine, or isl does not read the text within its budget.
+    """
+    text = relation_text(relation, parameters)
+    every = replace(relation, inputs=(*relation.inputs, *parameters))
+    is_read = within_budget(
+        lambda ctx: isl.Map.read_from_str(ctx, text) is not None, pieces_budget(BUDGET, every)
+    )
+    if isinstance(is_read, Unknown):
+        raise ValueError(f"cannot convert the map to isl: {is_read}")
+    return isl.Map.read_from_str(isl.DEFAULT_CONTEXT, text)
 
 
 def relations(

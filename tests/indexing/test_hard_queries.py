@@ -12,8 +12,7 @@ import pytest
 
 from indexing import IndexingMap, Unknown
 from indexing.maps.indexing_map import dims
-from simplifier import exact
-from simplifier.atoms import Variable
+from simplifier import Expr, Variable, exact, maximum, minimum
 from simplifier.constraints import Constraint
 from simplifier.exact import queries, unions
 from simplifier.exact.encode import Relation
@@ -163,3 +162,42 @@ def test_a_relation_without_variables_or_results_is_enumerated() -> None:
     assert list(pairs(Relation((), (), (), ()))) == [((), ())]
     empty = Variable("e", 0, -1)
     assert not list(pairs(Relation((empty,), (), (empty.as_expr(),), ())))
+
+
+# ---------------------------------------------------------------- conversions
+
+
+def test_conversion_to_isl_is_refused_beyond_its_budget() -> None:
+    d = dims((100,) * 60)
+    x: Expr = d[0].as_expr()
+    for k, v in enumerate(d[1:]):
+        x = maximum(minimum(x, v + k), v - 3)
+    with pytest.raises(ValueError, match=r"beyond the budget of \d+ isl operations"):
+        IndexingMap.of(d, [x]).to_isl()
+
+
+def test_answers_of_isl_may_have_coefficients_of_more_than_64_bits() -> None:
+    d = dims((100, 100, 100))
+    x = d[0] * (2**200 + 1) + d[1] * (2**200 - 3) + d[2] * 7
+    m = IndexingMap.of(d, [x % (2**200 - 1), x // (2**200 // 3)])
+    pieces = m.inverse()
+    assert not isinstance(pieces, Unknown)
+    (piece,) = pieces
+    for point in ((17, 42, 99), (0, 0, 0), (99, 1, 50)):
+        results = m.evaluate(point)
+        assert results is not None
+        assert piece.evaluate(results, point[:1]) == point
+
+
+def test_sympy_does_not_simplify_chains_of_minima() -> None:
+    import sympy
+
+    d = dims((9,) * 12)
+    x: Expr = d[0].as_expr()
+    for k, v in enumerate(d[1:]):
+        x = maximum(minimum(x, v + k), v - 3)
+    m = IndexingMap.of(d, [x])
+    (converted,) = m.to_sympy()
+    point = {sympy.Symbol(v.name, integer=True, nonnegative=True): k % 7 for k, v in enumerate(d)}
+    assert (converted.subs(point).doit(),) == m.evaluate(list(point.values()))
+    assert IndexingMap.from_sympy(m.to_sympy()) == m
