@@ -34,7 +34,10 @@ PYTHON_INTEGERS: Final = 64
 """Factor of that work for numbers beyond 64 bits."""
 
 FIRST_BUDGET: Final = 20_000
-"""isl operations of a query before enumeration, and the least that `isl_budget` reduces to."""
+"""isl operations of a query before enumeration."""
+
+LEAST_BUDGET: Final = 125_000
+"""isl operations of a query with many divisions; half of it for a domain of few points."""
 
 RelatedPair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Clauses: TypeAlias = Iterable[Sequence[Sequence[Constraint]]]
@@ -85,11 +88,12 @@ def pieces_budget(budget: int, *relations: Relation) -> int:
 
     An operation takes longer with more divisions and with larger numbers.
     """
-    least = min(budget, FIRST_BUDGET)
     exprs = [expr for relation in relations for expr in _exprs(relation)]
     divisions = sum([isinstance(atom, Floor) for atom in atoms_in_order(exprs)])
     words = 1 + max(map(size_bits, exprs), default=0) // 32
-    return max(least, budget // ((1 + divisions) ** 3 * words**2))
+    least = LEAST_BUDGET // (2 if can_enumerate(*relations) else 1)
+    reduced = max(FIRST_BUDGET, least // words, budget // ((1 + divisions) * words) ** 2)
+    return min(budget, reduced)
 
 
 # ---------------------------------------------------------------- answers
