@@ -552,7 +552,21 @@ def test_check_accepts_valid_files(run: Run) -> None:
     assert run("check", "flip.hlo", "strange.hlo") == (
         0,
         "flip.hlo: ok, 5 instructions\nstrange.hlo: ok, 2 instructions\n",
-        "",
+        "warning: strange.hlo:3:8: unknown opcode `no-such-opcode`: `strange` is not checked\n",
+    )
+
+
+def test_check_warns_once_of_each_unknown_opcode(run: Run) -> None:
+    Path("new.hlo").write_text(
+        "ENTRY main {\n  p = f32[3] parameter(0)\n  a = f32[3] transpos(p)\n"
+        "  b = f32[3] transpos(a)\n  ROOT c = f32[3] no-such-opcode(b)\n}"
+    )
+    status, out, err = run("check", "new.hlo")
+    assert (status, out) == (0, "new.hlo: ok, 4 instructions\n")
+    assert err == (
+        "warning: new.hlo:3:3: unknown opcode `transpos`: `a` is not checked\n"
+        "  = help: did you mean `transpose`?\n"
+        "warning: new.hlo:5:8: unknown opcode `no-such-opcode`: `c` is not checked\n"
     )
 
 

@@ -24,8 +24,9 @@ def verify(module: Module) -> list[HloError]:
     """Return all semantic errors of a module, in text order.
 
     Checks the attributes, operands and declared shape of each instruction, literals, parameter
-    numbers, called computations and layouts. Only registered ops are checked; ``import indexing``
-    registers the ops of HLO. A valid module gives an empty list.
+    numbers, called computations, layouts and the header's ``entry_computation_layout``. Only
+    registered ops are checked; ``import indexing`` registers the ops of HLO. A valid module gives
+    an empty list.
 
     Source: XLA ``xla/service/hlo_verifier.cc``.
 
@@ -47,6 +48,7 @@ def _location(error: HloError) -> tuple[int, int, str]:
 
 def _errors(module: Module, wrong: Collection[int]) -> Iterator[HloError]:
     """Yield the errors beyond single ops; `wrong` are the starts of instructions of wrong shape."""
+    yield from _entry_layout_errors(module)
     for computation in module.computations.values():
         yield from parameter_errors(computation)
         for instruction in computation.instructions:
@@ -56,6 +58,28 @@ def _errors(module: Module, wrong: Collection[int]) -> Iterator[HloError]:
             if instruction.declared_shape and (fault := layout_fault(instruction.declared_shape)):
                 message = f"the layout of `{instruction.name}` is invalid: {fault}"
                 yield HloError(message, instruction.span, "layout")
+
+
+def _entry_layout_errors(module: Module) -> Iterator[HloError]:
+    """Yield an error for each shape of ``entry_computation_layout`` that the entry contradicts."""
+    text = module.attributes.get("entry_computation_layout")
+    if text is None:
+        return
+    entry, layout = module.entry, module.header("entry_computation_layout")
+    if len(layout.parameters) != len(entry.parameters):
+        counts = f"{len(layout.parameters)}, but `{entry.name}` has {len(entry.parameters)}"
+        message = f"the number of parameters in entry_computation_layout is {counts}"
+        yield HloError(message, text.span, "entry-layout")
+        return
+    declared = [(f"parameter {k}", shape) for k, shape in enumerate(layout.parameters)]
+    instructions = (*entry.parameters, entry.root)
+    pairs = zip((*declared, ("the result", layout.result)), instructions, strict=True)
+    for (part, shape), instruction in pairs:
+        actual = instruction.declared_shape
+        if actual is not None and not shape.compatible(actual):
+            message = f"{part} is {shape} in entry_computation_layout, but {actual} in the entry"
+            note = f"`{instruction.name}` is declared at {instruction.span.place()}"
+            yield HloError(message, text.span, "entry-layout", notes=[note])
 
 
 def parameter_errors(computation: Computation) -> Iterator[HloError]:

@@ -60,3 +60,28 @@ def test_an_invalid_value_is_an_error_with_its_location(text: str, column: int, 
     error = caught.value
     assert (error.span.line, error.span.column, error.label) == (1, column, label)
     assert text.partition("=")[0] in error.message or error.code == "number"
+
+
+# fmt: off
+CONTRADICTIONS = [
+    # entry_computation_layout                     message
+    ("{(f32[2]{0})->f32[3]{0}}",                   "the result is f32[3]{0} in entry_computation_layout, but f32[2] in the entry"),
+    ("{(f32[3])->f32[2]}",                         "parameter 0 is f32[3] in entry_computation_layout, but f32[2] in the entry"),
+    ("{(f16[2])->f32[2]}",                         "parameter 0 is f16[2] in entry_computation_layout, but f32[2] in the entry"),
+    ("{()->f32[2]}",                               "the number of parameters in entry_computation_layout is 0, but `e` has 1"),
+    ("{(f32[2])->(f32[2])}",                       "the result is (f32[2]) in entry_computation_layout, but f32[2] in the entry"),
+    ("{(f32[2]{0:T(8)})->f32[2]{0:S(1)}}",         ""),  # layouts may differ
+    ("{(f32[<=2])->f32[?]}",                       ""),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("layout, message", CONTRADICTIONS)
+def test_an_entry_layout_that_contradicts_the_entry_is_an_error(layout: str, message: str) -> None:
+    module = hlo.parse(
+        f"HloModule m, entry_computation_layout={layout}\n"
+        "ENTRY e { p = f32[2] parameter(0)  ROOT n = f32[2] negate(p) }"
+    )
+    errors = hlo.verify(module)
+    assert [error.message for error in errors] == ([message] if message else [])
+    assert all(error.span.text == layout for error in errors)
