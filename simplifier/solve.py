@@ -20,7 +20,7 @@ from math import gcd
 from typing import NamedTuple
 
 from simplifier import laws, trace
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, inside_atoms
 from simplifier.constraints import Constraint
 from simplifier.divmod import floor_div
 from simplifier.interval import scaled
@@ -147,6 +147,20 @@ def _strided(constraint: Constraint, candidates: set[Variable]) -> Change | None
     return Change({old: new * step + first}, {old: new})
 
 
+def _top_factors(variables: Sequence[Variable], expr: Expr) -> dict[Variable, int]:
+    """The factors of the variables that occur in a sum itself, and in none of its atoms."""
+    inner = inside_atoms(expr)
+    return {v: expr.parts[v] for v in variables if v in expr.parts and v not in inner}
+
+
+def _remains(
+    high: Variable, low: Variable, ratio: int, factors: Iterable[dict[Variable, int]]
+) -> bool:
+    """True if `high` certainly occurs in a sum after ``low := u - ratio·high``."""
+    pairs = [(top[high], top[low]) for top in factors if high in top and low in top]
+    return any(of_high != ratio * of_low for of_high, of_low in pairs)
+
+
 def _mixed_radix(candidates: Sequence[Variable], exprs: Iterable[Expr]) -> Change | None:
     """Law *merge a mixed-radix pair*, for the first pair that it allows.
 
@@ -159,12 +173,15 @@ def _mixed_radix(candidates: Sequence[Variable], exprs: Iterable[Expr]) -> Chang
     """
     every = list(exprs)
     where = {v: {e for e in every if v in e.variables()} for v in candidates}
+    factors = [_top_factors(candidates, expr) for expr in every]
     for high, low in permutations(candidates, 2):
         if not where[high] or where[high] != where[low]:
             continue
         count = low.upper - low.lower + 1
         both = Variable(low.name, 0, count * (high.upper - high.lower + 1) - 1)
         for end, sign in (high.lower, 1), (high.upper, -1):
+            if _remains(high, low, sign * count, factors):
+                continue
             swap = Substitution({low: both + low.lower - (high - end) * (sign * count)})
             if not any(high in swap(expr).variables() for expr in where[high]):
                 values = {high: constant(end), low: both + low.lower}
