@@ -7,6 +7,7 @@ elements may be read through other range variables (``s0 - 16`` with s0 in [16, 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -56,10 +57,17 @@ def _same_once(a: IndexingMap, b: IndexingMap) -> bool:
 
 
 def _same(a: IndexingMap, b: IndexingMap) -> bool:
-    """True if both maps are proved to be the same relation; different bounds need no ISL query."""
-    if len(a.runtime) != len(b.runtime) or _hull(a) != _hull(b):
+    """True if both maps are proved to be the same relation.
+
+    Different bounds or sources of runtime variables need no ISL query.
+    """
+    if _sources(a) != _sources(b) or _hull(a) != _hull(b):
         return False
     return difference(a, b, budget=BUDGET) is None
+
+
+def _sources(of: IndexingMap) -> Counter[object]:
+    return Counter([(rt.name if rt.array is None else rt.array, rt.clamp) for rt in of.runtime])
 
 
 def _hull(of: IndexingMap) -> list[Interval]:
