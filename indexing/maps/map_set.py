@@ -28,6 +28,9 @@ index)."""
 MAX_PARTS = 32
 """Limit on range variables, runtime variables and constraints of one map; beyond it, the map is
 over-approximated.  A chain of windows adds parts with each window."""
+MAX_WEIGHT = 1 << 20
+"""Limit on the atoms in the text of one map; beyond it, the map is over-approximated.  A chain of
+reshapes and reverses that do not cancel multiplies them with each reshape."""
 MAX_PARTS_TOGETHER = 96
 """Limit on the parts of all maps between two arrays; beyond it, maps with more than `FEW_PARTS`
 parts are over-approximated."""
@@ -163,7 +166,7 @@ class MapSet:
         An empty relation is kept only if it is the only map: then there is an access that reads
         nothing.
         """
-        if _parts(m) > MAX_PARTS:
+        if _parts(m) > MAX_PARTS or _weight(m) > MAX_WEIGHT:
             m = over_approximate(m, self._spaces.sizes)
         if self.maps:
             if m in self.maps or m.is_known_empty:
@@ -309,8 +312,9 @@ def over_approximate(
 ) -> IndexingMap:
     """A `may` map with few parts whose relation is a superset of that of `indexing_map`.
 
-    A result that depends on dimensions only is kept.  Any other result becomes a range variable
-    over the values that its bounds, the constraints and the array's `sizes` allow.
+    A result that depends on dimensions only is kept, unless its text has more than `MAX_WEIGHT`
+    atoms.  Any other result becomes a range variable over the values that its bounds, the
+    constraints and the array's `sizes` allow.
 
     >>> from indexing.maps.text import parse_map
     >>> window = "(d0, d1)[s0, s1] -> (d0, d1 + s0 * 2 + s1), domain: d0 in [0, 3], d1 in [0, 5], "
@@ -333,12 +337,17 @@ def over_approximate(
     free: list[Variable] = []
     results: list[Expr] = []
     for result, box in zip(indexing_map.results, inside, strict=True):
-        if not (set(result.variables()) <= set(indexing_map.dims) and contains(box, result.bounds)):
+        is_kept = result.weight <= MAX_WEIGHT and set(result.variables()) <= set(indexing_map.dims)
+        if not (is_kept and contains(box, result.bounds)):
             bounds = intersected(box, domain_bounds.bounds(result))
             free.append(Variable(f"s{len(free)}", *bounds))
             result = free[-1].as_expr()
         results.append(result)
     return IndexingMap.of(indexing_map.dims, results, ranges=free, grade="may")
+
+
+def _weight(m: IndexingMap) -> int:
+    return sum([expr.weight for expr in m.results]) + sum([c.expr.weight for c in m.constraints])
 
 
 def _parts(m: IndexingMap) -> int:

@@ -6,10 +6,8 @@ of the answer where the answer itself is larger than n.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib import import_module
-from types import FrameType
 from typing import Final
 
 import pytest
@@ -17,13 +15,15 @@ import pytest
 import hlo
 import indexing
 from hlo import Module
+from indexing.maps import map_set
 from indexing.maps.answers import Answer
 from tests.growth.programs import PROGRAMS
+from tests.growth.work import calls_in
 
-for _family in ("nested", "wide"):
+for _family in ("chains", "nested", "wide"):
     import_module(f"tests.growth.{_family}")
 
-SMALL: Final = 32
+SMALL: Final = 24
 LARGE: Final = 4 * SMALL
 
 MAX_GROWTH: Final = 2.0
@@ -60,23 +60,6 @@ QUESTIONS: Final[dict[str, Question]] = {
 }
 
 
-def calls_in(function: Callable[[], int]) -> tuple[int, int]:
-    """Return the number of function calls that a function makes, and its result."""
-    calls = 0
-
-    def count(frame: FrameType, event: str, argument: object) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        size = function()
-    finally:
-        sys.setprofile(before)
-    return calls, size
-
-
 def work(program: str, question: str, n: int) -> float:
     """Return the calls for each of n instructions, or for each part of an answer that is larger."""
     text = PROGRAMS[program](n)
@@ -86,6 +69,13 @@ def work(program: str, question: str, n: int) -> float:
         module = hlo.parse(text)
         calls, size = calls_in(lambda: QUESTIONS[question](module))
     return calls / max(n, size)
+
+
+@pytest.fixture(autouse=True)
+def few_maps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower the limits on maps between two arrays, so that small programs exceed them."""
+    monkeypatch.setattr(map_set, "MAX_MAPS", 4)
+    monkeypatch.setattr(map_set, "MAX_EXACT_KEPT", 4)
 
 
 @pytest.mark.parametrize("question", ["parse", *QUESTIONS])
