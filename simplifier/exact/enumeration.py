@@ -20,6 +20,7 @@ from simplifier.exact.points import number_type, size_bits
 from simplifier.linear import Expr
 from simplifier.semiaffine import divisors_with_zero
 from simplifier.shared import atoms_in_order
+from simplifier.unknown import Unknown
 
 MAX_POINTS: Final = 100_000
 """Maximum number of points of the boxes of relations whose pairs are enumerated."""
@@ -72,6 +73,18 @@ def can_enumerate(*relations: Relation, limit: int = MAX_POINTS) -> bool:
 def needs_enumeration(*relations: Relation) -> bool:
     """Return True if isl cannot represent the relations, and they are within the budget."""
     return not all(map(is_affine, relations)) and can_enumerate(*relations)
+
+
+def should_enumerate_after(
+    answer: object, budget: int, *relations: Relation, limit: int = MAX_POINTS
+) -> bool:
+    """Return True if isl's `answer` is unknown and enumeration is within its own budget.
+
+    A query with a small `budget`, such as those of `simplify`, is not worth an enumeration.
+    """
+    if not isinstance(answer, Unknown) or budget <= FIRST_BUDGET:
+        return False
+    return can_enumerate(*relations, limit=limit)
 
 
 def isl_budget(budget: int, *relations: Relation, limit: int = MAX_POINTS) -> int:

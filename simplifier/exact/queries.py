@@ -15,13 +15,13 @@ from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_domain, as_map
 from simplifier.exact.enumeration import (
     MAX_AT_ONCE,
-    can_enumerate,
     first_difference,
     first_point,
     isl_budget,
     needs_enumeration,
     pairs,
     pieces_budget,
+    should_enumerate_after,
 )
 from simplifier.exact.verbatim import IslText
 from simplifier.interval import Interval
@@ -53,7 +53,7 @@ def is_empty(
         lambda ctx: bool(as_domain(ctx, domain.inputs, domain.constraints).is_empty()),
         isl_budget(budget, domain, limit=MAX_AT_ONCE),
     )
-    undecided = isinstance(empty, Unknown) and can_enumerate(domain, limit=MAX_AT_ONCE)
+    undecided = should_enumerate_after(empty, budget, domain, limit=MAX_AT_ONCE)
     return enumerate_points() if undecided else empty
 
 
@@ -79,7 +79,7 @@ def bounds(
     if needs_enumeration(valued):
         return enumerate_values()
     answer = within_budget(compute, isl_budget(budget, valued))
-    undecided = isinstance(answer, Unknown) and can_enumerate(valued)
+    undecided = should_enumerate_after(answer, budget, valued)
     return enumerate_values() if undecided else answer
 
 
@@ -115,7 +115,7 @@ def difference(
     if needs_enumeration(first, second):
         return enumerate_pairs(first)
     answer = within_budget(compute, isl_budget(budget, first, second))
-    undecided = isinstance(answer, Unknown) and can_enumerate(first, second)
+    undecided = should_enumerate_after(answer, budget, first, second)
     return enumerate_pairs(first) if undecided else answer
 
 
@@ -136,7 +136,7 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
         lambda ctx: to_int(as_map(ctx, relation).range().count_val()),
         isl_budget(budget, relation),
     )
-    undecided = isinstance(number, Unknown) and can_enumerate(relation)
+    undecided = should_enumerate_after(number, budget, relation)
     return enumerate_results() if undecided else number
 
 

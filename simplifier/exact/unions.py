@@ -25,12 +25,12 @@ from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_map, as_set
 from simplifier.exact.enumeration import (
     MAX_AT_ONCE,
-    can_enumerate,
     first_point,
     first_uncovered,
     first_unmatched,
     isl_budget,
     pieces_budget,
+    should_enumerate_after,
 )
 from simplifier.unknown import Unknown
 
@@ -61,7 +61,7 @@ def point(
         lambda ctx: _sample(_restricted(ctx, box, choices)),
         isl_budget(budget, every, limit=MAX_AT_ONCE),
     )
-    if isinstance(answer, Unknown) and can_enumerate(every, limit=MAX_AT_ONCE):
+    if should_enumerate_after(answer, budget, every, limit=MAX_AT_ONCE):
         return first_point(box.inputs, box.constraints, choices)
     return answer
 
@@ -86,7 +86,7 @@ def only_first(
         return _sample(mine.subtract(_union(ctx, second)).wrap().flatten())
 
     answer = within_budget(compute, isl_budget(budget, *first, *second))
-    if isinstance(answer, Unknown) and can_enumerate(*first, *second):
+    if should_enumerate_after(answer, budget, *first, *second):
         return first_unmatched(first, second, conditions)
     return answer
 
@@ -101,7 +101,7 @@ def uncovered(
         return _sample(points.subtract(_union(ctx, relations).range()) if relations else points)
 
     answer = within_budget(compute, isl_budget(budget, *relations, target))
-    if isinstance(answer, Unknown) and can_enumerate(*relations, target):
+    if should_enumerate_after(answer, budget, *relations, target):
         return first_uncovered(relations, target)
     return answer
 

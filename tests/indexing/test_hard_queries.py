@@ -210,3 +210,9 @@ def test_sympy_does_not_simplify_chains_of_minima() -> None:
     point = {sympy.Symbol(v.name, integer=True, nonnegative=True): k % 7 for k, v in enumerate(d)}
     assert (converted.subs(point).doit(),) == m.evaluate(list(point.values()))
     assert IndexingMap.from_sympy(m.to_sympy()) == m
+
+
+def test_queries_with_small_budgets_are_not_enumerated() -> None:
+    relation = Relation((), SMALL.dims, SMALL.results, ())
+    assert isinstance(exact.count(relation, FIRST_BUDGET), Unknown)
+    assert exact.count(relation, FIRST_BUDGET + 1) == len({r for _, r in SMALL.points()})
