@@ -68,6 +68,15 @@ KEYS = [
     "unknown",
     "map",
     "runtime",
+    "schema_version",
+    "output_shape",
+    "operand_name",
+    "operand_shape",
+    "dims",
+    "ranges",
+    "bounds",
+    "results",
+    "constraints",
 ]
 
 RUNTIME_MAP = "(d0, d1) -> (), domain: d0 in [0, 3], d1 in [0, 6]"
@@ -189,10 +198,19 @@ def test_json_has_exactly_the_keys(run: Run) -> None:
         "unknown": None,
         "map": "",
         "runtime": [],
+        "schema_version": 1,
+        "output_shape": {"text": "f32[4,7]", "element_type": "f32", "dims": [4, 7]},
+        "operand_name": "p",
+        "operand_shape": {"text": "f32[20,11]", "element_type": "f32", "dims": [20, 11]},
+        "dims": ["d0", "d1"],
+        "ranges": [],
+        "bounds": {"d0": [0, 3], "d1": [0, 6], "rt0": [0, 16], "rt1": [0, 4]},
+        "results": ["d0 + rt0", "d1 + rt1"],
+        "constraints": [],
     }
     assert records[0]["runtime"] == [
-        {"name": "rt0", "instruction": "i", "calls": [], "map": RUNTIME_MAP},
-        {"name": "rt1", "instruction": "j", "calls": [], "map": RUNTIME_MAP},
+        {"name": "rt0", "instruction": "i", "calls": [], "map": RUNTIME_MAP, "clamp": [0, 16]},
+        {"name": "rt1", "instruction": "j", "calls": [], "map": RUNTIME_MAP, "clamp": [0, 4]},
     ]
 
 
@@ -202,19 +220,50 @@ def test_json_of_an_unknown_map_has_a_reason(run: Run) -> None:
     assert "no-such-opcode" in record["unknown"]
 
 
-@pytest.mark.parametrize(
-    ("notation", "expected"),
-    [
-        ("text", r"\(d0, d1\) -> \(d1, d0\), domain"),
-        ("isl", r"\{ \[.*\] -> \["),
-        ("mlir", r'#xla\.indexing_map<"\(d0, d1\) -> \(d1, d0\), domain'),
-        ("latex", r"\\mapsto|\\to"),
-    ],
-)
-def test_maps_print_in_every_notation(run: Run, notation: str, expected: str) -> None:
-    status, out, _ = run("maps", "flip.hlo", "--format", notation)
+# fmt: off
+NOTATIONS = [
+    ("isl",   r"\{ \[.*\] -> \["),
+    ("mlir",  r'#xla\.indexing_map<"\(d0, d1\) -> \(d1, d0\), domain'),
+    ("latex", r"\(d.*(\\mapsto|\\to)"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("notation", "expected"), NOTATIONS)
+def test_other_notations_print_the_map_alone(run: Run, notation: str, expected: str) -> None:
+    status, out, err = run("maps", "flip.hlo", "--format", notation)
+    assert (status, err) == (0, "")
+    (line,) = out.splitlines()
+    assert re.match(expected, line)
+
+
+def test_maps_in_another_notation_are_read_by_a_pipe(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, out, _ = run("maps", "flip.hlo", "window.hlo", "--all", "--format", "mlir")
+    stdin(monkeypatch, out)
+    status, simple, err = run("simplify", "--format", "mlir")
+    assert (status, simple, err) == (0, out, "")
+    assert out.count("\n") > 3
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_accesses_that_a_notation_omits_are_counted_in_a_note(run: Run, jobs: str) -> None:
+    Path("may.hlo").write_text(
+        WINDOW.replace(
+            "f32[4,7] dynamic-slice(p, i, j), dynamic_slice_sizes={4,7}",
+            "f32[20,11] dynamic-update-slice(p, p, i, j)",
+        )
+    )
+    files = ["strange.hlo", "may.hlo", "flip.hlo"]
+    status, out, err = run("maps", *files, "--format", "isl", "--jobs", jobs)
     assert status == 0
-    assert re.search(expected, out.splitlines()[1])
+    unknown, may = err.splitlines()
+    _, text, _ = run("maps", *files)
+    assert text.count(": unknown: ") == 1
+    accesses = len(out.splitlines()) + 1
+    assert f"note: 1 of {accesses} accesses are unknown and have no map" in unknown
+    assert f"note: {text.count(': may: ')} of {accesses - 1} maps are over-approximations" in may
 
 
 def test_maps_read_standard_input(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

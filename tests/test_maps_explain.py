@@ -100,6 +100,7 @@ def test_json_lists_the_steps_under_their_own_key(
 WRONG = [
     (["--explain", "--no-simplify"], "--explain cannot be used with --no-simplify"),
     (["--explain", "--jobs", "2"], "--explain cannot be used with --jobs"),
+    (["--explain", "--format", "isl"], "--explain cannot be used with --format isl"),
 ]
 
 

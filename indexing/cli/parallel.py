@@ -49,6 +49,7 @@ class BufferedReporter(Reporter):
     failed: bool = False
     reported: set[str] = field(default_factory=set)
     opcodes: set[str] = field(default_factory=set)
+    unmarked: Counter[str] = field(default_factory=Counter)
     messages: list[tuple[bool, tuple[str, ...]]] = field(default_factory=list)  # (is_error, lines)
     proved: Counter[str] = field(default_factory=Counter)
 
@@ -81,6 +82,7 @@ def answer_in_parallel(
                 continue
             proved += record.proved
             reporter.opcodes |= record.opcodes
+            reporter.unmarked += record.unmarked
             for is_error, lines in record.messages:
                 (reporter.error if is_error else reporter.print)(*lines)
     return proved

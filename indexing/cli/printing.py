@@ -49,7 +49,7 @@ def answer_all(
     bar: Bar,
 ) -> None:
     """Report errors in `computations`, and print the answers for their selected instructions."""
-    from indexing.views.report import lines
+    from indexing.views.formats import lines
 
     import_module("indexing.ops")  # registers the ops
     with reporter.reporting(module.filename):
@@ -65,7 +65,31 @@ def answer_all(
             with reporter.reporting(f"{table.file}: {table.computation}: {table.instruction}"):
                 for line in lines(table, request.notation, reporter.paint):
                     reporter.print(line)
+                if request.notation not in ("text", "json"):
+                    count_unmarked(reporter, table)
         done += len(computation)
+
+
+def count_unmarked(reporter: Reporter, table: MapTable) -> None:
+    """Count the maps and unknown accesses of `table`, for a format that prints maps alone."""
+    reporter.unmarked.update(row.map.grade for row in table.rows if row.map is not None)
+    reporter.unmarked["unknown"] += sum(row.unknown is not None for row in table.rows)
+
+
+def note_unmarked(reporter: Reporter, notation: str) -> None:
+    """Print notes about the accesses that a format for maps alone omits or does not mark."""
+    unknown, may = reporter.unmarked["unknown"], reporter.unmarked["may"]
+    if unknown:
+        reporter.note(
+            f"note: {unknown} of {reporter.unmarked.total()} accesses are unknown and have no map: "
+            "--format text gives the reasons"
+        )
+    if may:
+        total = may + reporter.unmarked["exact"]
+        reporter.note(
+            f"note: {may} of {total} maps are over-approximations (`may`), which {notation} does "
+            "not mark: --format json has the grades"
+        )
 
 
 def answers(

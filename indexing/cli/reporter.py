@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
@@ -46,6 +47,7 @@ class Reporter:
         self.max_bytes: int | None = None  # limit on the size of an input, if it is given
         self.reported: set[str] = set()
         self.opcodes: set[str] = set()  # requested opcodes that occur in a file
+        self.unmarked: Counter[str] = Counter()  # grades and unknowns that a format does not print
         self.coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
     def paint(self, text: str, style: str) -> str:

@@ -1,4 +1,4 @@
-"""Answers as text and as JSON, as `hlo-indexing maps` prints them.
+"""Answers as text, as `hlo-indexing maps` prints them where its output is not a terminal.
 
 A `MapTable` has the maps of one instruction, one direction and one output, a row for each map.  It
 prints as a header line and one indented line per map:
@@ -10,7 +10,6 @@ prints as a header line and one indented line per map:
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -256,12 +255,14 @@ def plain(text: str, style: str) -> str:
     return text
 
 
-def lines(table: MapTable, notation: str, paint: Paint) -> Iterator[str]:
-    """Yield the lines of `table` in the format named by ``--format``."""
-    return json_lines(table) if notation == "json" else text_lines(table, notation, paint)
+def map_lines(table: MapTable, notation: str) -> Iterator[str]:
+    """Yield each map of `table` on a line, in a notation of `NOTATIONS`, and nothing else."""
+    for row in table.rows:
+        if row.map is not None:
+            yield NOTATIONS[notation](row.map)
 
 
-def text_lines(table: MapTable, notation: str = "text", paint: Paint = plain) -> Iterator[str]:
+def text_lines(table: MapTable, paint: Paint = plain) -> Iterator[str]:
     """Yield a header line, and an indented line for each map of `table`."""
     from indexing.maps.explanation import is_explaining
 
@@ -281,7 +282,7 @@ def text_lines(table: MapTable, notation: str = "text", paint: Paint = plain) ->
             yield prefix + "nothing is read"
         else:
             grade = "" if row.map.grade == "exact" else paint(f"{row.map.grade}: ", "may")
-            yield prefix + grade + NOTATIONS[notation](row.map)
+            yield prefix + grade + map_line(row.map)
             for variable in row.map.runtime:
                 yield f"    {runtime_text(variable, paint)}"
         for step in row.steps:
@@ -303,52 +304,6 @@ def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
         clamped = f", {relation} [{variable.variable.lower}, {variable.variable.upper}]"
     path = "/".join([*variable.call_names, str(variable.source_name or "?")])
     return f"{variable.name} = {paint(path, 'name')}{element}{clamped}"
-
-
-def json_lines(table: MapTable) -> Iterator[str]:
-    """Yield a JSON object for each map of `table`; without operands, one with operand null."""
-    head = _json_head(table.file, table.computation)
-    head += (
-        f', "instruction": {_quoted(table.instruction)}, "opcode": {_quoted(table.opcode)}'
-        f', "direction": "{table.direction}", "output": {table.output}'
-    )
-    if not table.rows:
-        yield f'{head}, "operand": null, "grade": "exact", {_NOTHING}}}'
-    for row in table.rows:
-        path = "" if row.path is None else f', "path": {json.dumps(row.path)}'
-        if row.unknown is not None:
-            fields = f'"grade": null, "unknown": {_quoted(row.unknown)}, "map": null, "runtime": []'
-        elif row.map is None:
-            fields = f'"grade": "exact", {_NOTHING}'
-        else:
-            fields = _json_map(row.map)
-            fields += f', "steps": {json.dumps(row.steps)}' if row.steps else ""
-        yield f'{head}, "operand": {row.operand}, {fields}{path}}}'
-
-
-_NOTHING = '"unknown": null, "map": null, "runtime": []'
-_quoted = json.encoder.encode_basestring_ascii
-
-
-@lru_cache(maxsize=64)
-def _json_head(file: str, computation: str) -> str:
-    return f'{{"file": {_quoted(file)}, "computation": {_quoted(computation)}'
-
-
-def _json_map(indexing_map: IndexingMap) -> str:
-    """Return the JSON fields `grade`, `unknown`, `map` and `runtime` of a map."""
-    text = _quoted(map_line(indexing_map))
-    fields = f'"grade": "{indexing_map.grade}", "unknown": null, "map": {text}'
-    runtime = [
-        {
-            "name": v.name,
-            "instruction": v.source_name,
-            "calls": v.call_names,
-            "map": str(indexing_map.source_map(v)),
-        }
-        for v in indexing_map.runtime
-    ]
-    return f'{fields}, "runtime": {json.dumps(runtime) if runtime else "[]"}'
 
 
 def map_line(indexing_map: IndexingMap) -> str:

@@ -42,7 +42,8 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.multiplicity import multiplicity
 from indexing.memory import read_counts
 from indexing.tiling import collapse, gather_of
-from indexing.views.report import Query, answer, lines
+from indexing.views.formats import lines
+from indexing.views.report import Query, answer
 
 MAX_ELEMENTS: Final = 3000
 """Limit on the elements of all arrays of a module that is executed."""

@@ -18,13 +18,15 @@ from indexing.cli.printing import (
     Request,
     answer_all,
     note_opcodes,
+    note_unmarked,
     report_missing,
     report_missing_opcodes,
 )
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 
-FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
+MAP_ONLY = ("isl", "mlir", "latex")
+FORMATS = click.Choice(["text", "json", *MAP_ONLY])
 
 
 @click.command("maps")
@@ -121,6 +123,9 @@ def command(
     omitted. With --to parameters and several instructions, parameters that are not read are
     omitted as well.
 
+    The formats isl, mlir and latex print the maps alone, one on each line. A note on standard error
+    counts unknown accesses, which have no map, and maps whose grade is `may`.
+
     \b
     Notation (docs/notation.md explains it in full):
       d0, s0, rt0     dimension, range variable (takes all its values), runtime value
@@ -146,6 +151,7 @@ def command(
             "--opcode": bool(opcodes),
             "--no-simplify": no_simplify,
             "--jobs": jobs > 1,
+            **{f"--format {name}": notation == name for name in MAP_ONLY},
         },
     )
     query = Query(
@@ -167,6 +173,7 @@ def command(
         else:
             proved = answer_here(reporter, files, request, bar)
     report_missing_opcodes(reporter, opcodes)
+    note_unmarked(reporter, notation)
     if verify:
         reporter.note_proofs(proved)
 
@@ -175,7 +182,7 @@ EXCLUDED = {
     "--to parameters": ["--direction input-to-output", "--direction both"],
     "--all": ["--instruction", "--opcode"],
     "--verify": ["--no-simplify"],
-    "--explain": ["--no-simplify", "--jobs"],
+    "--explain": ["--no-simplify", "--jobs", *[f"--format {name}" for name in MAP_ONLY]],
 }
 """For each option, the options that it cannot be used with."""
 

@@ -1,0 +1,119 @@
+"""Answers as JSON, one object for each map; `schemas/maps.json` is their JSON schema.
+
+Expressions are text, bounds are inclusive ``[lower, upper]``, as in `IndexingMap.to_json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape
+from indexing.views.report import MapRow, MapTable, map_line, shape_text
+
+if TYPE_CHECKING:
+    from indexing.maps.indexing_map import IndexingMap
+
+SCHEMA_VERSION: Final = 1
+"""Version of the JSON of the command; keys may be added without a new version."""
+
+SCHEMAS: Final = {path.stem: path for path in (Path(__file__).parent / "schemas").glob("*.json")}
+"""The file of the JSON schema of each command."""
+
+_PARTS: Final = ("dims", "ranges", "bounds", "results", "constraints")
+_NO_PARTS: Final = "".join(f', "{part}": null' for part in _PARTS)
+_NOTHING: Final = '"unknown": null, "map": null, "runtime": []'
+_quoted = json.encoder.encode_basestring_ascii
+
+
+def json_lines(table: MapTable) -> Iterator[str]:
+    """Yield a JSON object for each map of `table`; without operands, one with operand null."""
+    head = _head(table.file, table.computation)
+    head += (
+        f', "instruction": {_quoted(table.instruction)}, "opcode": {_quoted(table.opcode)}'
+        f', "direction": "{table.direction}", "output": {table.output}'
+    )
+    output = f', "schema_version": {SCHEMA_VERSION}, "output_shape": {_shape_json(table.shape)}'
+    if not table.rows:
+        fields = f'"grade": "exact", {_NOTHING}{output}, "operand_name": null'
+        yield f'{head}, "operand": null, {fields}, "operand_shape": null{_NO_PARTS}}}'
+    for row in table.rows:
+        operand = f'"operand_name": {_quoted(row.name)}, "operand_shape": {_shape_json(row.shape)}'
+        fields, parts = _map_fields(row)
+        if row.steps:
+            parts += f', "steps": {json.dumps(row.steps)}'
+        if row.path is not None:
+            parts += f', "path": {json.dumps(row.path)}'
+        yield f'{head}, "operand": {row.operand}, {fields}{output}, {operand}{parts}}}'
+
+
+def shape_record(shape: AnyShape) -> dict[str, Any]:
+    """Return a shape as a value for JSON: its text, and the element type and sizes of an array.
+
+    The size of an unbounded dimension is None.
+
+    >>> import hlo
+    >>> shape_record(hlo.parse_shape("f32[2,3]"))
+    {'text': 'f32[2,3]', 'element_type': 'f32', 'dims': [2, 3]}
+    """
+    text = shape_text(shape)
+    if not isinstance(shape, Shape):
+        return {"text": text}
+    dims = [None if size == UNBOUNDED else size for size in shape.dims]
+    return {"text": text, "element_type": shape.element_type, "dims": dims}
+
+
+@lru_cache(maxsize=1 << 14)
+def _shape_json(shape: AnyShape) -> str:
+    return json.dumps(shape_record(shape))
+
+
+@lru_cache(maxsize=64)
+def _head(file: str, computation: str) -> str:
+    return f'{{"file": {_quoted(file)}, "computation": {_quoted(computation)}'
+
+
+def _map_fields(row: MapRow) -> tuple[str, str]:
+    """Return the JSON fields `grade` to `runtime`, and the fields with the parts of the map."""
+    if row.unknown is not None:
+        fields = f'"grade": null, "unknown": {_quoted(row.unknown)}, "map": null, "runtime": []'
+        return fields, _NO_PARTS
+    if row.map is None:
+        return f'"grade": "exact", {_NOTHING}', _NO_PARTS
+    text = _quoted(map_line(row.map))
+    fields = f'"grade": "{row.map.grade}", "unknown": null, "map": {text}'
+    runtime = [
+        {
+            "name": v.name,
+            "instruction": v.source_name,
+            "calls": v.call_names,
+            "map": str(row.map.source_map(v)),
+            "clamp": v.clamp,
+        }
+        for v in row.map.runtime
+    ]
+    fields += f', "runtime": {json.dumps(runtime) if runtime else "[]"}'
+    return fields, _parts(row.map) if runtime else _parts_once(row.map)
+
+
+@lru_cache(maxsize=1 << 15)
+def _parts_once(indexing_map: IndexingMap) -> str:
+    """`_parts`, memoised: maps without runtime variables keep no module alive."""
+    return _parts(indexing_map)
+
+
+def _parts(m: IndexingMap) -> str:
+    """Return the JSON fields with the variables, bounds, results and constraints of a map."""
+    values = (
+        [v.name for v in m.dims],
+        [v.name for v in m.ranges],
+        {v.name: v.bounds for v in m.variables},
+        list(map(str, m.results)),
+        [(str(c.expr), c.lower, c.upper) for c in m.constraints],
+    )
+    return "".join(
+        f', "{part}": {json.dumps(value)}' for part, value in zip(_PARTS, values, strict=True)
+    )
