@@ -15,7 +15,7 @@ from indexing.codegen.differences import epsilon, first_difference, tolerance
 from indexing.codegen.graph import Array
 from indexing.codegen.validation import Finding, Report, array_shapes
 from indexing.execution import run, xla
-from indexing.execution.values import random_inputs
+from indexing.execution.inputs import random_inputs
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
 

@@ -8,6 +8,7 @@ Imports `maps`, `devices`, `ops` and `dataflow` (dead-code elimination); no gene
 
 from __future__ import annotations
 
+from indexing.execution.inputs import random_inputs
 from indexing.execution.machine import Environment
 from indexing.execution.program import evaluate, run
 from indexing.execution.values import (
@@ -16,7 +17,6 @@ from indexing.execution.values import (
     Value,
     flattened,
     parameter_leaves,
-    random_inputs,
 )
 
 __all__ = [

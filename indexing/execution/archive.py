@@ -23,13 +23,13 @@ import numpy as np
 from hlo.formats.reading import MAX_BYTES, size_text, special_file
 from hlo.modules.module import Computation
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from indexing.execution.inputs import random_inputs
 from indexing.execution.output_file import replaced
 from indexing.execution.values import (
     Array,
     ExecutionError,
     ParameterLeaf,
     parameter_leaves,
-    random_inputs,
 )
 
 _RESULT = re.compile(r"(device\d+\.)?out\d+")

@@ -177,28 +177,8 @@ def parameter_leaves(computation: Computation) -> list[ParameterLeaf]:
     ]
 
 
-def random_inputs(computation: Computation, seed: int) -> list[Array]:
-    """Return one random array per leaf of `parameter_leaves`; deterministic for a seed.
-
-    Floating-point and complex numbers follow the standard normal distribution; integers are small
-    and non-negative.
-
-    Raises:
-        ExecutionError: a dimension of a parameter is unbounded.
-
-    >>> import hlo
-    >>> text = "ENTRY e { p = s8[4] parameter(0) ROOT r = s8[4] negate(p) }"
-    >>> [array.dtype for array in random_inputs(hlo.parse(text).entry, seed=1)]
-    [dtype('int8')]
-    """
-    for parameter in computation.parameters:
-        check_bounded(parameter)
-    random = np.random.default_rng(seed)
-    return [random_array(leaf.shape, random) for leaf in parameter_leaves(computation)]
-
-
 def random_array(shape: Shape, random: np.random.Generator) -> Array:
-    """Return a random array of this shape; see `random_inputs` for the distribution."""
+    """Return a random array of this shape; see `inputs.random_inputs` for the distribution."""
     kind, element = dtype(shape.element_type), ELEMENT_TYPES[shape.element_type]
     if element.kind == "pred":
         return np.asarray(random.integers(0, 2, shape.dims)).astype(kind)

@@ -277,3 +277,16 @@ def test_devices_have_their_own_inputs_and_results(
     assert cli.run(["run", file, "--inputs", inputs, "--replicas", "2"]) == 0
     out = "device0.out0: f32[2] 4.0 7.75\ndevice1.out0: f32[2] 4.0 7.75\n"
     assert capsys.readouterr().out == out
+
+
+@pytest.mark.parametrize(
+    "sizes", ["2147483648,2147483648", "4611686018427387904", "1,1000000000000"]
+)
+@pytest.mark.parametrize("element_type", ["f32", "s16", "pred", "c64"])
+def test_random_inputs_beyond_the_memory_are_an_error(element_type: str, sizes: str) -> None:
+    shape = f"{element_type}[{sizes}]"
+    module = hlo.parse(f"ENTRY e {{ p = {shape} parameter(0)  ROOT c = {shape} copy(p) }}")
+    for execute in (lambda: random_inputs(module.entry, 0), lambda: run(module, [])):
+        with pytest.raises(hlo.HloError, match=r"estimated memory .* exceeds") as caught:
+            execute()
+        assert caught.value.span.text.startswith("p = ")
