@@ -43,6 +43,10 @@ MAX_RESULTS: Final = 16
 """Limit on the results of an entry that runs as one nest per result: the nests of several results
 recompute what they share."""
 
+MAX_PAIRS: Final = 1 << 12
+"""Limit on pairs of a result and an operand of an instruction that runs as one nest per result:
+each nest takes all operands."""
+
 MAX_ITERATIONS: Final = 10**8
 """Limit on the iterations of Python loops: beyond it, they would run for minutes."""
 
@@ -175,6 +179,10 @@ def _instruction_nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:
     inside = [inner for computation in called for inner in computation]
     if any(map(_is_dynamic, [instruction, *instruction.operands, *inside])):
         return "a shape is dynamic"
+    results, operands = _shapes(instruction), [s for o in instruction.operands for s in _shapes(o)]
+    if len(results) * len(operands) > MAX_PAIRS:
+        counts = f"{len(results)} results and {len(operands)} operands"
+        return f"it has {counts}, more than {MAX_PAIRS} pairs"
     return _nests_of(instruction, instruction)
 
 

@@ -6,24 +6,24 @@ An array gets a stage with a buffer if it is
 * read at more than `MAX_COPIES` different indices;
 * arithmetic that several stages need, or that a reduction reads repeatedly (an operand of a
   product or of a window);
-* read below more than `MAX_CHOICES` nested choices, such as those of a chain of pads.
+* read below so many nested choices, such as those of a chain of pads, or at such a long index,
+  that its text would exceed the limits of `indexing.codegen.choices`.
 
 All other arrays are inlined into their readers: data movement, and arithmetic that is read once.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from hlo.modules.module import Computation
 from hlo.shapes.shape import Shape, dtype, leaves
+from indexing.codegen.choices import EnclosingChoices
 from indexing.codegen.graph import (
     Buffer,
     BufferRead,
     BufferRole,
-    Choose,
     Index,
     Node,
     Reduction,
@@ -42,9 +42,6 @@ from indexing.ops.functions import ScalarFunction
 
 MAX_COPIES: Final = 4
 """Limit on the indices at which an array is recomputed; beyond it, the array gets a buffer."""
-
-MAX_CHOICES: Final = 32
-"""Limit on nested choices; beyond it, the array gets a buffer. Python nests 100 blocks at most."""
 
 
 class Staging:
@@ -73,7 +70,7 @@ class Staging:
         self._buffers: dict[Scope, dict[int, Buffer]] = {}  # by the leaf of the result
         self._staged: dict[object, Scope] = {}  # by the group of the arrays
         self._definitions: dict[Node, Node] = {}  # of reads
-        self._choices: Counter[Node] = Counter()  # around each read: the number that are nested
+        self._choices = EnclosingChoices()
         self._final: dict[Node, Node] = {}
 
     def stages(self, result: ProgramArray, output: Buffer) -> tuple[Stage, ...]:
@@ -111,14 +108,7 @@ class Staging:
                 else:
                     definition = Lowering(scope, self.function).element(array, rule, read.index)
                     self._definitions[read] = definition
-                    self._count_choices(read, definition)
-
-    def _count_choices(self, read: BufferRead, definition: Node) -> None:
-        """Note how many choices enclose the reads of an inlined definition."""
-        nodes = list(topological_order([definition], with_cases))
-        choices = self._choices[read] + any(isinstance(node, Choose) for node in nodes)
-        for node in nodes:
-            self._choices[node] = max(self._choices[node], choices)
+                    self._choices.add(read, definition)
 
     def _existing(self, array: ProgramArray) -> Buffer | None:
         """Return the buffer of an input, or of another leaf of a staged result, if any."""
@@ -139,8 +129,8 @@ class Staging:
             buffer = Buffer(name, array.dims, value.dtype, "constant", value)
             self.constants[array] = buffer
             return buffer
-        is_deep = any(self._choices[read] > MAX_CHOICES for read in reads)
-        if not _needs_stage(rule, reads, is_deep):
+        is_long = any(map(self._choices.exceed_limits, reads))
+        if not _needs_stage(rule, reads, is_long):
             return None
         buffer = self._buffer(array, "stage")
         self._stage(array, rule, buffer)
@@ -199,12 +189,12 @@ def _index(scope: Scope) -> Index:
     return tuple([d.as_expr() for d in scope.dims])
 
 
-def _needs_stage(rule: ElementRule, reads: Mapping[BufferRead, Scope], is_deep: bool) -> bool:
+def _needs_stage(rule: ElementRule, reads: Mapping[BufferRead, Scope], is_long: bool) -> bool:
     if isinstance(rule, ReductionRule):
         return True
     if isinstance(rule, ConstantRule | IotaRule):
         return False
-    if len(reads) > MAX_COPIES or is_deep:
+    if len(reads) > MAX_COPIES or is_long:
         return True
     scopes = set(reads.values())
     is_cheap = isinstance(rule, CopyRule) and len(rule.operands) == 1

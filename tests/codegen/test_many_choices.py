@@ -8,7 +8,7 @@ import pytest
 import hlo
 import indexing
 from hlo import Module
-from indexing.codegen import loops, staging
+from indexing.codegen import choices, loops
 from indexing.codegen.nest import LoopNest
 from indexing.execution import run
 
@@ -56,7 +56,41 @@ STEPS = [
 @pytest.mark.parametrize("count", [150, 600])
 def test_long_chains_of_choices_are_staged(step: str, growth: int, count: int) -> None:
     nest = check(chain(step, count, growth))
-    assert len(nest.stages) >= count // (staging.MAX_CHOICES + 1)
+    assert len(nest.stages) >= count // (choices.MAX_NESTED + 1)
+
+
+def rotations(count: int) -> Module:
+    """Both branches of each choice read the choice before."""
+    lines, x = [], "p"
+    for k in range(count):
+        lines += [
+            f"a{k} = s32[1] slice({x}), slice={{[0:1]}}",
+            f"b{k} = s32[3] slice({x}), slice={{[1:4]}}",
+            f"x{k} = s32[4] concatenate(b{k}, a{k}), dimensions={{0}}",
+        ]
+        x = f"x{k}"
+    return hlo.parse("\n".join(["ENTRY e {", "p = s32[4] parameter(0)", *lines, "}"]))
+
+
+@pytest.mark.parametrize("count", [5, 20, 101])
+def test_choices_that_share_elements_are_printed_a_limited_number_of_times(count: int) -> None:
+    nest = check(rotations(count))
+    assert nest.source.count("\n") < 40 * count
+
+
+@pytest.mark.parametrize("count", [4, 24])
+def test_long_indices_are_staged(count: int) -> None:
+    lines, x = ["p = s32[4] parameter(0)", "q = s32[3,4] broadcast(p), dimensions={1}"], "q"
+    for k in range(count):
+        shape = ["s32[4,3]", "s32[6,2]", "s32[3,4]"][k % 3]
+        lines += [
+            f"r{k} = {shape} reshape({x})",
+            f"x{k} = {shape} reverse(r{k}), dimensions={{{k % 2}}}",
+        ]
+        x = f"x{k}"
+    nest = check(hlo.parse("\n".join(["ENTRY e {", *lines, "}"])))
+    assert max(map(len, nest.source.splitlines())) < 20_000
+    assert (len(nest.stages) > 1) == (count > 4)
 
 
 def test_short_chains_of_choices_are_one_stage() -> None:

@@ -15,8 +15,12 @@ import pytest
 import hlo
 import indexing
 from hlo import Module
+from indexing.codegen import running
+from indexing.codegen.running import nests_of
+from indexing.execution.interpreter import plan
+from indexing.execution.values import ExecutionError
 from indexing.maps import map_set
-from indexing.maps.answers import Answer
+from indexing.maps.answers import Answer, Unknown
 from tests.growth.programs import PROGRAMS
 from tests.growth.work import calls_in
 
@@ -48,6 +52,21 @@ def verified(module: Module) -> int:
     return 0
 
 
+def lines_of_loop_nest(module: Module) -> int:
+    nest = indexing.loop_nest(module.entry)
+    if isinstance(nest, Unknown):
+        return 0
+    return len(nest.source.splitlines()) + len(nest.vectorized().source.splitlines())
+
+
+def lowered(module: Module) -> int:
+    plan(module.entry)
+    try:
+        return len(nests_of(module).remarks)
+    except ExecutionError:  # calls that double execute too many instructions
+        return 0
+
+
 QUESTIONS: Final[dict[str, Question]] = {
     "print": lambda module: str(module).count("\n"),
     "verify": verified,
@@ -56,6 +75,8 @@ QUESTIONS: Final[dict[str, Question]] = {
     "to_parameters": lambda module: maps_in(indexing.to_parameters(module.entry.root)),
     "sweep": swept,
     "grouped": lambda module: sum(map(len, indexing.grouped(module.entry.root).values())),
+    "loop_nest": lines_of_loop_nest,
+    "lower": lowered,
     "read_counts": lambda module: len(indexing.read_counts(module.entry.root)),
 }
 
@@ -72,10 +93,11 @@ def work(program: str, question: str, n: int) -> float:
 
 
 @pytest.fixture(autouse=True)
-def few_maps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lower the limits on maps between two arrays, so that small programs exceed them."""
+def low_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lower the limits on maps and nests, so that small programs exceed them."""
     monkeypatch.setattr(map_set, "MAX_MAPS", 4)
     monkeypatch.setattr(map_set, "MAX_EXACT_KEPT", 4)
+    monkeypatch.setattr(running, "MAX_PAIRS", 16)
 
 
 @pytest.mark.parametrize("question", ["parse", *QUESTIONS])
