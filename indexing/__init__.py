@@ -6,8 +6,9 @@
 (d0) -> (d0 floordiv 8, d0 mod 8), domain: d0 in [0, 31]
 
 ``__all__`` lists the main names.  Every other public name belongs to a room (`indexing.maps`,
-`indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.codegen`)
-and is also available as ``indexing.NAME``.  All names are loaded on first use.
+`indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.codegen`,
+`indexing.frontends`) and is also available as ``indexing.NAME``.  All names are loaded on first
+use.
 """
 
 from importlib import import_module
@@ -19,7 +20,7 @@ from hlo.moved import declare
 
 _core, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-_ROOMS: Final = ("maps", "devices", "dataflow", "tiling", "memory", "codegen")
+_ROOMS: Final = ("maps", "devices", "dataflow", "tiling", "memory", "codegen", "frontends")
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,7 @@ ROOMS = {
     "indexing": (
         *("maps", "devices", "ops", "dataflow"),
         *("tiling", "memory"),
-        *("execution", "codegen"),
+        *("execution", "codegen", "frontends"),
         *("views", "cli"),
     ),
 }

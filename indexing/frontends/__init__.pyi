@@ -1,0 +1,2 @@
+# Public names, loaded on first use (`__init__.py`).
+from .jax import from_jax as from_jax
