@@ -59,6 +59,8 @@ FILES = {
 
 COMMANDS = [
     ["check", *FILES, f"missing {FILE}"],
+    ["ls", *FILES],
+    ["ls", FILE, "--format", "json"],
     ["maps", FILE, f"strange {FILE}", "--all", "--direction", "both"],
     ["maps", FILE, "--all", "--to", "parameters", "--explain"],
     ["maps", FILE, "--all", "--to", "parameters", "--verify"],

@@ -18,6 +18,7 @@ from indexing.cli.reporter import OutputError, Reporter
 
 COMMANDS = {
     "maps": "Print indexing maps of HLO modules",
+    "ls": "List the instructions of HLO modules",
     "simplify": "Simplify indexing maps",
     "compose": "Compose two indexing maps",
     "check": "Verify the syntax, attributes and shapes of HLO modules",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
     from hlo import HloError
     from hlo.modules.module import Computation, Instruction, Module
     from indexing.views.report import MapTable, Query
+
+
+MAX_OUTPUTS: Final = 64
+"""Maximum number of outputs of a root that is printed as text without being selected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +32,7 @@ class Request:
         opcodes: selected opcodes.
         everything: select every instruction.
         notation: the output format.
+        all_outputs: print a root with more than `MAX_OUTPUTS` outputs as text.
     """
 
     query: Query
@@ -34,11 +40,18 @@ class Request:
     opcodes: tuple[str, ...]
     everything: bool
     notation: str
+    all_outputs: bool = False
 
     @property
     def selects_root(self) -> bool:
         """True if nothing is selected explicitly: the root of ENTRY is the default."""
         return not (self.names or self.opcodes or self.everything)
+
+    def is_too_wide(self, outputs: int) -> bool:
+        """Return True if a root with so many outputs is not printed: programs read any number."""
+        chosen = self.all_outputs or self.query.output_id is not None
+        is_text = self.notation == "text"
+        return is_text and self.selects_root and not chosen and outputs > MAX_OUTPUTS
 
 
 def answer_all(
@@ -68,6 +81,23 @@ def answer_all(
                 if request.notation not in ("text", "json"):
                     count_unmarked(reporter, table)
         done += len(computation)
+
+
+def refuse_root(reporter: Reporter, module: Module, outputs: int) -> None:
+    """Report that the maps of the root are not printed, with the options that select fewer."""
+    root = module.entry.root
+    opcodes = Counter(each.opcode for each in module.entry.instructions)
+    for small in ("parameter", "constant", "tuple", "get-tuple-element"):
+        opcodes.pop(small, None)
+    counts = ", ".join(f"{opcode} ({count})" for opcode, count in opcodes.most_common(4))
+    select = [f"  = help: --opcode OPCODE selects instructions of the module: {counts}"]
+    reporter.error(
+        f"error[outputs]: {module.filename}: {module.entry.name}: the root `{root.name}` has "
+        f"{outputs} outputs, more than {MAX_OUTPUTS}: its maps are not printed",
+        f"  = help: --output N selects one output, 0 to {outputs - 1}; --all-outputs prints all",
+        f"  = help: -i NAME selects an instruction: `hlo-indexing ls {module.filename}` lists them",
+        *(select if counts else []),
+    )
 
 
 def count_unmarked(reporter: Reporter, table: MapTable) -> None:
@@ -116,7 +146,11 @@ def answers(
                 if not (request.everything or request.opcodes):
                     reporter.error(f"error[name]: {location} has no {missing}")
                 continue
-            if not (leaves(instruction.shape) or request.everything):
+            outputs = len(leaves(instruction.shape))
+            if request.is_too_wide(outputs):
+                refuse_root(reporter, module, outputs)
+                continue
+            if not (outputs or request.everything):
                 reporter.note(f"note: {location} has no outputs")
             yield from answer(instruction, query, module.filename)
 

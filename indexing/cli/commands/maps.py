@@ -15,6 +15,7 @@ from indexing.cli.options import (
     verify_option,
 )
 from indexing.cli.printing import (
+    MAX_OUTPUTS,
     Request,
     answer_all,
     note_opcodes,
@@ -78,6 +79,11 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY])
     help="Print only the maps of output N",
 )
 @click.option(
+    "--all-outputs",
+    is_flag=True,
+    help=f"Print the ENTRY root as text even if it has more than {MAX_OUTPUTS} outputs",
+)
+@click.option(
     "--exact",
     is_flag=True,
     help="Return disjoint exact maps instead of one over-approximation where that is possible; "
@@ -107,6 +113,7 @@ def command(
     target: str,
     operand: int | None,
     output: int | None,
+    all_outputs: bool,
     exact: bool,
     no_simplify: bool,
     verify: bool,
@@ -164,7 +171,7 @@ def command(
         verify=verify,
         explain=explain,
     )
-    request = Request(query, tuple(names), tuple(opcodes), everything, notation)
+    request = Request(query, tuple(names), tuple(opcodes), everything, notation, all_outputs)
     with Bar() as bar:
         if jobs > 1:
             from indexing.cli.parallel import answer_in_parallel

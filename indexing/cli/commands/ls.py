@@ -1,0 +1,38 @@
+"""``hlo-indexing ls``: the instructions of modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from indexing.cli.options import format_option, max_input_size_option
+from indexing.cli.reporter import Reporter
+
+
+@click.command("ls")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@max_input_size_option
+@format_option(click.Choice(["text", "json"]))
+@click.pass_obj
+def command(reporter: Reporter, files: Sequence[str], notation: str) -> None:
+    """List the instructions of the modules in FILE..., HLO text or protobufs (.pb).
+
+    `-` is standard input. Each computation has a heading, and each instruction a line with its
+    name, opcode, shape and operands; `->` precedes the computations that it calls. Shapes of many
+    elements and long lists of operands are elided. JSON has everything, an object for each
+    instruction.
+    """
+    from indexing.views.listing import computation_lines, json_line
+
+    import_module("indexing.ops")  # registers the ops, which infer missing shapes
+    for module in reporter.modules(files):
+        for computation in module.computations.values():
+            with reporter.reporting(f"{module.filename}: {computation.name}"):
+                if notation == "json":
+                    for instruction in computation.instructions:
+                        reporter.print(json_line(instruction, module.filename))
+                else:
+                    for line in computation_lines(computation, module.filename, reporter.paint):
+                        reporter.print(line)

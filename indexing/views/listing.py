@@ -1,0 +1,88 @@
+"""The instructions of a module as aligned text and as JSON, as ``hlo-indexing ls`` prints them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from hlo.shapes.shape import AnyShape, TupleShape
+from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.report import Paint, plain, shape_text
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Computation, Instruction
+
+MAX_WIDTH: Final = 44
+"""Maximum width of an aligned column: longer texts shift the rest of their line."""
+MAX_LISTED: Final = 6
+"""Maximum number of operands, or elements of a tuple shape, that a line lists."""
+
+
+def computation_lines(computation: Computation, file: str, paint: Paint = plain) -> Iterator[str]:
+    """Yield a heading and one aligned line for each instruction of a computation.
+
+    >>> import hlo
+    >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT sum = f32[4] add(p, p) }"
+    >>> print(*computation_lines(hlo.parse(text).entry, "m.hlo"), sep=chr(10))
+    m.hlo: ENTRY e: 2 instructions
+         p    parameter  f32[4]  0
+    ROOT sum  add        f32[4]  p, p
+    """
+    entry = "ENTRY " if computation is computation.module.entry else ""
+    count = len(computation.instructions)
+    noun = "instruction" if count == 1 else "instructions"
+    yield f"{file}: {entry}{paint(computation.name, 'name')}: {count} {noun}"
+    rows = [(i.name, i.opcode, short_shape(i.shape)) for i in computation.instructions]
+    widths = [min(MAX_WIDTH, max(map(len, column))) for column in zip(*rows, strict=True)]
+    for instruction, row in zip(computation.instructions, rows, strict=True):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        cells[0] = cells[0].replace(row[0], paint(row[0], "name"), 1)
+        mark = "ROOT" if instruction.is_root else "    "
+        yield f"{mark} {'  '.join([*cells, _sources(instruction)])}".rstrip()
+
+
+def short_shape(shape: AnyShape) -> str:
+    """Return the text of a shape without layouts; tuples of many elements are elided.
+
+    >>> import hlo
+    >>> short_shape(hlo.parse_shape(f"({', '.join(['f32[2]'] * 9)})"))
+    '(f32[2], f32[2], f32[2], f32[2], f32[2], f32[2], … 3 more)'
+    """
+    if not isinstance(shape, TupleShape):
+        return shape_text(shape)
+    return f"({_elided([short_shape(each) for each in shape.elements])})"
+
+
+def _elided(texts: list[str]) -> str:
+    more = len(texts) - MAX_LISTED
+    return ", ".join([*texts[:MAX_LISTED], *([f"… {more} more"] if more > 0 else [])])
+
+
+def _sources(instruction: Instruction) -> str:
+    """Return the operands and the called computations, or the number of a parameter."""
+    if instruction.opcode == "parameter":
+        return str(instruction.computation.parameters.index(instruction))
+    text = _elided([operand.name for operand in instruction.operands])
+    called = _elided([computation.name for computation in instruction.called_computations])
+    return f"{text} -> {called}".lstrip() if called else text
+
+
+def json_line(instruction: Instruction, file: str) -> str:
+    """Return a JSON object for one instruction; `schemas/ls.json` is its JSON schema."""
+    computation = instruction.computation
+    is_parameter = instruction.opcode == "parameter"
+    record = {
+        "file": file,
+        "computation": computation.name,
+        "entry": computation is computation.module.entry,
+        "instruction": instruction.name,
+        "root": instruction.is_root,
+        "opcode": instruction.opcode,
+        "shape": shape_record(instruction.shape),
+        "operands": [operand.name for operand in instruction.operands],
+        "calls": [called.name for called in instruction.called_computations],
+        "parameter": computation.parameters.index(instruction) if is_parameter else None,
+        "schema_version": SCHEMA_VERSION,
+    }
+    return json.dumps(record)

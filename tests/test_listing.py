@@ -1,0 +1,117 @@
+"""`hlo-indexing ls`, and the roots that `maps` does not print unasked."""
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import hlo
+from indexing import cli
+from indexing.cli.printing import MAX_OUTPUTS
+from indexing.views.records import SCHEMAS
+
+EXAMPLE = str(Path(__file__).parent.parent / "examples" / "attention.opt.hlo")
+
+
+def wide(outputs: int) -> str:
+    names = ", ".join(["n"] * outputs)
+    shapes = ", ".join(["f32[3]"] * outputs)
+    return (
+        "ENTRY e { p = f32[3] parameter(0)  n = f32[3] negate(p)\n"
+        f"  ROOT t = ({shapes}) tuple({names}) }}"
+    )
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("wide.hlo").write_text(wide(MAX_OUTPUTS + 1))
+    Path("narrow.hlo").write_text(wide(MAX_OUTPUTS))
+
+
+def ran(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    status = cli.run(arguments)
+    return status, *capsys.readouterr()
+
+
+def test_every_instruction_has_an_aligned_line(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = ran(capsys, "ls", EXAMPLE)
+    assert (status, err) == (0, "")
+    lines = iter(out.splitlines())
+    for computation in hlo.load(EXAMPLE).computations.values():
+        heading = next(lines)
+        assert f"{computation.name}: {len(computation)} instruction" in heading
+        assert ("ENTRY" in heading) == (computation.name == "main.5")
+        starts = set()
+        for instruction in computation.instructions:
+            line = next(lines)
+            assert line.removeprefix("ROOT").split()[:2] == [instruction.name, instruction.opcode]
+            assert line.startswith("ROOT") == instruction.is_root
+            starts.add(line.index(f"  {instruction.opcode} ", 5 + len(instruction.name)))
+        assert len(starts) == 1
+    assert next(lines, None) is None
+
+
+def test_every_instruction_has_a_record_that_fits_the_schema(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    schema = json.loads(SCHEMAS["ls"].read_text())
+    valid = jsonschema.Draft202012Validator(schema)
+    _, out, _ = ran(capsys, "ls", EXAMPLE, "wide.hlo", "--format", "json")
+    rows = [json.loads(line) for line in out.splitlines()]
+    for row in rows:
+        valid.validate(row)
+        assert row.keys() == schema["properties"].keys()
+    instructions = [i for file in (EXAMPLE, "wide.hlo") for i in hlo.load(file).instructions]
+    assert [(row["instruction"], row["operands"]) for row in rows] == [
+        (i.name, [operand.name for operand in i.operands]) for i in instructions
+    ]
+    assert sum(row["root"] and row["entry"] for row in rows) == 2
+    assert not valid.is_valid(rows[0] | {"operands": None})
+
+
+def test_long_lists_are_elided_in_text_only(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = ran(capsys, "ls", "wide.hlo")
+    last = out.splitlines()[-1]
+    assert last.count("n,") == last.count("f32[3],") == 6
+    assert last.count("… 59 more") == 2
+
+
+def test_a_root_with_many_outputs_names_the_options_that_select_fewer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    status, out, err = ran(capsys, "maps", "wide.hlo", "narrow.hlo")
+    assert status == 1
+    assert out.count("output-to-input, output") == MAX_OUTPUTS
+    assert "wide.hlo" not in out
+    assert err.splitlines() == [
+        "error[outputs]: wide.hlo: e: the root `t` has 65 outputs, more than 64: its maps are not "
+        "printed",
+        "  = help: --output N selects one output, 0 to 64; --all-outputs prints all",
+        "  = help: -i NAME selects an instruction: `hlo-indexing ls wide.hlo` lists them",
+        "  = help: --opcode OPCODE selects instructions of the module: negate (1)",
+    ]
+
+
+# fmt: off
+ASKED = [
+    # options                       lines of the result
+    (["--all-outputs"],             2 * 65),
+    (["--output", "64"],            1 + 65),  # the other operands are not read
+    (["-i", "t"],                   2 * 65),
+    (["-i", "n"],                   2),
+    (["--opcode", "negate"],        2),
+    (["--format", "json"],          65),
+    (["--format", "mlir"],          65),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("options", "count"), ASKED, ids=lambda o: str(o))
+def test_what_is_selected_is_printed(
+    options: list[str], count: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = ran(capsys, "maps", "wide.hlo", *options)
+    assert (status, err) == (0, "")
+    assert len(out.splitlines()) == count
