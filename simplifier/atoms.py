@@ -15,7 +15,7 @@ from simplifier.interval import Interval
 from simplifier.linear import Expr
 from simplifier.linear import Variable as Variable
 from simplifier.unique import Atom as Atom
-from simplifier.unique import OrderKey, UniqueTable
+from simplifier.unique import OrderKey, UniqueTable, depth_above
 
 
 class Floor(Atom):
@@ -37,7 +37,7 @@ class Floor(Atom):
     """
 
     divides = True
-    __slots__ = ("divisor", "is_affine", "numerator", "operands", "weight")
+    __slots__ = ("depth", "divisor", "is_affine", "numerator", "operands", "weight")
 
     numerator: Expr
     operands: tuple[Expr, ...]
@@ -55,6 +55,7 @@ class Floor(Atom):
         self.numerator, self.divisor, self.bounds = numerator, divisor, bounds
         self.operands, self._key = (numerator,), None
         self.weight, self.is_affine = 1 + numerator.weight, numerator.is_affine
+        self.depth = depth_above(self.operands)
         return _FLOORS.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Floor], tuple[Expr, int, Interval]]:

@@ -84,8 +84,8 @@ class Expr:
             return NotImplemented
         return self.constant == other.constant and self.parts == other.parts
 
-    def __reduce__(self) -> tuple[object, tuple[tuple[Term, ...], int]]:
-        return make, (self.terms, self.constant)
+    def __reduce__(self) -> tuple[object, tuple[Any, ...]]:
+        return OPERATIONS.reduced(self)
 
     def __repr__(self) -> str:
         return f"Expr({str(self)!r})"
@@ -241,7 +241,7 @@ class Variable(Atom):
 
     __slots__ = ("expr", "lower", "name", "upper")
 
-    weight = 1
+    weight = depth = 1
     is_affine = True
     operands = ()
     name: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from simplifier.interval import Interval
 
@@ -22,4 +22,5 @@ class Operations(Generic[E]):
     product: Callable[[E, E], E]
     quotient: Callable[[E, E], E]
     remainder: Callable[[E, E], E]
+    reduced: Callable[[E], tuple[object, tuple[Any, ...]]]
     text: Callable[[E], str]

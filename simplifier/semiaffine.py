@@ -35,7 +35,7 @@ from simplifier.linear import (
     from_atom,
     without_zero_terms,
 )
-from simplifier.unique import Atom, OrderKey, UniqueTable
+from simplifier.unique import Atom, OrderKey, UniqueTable, depth_above
 
 Operator: TypeAlias = Literal["*", "floordiv", "min", "max"]
 
@@ -56,7 +56,7 @@ class SemiAffine(Atom):
     (SemiAffine('floordiv', (Expr('d0'), Expr('n'))), (0, 9))
     """
 
-    __slots__ = ("operands", "operator", "weight")
+    __slots__ = ("depth", "operands", "operator", "weight")
 
     operator: Operator
     operands: tuple[Expr, ...]
@@ -70,7 +70,7 @@ class SemiAffine(Atom):
             return known
         self = object.__new__(cls)
         self.operator, self.operands, self._key = operator, operands, None
-        self.weight = 1 + sum([operand.weight for operand in operands])
+        self.weight, self.depth = 1 + sum([e.weight for e in operands]), depth_above(operands)
         self.bounds = _BOUNDS[operator](*[operand.bounds for operand in operands])
         return _SEMI_AFFINE.add(made_of, self)
 

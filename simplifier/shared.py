@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias
 
-from simplifier.unique import Atom
+from simplifier.unique import MAX_DEPTH, Atom
 
 Expr: TypeAlias = Any  # `simplifier.linear.Expr`, which is written on top of this module
 
@@ -24,6 +24,11 @@ MAX_ORDERED: Final = 1 << 20
 def coarse_key(term: tuple[Atom, int]) -> tuple[int, int]:
     """Return a sort key for the terms of a sum whose nested keys take long to compare."""
     return term[0].weight, term[1]
+
+
+def is_deep(expr: Expr) -> bool:
+    """Return True if `expr` is too deep for recursion (`unique.MAX_DEPTH`)."""
+    return any(atom.depth > MAX_DEPTH for atom in expr.parts)
 
 
 def variables_of(expr: Expr) -> list[Any]:

@@ -9,6 +9,7 @@ from simplifier.bounds import UNCONSTRAINED, KnownBounds
 from simplifier.divmod import floor_div
 from simplifier.linear import Expr, from_atom, without_zero_terms
 from simplifier.semiaffine import SemiAffine
+from simplifier.shared import atoms_in_order, is_deep
 
 
 class Substitution:
@@ -23,14 +24,17 @@ class Substitution:
     Expr('d0')
     """
 
-    __slots__ = ("_floors", "_known", "_values")
+    __slots__ = ("_floors", "_is_rebuilding", "_known", "_values")
 
     def __init__(self, values: Mapping[Variable, Expr], known: KnownBounds = UNCONSTRAINED) -> None:
         self._values = values
         self._known = known
         self._floors: dict[Atom, Expr] = {}
+        self._is_rebuilding = False
 
     def __call__(self, expr: Expr) -> Expr:
+        if is_deep(expr) and not self._is_rebuilding:
+            self._rebuild_atoms(expr)
         parts, constant = expr.parts, expr.constant
         if not parts:
             return expr
@@ -45,6 +49,13 @@ class Substitution:
             for inner, count in value.parts.items():
                 total[inner] = total.get(inner, 0) + coefficient * count
         return without_zero_terms(total, constant)
+
+    def _rebuild_atoms(self, expr: Expr) -> None:
+        """Rebuild the atoms of a deep expression, operands first, so that none recurses."""
+        self._is_rebuilding = True
+        for atom in atoms_in_order([expr]):
+            self._atom(atom)
+        self._is_rebuilding = False
 
     def _atom(self, atom: Atom) -> Expr:
         if isinstance(atom, Variable):

@@ -6,13 +6,21 @@ Atoms of sums are unique, so terms merge by identity.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 from weakref import ref
 
 from simplifier.interval import Interval
 
 Unique = TypeVar("Unique", bound=Hashable)
 OrderKey: TypeAlias = tuple[object, ...]
+
+MAX_DEPTH: Final = 64
+"""Maximum depth of nested atoms that recursive functions visit; deeper ones need iteration."""
+
+
+def depth_above(operands: Iterable[Any]) -> int:
+    """Return the depth of an atom with these operands, which are expressions."""
+    return 1 + max([atom.depth for operand in operands for atom in operand.parts], default=0)
 
 
 class UniqueTable(dict[Hashable, ref[Unique]]):
@@ -54,6 +62,7 @@ class Atom:
     Attributes:
         bounds: an interval that contains every value, from the bounds of variables.
         weight: number of atoms in its text; repeated parts count each time.
+        depth: number of nested atoms; 1 for a variable.
         operands: its subexpressions.
         is_affine: True if it has no product, quotient, minimum or maximum of variables.
         divides: True for a floor.
@@ -63,6 +72,7 @@ class Atom:
 
     bounds: Interval
     weight: int
+    depth: int
     operands: tuple[Any, ...]  # of `Expr`, which is written on top of this module
     is_affine = False
     divides = False
@@ -70,9 +80,13 @@ class Atom:
 
     @property
     def key(self) -> OrderKey:
-        """Sort key that is the same in every process: variables by name, then floors."""
+        """Sort key that is the same in every process: variables by name, then floors.
+
+        Atoms deeper than `MAX_DEPTH` come last; their keys may be equal.
+        """
         if self._key is None:
-            self._key = self._made_key()
+            is_deep = self.depth > MAX_DEPTH
+            self._key = (3, self.depth, self.weight, *self.bounds) if is_deep else self._made_key()
         return self._key
 
     def _made_key(self) -> OrderKey:

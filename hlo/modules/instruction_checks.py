@@ -13,7 +13,7 @@ from typing import Final
 
 from hlo.modules.bind import bind_op, default_shape, op_class, read_op, unknown_attributes
 from hlo.modules.module import Instruction, Module, Semantics
-from hlo.ops.op import Fault, Op, OpConstraint
+from hlo.ops.op import OPS, OPS_BY_TARGET, Fault, Op, OpConstraint
 from hlo.ops.unify import (
     Conflict,
     PartialShape,
@@ -34,8 +34,20 @@ def infer(instruction: Instruction) -> AnyShape:
     """Infer the shape of an instruction whose text omits it.
 
     Raises:
-        HloError: the shape cannot be inferred, or the operands violate a constraint of the op.
+        HloError: the shape cannot be inferred, or the operands violate a constraint of the op. The
+            error is memoised: all users of the instruction need its shape.
     """
+    errors = instruction.module.memo.setdefault((infer, len(OPS), len(OPS_BY_TARGET)), {})
+    if instruction in errors:
+        raise errors[instruction].with_traceback(None)
+    try:
+        return _shape_by_op(instruction)
+    except HloError as error:
+        errors[instruction] = error
+        raise
+
+
+def _shape_by_op(instruction: Instruction) -> AnyShape:
     op = read_op(instruction, default_shape(instruction))
     if op is None:
         raise HloError(

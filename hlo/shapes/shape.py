@@ -40,9 +40,14 @@ class TupleShape:
 
     elements: tuple[AnyShape, ...]
     _hash: int = field(init=False, repr=False)
+    _depth: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "elements", tuple(self.elements))
+        inner = [shape._depth for shape in self.elements if isinstance(shape, TupleShape)]
+        object.__setattr__(self, "_depth", 1 + max(inner, default=0))
+        if self._depth > MAX_NESTING:  # its text would not parse
+            raise ValueError(f"tuples are nested more than {MAX_NESTING} deep")
         object.__setattr__(self, "_hash", hash(self.elements))
 
     def compatible(self, other: AnyShape) -> bool:

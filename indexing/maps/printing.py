@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.symbolic import Bounds, both_sides, one_sided
 from simplifier.atoms import Variable, mentioned
+from simplifier.shared import is_deep
 from simplifier.text import exact_text
+from simplifier.unique import MAX_DEPTH
 
 KNOWN_EMPTY = "KNOWN EMPTY"
 
@@ -38,6 +40,17 @@ def require_exact_text(indexing_map: IndexingMap) -> None:
     """
     for expr in (*indexing_map.results, *[c.expr for c in indexing_map.constraints]):
         exact_text(expr)
+
+
+def require_shallow(indexing_map: IndexingMap) -> None:
+    """Check that the expressions of a map are not too deep for recursive conversions.
+
+    Raises:
+        ValueError: an expression is nested deeper than `unique.MAX_DEPTH`.
+    """
+    for expr in (*indexing_map.results, *[c.expr for c in indexing_map.constraints]):
+        if is_deep(expr):
+            raise ValueError(f"an expression is nested more than {MAX_DEPTH} deep")
 
 
 def _head(m: IndexingMap) -> str:

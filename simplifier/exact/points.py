@@ -21,6 +21,7 @@ from simplifier.exact.tightening import TightBounds
 from simplifier.interval import Interval
 from simplifier.linear import Expr, from_atom
 from simplifier.semiaffine import SemiAffine
+from simplifier.shared import atoms_in_order, is_deep
 
 MAX_AT_ONCE: Final = 1 << 20
 """Maximum number of points of a box, times the atoms of its constraints, to evaluate at once.
@@ -330,11 +331,18 @@ def size_bits(expr: Expr) -> int:
 @lru_cache(maxsize=1 << 12)
 def _largest(expr: Expr) -> int:
     """An upper bound of the absolute values that occur in the evaluation of `expr`."""
-    total, inside = abs(expr.constant), 0
+    if is_deep(expr):
+        below = [operand for atom in atoms_in_order([expr]) for operand in atom.operands]
+        return max(_largest_of([], part) for part in (expr, *below))
+    return _largest_of([o for atom in expr.parts for o in atom.operands], expr)
+
+
+def _largest_of(operands: Iterable[Expr], expr: Expr) -> int:
+    """The same of `expr` without the operands of its atoms, and of `operands`."""
+    total, inside = abs(expr.constant), max(map(_largest, operands), default=0)
     for atom, coefficient in expr.parts.items():
         low, high = atom.bounds
         total += abs(coefficient) * max(1, abs(low), abs(high))
-        inside = max(inside, *map(_largest, atom.operands)) if atom.operands else inside
         if isinstance(atom, Floor):
             inside = max(inside, atom.divisor)
         elif isinstance(atom, SemiAffine) and atom.operator == "*":

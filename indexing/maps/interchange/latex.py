@@ -11,7 +11,7 @@ from typing import Final
 
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.printing import require_exact_text
+from indexing.maps.printing import require_exact_text, require_shallow
 from simplifier.atoms import Atom, Floor, Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
@@ -31,6 +31,7 @@ def to_latex(indexing_map: IndexingMap) -> str:
     \quad 0 \le d_{0} \le 3
     """
     require_exact_text(indexing_map)
+    require_shallow(indexing_map)
     if indexing_map.is_known_empty:
         return r"\emptyset"
     head = f"({_names(indexing_map.dims)})"

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.printing import require_exact_text
+from indexing.maps.printing import require_exact_text, require_shallow
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint, merged
@@ -83,6 +83,7 @@ def to_sympy(indexing_map: IndexingMap) -> SympyMap:
     from simplifier.sympy_bridge import to_sympy as to_expression
 
     require_exact_text(indexing_map)
+    require_shallow(indexing_map)
 
     def limits(variables: Iterable[Variable]) -> Limits:
         return [(symbol(v), v.lower, v.upper) for v in variables]
