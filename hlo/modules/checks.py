@@ -63,7 +63,7 @@ def _errors(module: Module, wrong: Collection[int]) -> Iterator[HloError]:
 def _entry_layout_errors(module: Module) -> Iterator[HloError]:
     """Yield an error for each shape of ``entry_computation_layout`` that the entry contradicts."""
     text = module.attributes.get("entry_computation_layout")
-    if text is None:
+    if text is None or next(parameter_errors(module.entry), None):
         return
     entry, layout = module.entry, module.header("entry_computation_layout")
     if len(layout.parameters) != len(entry.parameters):
@@ -92,6 +92,10 @@ def parameter_errors(computation: Computation) -> Iterator[HloError]:
             index = integer.parse(instruction.literal.span, "the number of a parameter")
         except HloError as error:
             yield error
+            return
+        if index < 0:
+            message = f"the number of a parameter must not be negative: {index}"
+            yield HloError(message, instruction.literal.span, "parameter")
             return
         if index in seen:
             note = f"the first parameter {index} is at {seen[index].span.place()}"

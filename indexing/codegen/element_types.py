@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from hlo.shapes.shape import ELEMENT_TYPES, dtype
 from indexing.codegen.graph import Apply, Node, Reduction, dtype_of
-from indexing.codegen.program_arrays import ProgramArray
+from indexing.codegen.program_arrays import NoLoopNest, ProgramArray
+from indexing.maps.answers import Unknown
 from indexing.ops.functions import cast
 from indexing.ops.numerics import is_integer
 
 F32: Final = np.dtype(np.float32)
 TYPE_NAMES: Final = {dtype(name): name for name in ELEMENT_TYPES if name not in ("token", "opaque")}
+
+
+def require_equal_types(array: ProgramArray, arrays: Sequence[ProgramArray]) -> None:
+    """Check that arrays have one element type, where a nest does not convert between precisions.
+
+    Args:
+        array: the array that is lowered.
+    Raises:
+        NoLoopNest: the precisions of floating-point types differ.
+    """
+    kinds = dict.fromkeys(each.shape.element_type for each in arrays)
+    if len(kinds) > 1:
+        instruction = array.instruction
+        reason = f"{instruction.opcode} `{instruction.name}` mixes {' and '.join(kinds)}"
+        raise NoLoopNest(Unknown(reason, instruction))
 
 
 def converted(node: Node, array: ProgramArray) -> Node:

@@ -16,7 +16,7 @@ import numpy as np
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.literal import read_literal
 from hlo.text.source import HloError
-from indexing.codegen.element_types import TYPE_NAMES, converted, wide_total
+from indexing.codegen.element_types import TYPE_NAMES, converted, require_equal_types, wide_total
 from indexing.codegen.graph import (
     Apply,
     Array,
@@ -151,12 +151,14 @@ class Lowering:
         answer = _maps_of(array)
         if rule.joins_parts:
             return self._joined(array, rule, answer, index)
+        if rule.function is None:
+            require_equal_types(array, [array.operand(number) for number in rule.operands])
         maps = [
             (number, indexing_map)
             for number in rule.operands
             for indexing_map in answer.maps[number]
         ]
-        cases, otherwise = self._cases(array, maps, index, changes_type=rule.function is not None)
+        cases, otherwise = self._cases(array, maps, index)
         rest: Guards = ()
         if otherwise is None and rule.has_padding:
             otherwise = Scalar(np.zeros((), array.dtype))
@@ -173,12 +175,7 @@ class Lowering:
         return Apply(rule.function, (node, *parts), array.name, array.dtype)
 
     def _cases(
-        self,
-        array: ProgramArray,
-        maps: list[tuple[int, IndexingMap]],
-        index: Index,
-        *,
-        changes_type: bool,
+        self, array: ProgramArray, maps: list[tuple[int, IndexingMap]], index: Index
     ) -> tuple[list[Case], Node | None]:
         """Return a case for each map, and the element if no case applies."""
         cases: list[Case] = []
@@ -190,11 +187,7 @@ class Lowering:
             at, guards, runtime = self._access(array, indexing_map, index)
             if any(guard.is_false for guard in guards):
                 continue
-            read: Node = self.scope.read(array.operand(number), at)
-            if not changes_type and dtype_of(read) != array.dtype:  # another declared precision
-                read = Apply(
-                    cast(array.dtype, array.shape.element_type), (read,), array.name, array.dtype
-                )
+            read = self.scope.read(array.operand(number), at)
             if indexing_map.grade == "may":
                 otherwise = read
             else:
@@ -289,6 +282,10 @@ class Lowering:
     def reduction(self, array: ProgramArray, rule: ReductionRule, index: Index) -> Reduction:
         """Return the reduction that computes the element of `array` at an index."""
         answer = _maps_of(array, exact=True)
+        if rule.uses_computation:
+            for init, value in zip(rule.inits, rule.values, strict=True):
+                require_equal_types(array, [array.operand(init), array.operand(value)])
+            require_equal_types(array, [array, array.operand(rule.inits[array.leaf])])
         inits: tuple[Node, ...] = tuple(
             [self._single_read(array, answer, k, index) for k in rule.inits]
         )

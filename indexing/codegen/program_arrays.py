@@ -24,7 +24,7 @@ from indexing.codegen.graph import Buffer, BufferRole
 from indexing.codegen.text import identifier
 from indexing.dataflow.needed import needed_by
 from indexing.maps.answers import Unknown
-from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.arrays import ArrayRef, Path, array_leaves
 from indexing.ops.base import RoutingOp
 from indexing.ops.structured_ops import InlineOp
 
@@ -95,6 +95,8 @@ def arrays_of(
         if isinstance(target.op, InlineOp):
             named = target.called_computations[0].parameters
         inputs = [flat.leaves(ArrayRef(p), ()) for p in named]
+        for operand, value in zip(target.operands, inputs, strict=True):
+            _require_types(target, operand.shape, value)
         result = unrolled(flat.result(target, tuple(inputs)))
     return tuple(_arrays(tuple(inputs))), tuple(_arrays(result))
 
@@ -105,6 +107,19 @@ def _arrays(tree: Tree) -> Iterator[ProgramArray]:
             yield from _arrays(inner)
     elif tree is not None:
         yield tree
+
+
+def _require_types(instruction: Instruction, declared: AnyShape, value: Tree) -> None:
+    """Check that the arrays of a value have the declared types, as nests only forward them.
+
+    Raises:
+        NoLoopNest: the precision of a floating-point type differs.
+    """
+    for array, (_, _, leaf) in zip(_arrays(value), array_leaves(declared), strict=True):
+        if array.shape.element_type != leaf.element_type:
+            types = f"{array.shape.element_type} as {leaf.element_type}"
+            reason = f"{instruction.opcode} `{instruction.name}` passes {types}"
+            raise NoLoopNest(Unknown(reason, instruction))
 
 
 class _Flattening:
@@ -142,16 +157,21 @@ class _Flattening:
             called = instruction.called_computations[0]
             call = called, operands
             if call not in self.inlined_calls:
+                for parameter, argument in zip(called.parameters, operands, strict=True):
+                    _require_types(instruction, parameter.shape, argument)
                 self.calls.append(instruction)
                 self.inlined_calls[call] = yield self.inlined(called, list(operands))
                 self.calls.pop()
+            _require_types(instruction, instruction.shape, self.inlined_calls[call])
             return self.inlined_calls[call]
         if isinstance(op, RoutingOp):
             routed = {}
             for path, _ in leaves(instruction.shape):
                 operand, operand_path = op.route(path)
                 routed[path] = _at(operands[operand], operand_path)
-            return _assembled(instruction.shape, (), routed)
+            value = _assembled(instruction.shape, (), routed)
+            _require_types(instruction, instruction.shape, value)
+            return value
         key = op, instruction.opcode, instruction.shape, operands, instruction.called_computations
         if op is None or key not in self.computed:
             self.computed[key] = self.leaves(

@@ -190,6 +190,10 @@ class _Case:
         at = first_difference(actual, expected)
         if at is None:
             return Finding(check, "ok")
+        if actual.shape != expected.shape or actual.dtype != expected.dtype:
+            kinds = [f"{each.dtype}{list(each.shape)}" for each in (actual, expected)]
+            difference = f"output {number}: {kinds[0]} by the maps, {kinds[1]} by the kernel"
+            return Finding(check, "wrong", (difference,))
         place = f"output {number} at {list(at)}" if len(self.results) > 1 else f"{list(at)}"
         details = [f"{place}: {actual[at]} by the maps, {expected[at]} by the kernel"]
         details += self._both_reads(number, at)

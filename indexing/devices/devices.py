@@ -25,6 +25,7 @@ from typing import Final, Literal, TypeAlias
 
 from hlo.modules.module import Module
 from hlo.moved import with_old_keywords
+from hlo.text.source import HloError
 from indexing.devices.groups import EMPTY_GROUPS, MAX_DEVICES, DeviceGroup, ReplicaGroups
 from indexing.maps.indexing_map import Extents, IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -91,15 +92,22 @@ class Devices:
             num_partitions: overrides ``num_partitions`` of the header.
         Raises:
             ValueError: a count is less than 1, or their product exceeds `MAX_DEVICES`.
+            HloError: the same, and the header gives one of the counts.
 
         >>> from hlo import parse
         >>> Devices.of(parse("HloModule m, num_partitions=8 ENTRY e { p = f32[] parameter(0) }"))
         Devices(num_replicas=1, num_partitions=8)
         """
-        return cls(
-            module.header("replica_count", 1) if num_replicas is None else num_replicas,
-            module.header("num_partitions", 1) if num_partitions is None else num_partitions,
-        )
+        given = {"replica_count": num_replicas, "num_partitions": num_partitions}
+        counts = [module.header(k, 1) if count is None else count for k, count in given.items()]
+        try:
+            return cls(*counts)
+        except ValueError as error:
+            texts = [module.attributes.get(k) for k, count in given.items() if count is None]
+            span = next((text.span for text in texts if text is not None), None)
+            if span is None:
+                raise
+            raise HloError(str(error), span, "attribute") from error
 
     @property
     def count(self) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import Recursive, unrolled
-from hlo.shapes.shape import ELEMENT_TYPES, Shape, dtype, leaves
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, Shape, dtype, leaves
 from indexing.dataflow.soundness import require_sound, require_sound_parameters
 from indexing.execution.comparators import SortKey, sort_key
 from indexing.execution.effects import needed
@@ -134,7 +134,11 @@ def _run_mapped(machine: Machine, instruction: Instruction, operands: Sequence[V
     op = instruction.op
     assert isinstance(op, MappedOp)
     shapes = [operand.shape for operand in instruction.operands]
-    return op.compute(operands, shapes, **functions_of(machine, instruction))
+    value = op.compute(operands, shapes, **functions_of(machine, instruction))
+    if type(value) is not tuple:
+        return value
+    declared = [leaf for _, leaf in leaves(instruction.shape)]
+    return tuple(map(_in_type, value, declared))
 
 
 def _run_routing(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
@@ -192,15 +196,23 @@ def _executed_steps(
             values[index] = None
 
 
+def _in_type(value: Value, shape: AnyShape) -> Array:
+    """Return an array in its declared precision: XLA accepts mixed floating-point types."""
+    array = np.asarray(value)
+    assert isinstance(shape, Shape)
+    kind = dtype(shape.element_type)
+    if array.dtype != kind and ELEMENT_TYPES[shape.element_type].kind == "floating":
+        return array.astype(kind)
+    return array
+
+
 def _checked(instruction: Instruction, value: Value) -> Value:
     """Return the value of an instruction in its declared type; check its shape."""
     shape = instruction.shape
     if not isinstance(shape, Shape):
         return value
-    value, kind = np.asarray(value), dtype(shape.element_type)
-    if value.dtype != kind and ELEMENT_TYPES[shape.element_type].kind == "floating":
-        value = value.astype(kind)  # XLA accepts mixed floating-point types
-    if not fits(value, shape) or value.dtype != kind:
+    value = _in_type(value, shape)
+    if not fits(value, shape) or value.dtype != dtype(shape.element_type):
         raise AssertionError(
             f"{instruction.opcode} `{instruction.name}`: declared {shape}, "
             f"but the kernel returns {value.dtype}{list(value.shape)}"

@@ -51,8 +51,9 @@ def mesh_of(module: Module) -> Mesh | None:
 
 def has_regions(module: Module) -> bool:
     """Return True if the module has manual regions."""
-    return any(
-        instruction.attributes["custom_call_target"].text.strip('"') == TO_LOCAL
+    targets = [
+        instruction.attributes.get("custom_call_target")
         for instruction in module.instructions
         if instruction.opcode == "custom-call"
-    )
+    ]
+    return any(target is not None and target.text.strip('"') == TO_LOCAL for target in targets)

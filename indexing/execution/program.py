@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hlo.modules.module import Computation, Instruction, Module
+from indexing.devices.devices import Devices
 from indexing.execution.devices import Device
 from indexing.execution.interpreter import every_value, execute, plan
 from indexing.execution.machine import MAX_LOOP_ITERATIONS, Environment, Machine, RunOptions
@@ -137,7 +138,7 @@ def _environments(
 
 def _partitions(computation: Computation, count: int, is_mesh: bool) -> int:
     """Number of partitions of each replica."""
-    partitions = count if is_mesh else int(computation.module.header("num_partitions", 1))
+    partitions = count if is_mesh else Devices.of(computation.module).num_partitions
     if count % partitions:
         message = f"{count} devices are not a multiple of num_partitions={partitions}"
         help = f"simulate a multiple of {partitions} devices"  # noqa: A001 - as in `HloError`

@@ -17,7 +17,7 @@ from typing import ClassVar
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, enum, integer, raw
-from hlo.ops.op import HOLDS, Fault, attribute, constraint
+from hlo.ops.op import HOLDS, Fault, Signature, attribute, constraint, signature
 from hlo.ops.unify import may_be, may_divide
 from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaf_shape, leaves
 from indexing.devices.devices import MODES, Devices, GroupMode, GroupsError, group_mode
@@ -214,6 +214,10 @@ class ReducingCollective(GlobalCollective):
     """A collective with a reduction; `mode` sets the group mode explicitly (XLA since 2026)."""
 
     mode: str = attribute(enum(*MODES), default="")
+
+    @signature("to_apply")
+    def reduces(self, *operands: Shape) -> Signature:
+        return Signature.reducer(totals=operands[:1], values=operands[:1])
 
     def group_mode(self) -> GroupMode:
         if not self.mode:

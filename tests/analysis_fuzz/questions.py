@@ -226,6 +226,9 @@ def _tiled(module: hlo.Module, seed: int) -> object:
 
 
 def _compare(name: str, number: int, actual: Any, expected: Any) -> None:
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        kinds = [f"{each.dtype}{list(each.shape)}" for each in (actual, expected)]
+        raise WrongAnswerError(f"output {number}: {kinds[0]} by {name}, but {kinds[1]}")
     at = first_difference(actual, expected, 1e-3)
     if at is not None:
         message = f"output {number} at {list(at)}: {actual[at]} by {name}, but {expected[at]}"
