@@ -1,4 +1,4 @@
-"""Sources of modules: the parser of HLO text, files, protocol buffers, and a builder for Python.
+"""Sources of modules: the parser of HLO text, files, protobufs, StableHLO; a builder for Python.
 
 Imports all other rooms of `hlo`. The parser accepts every opcode and attribute, resolves names to
 objects, and raises `HloError` for invalid text; `hlo.verify` checks the rules of ops. Every module

@@ -1,4 +1,4 @@
-"""Loading of HLO files: text or protocol buffers, plain or compressed, or standard input."""
+"""Loading of files: HLO text, protobufs or StableHLO, plain or compressed, or standard input."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32
 from hlo.formats.parser import parse, parse_all
 from hlo.formats.proto import proto_text
 from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes
+from hlo.formats.stablehlo import stablehlo_text
 from hlo.modules.module import Module
 from hlo.text.source import HloError, Source
 
@@ -16,14 +17,15 @@ def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Module:
     """Load the module in a file; ``-`` is standard input.
 
     ``.gz`` and ``.xz`` files are decompressed. A ``.pb`` file is a serialized HloModuleProto, or an
-    HloProto as written by ``--xla_dump_to``; jaxlib converts it to text.
+    HloProto as written by ``--xla_dump_to``; a ``.mlir`` file is text of StableHLO, with a function
+    ``main``. jaxlib converts both to HLO text.
 
     Args:
         path: a regular file, a FIFO that a process writes to, or ``-``.
         max_bytes: limit on the size of the file after decompression; 4 GiB by default.
     Raises:
-        HloError: the file is not valid HLO or exceeds the limit, or it is a protocol buffer and
-            jaxlib is not installed.
+        HloError: the file is not valid HLO or exceeds the limit, or it is a protocol buffer or
+            StableHLO and jaxlib is not installed.
         OSError: the file cannot be read, or it is a directory, a device or a socket.
     Source: XLA ``xla/service/hlo.proto`` for protocol buffers.
 
@@ -61,7 +63,7 @@ def load_all(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> list[M
 
 
 def read_text(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:
-    """Return the text of a file, decompressed; for a protocol buffer, the text that jaxlib prints.
+    """Return the HLO text of a file, decompressed; jaxlib converts other formats.
 
     Raises:
         HloError: the file is corrupt, too large or not UTF-8, or jaxlib is missing.
@@ -69,8 +71,11 @@ def read_text(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> str:
     """
     name = _filename(path)
     data = read_bytes(os.fspath(path), name, max_bytes)
-    is_proto = name.removesuffix(".gz").removesuffix(".xz").endswith(".pb")
-    return proto_text(bytes(data), name) if is_proto else decode(data, name)
+    suffix = os.path.splitext(name.removesuffix(".gz").removesuffix(".xz"))[1]
+    if suffix == ".pb":
+        return proto_text(bytes(data), name)
+    text = decode(data, name)
+    return stablehlo_text(text, name) if suffix == ".mlir" else text
 
 
 def decode(data: bytes | bytearray, name: str) -> str:

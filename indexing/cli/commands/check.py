@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 @max_input_size_option
 @click.pass_obj
 def command(reporter: Reporter, files: Sequence[str]) -> None:
-    """Verify the syntax, attributes and shapes of each FILE, HLO text or a protobuf (.pb).
+    """Verify the syntax, attributes and shapes of each FILE.
 
-    Report every error of a module that parses, and the first error of any other, with its source
-    location. `-` is standard input. `ops OPCODE` describes the constraints of an op, such as C1.
+    A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is standard input. Report every
+    error of a module that parses, and the first error of any other, with its source location.
+    `ops OPCODE` describes the constraints of an op, such as C1.
 
     An unknown opcode is not an error: a warning on stderr gives its first location.
     """

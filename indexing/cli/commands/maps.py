@@ -121,9 +121,9 @@ def command(
     notation: str,
     jobs: int,
 ) -> None:
-    """Print indexing maps of the modules in FILE..., HLO text or protobufs (.pb).
+    """Print indexing maps of the modules in FILE...
 
-    `-` is standard input.
+    A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is standard input.
 
     Without --instruction, --opcode or --all, print the maps of the root of the ENTRY computation.
     Each output of an instruction is listed separately; operands read only by other outputs are

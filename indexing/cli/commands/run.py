@@ -106,8 +106,8 @@ def command(
 ) -> None:
     """Run the module in FILE and print or write its results, tuples flattened in order.
 
-    FILE is HLO text or a protobuf (.pb); `-` is standard input. Values of arrays with more than 12
-    elements are not printed: see --output. Types that NumPy lacks, such
+    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is standard input. Values of arrays
+    with more than 12 elements are not printed: see --output. Types that NumPy lacks, such
     as bf16 and s4, are stored as float32 in .npz files.
 
     Each instruction is executed by the reference kernel of its op. With --tile or --loops, the
