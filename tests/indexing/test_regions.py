@@ -280,6 +280,20 @@ def test_answers_unite_all_maps_of_an_operand() -> None:
     assert str(q) == "[0, 0]"
 
 
+def test_a_point_outside_of_one_map_is_a_point_of_the_answer() -> None:
+    text = """ENTRY e { p = f32[4,4] parameter(0)  q = f32[3,4] parameter(1)
+      ROOT c = f32[7,4] concatenate(p, q), dimensions={0} }"""
+    answer = indexing.output_to_input(hlo.parse(text).entry.root)
+    assert [str(region) for region in answer.at(5, 1)] == ["∅", "[1, 1]"]
+    assert [str(region) for region in answer.at(0, ...)] == ["[0, 0:4]", "∅"]
+    outsides: list[Any] = [7, np.int64(7), -1]
+    for outside in outsides:
+        with pytest.raises(IndexError, match=rf"d0 = {outside} is outside \[0, 6\]"):
+            answer.at(outside, ...)
+        with pytest.raises(IndexError, match=rf"d1 = {outside} is outside \[0, 3\]"):
+            answer.at(..., outside)
+
+
 def test_answers_name_unknown_operands_and_leaves_of_tuples() -> None:
     text = """ENTRY e { p = (f32[4], f32[3,2]) parameter(0)  q = f32[4] parameter(1)
       a = f32[4] get-tuple-element(p), index=0

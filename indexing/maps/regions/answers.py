@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from functools import reduce
 from operator import or_
+from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias
 
-from hlo.shapes.shape import leaves
+from hlo.shapes.shape import AnyShape, leaves
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.region import Region
-from indexing.maps.regions.selection import Index, region_at
+from indexing.maps.regions.selection import Index, integer, region_inside
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def regions_at(
     """Return the elements of each operand that a point or a tile needs; see `Answer.at`."""
     _check_values(answer, values)
     _check_start(answer)
+    _check_point(answer, point)
     return tuple([_region(answer, k, point, values) for k in range(len(answer.operands))])
 
 
@@ -41,7 +43,7 @@ def _region(
     regions: dict[Path, list[Region]] = {}
     for m, path in zip(answer.maps[k], answer.paths[k], strict=True):
         own = {name: value for name, value in values.items() if name in _names(m)}
-        regions.setdefault(path, []).append(region_at(m, point, own))
+        regions.setdefault(path, []).append(region_inside(m, point, own))
     if answer.direction == "input-to-output":
         path, _ = leaves(answer.operands[k].shape)[k]
         return _union(regions.get((), ()), ArrayRef(answer.operands[k], path))
@@ -65,6 +67,23 @@ def _check_start(answer: Answer) -> None:
             f"operand {answer.domain_id} of `{answer.instruction.name}`, `{operand.name}`, is a "
             "tuple: call `at` on a map of `answer.maps`, whose `answer.paths` name the leaf"
         )
+
+
+def _check_point(answer: Answer, point: Sequence[Index]) -> None:
+    """Refuse indices outside of the array of start, of which a map may cover a part only."""
+    shape: AnyShape = answer.instruction.shape
+    if answer.direction == "input-to-output":
+        shape = answer.instruction.operands[answer.domain_id].shape
+    elif outputs := leaves(shape):
+        shape = outputs[answer.domain_id][1]
+    dims: tuple[int, ...] = getattr(shape, "dims", ())
+    holes = [k for k, at in enumerate(point) if isinstance(at, EllipsisType)]
+    for k, at in enumerate(point):
+        place = k if not holes or k < holes[0] else k + len(dims) - len(point)
+        if isinstance(at, slice | EllipsisType) or place >= len(dims):
+            continue
+        if not 0 <= integer(at, f"d{place}") < dims[place]:
+            raise IndexError(f"d{place} = {at} is outside [0, {dims[place] - 1}]")
 
 
 def _check_values(answer: Answer, values: Iterable[str]) -> None:

@@ -141,6 +141,23 @@ def region_at(m: IndexingMap, point: Sequence[Index], values: Mapping[str, Array
     return Region.of([image_of(restricted)], len(m.results))
 
 
+def region_inside(
+    m: IndexingMap, point: Sequence[Index], values: Mapping[str, ArrayLike]
+) -> Region:
+    """Return the elements that a tile needs by a map of a part of the array: `at`, or nothing.
+
+    >>> from indexing import parse_map
+    >>> second = parse_map("(d0) -> (d0 - 6), domain: d0 in [6, 8]")
+    >>> print(region_inside(second, [2], {}), region_inside(second, [7], {}))
+    ∅ [1]
+    """
+    tile = [
+        at if isinstance(at, slice | EllipsisType) else slice(i := integer(at, f"index {k}"), i + 1)
+        for k, at in enumerate(point)
+    ]
+    return region_at(m, tile, values)
+
+
 def image_of(m: IndexingMap) -> IndexingMap:
     """Return the results of `m` as a map without dimensions."""
     return replace(m, dims=(), ranges=(*m.dims, *m.ranges))
@@ -161,13 +178,14 @@ def _expanded(point: Sequence[Index], m: IndexingMap) -> list[int | slice]:
 
 
 def _checked(v: Variable, at: int) -> int:
-    value = _integer(at, v.name)
+    value = integer(at, v.name)
     if not v.lower <= value <= v.upper:
         raise IndexError(f"{v.name} = {value} is outside [{v.lower}, {v.upper}]")
     return value
 
 
-def _integer(value: object, name: str) -> int:
+def integer(value: object, name: str) -> int:
+    """Return an index as `int`; raise `TypeError` for other types."""
     try:
         return index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -179,7 +197,7 @@ def fixed(m: IndexingMap, values: Mapping[str, int]) -> IndexingMap:
     """Return the map with values for some variables; see `IndexingMap.fix`."""
     by_name = _check_names(m, values, m.variables)
     for name, value in values.items():
-        m = _with_value(m, by_name[name], _integer(value, name))
+        m = _with_value(m, by_name[name], integer(value, name))
     return m.simplify()
 
 
@@ -202,7 +220,7 @@ def restricted_to(m: IndexingMap, v: Variable, part: slice) -> IndexingMap:
         ValueError: the step is not positive, or a bound is negative.
     """
     start, stop, step = [
-        None if bound is None else _integer(bound, v.name)
+        None if bound is None else integer(bound, v.name)
         for bound in (part.start, part.stop, part.step)
     ]
     if step is not None and step < 1:
