@@ -415,9 +415,9 @@ def test_an_opcode_that_no_instruction_has_is_reported(run: Run, jobs: str) -> N
     assert err.startswith("error[name]: unknown opcode `transposse`\n")
     assert "did you mean `transpose`" in err
     assert run("maps", "flip.hlo", "window.hlo", "--opcode", "dot", "--jobs", jobs) == (
-        0,
+        1,
         "",
-        "note: no instruction has the opcode `dot`\n",
+        "error[name]: no instruction has the opcode `dot`\n",
     )
     two = ["strange.hlo", "flip.hlo", "--opcode", "no-such-opcode", "--opcode", "add"]
     assert run("maps", *two, "--jobs", jobs)[::2] == (0, "")

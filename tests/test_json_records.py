@@ -63,11 +63,24 @@ def test_every_record_of_maps_fits_the_schema(
         valid.validate(row)
     keys = {key for row in rows for key in row}
     optional = {
+        *("at", "region", "box"),  # with --at
         *(["steps"] if "--explain" not in flags else []),
         *(["path"] if "parameters" in flags else []),  # no parameter is a tuple
     }
     assert keys == set(valid.schema["properties"]) - optional
     assert {"exact", "may", None} == {row["grade"] for row in rows}
+
+
+def test_every_record_of_a_point_fits_the_schema(
+    odd: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    valid = validator("maps")
+    rows = records(capsys, "maps", odd, *EXAMPLES, "--all", "--at", "...")
+    for row in rows:
+        valid.validate(row)
+    assert {"exact", "may", None} == {row["grade"] for row in rows}
+    assert any(row["box"] is None and row["region"] for row in rows)
+    assert {"offsets", "sizes", "strides"} in [set(row["box"] or ()) for row in rows]
 
 
 # fmt: off

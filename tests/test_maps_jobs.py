@@ -30,6 +30,7 @@ REQUESTS = [
     ["--all", "--to", "parameters", "--format", "json"],
     ["--opcode", "fusion", "--direction", "both"],
     ["--instruction", "nowhere"],
+    ["--reads", "x", "--kind", "reducing", "--sort", "bytes", "--limit", "2", "-i", "*fusion*"],
     [],
 ]
 

@@ -60,6 +60,154 @@ class ByteSize(click.ParamType):  # type: ignore[type-arg]  # generic since clic
         return int(written[1]) << 10 * " KMGT".index(written[2] or " ")
 
 
+class PatternText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """A name, a glob, or a regular expression between slashes."""
+
+    name = "pattern"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        from hlo.modules.find import Pattern
+
+        try:
+            return Pattern(str(value)).text
+        except ValueError as error:
+            self.fail(str(error), param, context)
+
+
+class OperandName(PatternText):
+    """The number of an operand, or a pattern of its name.
+
+    >>> OperandName().convert("2", None, None), OperandName().convert("%wk", None, None)
+    (2, 'wk')
+    """
+
+    def convert(  # type: ignore[override]  # numbers as well
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> int | str:
+        text = str(value)
+        if re.fullmatch(r"-?\d+", text, re.ASCII):
+            if text.startswith("-") or len(text) > MAX_DIGITS:
+                self.fail(f"expected a number of at least 0 or a name, got {text}", param, context)
+            return int(text)
+        if not text:
+            self.fail("expected a number or a name, got an empty text", param, context)
+        return super().convert(text.removeprefix("%"), param, context)
+
+
+MAX_DIGITS = 18
+"""Limit on the digits of a number in an option."""
+
+
+class PointText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """An index, a slice or ``...`` for each dimension.
+
+    >>> PointText().convert("1, 0:32,:,...", None, None)
+    (1, slice(0, 32, None), slice(None, None, None), Ellipsis)
+    """
+
+    name = "point"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> tuple[Any, ...]:
+        if isinstance(value, tuple):
+            return value
+        inside = str(value).strip().removeprefix("[").removesuffix("]").strip()
+        words = [word.strip() for word in inside.split(",")] if inside else []
+        if words.count("...") > 1:
+            self.fail(f"`...` may occur once, got {value!r}", param, context)
+        return tuple([self._index(word, param, context) for word in words])
+
+    def _index(
+        self, word: str, param: click.Parameter | None, context: click.Context | None
+    ) -> Any:
+        number = rf"\d{{1,{MAX_DIGITS}}}"
+        if word == "...":
+            return ...
+        if re.fullmatch(number, word, re.ASCII):
+            return int(word)
+        part = re.fullmatch(rf"({number})?:({number})?(?::({number})?)?", word, re.ASCII)
+        bounds = [int(bound) if bound else None for bound in part.groups()] if part else []
+        if not bounds or bounds[2] == 0:
+            self.fail(f"expected indices such as 1,0:32,:,... got {word!r}", param, context)
+        return slice(*bounds)
+
+
+instruction_option = click.option(
+    "--instruction",
+    "-i",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    type=PatternText(),
+    help="Select this instruction, NAME or COMPUTATION/NAME, a glob such as 'conv*', or a /regex/; "
+    "may be repeated",
+)
+
+
+def selection_options(command: F) -> F:
+    """The options that select instructions, in addition to ``--instruction``."""
+    from indexing.views.access_kinds import ACCESS_KINDS
+
+    options = [
+        click.option(
+            "--opcode",
+            "opcodes",
+            metavar="OPCODE",
+            multiple=True,
+            type=PatternText(),
+            help="Select every instruction with this opcode, a glob or /regex/; may be repeated",
+        ),
+        click.option(
+            "--reads",
+            metavar="NAME",
+            multiple=True,
+            type=PatternText(),
+            help="Only instructions that read the value of NAME, an instruction or the argument "
+            "of a JAX function, also through tuples, loops and calls; may be repeated",
+        ),
+        click.option(
+            "--op-name",
+            "op_names",
+            metavar="PATTERN",
+            multiple=True,
+            type=PatternText(),
+            help="Only instructions whose metadata has this op_name, a glob or /regex/; may be "
+            "repeated",
+        ),
+        click.option(
+            "--kind",
+            "kinds",
+            multiple=True,
+            type=click.Choice(list(ACCESS_KINDS)),
+            help="Only instructions with a map of this kind; may be repeated",
+        ),
+        click.option(
+            "--all",
+            "everything",
+            is_flag=True,
+            help="Select every instruction of every computation",
+        ),
+        click.option(
+            "--sort",
+            "order",
+            type=click.Choice(["name", "bytes", "elements"]),
+            help="Order the instructions of each file by name, or with the largest result first",
+        ),
+        click.option(
+            "--limit",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="Print at most N instructions of each file",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def _limit_input(context: click.Context, parameter: click.Parameter, value: int | None) -> None:
     if value is not None:
         context.obj.max_bytes = value

@@ -14,13 +14,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from indexing.cli.printing import Request, answer_all, note_opcodes, report_missing
+from indexing.cli.printing import Request, answer_all, note_matches
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter, load_modules
 from indexing.cli.workers import WorkerDeath, results
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Module
+    from indexing.views.selection import Condition
 
 _loaded = lru_cache(maxsize=1)(load_modules)
 SHARD_BYTES: Final = 1 << 19  # bytes of HLO text per shard
@@ -48,7 +49,7 @@ class BufferedReporter(Reporter):
     max_bytes: int | None = None
     failed: bool = False
     reported: set[str] = field(default_factory=set)
-    opcodes: set[str] = field(default_factory=set)
+    matched: set[Condition] = field(default_factory=set)
     unmarked: Counter[str] = field(default_factory=Counter)
     messages: list[tuple[bool, tuple[str, ...]]] = field(default_factory=list)  # (is_error, lines)
     proved: Counter[str] = field(default_factory=Counter)
@@ -81,7 +82,7 @@ def answer_in_parallel(
                 reporter.error(*_death_message(shard, record))
                 continue
             proved += record.proved
-            reporter.opcodes |= record.opcodes
+            reporter.matched |= record.matched
             reporter.unmarked += record.unmarked
             for is_error, lines in record.messages:
                 (reporter.error if is_error else reporter.print)(*lines)
@@ -97,8 +98,12 @@ def _death_message(shard: Shard, death: WorkerDeath) -> list[str]:
 
 
 def shards_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Iterator[Shard]:
-    """Yield one shard for a small file and several for a large one, to balance the load."""
-    size = Path(file).stat().st_size if Path(file).is_file() else 0
+    """Yield one shard for a small file and several for a large one, to balance the load.
+
+    A file whose instructions are ordered or limited is one shard.
+    """
+    is_whole = request.selection.order is not None or request.selection.limit is not None
+    size = Path(file).stat().st_size if Path(file).is_file() and not is_whole else 0
     count = max(1, min(4 * jobs, size // SHARD_BYTES))
     for index in range(count):
         yield Shard(
@@ -116,8 +121,7 @@ def answer_shard(shard: Shard) -> BufferedReporter:
         computations = slices(list(module.computations.values()), shard.count)[shard.index]
         answer_all(record, module, computations, shard.request, hidden_bar)
         if shard.index == shard.count - 1:
-            report_missing(record, module, shard.request.names)
-            note_opcodes(record, module, shard.request.opcodes)
+            note_matches(record, module, shard.request)
     record.proved = proofs() - before
     return record
 

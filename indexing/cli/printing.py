@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
@@ -15,7 +15,9 @@ from indexing.cli.reporter import Reporter
 if TYPE_CHECKING:
     from hlo import HloError
     from hlo.modules.module import Computation, Instruction, Module
+    from indexing.views.regions import Point
     from indexing.views.report import MapTable, Query
+    from indexing.views.selection import Condition, Selection
 
 
 MAX_OUTPUTS: Final = 64
@@ -28,30 +30,25 @@ class Request:
 
     Attributes:
         query: the query for each selected instruction.
-        names: selected instructions, as NAME or COMPUTATION/NAME.
-        opcodes: selected opcodes.
-        everything: select every instruction.
+        selection: the instructions.
         notation: the output format.
         all_outputs: print a root with more than `MAX_OUTPUTS` outputs as text.
+        point: print the elements that this point or tile needs, in place of maps.
+        is_one_file: True if the command has one file: a pattern must match in it.
     """
 
     query: Query
-    names: tuple[str, ...]
-    opcodes: tuple[str, ...]
-    everything: bool
+    selection: Selection
     notation: str
     all_outputs: bool = False
-
-    @property
-    def selects_root(self) -> bool:
-        """True if nothing is selected explicitly: the root of ENTRY is the default."""
-        return not (self.names or self.opcodes or self.everything)
+    point: Point | None = None
+    is_one_file: bool = True
 
     def is_too_wide(self, outputs: int) -> bool:
         """Return True if a root with so many outputs is not printed: programs read any number."""
         chosen = self.all_outputs or self.query.output_id is not None
         is_text = self.notation == "text"
-        return is_text and self.selects_root and not chosen and outputs > MAX_OUTPUTS
+        return is_text and self.selection.selects_root and not chosen and outputs > MAX_OUTPUTS
 
 
 def answer_all(
@@ -62,25 +59,97 @@ def answer_all(
     bar: Bar,
 ) -> None:
     """Report errors in `computations`, and print the answers for their selected instructions."""
-    from indexing.views.formats import lines
-
     import_module("indexing.ops")  # registers the ops
     with reporter.reporting(module.filename):
         for error in faults(computations):
             reporter.hlo_error(error)
-    total, done = sum(map(len, computations)), 0
-    for computation, selected in groupby(
-        selected_instructions(module, computations, request), lambda i: i.computation
-    ):
-        for table in answers(reporter, module, computation, list(selected), request):
-            bar.update(f"{module.filename}: {computation.name}", done, total)
-            bar.hide()
-            with reporter.reporting(f"{table.file}: {table.computation}: {table.instruction}"):
-                for line in lines(table, request.notation, reporter.paint):
-                    reporter.print(line)
-                if request.notation not in ("text", "json"):
-                    count_unmarked(reporter, table)
-        done += len(computation)
+    selected = request.selection.instructions(module, computations)
+    total, done = len(selected), 0
+    for table, done in tables(reporter, module, selected, request):
+        bar.update(f"{module.filename}: {table.computation}", done, total)
+        bar.hide()
+        print_table(reporter, table, request)
+
+
+def tables(
+    reporter: Reporter, module: Module, selected: Sequence[Instruction], request: Request
+) -> Iterator[tuple[MapTable, int]]:
+    """Yield the answers for instructions, in their order, with the number of answers before.
+
+    Answers without a map of the requested kinds, and answers beyond the limit, are left out.
+    """
+    from indexing.views.access_kinds import kinds_of
+
+    selection = request.selection
+    done, last = 0, ("", "")
+    requested: set[tuple[str, str]] = set()
+    for table in all_tables(reporter, module, selected, request):
+        name = table.computation, table.instruction
+        if name != last and len(requested) == selection.limit:
+            return
+        done, last = done + (name != last), name
+        if not selection.kinds or not kinds_of(table.rows).isdisjoint(selection.kinds):
+            requested.add(name)
+            yield table, done
+
+
+def all_tables(
+    reporter: Reporter, module: Module, selected: Sequence[Instruction], request: Request
+) -> Iterator[MapTable]:
+    """Yield the answers for instructions, in their order."""
+    selection, to_parameters = request.selection, request.query.to_parameters
+    if to_parameters and selection.limit is not None and len(selected) > 1:
+        # a few backward walks are cheaper than a sweep of all instructions
+        for instruction in selected:
+            for table in answers(reporter, module, [instruction], request):
+                yield replace(table, rows=tuple(r for r in table.rows if r.map or r.unknown))
+    elif to_parameters and selection.order is not None:
+        yield from sweep_in_order(reporter, module, selected, request)
+    else:
+        for group in groups(selected):
+            yield from answers(reporter, module, group, request)
+
+
+def sweep_in_order(
+    reporter: Reporter, module: Module, selected: Sequence[Instruction], request: Request
+) -> list[MapTable]:
+    """Return the answers of one sweep of each computation, in the order of `selected`."""
+    from hlo.modules.recursion import positions
+
+    number = {(i.computation.name, i.name): k for k, i in enumerate(selected)}
+    in_text = sorted(selected, key=lambda i: (positions(module)[i.computation.name], i.index))
+    answered = [t for each in groups(in_text) for t in answers(reporter, module, each, request)]
+    return sorted(answered, key=lambda t: number[t.computation, t.instruction])
+
+
+def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
+    """Yield adjacent instructions of one computation together."""
+    for _, group in groupby(instructions, lambda i: i.computation):
+        yield list(group)
+
+
+def print_table(reporter: Reporter, table: MapTable, request: Request) -> None:
+    """Print the maps of a table, or the regions at the requested point."""
+    from indexing.views.formats import lines
+
+    location = f"{table.file}: {table.computation}: {table.instruction}"
+    with reporter.reporting(location):
+        if request.point is None:
+            printed = lines(table, request.notation, reporter.paint)
+        else:
+            from indexing.views.regions import PointError, region_lines
+
+            try:
+                printed = iter(
+                    list(region_lines(table, request.point, request.notation, reporter.paint))
+                )
+            except PointError as error:
+                reporter.error(f"error[at]: {location}: {error}")
+                return
+        for line in printed:
+            reporter.print(line)
+        if request.notation not in ("text", "json"):
+            count_unmarked(reporter, table)
 
 
 def refuse_root(reporter: Reporter, module: Module, outputs: int) -> None:
@@ -123,17 +192,13 @@ def note_unmarked(reporter: Reporter, notation: str) -> None:
 
 
 def answers(
-    reporter: Reporter,
-    module: Module,
-    computation: Computation,
-    instructions: Sequence[Instruction],
-    request: Request,
+    reporter: Reporter, module: Module, instructions: Sequence[Instruction], request: Request
 ) -> Iterator[MapTable]:
     """Yield the answers for some instructions of one computation."""
     from hlo.shapes.shape import leaves
     from indexing.views.report import answer, answers_to_parameters
 
-    query = request.query
+    query, computation = request.query, instructions[0].computation
     if query.to_parameters and len(instructions) > 1 and is_valid(module):
         with reporter.reporting(f"{module.filename}: {computation.name}"):
             selected = set(instructions)
@@ -143,14 +208,14 @@ def answers(
         location = f"{module.filename}: {computation.name}: {instruction.name}"
         with reporter.reporting(location):
             if missing := query.missing_in(instruction):
-                if not (request.everything or request.opcodes):
+                if request.selection.is_by_name:
                     reporter.error(f"error[name]: {location} has no {missing}")
                 continue
             outputs = len(leaves(instruction.shape))
             if request.is_too_wide(outputs):
                 refuse_root(reporter, module, outputs)
                 continue
-            if not (outputs or request.everything):
+            if not (outputs or request.selection.everything):
                 reporter.note(f"note: {location} has no outputs")
             yield from answer(instruction, query, module.filename)
 
@@ -171,60 +236,40 @@ def is_valid(module: Module) -> bool:
     return module.memoised(is_valid, lambda: not any(faults(list(module.computations.values()))))
 
 
-def selected_instructions(
-    module: Module, computations: Sequence[Computation], request: Request
-) -> Iterator[Instruction]:
-    """Yield the selected instructions of `computations`, in text order."""
-    if request.selects_root:
-        if module.entry in computations:
-            yield module.entry.root
-        return
-    names = {name.removeprefix("%") for name in request.names}
-    for computation in computations:
-        for instruction in computation.instructions:
-            if (
-                request.everything
-                or instruction.opcode in request.opcodes
-                or (names and not names.isdisjoint(spellings(instruction)))
-            ):
-                yield instruction
+def note_matches(reporter: Reporter, module: Module, request: Request) -> None:
+    """Record the conditions that `module` meets; report names, and patterns of the only file."""
+    from hlo.modules.find import name_pattern
+
+    for condition in request.selection.conditions:
+        if condition.is_met(module):
+            reporter.matched.add(condition)
+        elif condition.option != "--opcode" and (
+            request.is_one_file or name_pattern(condition.text).is_name
+        ):
+            report_missing(reporter, module, condition)
 
 
-def spellings(instruction: Instruction) -> tuple[str, str]:
-    """Return the accepted names of an instruction: NAME and COMPUTATION/NAME."""
-    return instruction.name, f"{instruction.computation.name}/{instruction.name}"
+def report_missing(reporter: Reporter, module: Module, condition: Condition) -> None:
+    """Report a condition that no instruction of `module` meets."""
+    message = f"error[name]: {module.filename}: {condition.message}"
+    reporter.error(message, *_help(condition.question(module)))
 
 
-def report_missing(reporter: Reporter, module: Module, names: Sequence[str]) -> None:
-    """Report each requested name that no instruction of `module` has."""
-    missing = {name.removeprefix("%") for name in names}
-    if missing:
-        missing.difference_update(*map(spellings, module.instructions))
-    for name in sorted(missing):
-        reporter.error(
-            f"error[name]: {module.filename}: no instruction named `{name}`",
-            *suggestion(name, module),
-        )
-
-
-def note_opcodes(reporter: Reporter, module: Module, opcodes: Sequence[str]) -> None:
-    """Record which requested opcodes occur in `module`."""
-    if opcodes:
-        reporter.opcodes.update({i.opcode for i in module.instructions}.intersection(opcodes))
-
-
-def report_missing_opcodes(reporter: Reporter, opcodes: Sequence[str]) -> None:
-    """Report requested opcodes that no file has: unknown ones as errors, others in a note."""
+def report_no_match(reporter: Reporter, request: Request) -> None:
+    """Report conditions that no file meets, and a selection without an instruction."""
     from hlo.ops.op import OPS
 
     import_module("indexing.ops")  # registers the ops
-    for opcode in dict.fromkeys(opcodes):
-        if opcode in reporter.opcodes:
+    for condition in request.selection.conditions:
+        opcode = condition.text
+        if condition in reporter.matched:
             continue
-        if opcode not in OPS:
+        if condition.option == "--opcode" and opcode not in OPS:
             reporter.error(f"error[name]: unknown opcode `{opcode}`", *did_you_mean(opcode, OPS))
         elif not reporter.failed:
-            reporter.note(f"note: no instruction has the opcode `{opcode}`")
+            reporter.error(f"error[name]: {condition.message}")
+    if not (reporter.failed or reporter.has_printed or not request.selection.text):
+        reporter.error(f"error[name]: no instruction matches {request.selection.text}")
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> list[str]:
@@ -233,31 +278,10 @@ def did_you_mean(name: str, names: Iterable[str]) -> list[str]:
     >>> did_you_mean("conv", ["convert", "convolution", "cosine", "transpose"])
     ['  = help: did you mean `convert` or `convolution`?']
     """
-    from difflib import get_close_matches
+    from hlo.text.names import did_you_mean, similar
 
-    lower = name.lower()
-    by_lower = {each.lower(): each for each in dict.fromkeys(names)}
-    prefixed = [text for text in by_lower if text.startswith(lower)] if lower else []
-    similar = [
-        by_lower[text] for text in prefixed or get_close_matches(lower, by_lower, cutoff=0.7)
-    ][:3]
-    return _question(similar)
+    return _help(did_you_mean(similar(name, names)))
 
 
-def _question(similar: Sequence[str]) -> list[str]:
-    names = " or ".join(f"`{each}`" for each in similar)
-    return [f"  = help: did you mean {names}?"] if similar else []
-
-
-def suggestion(name: str, module: Module) -> list[str]:
-    """Return a help line with names in `module` similar to `name`, or none."""
-    from difflib import get_close_matches
-
-    if name in module.computations:
-        return [f"  = help: `{name}` is a computation: use {name}/NAME"]
-    last = name.rpartition("/")[2]
-    if last != name:  # such as CALL/NAME, the source of a runtime variable
-        close = [spellings(i)[1] for i in module.instructions if i.name == last][:3]
-    else:
-        close = get_close_matches(name, dict.fromkeys(i.name for i in module.instructions))
-    return _question(close)
+def _help(question: str) -> list[str]:
+    return [f"  = help: {question}"] if question else []

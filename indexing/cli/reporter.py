@@ -20,6 +20,7 @@ from hlo.text.source import HloError, printable
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
+    from indexing.views.selection import Condition
 
 COLOURS: Final = {"name": "\x1b[1m", "may": "\x1b[33m", "unknown": "\x1b[31m", "end": "\x1b[0m"}
 # A style is marked by a lone surrogate, which no text that is read contains, until it is printed.
@@ -46,7 +47,8 @@ class Reporter:
         self.failed = False
         self.max_bytes: int | None = None  # limit on the size of an input, if it is given
         self.reported: set[str] = set()
-        self.opcodes: set[str] = set()  # requested opcodes that occur in a file
+        self.matched: set[Condition] = set()  # conditions that an instruction of a file meets
+        self.has_printed = False
         self.unmarked: Counter[str] = Counter()  # grades and unknowns that a format does not print
         self.coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
@@ -56,6 +58,7 @@ class Reporter:
 
     def print(self, line: str) -> None:
         """Print one line of the result."""
+        self.has_printed = True
         line = printable(line)
         with _output_errors():
             sys.stdout.write((line.translate(_COLOURED) if self.coloured else line) + "\n")

@@ -15,7 +15,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from hlo.modules.find import Pattern
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
+from hlo.text.names import did_you_mean, similar
 from indexing.maps.arrays import leaf_at
 from indexing.maps.runtime_variable import RuntimeVariable
 
@@ -45,7 +47,7 @@ class Query:
 
     directions: tuple[Direction, ...] = ("output-to-input",)
     to_parameters: bool = False
-    operand: int | None = None  # None: all operands
+    operand: int | str | None = None  # a number, or a pattern of names; None: all operands
     output_id: int | None = None  # None: all outputs
     exact: bool = False
     simplify: bool = True
@@ -57,11 +59,21 @@ class Query:
         """Keyword arguments for the queries of `indexing`."""
         return {"exact": self.exact, "simplify": self.simplify, "certify": self.verify}
 
+    def reads(self, number: int, operand: Instruction) -> bool:
+        """Return True if this operand is requested."""
+        if isinstance(self.operand, str):
+            return Pattern(self.operand).matches(operand.name)
+        return self.operand in (None, number)
+
     def missing_in(self, instruction: Instruction) -> str | None:
         """Return the requested operand or output that `instruction` lacks, or None."""
         computation = instruction.computation
         operands = computation.parameters if self.to_parameters else instruction.operands
-        if self.operand is not None and self.operand >= len(operands):
+        if isinstance(self.operand, str):
+            if not any(self.reads(k, operand) for k, operand in enumerate(operands)):
+                question = did_you_mean(similar(self.operand, [o.name for o in operands]))
+                return f"operand `{self.operand}`" + (f"; {question}" if question else "")
+        elif self.operand is not None and self.operand >= len(operands):
             return f"operand {self.operand} (number of operands: {len(operands)})"
         outputs = len(leaves(instruction.shape))
         if self.output_id is not None and self.output_id >= outputs:
@@ -127,7 +139,7 @@ def answers_to_parameters(
             rows = [
                 row
                 for k, parameter in enumerate(result.operands)
-                if query.operand in (None, number[parameter])
+                if query.reads(number[parameter], parameter)
                 for row in _rows(number[parameter], parameter, result, k)
             ]
             yield _table(result.instruction, result.direction, result.domain_id, shapes, rows, file)
@@ -145,7 +157,7 @@ def _complete(
     empty = {
         k: [MapRow(k, operand.name, operand.shape)]
         for k, operand in enumerate(operands)
-        if query.operand in (None, k)
+        if query.reads(k, operand)
     }
     read = set().union(*answers.values()) if len(answers) > 1 else set()
     unread = {k: rows for k, rows in empty.items() if k not in read}
@@ -190,7 +202,7 @@ def _backward_rows(
         answers[output] = {
             k: rows
             for k in range(len(operands))
-            if query.operand in (None, k) and (rows := _rows(k, operands[k], result, k))
+            if query.reads(k, operands[k]) and (rows := _rows(k, operands[k], result, k))
         }
     return operands, answers
 
@@ -204,7 +216,7 @@ def _forward_rows(
     operands = instruction.operands
     answers: dict[int, dict[int, list[MapRow]]] = {output: {} for output in outputs}
     for k, operand in enumerate(operands):
-        if query.operand in (None, k):
+        if query.reads(k, operand):
             result = dataflow.input_to_output(instruction, input_id=k, **query.options)
             for output in outputs:
                 if rows := _rows(k, operand, result, output):
@@ -266,16 +278,11 @@ def text_lines(table: MapTable, paint: Paint = plain) -> Iterator[str]:
     """Yield a header line, and an indented line for each map of `table`."""
     from indexing.maps.explanation import is_explaining
 
-    head = f"{table.file}: {table.computation}: {paint(table.instruction, 'name')} = "
-    output = f", output {table.output}" if table.outputs > 1 else ""
-    yield f"{head}{shape_text(table.shape)} {table.opcode}, {table.direction}{output}"
+    yield table_head(table, paint)
     if not table.rows:
         yield "  no operands"
     for row in table.rows:
-        path = "" if row.path is None else " {" + ",".join(map(str, row.path)) + "}"
-        prefix = (
-            f"  operand {row.operand} {paint(row.name, 'name')}{path} {shape_text(row.shape)}: "
-        )
+        prefix = row_head(row, paint)
         if row.unknown is not None:
             yield prefix + paint("unknown: ", "unknown") + row.unknown
         elif row.map is None:
@@ -289,6 +296,19 @@ def text_lines(table: MapTable, paint: Paint = plain) -> Iterator[str]:
             yield f"      {step}"
         if row.map is not None and not row.steps and is_explaining():
             yield "      already simplified"
+
+
+def table_head(table: MapTable, paint: Paint = plain) -> str:
+    """Return the header line of `table`."""
+    head = f"{table.file}: {table.computation}: {paint(table.instruction, 'name')} = "
+    output = f", output {table.output}" if table.outputs > 1 else ""
+    return f"{head}{shape_text(table.shape)} {table.opcode}, {table.direction}{output}"
+
+
+def row_head(row: MapRow, paint: Paint = plain) -> str:
+    """Return the start of the line of a map: its operand, with number, name and shape."""
+    path = "" if row.path is None else " {" + ",".join(map(str, row.path)) + "}"
+    return f"  operand {row.operand} {paint(row.name, 'name')}{path} {shape_text(row.shape)}: "
 
 
 def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:

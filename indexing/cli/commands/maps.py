@@ -5,26 +5,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from typing import TYPE_CHECKING
 
 import click
 
 from indexing.cli.options import (
+    OperandName,
+    PointText,
     explain_option,
     format_option,
+    instruction_option,
     max_input_size_option,
+    selection_options,
     verify_option,
 )
 from indexing.cli.printing import (
     MAX_OUTPUTS,
     Request,
     answer_all,
-    note_opcodes,
+    note_matches,
     note_unmarked,
-    report_missing,
-    report_missing_opcodes,
+    report_no_match,
 )
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
+
+if TYPE_CHECKING:
+    from indexing.views.regions import Point
+    from indexing.views.selection import Order
 
 MAP_ONLY = ("isl", "mlir", "latex")
 FORMATS = click.Choice(["text", "json", *MAP_ONLY])
@@ -32,24 +40,8 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY])
 
 @click.command("maps")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option(
-    "--instruction",
-    "-i",
-    "names",
-    metavar="NAME",
-    multiple=True,
-    help="Select this instruction, NAME or COMPUTATION/NAME; may be repeated",
-)
-@click.option(
-    "--opcode",
-    "opcodes",
-    metavar="OPCODE",
-    multiple=True,
-    help="Select every instruction with this opcode; may be repeated",
-)
-@click.option(
-    "--all", "everything", is_flag=True, help="Select every instruction of every computation"
-)
+@instruction_option
+@selection_options
 @click.option(
     "--direction",
     default="output-to-input",
@@ -68,9 +60,18 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY])
 )
 @click.option(
     "--operand",
-    metavar="N",
-    type=click.IntRange(min=0),
-    help="Print only the maps of operand N, or of parameter N with --to parameters",
+    metavar="N|NAME",
+    type=OperandName(),
+    help="Print only the maps of this operand, or of this parameter with --to parameters: its "
+    "number, its name, a glob or /regex/",
+)
+@click.option(
+    "--at",
+    "point",
+    metavar="INDICES",
+    type=PointText(),
+    help="Print the elements of each operand that one element or tile needs, such as 1,0:32,5; "
+    "`:` is a whole dimension, `...` all others",
 )
 @click.option(
     "--output",
@@ -106,12 +107,18 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY])
 def command(
     reporter: Reporter,
     files: Sequence[str],
-    names: Sequence[str],
-    opcodes: Sequence[str],
+    names: tuple[str, ...],
+    opcodes: tuple[str, ...],
+    reads: tuple[str, ...],
+    op_names: tuple[str, ...],
+    kinds: tuple[str, ...],
     everything: bool,
+    order: Order | None,
+    limit: int | None,
     direction: str,
     target: str,
-    operand: int | None,
+    operand: int | str | None,
+    point: Point | None,
     output: int | None,
     all_outputs: bool,
     exact: bool,
@@ -125,10 +132,11 @@ def command(
 
     A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is standard input.
 
-    Without --instruction, --opcode or --all, print the maps of the root of the ENTRY computation.
-    Each output of an instruction is listed separately; operands read only by other outputs are
-    omitted. With --to parameters and several instructions, parameters that are not read are
-    omitted as well.
+    Without options that select instructions, print the maps of the root of the ENTRY computation.
+    --instruction and --opcode select instructions; --reads, --op-name and --kind restrict them, or
+    all instructions. Each output of an instruction is listed separately; operands read only by
+    other outputs are omitted. With --to parameters and several instructions, parameters that are
+    not read are omitted as well.
 
     The formats isl, mlir and latex print the maps alone, one on each line. A note on standard error
     counts unknown accesses, which have no map, and maps whose grade is `may`.
@@ -141,8 +149,23 @@ def command(
       may:            over-approximation: at most these elements; maps without it are exact
       {1}             the leaf of a tuple-shaped operand
       KNOWN EMPTY     no element is read
+
+    \b
+    Kinds of maps (--kind):
+      transposing     two results use dimensions in the opposite order
+      windowed        a result adds a range variable to a dimension
+      broadcasting    a dimension is unused: several elements need the same one
+      reducing        a range variable is used: an element needs several
+      runtime, may, unknown
+
+    \b
+    Examples:
+      hlo-indexing maps m.hlo -i 'fusion*' --sort bytes --limit 3
+      hlo-indexing maps m.hlo --reads x --kind transposing
+      hlo-indexing maps m.hlo -i dot.7 --at 0:32,5
     """
     from indexing.views.report import DIRECTIONS_BY_OPTION, Query
+    from indexing.views.selection import Selection
 
     _check_options(
         {
@@ -150,6 +173,7 @@ def command(
             "--all": everything,
             "--verify": verify,
             "--explain": explain,
+            "--at": point is not None,
         },
         {
             "--direction input-to-output": direction == "input-to-output",
@@ -159,6 +183,7 @@ def command(
             "--no-simplify": no_simplify,
             "--jobs": jobs > 1,
             **{f"--format {name}": notation == name for name in MAP_ONLY},
+            "--explain": explain,
         },
     )
     query = Query(
@@ -171,7 +196,8 @@ def command(
         verify=verify,
         explain=explain,
     )
-    request = Request(query, tuple(names), tuple(opcodes), everything, notation, all_outputs)
+    selection = Selection(names, opcodes, reads, op_names, kinds, everything, order, limit)
+    request = Request(query, selection, notation, all_outputs, point, len(files) == 1)
     with Bar() as bar:
         if jobs > 1:
             from indexing.cli.parallel import answer_in_parallel
@@ -179,7 +205,7 @@ def command(
             proved = answer_in_parallel(reporter, files, request, jobs, bar)
         else:
             proved = answer_here(reporter, files, request, bar)
-    report_missing_opcodes(reporter, opcodes)
+    report_no_match(reporter, request)
     note_unmarked(reporter, notation)
     if verify:
         reporter.note_proofs(proved)
@@ -190,6 +216,7 @@ EXCLUDED = {
     "--all": ["--instruction", "--opcode"],
     "--verify": ["--no-simplify"],
     "--explain": ["--no-simplify", "--jobs", *[f"--format {name}" for name in MAP_ONLY]],
+    "--at": ["--explain", *[f"--format {name}" for name in MAP_ONLY]],
 }
 """For each option, the options that it cannot be used with."""
 
@@ -214,6 +241,5 @@ def answer_here(
     with explained() if request.query.explain else nullcontext():
         for module in reporter.modules(files):
             answer_all(reporter, module, list(module.computations.values()), request, bar)
-            report_missing(reporter, module, request.names)
-            note_opcodes(reporter, module, request.opcodes)
+            note_matches(reporter, module, request)
     return proofs() - before

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.options import deprecated_spelling, max_input_size_option, seed_option
-from indexing.cli.printing import suggestion
+from indexing.cli.options import (
+    deprecated_spelling,
+    instruction_option,
+    max_input_size_option,
+    seed_option,
+)
+from indexing.cli.printing import report_missing
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -26,14 +31,7 @@ MIN_FOLDED = 12
 
 @click.command("validate")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@click.option(
-    "--instruction",
-    "-i",
-    "names",
-    metavar="NAME",
-    multiple=True,
-    help="Validate only this instruction, NAME or COMPUTATION/NAME; may be repeated",
-)
+@instruction_option
 @seed_option("Seed of random operands")
 @click.option(
     "--max-elements",
@@ -103,20 +101,16 @@ def command(
 def _chosen(reporter: Reporter, module: Module, names: Sequence[str]) -> Iterator[Instruction]:
     """Yield the instructions to validate, in text order; report names without an instruction."""
     from indexing.codegen.validation import is_checked
+    from indexing.views.selection import Selection
 
-    missing = {name.removeprefix("%") for name in names}
-    requested = set(missing)
-    for instruction in module.instructions:
-        spellings = {instruction.name, f"{instruction.computation.name}/{instruction.name}"}
-        if requested:
-            missing -= spellings
-            if spellings & requested:
-                yield instruction
-        elif is_checked(instruction):
-            yield instruction
-    for name in sorted(missing):
-        message = f"error[name]: {module.filename}: no instruction named `{name}`"
-        reporter.error(message, *suggestion(name, module))
+    if not names:
+        yield from filter(is_checked, module.instructions)
+        return
+    selection = Selection(names=tuple(names))
+    yield from selection.instructions(module, list(module.computations.values()))
+    for condition in selection.conditions:
+        if not condition.is_met(module):
+            report_missing(reporter, module, condition)
 
 
 def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:

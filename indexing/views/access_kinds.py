@@ -1,0 +1,74 @@
+"""Kinds of accesses, by which the command ``maps`` selects instructions.
+
+>>> from indexing.maps.text import parse_map
+>>> sorted(kinds_of_map(parse_map("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 4]")))
+['transposing']
+>>> sorted(kinds_of_map(parse_map("(d0)[s0] -> (d0 + s0), domain: d0 in [0, 3], s0 in [0, 4]")))
+['reducing', 'windowed']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from indexing.maps.indexing_map import IndexingMap
+    from indexing.views.report import MapRow
+    from simplifier.atoms import Variable
+
+ACCESS_KINDS: Final = {
+    "transposing": "two results use dimensions in the opposite order",
+    "windowed": "a result adds a range variable to a dimension",
+    "broadcasting": "a dimension is unused: several elements need the same one",
+    "reducing": "a range variable is used: an element needs several",
+    "runtime": "with runtime variables",
+    "may": "an over-approximation",
+    "unknown": "no map, and a reason",
+}
+"""Kinds of accesses with their meaning."""
+
+
+def kinds_of(rows: Iterable[MapRow]) -> set[str]:
+    """Return the kinds of all maps of an instruction, as printed."""
+    kinds: set[str] = set()
+    for row in rows:
+        if row.unknown is not None:
+            kinds.add("unknown")
+        elif row.map is not None:
+            kinds |= kinds_of_map(row.map)
+    return kinds
+
+
+def kinds_of_map(m: IndexingMap) -> set[str]:
+    """Return the kinds of a map, of which it may have several or none."""
+    if m.is_known_empty:
+        return {"may"} if m.grade == "may" else set()
+    used = [set(result.variables()) for result in m.results]
+    ranges = {s for s in m.ranges if s.lower < s.upper}
+    kinds = {
+        "transposing": _transposes(m, used),
+        "windowed": any(names & set(m.dims) and names & ranges for names in used),
+        "broadcasting": any(d.lower < d.upper for d in set(m.dims) - _read(m)),
+        "reducing": any(names & ranges for names in used),
+        "runtime": bool(m.runtime),
+        "may": m.grade == "may",
+    }
+    return {kind for kind, holds in kinds.items() if holds}
+
+
+def _transposes(m: IndexingMap, used: Sequence[set[Variable]]) -> bool:
+    """Return True if all dimensions of a result follow all those of a later result."""
+    places = [[k for k, d in enumerate(m.dims) if d in names] for names in used]
+    return any(min(a) > max(b) for a, b in combinations(filter(None, places), 2))
+
+
+def _read(m: IndexingMap) -> set[Variable]:
+    """Return the variables in results, constraints and indices of runtime variables."""
+    exprs = [
+        *m.results,
+        *[c.expr for c in m.constraints],
+        *[i for rt in m.runtime for i in rt.index],
+    ]
+    return {v for expr in exprs for v in expr.variables()}

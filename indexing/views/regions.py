@@ -1,0 +1,152 @@
+"""Regions as text and as JSON: the elements that one point or tile of a `MapTable` needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import or_
+from types import EllipsisType
+from typing import TypeAlias
+
+from hlo.shapes.shape import AnyShape, Shape
+from indexing.maps.regions.region import Region
+from indexing.maps.regions.selection import region_inside
+from indexing.views.records import json_lines
+from indexing.views.report import MapRow, MapTable, Paint, plain, row_head, runtime_text, table_head
+
+Point: TypeAlias = "tuple[int | slice | EllipsisType, ...]"
+
+
+class PointError(ValueError):
+    """A point that is outside of an array, or that has another number of indices."""
+
+
+def region_lines(
+    table: MapTable, point: Point, notation: str, paint: Paint = plain
+) -> Iterator[str]:
+    """Yield the lines of `table` with the region of each operand in place of its maps.
+
+    Raises:
+        PointError: the point is outside of the array that the maps start from.
+    """
+    if table.direction == "output-to-input":
+        check_point(point, table.shape, f"`{table.instruction}`")
+    regions = [(row, _region(rows, point, table)) for row, rows in _by_array(table)]
+    at = point_text(point)
+    if notation == "json":
+        for row, region in regions:
+            yield _json_line(table, row, region, at)
+        return
+    yield f"{table_head(table, paint)}, at {at}"
+    if not regions:
+        yield "  no operands"
+    for row, region in regions:
+        prefix = row_head(row, paint)
+        if row.unknown is not None:
+            yield prefix + paint("unknown: ", "unknown") + row.unknown
+        elif region is None or not region.pieces:
+            yield prefix + "nothing is read"
+        else:
+            grade = "" if region.grade == "exact" else paint("may: ", "may")
+            yield prefix + grade + str(region)
+            for variable in region.runtime:
+                yield f"    {runtime_text(variable, paint)}"
+
+
+def _by_array(table: MapTable) -> Iterator[tuple[MapRow, list[MapRow]]]:
+    """Yield a row for each array of `table` with all its rows; the reason if one is unknown."""
+    unknown = {row.operand: row for row in table.rows if row.unknown is not None}
+    arrays: dict[tuple[object, ...], list[MapRow]] = {}
+    for row in table.rows:
+        key = (row.operand,) if row.operand in unknown else (row.operand, row.path)
+        arrays.setdefault(key, []).append(row)
+    for rows in arrays.values():
+        yield unknown.get(rows[0].operand, rows[0]), rows
+
+
+def _region(rows: Sequence[MapRow], point: Point, table: MapTable) -> Region | None:
+    """Return the region of one array; None if nothing is read, or it is unknown."""
+    if table.direction == "input-to-output":
+        check_point(point, rows[0].shape, f"operand {rows[0].operand} `{rows[0].name}`")
+    if any(row.unknown is not None for row in rows):
+        return None
+    regions = [region_inside(row.map, point, {}) for row in rows if row.map is not None]
+    return reduce(or_, regions) if regions else None
+
+
+def check_point(point: Point, shape: AnyShape, name: str) -> None:
+    """Check that a point is in an array.
+
+    Raises:
+        PointError: it is not; the message has the bounds.
+
+    >>> check_point((4, slice(0, 9)), Shape("f32", (5, 8)), "`t`")
+    Traceback (most recent call last):
+    ...
+    indexing.views.regions.PointError: index 1 is 0:9, but dimension 1 of `t` is 0:8
+    """
+    if not isinstance(shape, Shape):
+        if point in ((), (...,)):  # its maps have no dimensions either
+            return
+        raise PointError(f"{name} is {shape}, which has no elements")
+    given = [at for at in point if not isinstance(at, EllipsisType)]
+    is_open = len(given) < len(point)
+    if len(given) > shape.rank or (len(given) < shape.rank and not is_open):
+        raise PointError(
+            f"{point_text(point)} has {len(given)} ind{'ices' if len(given) != 1 else 'ex'}, "
+            f"but {name} has rank {shape.rank}"
+        )
+    hole = next((k for k, at in enumerate(point) if isinstance(at, EllipsisType)), len(point))
+    for number, at in enumerate(given):
+        k = number if number < hole else number + shape.rank - len(given)
+        if bounds := _outside(at, shape.dims[k]):
+            raise PointError(
+                f"index {k} is {point_text((at,))[1:-1]}, but dimension {k} of {name} {bounds}"
+            )
+
+
+def _outside(at: int | slice, size: int) -> str:
+    """Return the bounds of a dimension as a predicate, if an index is outside; otherwise empty."""
+    if isinstance(at, slice):
+        is_inside = (at.start or 0) < size and (at.stop is None or at.stop <= size)
+        return "" if is_inside else f"is 0:{size}"
+    if 0 <= at < size:
+        return ""
+    return f"is in [0, {size - 1}]" if size else "is empty"
+
+
+def point_text(point: Point) -> str:
+    """Return a point or tile as text.
+
+    >>> point_text((1, slice(0, 32), slice(None), ...))
+    '[1, 0:32, :, ...]'
+    """
+    return f"[{', '.join(map(_index_text, point))}]"
+
+
+def _index_text(at: int | slice | EllipsisType) -> str:
+    if isinstance(at, EllipsisType):
+        return "..."
+    if not isinstance(at, slice):
+        return str(at)
+    start, stop = ("" if bound is None else str(bound) for bound in (at.start, at.stop))
+    return f"{start}:{stop}" + ("" if at.step is None else f":{at.step}")
+
+
+def _json_line(table: MapTable, row: MapRow, region: Region | None, at: str) -> str:
+    """Return a record as of an operand without a map, with the keys `at`, `region` and `box`."""
+    (line,) = json_lines(replace(table, rows=(replace(row, map=None, steps=()),)))
+    record = json.loads(line)
+    box = None if region is None else region.box
+    record["at"], record["region"], record["box"] = at, None, None
+    if row.unknown is None:
+        record["grade"] = "exact" if region is None else region.grade
+        record["region"] = "∅" if region is None else str(region)
+        record["box"] = box and {
+            "offsets": box.offsets,
+            "sizes": box.sizes,
+            "strides": box.strides,
+        }
+    return json.dumps(record)

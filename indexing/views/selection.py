@@ -1,0 +1,194 @@
+"""Instructions that a command selects: by name, opcode and metadata, by what they read, in order.
+
+Patterns are names, globs and regular expressions between slashes (`hlo.modules.find`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from hlo.modules.find import (
+    Pattern,
+    full_name,
+    known_names,
+    name_pattern,
+    named,
+    op_name_of,
+    readers_of,
+)
+from hlo.modules.module import Computation, Instruction, Module
+from hlo.shapes.shape import Shape, leaves
+from hlo.text.names import UnknownName, did_you_mean, similar
+
+Order: TypeAlias = Literal["name", "bytes", "elements"]
+
+ORDERS: Final[tuple[Order, ...]] = ("name", "bytes", "elements")
+"""Orders of instructions: by name, or the largest result first."""
+
+
+class Condition(NamedTuple):
+    """One pattern of a selection, with its option."""
+
+    option: Literal["--instruction", "--opcode", "--reads", "--op-name"]
+    text: str
+
+    @property
+    def message(self) -> str:
+        """The error if no instruction meets the condition."""
+        if self.option in ("--opcode", "--op-name"):
+            return f"no instruction has the {self.option[2:].replace('-', '_')} `{self.text}`"
+        is_name = name_pattern(self.text).is_name
+        return f"no instruction {'named' if is_name else 'has a name like'} `{self.text}`"
+
+    def is_met(self, module: Module) -> bool:
+        """Return True if an instruction of `module` meets the condition."""
+        pattern = Pattern(self.text)
+        if self.option == "--opcode":
+            return any(pattern.matches(i.opcode) for i in module.instructions)
+        if self.option == "--op-name":
+            return any(pattern.matches(op_name_of(i)) for i in module.instructions)
+        if self.option == "--instruction":
+            return any(map(name_pattern(self.text).names, module.instructions))
+        try:
+            return bool(named(module, self.text))
+        except UnknownName:
+            return False
+
+    def question(self, module: Module) -> str:
+        """Return a question with the names in `module` that are similar; empty without any."""
+        if self.option == "--opcode":
+            known: Iterator[str] = (i.opcode for i in module.instructions)
+        elif self.option == "--op-name":
+            known = filter(None, map(op_name_of, module.instructions))
+        else:
+            return suggestion(self.text, module)
+        return did_you_mean(similar(_literal(self.text), known))
+
+
+def suggestion(name: str, module: Module) -> str:
+    """Return a question with names in `module` similar to `name`; empty without any."""
+    if name in module.computations:
+        return f"`{name}` is a computation: use {name}/NAME"
+    pattern = name_pattern(name)
+    known = known_names(module, pattern)
+    if "/" in pattern.text and pattern.is_name:  # such as CALL/NAME, of a runtime variable
+        return did_you_mean(list(known)[:3])
+    return did_you_mean(similar(_literal(pattern.text), (i.name for i in module.instructions)))
+
+
+def _literal(pattern: str) -> str:
+    """Return a pattern without wildcards."""
+    return pattern.strip("/^$").replace("*", "").replace("?", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Instructions: those with one of the names or opcodes, which meet the other conditions.
+
+    Attributes:
+        names: patterns of NAME or COMPUTATION/NAME.
+        opcodes: patterns of opcodes.
+        reads: names of values; an instruction must read one of them (`Module.readers`).
+        op_names: patterns of the ``op_name`` in the metadata.
+        kinds: kinds of maps, of which an instruction must have one (`views.access_kinds`).
+        everything: True if every instruction is requested.
+        order: the order of the instructions of a module; None is text order.
+        limit: the maximum number of instructions of a module; None is no limit.
+    """
+
+    names: tuple[str, ...] = ()
+    opcodes: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
+    op_names: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    everything: bool = False
+    order: Order | None = None
+    limit: int | None = None
+
+    @property
+    def selects_root(self) -> bool:
+        """True if nothing is selected explicitly: the root of ENTRY is the default."""
+        return not (self.everything or self.kinds or self.conditions)
+
+    @property
+    def is_by_name(self) -> bool:
+        """True if each instruction is selected by its name, or as the root."""
+        others = self.everything or self.kinds or self.opcodes or self.reads or self.op_names
+        return not others and all(name_pattern(name).is_name for name in self.names)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """All patterns, without duplicates."""
+        every = [
+            *[Condition("--instruction", text) for text in self.names],
+            *[Condition("--opcode", text) for text in self.opcodes],
+            *[Condition("--reads", text) for text in self.reads],
+            *[Condition("--op-name", text) for text in self.op_names],
+        ]
+        return tuple(dict.fromkeys(every))
+
+    @property
+    def text(self) -> str:
+        """The options of the selection."""
+        kinds = [f"--kind {kind}" for kind in self.kinds]
+        return " ".join([*[f"{c.option} {c.text}" for c in self.conditions], *kinds])
+
+    def instructions(
+        self, module: Module, computations: Sequence[Computation]
+    ) -> list[Instruction]:
+        """Return the selected instructions of `computations`, in order, without the limit."""
+        if self.selects_root:
+            return [module.entry.root] if module.entry in computations else []
+        tests = self._tests(module)
+        selected = [i for c in computations for i in c.instructions if all(t(i) for t in tests)]
+        if self.order == "name":
+            return sorted(selected, key=lambda i: (i.name, full_name(i)))
+        if self.order is not None:
+            return sorted(selected, key=_size_in(self.order), reverse=True)
+        return selected
+
+    def _tests(self, module: Module) -> list[Callable[[Instruction], bool]]:
+        """Return the conditions as predicates."""
+        tests: list[Callable[[Instruction], bool]] = []
+        names = [name_pattern(text) for text in self.names]
+        opcodes = [Pattern(text) for text in self.opcodes]
+        if names or opcodes:
+            tests.append(
+                lambda i: (
+                    any(p.names(i) for p in names) or any(p.matches(i.opcode) for p in opcodes)
+                )
+            )
+        if self.reads:
+            readers = {i for text in self.reads for i in _readers(module, text)}
+            tests.append(readers.__contains__)
+        if self.op_names:
+            patterns = [Pattern(text) for text in self.op_names]
+            tests.append(lambda i: any(p.matches(op_name_of(i)) for p in patterns))
+        return tests
+
+
+def _readers(module: Module, text: str) -> tuple[Instruction, ...]:
+    """Return the readers of the named values; none if nothing has the name."""
+
+    def made() -> tuple[Instruction, ...]:
+        try:
+            return readers_of(module, text)
+        except UnknownName:
+            return ()
+
+    return module.memoised((_readers, text), made)
+
+
+def _size_in(unit: Literal["bytes", "elements"]) -> Callable[[Instruction], float]:
+    """Return a function that returns the size of a result; unbounded dimensions are infinite."""
+
+    def size(instruction: Instruction) -> float:
+        arrays = [leaf for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
+        try:
+            return sum(a.bytes if unit == "bytes" else a.size for a in arrays)
+        except ValueError:
+            return float("inf")
+
+    return size
