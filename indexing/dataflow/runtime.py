@@ -24,17 +24,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import affine_table, element_at, is_integral
+from indexing.dataflow.conversions import is_conversion, keeps_every_value
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.ops import integer_rules
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.element import (
     ConstantRule,
@@ -51,6 +51,10 @@ from simplifier.constraints import Constraint
 from simplifier.interval import contains
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
+
+MAX_TRACED: Final = 1 << 12
+"""Limit on the arrays in calls through which a value is traced: computations that call others
+twice, which call others twice, have exponentially many."""
 
 ValueMaps: TypeAlias = tuple[IndexingMap, ...]
 """Disjoint maps from the index of each element to its value; together they cover the array."""
@@ -168,14 +172,16 @@ def source_element(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Se
 
     Runtime variables refer to instructions, so the result is never a leaf of a tuple.
     """
-    source = array, index
-    while True:
+    source, steps = (array, index), 0
+    while steps < MAX_TRACED:
         copied = None if fault_of(array.instruction) else _copied_from(array, index)
         if copied is None:
             return source
         array, index = copied
+        steps += bool(array.calls)
         if not array.path:
             source = copied
+    return source
 
 
 def _copied_from(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]] | None:
@@ -185,7 +191,7 @@ def _copied_from(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequ
         return forwarded, index
     instruction = array.instruction
     rule = element_of(instruction)
-    if _is_conversion(rule) and _keeps_every_value(instruction):
+    if is_conversion(rule) and keeps_every_value(instruction):
         return ArrayRef(instruction.operands[0], (), array.calls), index
     for operand, reads in _copies(instruction, rule):
         swap = Substitution(dict(zip(reads.dims, index, strict=True)))
@@ -207,8 +213,10 @@ def forwarded_from(array: ArrayRef) -> ArrayRef:
     >>> forwarded_from(ArrayRef(root, (0,)))
     ArrayRef(instruction=<parameter 'p' of 'e'>, path=(0,), calls=())
     """
-    while (forwarded := _forwarded(array)) is not None:
+    steps = 0
+    while steps < MAX_TRACED and (forwarded := _forwarded(array)) is not None:
         array = forwarded
+        steps += bool(array.calls)
     return array
 
 
@@ -227,25 +235,6 @@ def _forwarded(array: ArrayRef) -> ArrayRef | None:
             number = instruction.computation.parameters.index(instruction)
             return ArrayRef(call.operands[number], path, calls[:-1])
     return None
-
-
-def _is_conversion(rule: ElementRule) -> bool:
-    """Return True if an element is the operand's value converted to another type."""
-    function = rule.function if isinstance(rule, ElementwiseRule) else None
-    return function is not None and function.integer is integer_rules.identity
-
-
-def _keeps_every_value(convert: Instruction) -> bool:
-    """Return True for a value-preserving integer conversion."""
-    source, target = convert.operands[0].shape, convert.shape
-    if not isinstance(source, Shape) or not isinstance(target, Shape):
-        return False
-    source_range, target_range = range_of(source.element_type), range_of(target.element_type)
-    return (
-        source_range is not None
-        and target_range is not None
-        and contains(target_range, source_range)
-    )
 
 
 def _copies(instruction: Instruction, rule: ElementRule) -> list[tuple[Instruction, IndexingMap]]:
@@ -286,18 +275,22 @@ def value_maps(array: ArrayRef) -> ValueMaps | None:
     """
     memos = array.instruction.module.memo
     memo: dict[ArrayRef, ValueMaps | None] = memos.setdefault(value_maps, {})
-    waiting = [array]
+    waiting = {array: None}  # ordered
+    visits = 0
     while waiting:
-        last = waiting[-1]
+        last = next(reversed(waiting))
+        visits += bool(last.calls)
+        if visits > MAX_TRACED:
+            return memo.setdefault(array, None)
         missing = [source for source in _sources(last) if source not in memo]
         if not missing:
             if last not in memo:
                 memo[last] = _value(last, memo)
-            waiting.pop()
+            waiting.popitem()
         elif missing[0] in waiting:  # recursive computations
             memo[missing[0]] = None
         else:
-            waiting.append(missing[0])
+            waiting[missing[0]] = None
     return memo[array]
 
 

@@ -91,3 +91,34 @@ def test_counts_and_groups_of_doubling_calls_are_those_of_one_map() -> None:
     assert {str(m) for maps in groups.values() for m in maps} == {
         "(d0) -> (d0), domain: d0 in [0, 2]",
     }
+
+
+def doubled_scalars(result: str) -> list[str]:
+    """Return computations of a scalar, f0 to f60; each calls the one before twice."""
+    p, shape = "p = s32[] parameter(0)", "s32[]"
+    bodies = [computation("f0", [p, f"r = {shape} {result}"])]
+    for k in range(DEPTH):
+        calls = [f"a = {shape} call(p), to_apply=f{k}", f"r = {shape} call(a), to_apply=f{k}"]
+        bodies.append(computation(f"f{k + 1}", [p, *calls]))
+    return bodies
+
+
+@pytest.mark.parametrize("result", ["copy(p)", "negate(p)", "add(p, p)"])
+def test_values_of_doubling_calls_stay_runtime_variables(result: str) -> None:
+    lines = [
+        "x = f32[10] parameter(0)",
+        "i = s32[] constant(3)",
+        f"s = s32[] call(i), to_apply=f{DEPTH}",
+        "d = f32[4] dynamic-slice(x, s), dynamic_slice_sizes={4}",
+    ]
+    program = hlo.parse(module(lines, *doubled_scalars(result)))
+    (m,) = indexing.to_parameters(program.entry.root).maps[0]
+    assert str(m) == "(d0){rt0} -> (d0 + rt0), domain: d0 in [0, 3], rt0 in [0, 6]"
+
+
+def test_a_loop_body_of_doubling_calls_is_forwarded_by_its_maps() -> None:
+    lines = ["p = s32[] parameter(0)"]
+    never = computation("never", [*lines, "t = pred[] constant(false)"])
+    loop = f"w = s32[] while(p), condition=never, body=f{DEPTH}"
+    program = hlo.parse(module([*lines, loop], never, *doubled_scalars("copy(p)")))
+    assert [str(m) for m in indexing.to_parameters(program.entry.root).maps[0]] == ["() -> ()"]
