@@ -30,6 +30,7 @@ ENGLISH = words("""
     several speed start supported that the to two use what where without
 """)
 FIELD = words("""
+    dump file hlo jax jitted protobuf text
     analysis architecture attribute call class command comparison composition compute constraint
     consumer custom dimension domain evaluation expression floordiv formula fusion gather gpu
     grid hlo-indexing host indices instruction interface isl json latex layout load maxima
