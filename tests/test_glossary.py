@@ -32,8 +32,8 @@ ENGLISH = words("""
 FIELD = words("""
     dump file hlo jax jitted protobuf text
     analysis architecture attribute call class command comparison composition compute constraint
-    consumer custom dimension domain evaluation expression floordiv formula fusion gather gpu
-    grid hlo-indexing host indices instruction interface isl json latex layout load maxima
+    consumer custom dimension domain evaluation expression floordiv formula function fusion gather
+    gpu grid hlo-indexing host indices instruction interface isl json latex layout load maxima
     memory minima mlir mod module non-affine notation numpy op opcode operand parameter pickle
     print producer product program proof python queue residue runtime shape shell simplification
     simplified simplifier store sum sympy test thread tile validation variable xla
