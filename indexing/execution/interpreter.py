@@ -188,7 +188,7 @@ def _executed_steps(
         except MemoryError as error:
             message = f"out of memory for `{instruction.name}`: {error}"
             raise ExecutionError(message, instruction.span, "memory") from error
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             message = f"{instruction.opcode} cannot be executed: {error}"
             raise failure(instruction, message) from error
         values[instruction.index] = value if type(value) is tuple else _checked(instruction, value)

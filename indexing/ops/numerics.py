@@ -148,17 +148,21 @@ def population(x: Array) -> Array:
 
 
 def reduced_precision(x: Array, exponent_bits: int, mantissa_bits: int) -> Array:
-    """`x` rounded (ties to even) to a narrower floating-point format, then widened again."""
+    """`x` rounded (ties to even) to a narrower floating-point format, then widened again.
+
+    Fewer exponent bits than those of `x` flush subnormal numbers to zero. A format with as many
+    exponent and mantissa bits changes nothing.
+    """
+    own: Any = ml_dtypes.finfo(x.dtype)  # type: ignore[no-untyped-call] # the package has no types
     wide = x.astype(np.float64)
-    mantissa, exponent = np.frexp(wide)
-    step = 2.0 ** (mantissa_bits + 1)
-    rounded = np.ldexp(np.rint(mantissa * step) / step, exponent)
-    largest = 2.0 ** (2 ** (exponent_bits - 1) - 1) * (2 - 2.0**-mantissa_bits)
-    smallest = 2.0 ** (
-        2 - 2 ** (exponent_bits - 1)
-    )  # smallest normal number; smaller values are flushed
-    rounded = np.where(np.abs(rounded) > largest, np.copysign(np.inf, wide), rounded)
-    rounded = np.where(np.abs(rounded) < smallest, np.copysign(0.0, wide), rounded)
+    exponent = np.maximum(np.frexp(wide)[1], own.minexp + 1)  # subnormals have fewer bits
+    step = 2.0 ** (min(mantissa_bits, own.nmant) + 1)
+    rounded = np.ldexp(np.rint(np.ldexp(wide, -exponent) * step) / step, exponent)
+    if exponent_bits < own.nexp:
+        largest = 2.0 ** (2 ** (exponent_bits - 1) - 1) * (2 - 2.0**-mantissa_bits)
+        smallest = 2.0 ** (2 - 2 ** (exponent_bits - 1))  # smallest normal number
+        rounded = np.where(np.abs(rounded) > largest, np.copysign(np.inf, wide), rounded)
+        rounded = np.where(np.abs(rounded) < smallest, np.copysign(0.0, wide), rounded)
     return np.where(np.isfinite(wide), rounded, wide).astype(x.dtype)
 
 

@@ -206,3 +206,25 @@ def test_a_dot_of_integers_accumulates_in_the_result_type() -> None:
       ROOT r = s32[] dot(p, q), lhs_contracting_dims={0}, rhs_contracting_dims={0} }"""
     (actual,) = run(hlo.parse(text), [s8([127, -128]), s8([127, -128])])
     assert int(actual) == 127 * 127 + 128 * 128
+
+
+@pytest.mark.parametrize(
+    ("exponent_bits", "mantissa_bits", "expected"),
+    [
+        (8, 23, [1e-40, 1.1e-38, 1.2e-38, -2.8e-45, 3e38, 1.1]),  # the format of f32
+        (9, 2**31, [1e-40, 1.1e-38, 1.2e-38, -2.8e-45, 3e38, 1.1]),
+        (2**31, 23, [1e-40, 1.1e-38, 1.2e-38, -2.8e-45, 3e38, 1.1]),
+        (8, 10, [1.0331493e-40, 1.0997301e-38, 1.1996012e-38, -0.0, 3.0007322e38, 1.0996094]),
+        (5, 10, [0.0, 0.0, 0.0, -0.0, np.inf, 1.0996094]),
+    ],
+)
+def test_reduce_precision_flushes_subnormals_of_narrower_exponents_only(
+    exponent_bits: int, mantissa_bits: int, expected: list[float]
+) -> None:
+    """The expected values are XLA's."""
+    text = f"""ENTRY e {{ p = f32[6] parameter(0)  ROOT r = f32[6] reduce-precision(p),
+      exponent_bits={exponent_bits}, mantissa_bits={mantissa_bits} }}"""
+    values = np.array([1e-40, 1.1e-38, 1.2e-38, -3e-45, 3e38, 1.1], np.float32)
+    (result,) = run(hlo.parse(text), [values])
+    assert np.array_equal(result, np.array(expected, np.float32))
+    assert np.array_equal(np.signbit(result), np.signbit(values))
