@@ -155,6 +155,19 @@ def leaf_number(shape: AnyShape, path: tuple[int, ...]) -> int:
     return _leaf_numbers(shape)[path] if isinstance(shape, TupleShape) else 0
 
 
+def unbounded_leaf(*shapes: AnyShape) -> Shape | None:
+    """Return the first array in `shapes` with a dimension of unknown size, or None.
+
+    >>> print(unbounded_leaf(parse_shape("f32[<=2]"), parse_shape("(f32[2], s32[?])")))
+    s32[?]
+    """
+    for shape in shapes:
+        for _, leaf in leaves(shape):
+            if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
+                return leaf
+    return None
+
+
 def leaf_shape(shape: AnyShape, path: tuple[int, ...]) -> Shape | OpaqueShape:
     """Return the leaf at `path` of a shape.
 

@@ -14,13 +14,13 @@ import numpy as np
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import (
     ELEMENT_TYPES,
-    UNBOUNDED,
     AnyShape,
     BufferShape,
     Shape,
     TupleShape,
     dtype,
     leaves,
+    unbounded_leaf,
 )
 from hlo.text.source import HloError
 
@@ -117,10 +117,9 @@ def check_bounded(instruction: Instruction) -> None:
     Raises:
         ExecutionError: the size of a dimension is ``?``.
     """
-    for _, leaf in leaves(instruction.shape):
-        if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
-            message = f"{instruction.name} is {_plain(leaf)}: execution needs bounded sizes"
-            raise failure(instruction, message, "unbounded")
+    if leaf := unbounded_leaf(instruction.shape):
+        message = f"{instruction.name} is {_plain(leaf)}: execution needs bounded sizes"
+        raise failure(instruction, message, "unbounded")
 
 
 def numpy_type(array: Array) -> str:

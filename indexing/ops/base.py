@@ -37,13 +37,12 @@ from hlo.modules.instruction_checks import agrees
 from hlo.ops.attributes import computation
 from hlo.ops.op import Op
 from hlo.shapes.shape import (
-    UNBOUNDED,
     AnyShape,
     OpaqueShape,
     Shape,
-    TupleShape,
     first_equal_leaves,
     leaves,
+    unbounded_leaf,
 )
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path as Path
@@ -263,9 +262,8 @@ class MappedOp(ElementOp):
             is_token = isinstance(shape, OpaqueShape) and not self.takes_arrays
             if not isinstance(shape, Shape) and not is_token:
                 return f"operand {number} of {self.opcode} must be an array, not {shape}"
-        for _, leaf in leaves(TupleShape((out, *operands))):
-            if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
-                return f"{leaf} has a dimension of unknown size"
+        if leaf := unbounded_leaf(out, *operands):
+            return f"{leaf} has a dimension of unknown size"
         if len(operands) < self.min_operands or (
             self.max_operands is not None and len(operands) > self.max_operands
         ):

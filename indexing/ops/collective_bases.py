@@ -19,7 +19,7 @@ from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, enum, integer, raw
 from hlo.ops.op import HOLDS, Fault, Signature, attribute, constraint, signature
 from hlo.ops.unify import may_be, may_divide
-from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, TupleShape, leaf_shape, leaves
+from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaf_shape, leaves, unbounded_leaf
 from indexing.devices.devices import MODES, Devices, GroupMode, GroupsError, group_mode
 from indexing.devices.exchange import Exchange, Participants
 from indexing.devices.groups import (
@@ -123,15 +123,10 @@ class Collective(StructuredOp):
 
 def _unbounded_leaf(instruction: Instruction) -> Shape | None:
     """Return the first array of a collective with a dimension of unknown size, or None."""
-
-    def first_unbounded() -> Shape | None:
-        for value in (instruction, *instruction.operands):
-            for _, leaf in leaves(value.shape):
-                if isinstance(leaf, Shape) and UNBOUNDED in leaf.dims:
-                    return leaf
-        return None
-
-    return instruction.module.memoised((_unbounded_leaf, instruction), first_unbounded)
+    return instruction.module.memoised(
+        (_unbounded_leaf, instruction),
+        lambda: unbounded_leaf(*[value.shape for value in (instruction, *instruction.operands)]),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,7 +35,7 @@ from hlo.ops.op import (
     declared,
     op,
 )
-from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape, leaf_shape, leaves
+from hlo.shapes.shape import AnyShape, Shape, leaf_shape, leaves, unbounded_leaf
 from indexing.maps.answers import Path, Unknown
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.element import ElementRule, OpaqueRule
@@ -114,9 +114,9 @@ class CustomCall(StructuredOp):
             for path, leaf in leaves(operand.shape):
                 if not isinstance(shape, Shape) or not isinstance(leaf, Shape):
                     continue
-                if UNBOUNDED in (*shape.dims, *leaf.dims):
-                    name = f"custom-call `{instruction.name}`"
-                    unknown = Unknown(f"{name} has a dimension of unknown size", instruction)
+                if unbounded := unbounded_leaf(shape, leaf):
+                    reason = f"{unbounded} has a dimension of unknown size"
+                    unknown = Unknown(f"custom-call `{instruction.name}`: {reason}", instruction)
                     yield AccessEdge(number, path, output, (), unknown)
                 elif shape.size and leaf.size:
                     yield AccessEdge(number, path, output, summaries.everything(shape, leaf))

@@ -17,7 +17,14 @@ from hlo.ops.attributes import boolean, computation, int_list, integer
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
 from hlo.ops.protocols import InstructionLike
 from hlo.ops.unify import may_be
-from hlo.shapes.shape import UNBOUNDED, AnyShape, TupleShape, dtype, leaf_shape, leaves
+from hlo.shapes.shape import (
+    AnyShape,
+    TupleShape,
+    dtype,
+    leaf_shape,
+    leaves,
+    unbounded_leaf,
+)
 from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.map_set import MapSet
@@ -154,8 +161,8 @@ class Scan(StructuredOp):
     def _mismatch(self, instruction: Instruction, body: Computation) -> str:
         """Reason why the computation is not a step of this scan; empty if it is."""
         operands: list[AnyShape] = [operand.shape for operand in instruction.operands]
-        if any(UNBOUNDED in _array(s).dims for _, s in leaves(TupleShape((self.shape, *operands)))):
-            return f"scan `{instruction.name}`: the size of a dimension is unknown"
+        if unbounded := unbounded_leaf(self.shape, *operands):
+            return f"scan `{instruction.name}`: {unbounded} has a dimension of unknown size"
         inputs = len(operands) - self.num_carries
         arguments = [self.slice_of(s) if n < inputs else s for n, s in enumerate(operands)]
         values: list[AnyShape] = [self.slice_of(shape) for shape in self._outputs()]

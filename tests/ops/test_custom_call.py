@@ -51,7 +51,7 @@ def test_a_dimension_of_unknown_size_gives_unknown() -> None:
     call = parse_sample('f32[?] custom-call(f32[2] p), custom_call_target="f"').instruction
     (unknown,) = indexing.output_to_input(call).unknown
     assert unknown is not None
-    assert unknown.reason == "custom-call `out` has a dimension of unknown size"
+    assert unknown.reason == "custom-call `out`: f32[?] has a dimension of unknown size"
 
 
 @pytest.mark.parametrize(
