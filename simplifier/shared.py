@@ -65,6 +65,19 @@ def atoms_in_order(exprs: Iterable[Expr]) -> list[Atom]:
     return list(ordered)
 
 
+def term_count(exprs: Iterable[Expr]) -> int:
+    """Return the number of terms of `exprs` and their distinct subexpressions, for cost estimates.
+
+    >>> from simplifier.linear import variable
+    >>> d0, d1 = variable("d0", 0, 9), variable("d1", 0, 9)
+    >>> term_count([(d0 + d1) // 4 + d0])
+    4
+    """
+    own = list(exprs)
+    inner = [operand for atom in atoms_in_order(own) for operand in atom.operands]
+    return sum([len(expr.parts) for expr in (*own, *inner)])
+
+
 def shared_value(expr: Expr, point: Mapping[Any, Any]) -> Any:
     """Return the value of `expr` at `point`; each distinct atom is evaluated once."""
     values: dict[Atom, Any] = {}

@@ -26,6 +26,7 @@ from simplifier.constraints import Constraint
 from simplifier.exact import number_type
 from simplifier.linear import Expr
 from simplifier.semiaffine import divisors_with_zero
+from simplifier.shared import term_count
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -39,6 +40,12 @@ MAX_POINTS: Final = 1 << 22
 
 MAX_LARGE_POINTS: Final = 1 << 17
 """The same for points whose numbers exceed 64 bits."""
+
+MAX_WORK: Final = 1 << 29
+"""Maximum number of these points, times the terms of the expressions."""
+
+MAX_LARGE_WORK: Final = 1 << 23
+"""The same, if numbers exceed 64 bits."""
 
 
 def beyond_budget(points: int, owner: object, number: type = np.int64) -> Unknown | None:
@@ -183,6 +190,9 @@ class _Part:
         """The distinct values of the results, one row each, and the count of each row."""
         if (beyond := beyond_budget(self._box, self.map, self._number)) is not None:
             return beyond
+        max_work = MAX_LARGE_WORK if self._number is object else MAX_WORK
+        if self._box * term_count(self._exprs) > max_work:
+            return Unknown(f"{self.map} has too many terms for the budget of {self._box} points")
         sizes = [max(0, v.upper - v.lower + 1) for v in self.map.dims]
         places = np.unravel_index(np.arange(self._box), sizes) if sizes else ()
         at: dict[Variable, Any] = {

@@ -19,7 +19,7 @@ from simplifier.exact.encode import Relation
 from simplifier.exact.points import number_type, size_bits
 from simplifier.linear import Expr
 from simplifier.semiaffine import divisors_with_zero
-from simplifier.shared import atoms_in_order
+from simplifier.shared import atoms_in_order, term_count
 from simplifier.unknown import Unknown
 
 MAX_POINTS: Final = 100_000
@@ -29,7 +29,7 @@ MAX_AT_ONCE: Final = 1 << 20
 """Maximum number of points of a box in which one point is searched for."""
 
 MAX_WORK: Final = 1 << 27
-"""Maximum number of these points, times the atoms to evaluate."""
+"""Maximum number of these points, times the terms to evaluate."""
 
 PYTHON_INTEGERS: Final = 64
 """Factor of that work for numbers beyond 64 bits."""
@@ -38,7 +38,7 @@ FIRST_BUDGET: Final = 20_000
 """isl operations of a query before enumeration."""
 
 LEAST_BUDGET: Final = 125_000
-"""isl operations of a query with many divisions; half of it for a domain of few points."""
+"""isl operations of a query with many divisions; a fifth of it for a domain of few points."""
 
 RelatedPair: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
 Clauses: TypeAlias = Iterable[Sequence[Sequence[Constraint]]]
@@ -65,7 +65,7 @@ def can_enumerate(*relations: Relation, limit: int = MAX_POINTS) -> bool:
     if sum(points) > limit:
         return False
     exprs = [_exprs(relation) for relation in relations]
-    work = sum([n * len(atoms_in_order(own)) for n, own in zip(points, exprs, strict=True)])
+    work = sum([n * term_count(own) for n, own in zip(points, exprs, strict=True)])
     large = any(number_type(own) is object for own in exprs)
     return work * (PYTHON_INTEGERS if large else 1) <= MAX_WORK
 
@@ -104,9 +104,10 @@ def pieces_budget(budget: int, *relations: Relation) -> int:
     exprs = [expr for relation in relations for expr in _exprs(relation)]
     divisions = sum([isinstance(atom, Floor) for atom in atoms_in_order(exprs)])
     words = 1 + max(map(size_bits, exprs), default=0) // 32
-    least = LEAST_BUDGET // (2 if can_enumerate(*relations) else 1)
-    reduced = max(FIRST_BUDGET, least // words, budget // ((1 + divisions) * words) ** 2)
-    return min(budget, reduced)
+    least = LEAST_BUDGET // words**2
+    if can_enumerate(*relations):
+        return min(budget, max(FIRST_BUDGET, least // 5))
+    return min(budget, max(FIRST_BUDGET, least, budget // ((1 + divisions) * words) ** 2))
 
 
 # ---------------------------------------------------------------- answers

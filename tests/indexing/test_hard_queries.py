@@ -25,6 +25,7 @@ from simplifier.exact.enumeration import (
     pairs,
     pieces_budget,
 )
+from simplifier.shared import term_count
 
 
 def coprime(*sizes: int) -> IndexingMap:
@@ -216,3 +217,22 @@ def test_queries_with_small_budgets_are_not_enumerated() -> None:
     relation = Relation((), SMALL.dims, SMALL.results, ())
     assert isinstance(exact.count(relation, FIRST_BUDGET), Unknown)
     assert exact.count(relation, FIRST_BUDGET + 1) == len({r for _, r in SMALL.points()})
+
+
+def test_read_counts_have_a_budget_of_terms() -> None:
+    a, b = dims((1000, 11))
+    first, second = a.as_expr(), b.as_expr()
+    for _ in range(200):
+        x = first * 7 + second
+        first, second = x // 5, x % 11
+    reads = IndexingMap.of((a, b), [first, second]).multiplicity()
+    assert not isinstance(reads, Unknown)
+    answer = reads.histogram()
+    assert isinstance(answer, Unknown)
+    assert "budget" in answer.reason
+
+
+def test_terms_of_shared_subexpressions_count_once() -> None:
+    d0, d1 = dims((10, 10))
+    shared = (d0 * 2 + d1) // 5
+    assert term_count([shared * 2, shared * 3 + d0]) == 1 + 2 + 2
