@@ -7,7 +7,7 @@ exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, Final, TypeAlias
@@ -197,6 +197,30 @@ def may_hide_elements(instruction: Instruction) -> bool:
         for each in called
         for result in (each.root.operands if each.root.opcode == "tuple" else [each.root])
     )
+
+
+def may_hide_changes(operands: Sequence[Array], results: Iterable[Array]) -> bool:
+    """Return True if a change of an element that is read may have no effect on the result.
+
+    Floats of less than 16 bits round or saturate, sums of narrow integers and booleans saturate,
+    and a mean over no elements is not a number.
+
+    >>> wide, narrow, none = np.zeros(3, np.float32), np.zeros(3, np.int8), np.zeros(0, np.float32)
+    >>> may_hide_changes([wide, narrow], [wide]), may_hide_changes([narrow], [narrow])
+    (False, True)
+    >>> may_hide_changes([wide, none], [wide])
+    True
+    """
+    arrays = [*operands, *results]
+    return (
+        any(array.size == 0 for array in arrays)
+        or any(_is_narrow(array) and array.dtype.kind not in "iub" for array in arrays)
+        or all(map(_is_narrow, operands))
+    )
+
+
+def _is_narrow(array: Array) -> bool:
+    return array.dtype.itemsize < 2
 
 
 def _is_integer(array: Array) -> bool:
