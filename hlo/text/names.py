@@ -67,6 +67,8 @@ def similar(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
     close = [text for text in by_lower if text.startswith(lower)] if lower else []
     if not close and len(lower) > 1:
         close = [text for text in by_lower if lower in text]
+    if not close and "/" in lower:  # the same name in another computation
+        close = [text for text in by_lower if text.endswith(lower[lower.rindex("/") :])]
     close = close or get_close_matches(lower, by_lower, limit, cutoff=0.7)
     return [by_lower[text] for text in close[:limit]]
 

@@ -217,6 +217,7 @@ def answers(
                 continue
             if not (outputs or request.selection.everything):
                 reporter.note(f"note: {location} has no outputs")
+                reporter.has_printed = True  # the note is the answer
             yield from answer(instruction, query, module.filename)
 
 

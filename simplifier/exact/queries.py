@@ -14,6 +14,7 @@ from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_domain, as_map
 from simplifier.exact.enumeration import (
+    LEAST_BUDGET,
     MAX_AT_ONCE,
     first_difference,
     first_point,
@@ -106,7 +107,8 @@ def difference(
         return DifferingPoint(tuple(at[:count]), tuple(at[count:]), in_first)
 
     if isinstance(first, IslText):
-        return within_budget(compute, isl_budget(budget, second))
+        least = min(budget, LEAST_BUDGET)  # the text cannot be enumerated
+        return within_budget(compute, max(least, isl_budget(budget, second)))
 
     def enumerate_pairs(first: Relation) -> DifferingPoint | None:
         unmatched = first_difference(first, second)
