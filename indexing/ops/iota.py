@@ -23,10 +23,6 @@ class Parameter(NullaryOp):
         list_of(boolean, "a list of booleans", "{true}"), default=()
     )
 
-    @constraint("C1", "the parameter number must not be negative")
-    def counts(self) -> Fault:
-        return Fault(f"the parameter number is {self.number}") if self.number < 0 else HOLDS
-
     def infer_shape(self) -> AnyShape:
         return self.shape
 
