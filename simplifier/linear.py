@@ -241,7 +241,8 @@ class Variable(Atom):
 
     __slots__ = ("expr", "lower", "name", "upper")
 
-    weight = depth = 1
+    weight = 1
+    depth = 1
     is_affine = True
     operands = ()
     name: str
