@@ -22,6 +22,12 @@ def twice(call: Callable[[str, str], str]) -> Callable[[str], list[str]]:
     return lambda name: [f"a = f32[3] {call('p', name)}", f"r = f32[3] {call('a', name)}"]
 
 
+def branches(true: str, false: str) -> list[str]:
+    """Return lines that call one of two computations: the first, as it happens."""
+    names = f"true_computation={true}, false_computation={false}"
+    return ["i = pred[] constant(true)", f"r = f32[3] conditional(i, p, p), {names}"]
+
+
 @construct
 def computations(n: int) -> str:
     bodies = [computation(f"f{k}", [P, f"r = {REVERSE}"]) for k in range(n)]
@@ -47,11 +53,7 @@ def nested_fusions(n: int) -> str:
 
 @construct
 def nested_conditionals(n: int) -> str:
-    def lines(f: str) -> list[str]:
-        branches = f"true_computation={f}, false_computation=f0"
-        return ["i = pred[] constant(true)", f"r = f32[3] conditional(i, p, p), {branches}"]
-
-    return nested(n, lines)
+    return nested(n, lambda f: branches(f, "f0"))
 
 
 @construct
@@ -71,11 +73,7 @@ def doubling_fusions(n: int) -> str:
 
 @construct
 def doubling_conditionals(n: int) -> str:
-    def lines(f: str) -> list[str]:
-        branches = f"true_computation={f}, false_computation={f}"
-        return ["i = pred[] constant(true)", f"r = f32[3] conditional(i, p, p), {branches}"]
-
-    return nested(n, lines)
+    return nested(n, lambda f: branches(f, f))
 
 
 @construct

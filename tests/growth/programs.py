@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 Program = Callable[[int], str]
+Step = Callable[[int, str], str]
+"""Functions from the number of a step and the name of the value before to instructions."""
 
 PROGRAMS: Final[dict[str, Program]] = {}
 """Functions from n to the text of a module, by the name of the construct that grows."""
@@ -38,7 +40,7 @@ def computation(name: str, lines: Iterable[str]) -> str:
     return "\n".join([f"{name} {{", *lines, "}"])
 
 
-def chain(n: int, first: str, step: Callable[[int, str], str], *more: str) -> list[str]:
+def chain(n: int, first: str, step: Step, *more: str) -> list[str]:
     """Return n steps, each a function of its number and the name of the value before.
 
     >>> chain(2, "f32[8] parameter(0)", lambda k, x: f"f32[8] negate({x})")
@@ -50,6 +52,23 @@ def chain(n: int, first: str, step: Callable[[int, str], str], *more: str) -> li
         value = f"x{k}"
         lines += [*before, f"{value} = {last}"]
     return lines
+
+
+def chained(first: str, *more: str, called: str = "") -> Callable[[Step], Step]:
+    """Add n steps to `PROGRAMS` as a module, from ``x = first``; a decorator of one step.
+
+    Args:
+        first: the instruction that the first step reads.
+        more: other instructions that steps read.
+        called: a computation that steps call.
+    """
+
+    def add(step: Step) -> Step:
+        computations = [called] if called else []
+        PROGRAMS[step.__name__] = lambda n: module(chain(n, first, step, *more), *computations)
+        return step
+
+    return add
 
 
 def names(prefix: str, n: int) -> str:
