@@ -1,4 +1,4 @@
-"""Comparison of results with a tolerance for rounding."""
+"""Comparison of the results of loop nests with those of kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+import indexing
+from hlo import Module, Shape
 from hlo.ops.attributes import computation
+from indexing.codegen.nest import LoopNest
+from indexing.execution import run
 from indexing.ops.base import MappedOp
 from indexing.ops.numerics import is_integer
 from tests.ops.samples import FUNCTIONS, Array, Sample
@@ -27,6 +31,25 @@ def agree(actual: Array, expected: Array, source: str) -> None:
     largest = np.abs(b[np.isfinite(b)]).max(initial=1.0)
     bound = ROUNDINGS * _epsilon(actual.dtype) * largest
     assert np.allclose(a, b, rtol=0, atol=bound, equal_nan=True), source
+
+
+def checked_nest(module: Module) -> LoopNest:
+    """Return the loop nest of a module; check its loops and NumPy program against the kernels.
+
+    All parameters are integers, and the module has one result.
+    """
+    shapes = [parameter.shape for parameter in module.entry.parameters]
+    arrays = [
+        np.random.default_rng(k).integers(-99, 99, shape.dims, np.int32)
+        for k, shape in enumerate(shapes)
+        if isinstance(shape, Shape)
+    ]
+    nest = indexing.loop_nest(module.entry)
+    assert isinstance(nest, LoopNest), nest
+    (expected,) = run(module, arrays)
+    for result in (nest.run(*arrays), nest.vectorized().run(*arrays)):
+        assert np.array_equal(result, expected)
+    return nest
 
 
 def _wide(array: Array) -> Array:

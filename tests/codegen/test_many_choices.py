@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import hlo
-import indexing
 from hlo import Module
 from indexing.codegen import choices, loops
-from indexing.codegen.nest import LoopNest
-from indexing.execution import run
+from tests.codegen.comparison import checked_nest
 
 
 def chain(step: str, count: int, growth: int) -> Module:
@@ -35,16 +32,6 @@ def concatenation(count: int) -> Module:
     )
 
 
-def check(module: Module) -> LoopNest:
-    array = np.array([3, -1, 4, 9], np.int32)
-    nest = indexing.loop_nest(module.entry)
-    assert isinstance(nest, LoopNest), nest
-    (expected,) = run(module, [array])
-    for result in (nest.run(array), nest.vectorized().run(array)):
-        assert np.array_equal(result, expected)
-    return nest
-
-
 STEPS = [
     ("pad(@, z), padding=1_0", 1),
     ("concatenate(@, o), dimensions={0}", 1),
@@ -55,7 +42,7 @@ STEPS = [
 @pytest.mark.parametrize(("step", "growth"), STEPS)
 @pytest.mark.parametrize("count", [150, 600])
 def test_long_chains_of_choices_are_staged(step: str, growth: int, count: int) -> None:
-    nest = check(chain(step, count, growth))
+    nest = checked_nest(chain(step, count, growth))
     assert len(nest.stages) >= count // (choices.MAX_NESTED + 1)
 
 
@@ -74,7 +61,7 @@ def rotations(count: int) -> Module:
 
 @pytest.mark.parametrize("count", [5, 20, 101])
 def test_choices_that_share_elements_are_printed_a_limited_number_of_times(count: int) -> None:
-    nest = check(rotations(count))
+    nest = checked_nest(rotations(count))
     assert nest.source.count("\n") < 40 * count
 
 
@@ -88,24 +75,24 @@ def test_long_indices_are_staged(count: int) -> None:
             f"x{k} = {shape} reverse(r{k}), dimensions={{{k % 2}}}",
         ]
         x = f"x{k}"
-    nest = check(hlo.parse("\n".join(["ENTRY e {", *lines, "}"])))
+    nest = checked_nest(hlo.parse("\n".join(["ENTRY e {", *lines, "}"])))
     assert max(map(len, nest.source.splitlines())) < 20_000
     assert (len(nest.stages) > 1) == (count > 4)
 
 
 def test_short_chains_of_choices_are_one_stage() -> None:
-    assert len(check(chain(*STEPS[0][:1], 30, 1)).stages) == 1
+    assert len(checked_nest(chain(*STEPS[0][:1], 30, 1)).stages) == 1
 
 
 @pytest.mark.parametrize("most", [1, 2, 200])
 def test_choices_of_many_cases(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "MAX_BRANCHES", most)
-    nest = check(concatenation(5))
+    nest = checked_nest(concatenation(5))
     assert ("while True:" in nest.source) == (most < 4)
 
 
 def test_conditions_have_a_limited_number_of_branches() -> None:
     """CPython ends in a RecursionError on a condition of 5,000 branches."""
-    below, beyond = (check(concatenation(loops.MAX_BRANCHES + k)).source for k in (1, 2))
+    below, beyond = (checked_nest(concatenation(loops.MAX_BRANCHES + k)).source for k in (1, 2))
     assert below.count("elif") == loops.MAX_BRANCHES - 1
     assert "elif" not in beyond

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import hlo
@@ -10,7 +9,7 @@ import indexing
 from hlo import Module
 from indexing.codegen import text
 from indexing.codegen.nest import LoopNest
-from indexing.execution import run
+from tests.codegen.comparison import checked_nest
 
 ADD = "sum { a = s32[] parameter(0) b = s32[] parameter(1) ROOT c = s32[] add(a, b) }"
 
@@ -38,23 +37,10 @@ def reduction(sizes: list[int], kept: int) -> Module:
     )
 
 
-def check(module: Module) -> LoopNest:
-    """Check loops and NumPy program against the kernels; return the nest."""
-    shape = module.entry.parameters[0].shape
-    assert isinstance(shape, hlo.Shape)
-    array = np.arange(shape.size, dtype=np.int32).reshape(shape.dims)
-    nest = indexing.loop_nest(module.entry)
-    assert isinstance(nest, LoopNest), nest
-    (expected,) = run(module, [array])
-    for result in (nest.run(array), nest.vectorized().run(array)):
-        assert np.array_equal(result, expected)
-    return nest
-
-
 @pytest.mark.parametrize("most", [1, 2, 3, 9])
 def test_more_loops_than_the_limit_become_one(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text, "MAX_LOOPS", most)
-    nests = [check(reversal([2, 3, 1, 5])), check(reduction([2, 3, 4, 1, 5, 2], 3))]
+    nests = [checked_nest(reversal([2, 3, 1, 5])), checked_nest(reduction([2, 3, 4, 1, 5, 2], 3))]
     assert ("np.ndindex" in nests[0].source) == (most < 3)
     assert nests[1].source.count("np.ndindex(2, 3, 4)") == (most < 3)
     assert nests[1].source.count("np.ndindex(5, 2)") == (most < 2)
@@ -62,9 +48,9 @@ def test_more_loops_than_the_limit_become_one(most: int, monkeypatch: pytest.Mon
 
 def test_arrays_of_rank_30_have_loops() -> None:
     sizes = [2 if k % 3 else 1 for k in range(18)] + [1] * 12  # 12 loops
-    nest = check(reversal(sizes))
+    nest = checked_nest(reversal(sizes))
     assert len(nest.output.dims) == 30
-    check(reduction(sizes, 11))
+    checked_nest(reduction(sizes, 11))
 
 
 @pytest.mark.parametrize("kept", [0, 11, 20, 25])
@@ -73,4 +59,4 @@ def test_more_than_20_loops_compile_and_run(kept: int) -> None:
     assert isinstance(nest, LoopNest), nest
     assert nest.source.count("np.ndindex") == (kept > 9) + (25 - kept > 9)  # compiled by `source`
     assert nest.vectorized().source
-    check(reduction([2] * 21 if kept == 11 else [2] * 13, min(kept, 11)))
+    checked_nest(reduction([2] * 21 if kept == 11 else [2] * 13, min(kept, 11)))
