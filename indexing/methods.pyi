@@ -39,6 +39,7 @@ from .maps.regions.region import Region as Region
 from .maps.regions.selection import count_pairs as count_pairs
 from .maps.regions.selection import evaluated_at as evaluated_at
 from .maps.regions.selection import fixed as fixed
+from .maps.regions.selection import point_integers as point_integers
 from .maps.regions.selection import region_at as region_at
 from .maps.regions.selection import restricted as restricted
 from .maps.relation import Points as Points

@@ -17,10 +17,9 @@ Source: XLA ``docs/indexing.md``, "Indexing map" and "Implementation"; MLIR Affi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import indexing.methods as methods
 from indexing.maps.map_queries import Difference as Difference
@@ -44,6 +43,7 @@ from simplifier.substitute import Substitution
 from simplifier.trace import Applied
 
 Grade: TypeAlias = Literal["exact", "may"]
+_INTEGER: Final = frozenset({int})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,21 +241,6 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             and all(r == d.as_expr() for r, d in zip(self.results, self.dims, strict=True))
         )
 
-    def source_map(self, runtime: RuntimeVariable) -> IndexingMap:
-        """Return the map to the element of ``runtime.source`` that the runtime variable reads.
-
-        Its dimensions are those of this map, then the range variables and runtime variables that
-        occur in the index of the element.
-
-        >>> rt = RuntimeVariable(Variable("rt0", 0, 4), "i", (as_expr(2),))
-        >>> m = IndexingMap.of(dims((3,)), [rt.variable], runtime=[rt])
-        >>> print(m.source_map(rt))
-        (d0) -> (2), domain: d0 in [0, 2]
-        """
-        mentioned = {v for expr in runtime.index for v in expr.variables()}
-        others = [v for v in self.variables if v in self.dims or v in mentioned]
-        return IndexingMap.of(others, runtime.index)
-
     def __str__(self) -> str:
         return methods.map_text(self)
 
@@ -276,14 +261,22 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     ) -> tuple[int, ...] | None:
         """Return the results at one point; `None` if the point is outside the domain.
 
+        Calling the map, ``m(…)``, also accepts arrays.
+
         Raises:
+            TypeError: a value is not an integer.
             ValueError: the number of values is not the number of variables, for some kind.
 
         >>> m = IndexingMap.over((10,), lambda d: [d[0] * 2])
         >>> m.evaluate([4]), m.evaluate([10])
         ((8,), None)
         """
-        values = (*dims, *ranges, *runtime)
+        try:
+            values = (*dims, *ranges, *runtime)
+        except TypeError:  # a single integer
+            values = methods.point_integers("evaluate", self, dims, ranges, runtime)
+        if not _INTEGER.issuperset(map(type, values)):
+            values = methods.point_integers("evaluate", self, dims, ranges, runtime)
         given = len(dims), len(ranges), len(runtime)
         expected = len(self.dims), len(self.ranges), len(self.runtime)
         if given != expected:
@@ -300,21 +293,6 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             return tuple([result.value(point) for result in self.results])
         except ZeroDivisionError:  # division by an expression: no result at this point
             return None
-
-    def points(
-        self, runtime: Sequence[int] = ()
-    ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """Enumerate the related pairs ``(dims, results)``; for small maps and tests.
-
-        >>> list(IndexingMap.over((2,), lambda d: [d[0] * 3]).points())
-        [((0,), (0,)), ((1,), (3,))]
-        """
-        boxes = [range(v.lower, v.upper + 1) for v in (*self.dims, *self.ranges)]
-        count = len(self.dims)
-        for values in product(*boxes):
-            results = self.evaluate(values[:count], values[count:], runtime)
-            if results is not None:
-                yield values[:count], results
 
     # ------------------------------------------------------------ transformation
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any, Literal
 
 import indexing.methods as methods
@@ -47,6 +49,23 @@ class MapSelection(MapMethods):
         [6, 8, None]
         """
         return methods.evaluated_at(self._itself(), point, outside, values)
+
+    def points(
+        self, runtime: Sequence[int] = ()
+    ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Enumerate the related pairs ``(dims, results)``; for small maps and tests.
+
+        >>> from indexing import IndexingMap
+        >>> list(IndexingMap.over((2,), lambda d: [d[0] * 3]).points())
+        [((0,), (0,)), ((1,), (3,))]
+        """
+        m = self._itself()
+        boxes = [range(v.lower, v.upper + 1) for v in (*m.dims, *m.ranges)]
+        count = len(m.dims)
+        for values in product(*boxes):
+            results = m.evaluate(values[:count], values[count:], runtime)
+            if results is not None:
+                yield values[:count], results
 
     def at(self, *point: int | slice | EllipsisType, **values: ArrayLike) -> methods.Region:
         """Return the elements that one point, or a tile of points, needs.

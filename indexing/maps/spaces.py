@@ -10,7 +10,7 @@ from hlo.shapes.shape import Shape
 from simplifier.atoms import Variable
 from simplifier.linear import Affine
 
-Extents: TypeAlias = "Sequence[int] | Shape"
+Extents: TypeAlias = Sequence[int] | Shape
 """The sizes of a tensor, in elements, or its shape."""
 
 

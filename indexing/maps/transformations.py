@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import indexing.methods as methods
 from indexing.maps.map_methods import MapMethods
+from indexing.maps.runtime_variable import RuntimeVariable
 
 
 class Transformations(MapMethods):
@@ -44,3 +45,22 @@ class Transformations(MapMethods):
         ()[s0] -> (s0 * 4 + 1), domain: s0 in [0, 1]
         """
         return self._itself().simplify()
+
+    def source_map(self, runtime: RuntimeVariable) -> methods.IndexingMap:
+        """Return the map to the element of ``runtime.source`` that the runtime variable reads.
+
+        Its dimensions are those of this map, then the range variables and runtime variables that
+        occur in the index of the element.
+
+        >>> from indexing import IndexingMap, RuntimeVariable
+        >>> from indexing.maps.indexing_map import dims
+        >>> from simplifier import Variable, as_expr
+        >>> rt = RuntimeVariable(Variable("rt0", 0, 4), "i", (as_expr(2),))
+        >>> m = IndexingMap.of(dims((3,)), [rt.variable], runtime=[rt])
+        >>> print(m.source_map(rt))
+        (d0) -> (2), domain: d0 in [0, 2]
+        """
+        m = self._itself()
+        mentioned = {v for expr in runtime.index for v in expr.variables()}
+        others = [v for v in m.variables if v in m.dims or v in mentioned]
+        return methods.IndexingMap.of(others, runtime.index)

@@ -307,6 +307,9 @@ def test_answers_name_unknown_operands_and_leaves_of_tuples() -> None:
     assert isinstance(unknown, Unknown)
 
 
+I3 = np.arange(3)
+CALLED = r"an array int64\[3\]; write m\(d0, d1, s0=…, rt0=…\), which accepts arrays"
+
 # fmt: off
 WRONG = [
     # arguments of `at`                     error        message
@@ -327,6 +330,14 @@ WRONG = [
     (lambda m: m(1, 99, s0=0, rt0=0, outside="raise"), IndexError, "d1 = 99"),
     (lambda m: m([1, 77], 2, s0=0, rt0=0, outside="raise"), IndexError, "d0 = 77"),
     (lambda m: m(1, 2, s0=0, rt0=0, outside="x"), ValueError, "`outside`"),
+    (lambda m: m.evaluate([I3, 1], [0], [0]), TypeError, rf"evaluate: `dims` must .* not {CALLED}"),
+    (lambda m: m.evaluate(I3, I3),          TypeError,   CALLED),
+    (lambda m: m.evaluate([[1, 2], 3]),     TypeError,   r"`dims` .* not \[1, 2\]; write m\("),
+    (lambda m: m.evaluate([1, 2], 0),       TypeError,   "`ranges` must be a .*integers, not 0"),
+    (lambda m: m.evaluate([1, 2], [.5]),    TypeError,   r"`ranges` .* not \[0.5\]"),
+    (lambda m: list(m.points(I3)),          TypeError,   "`runtime` must be"),
+    (lambda m: m.at(I3, 2),                 TypeError,   r"d0 .* array int64\[3\]; write m\(…\)"),
+    (lambda m: m.fix(d0=I3),                TypeError,   r"d0 .* array int64\[3\]; write m\(…\)"),
     (lambda m: m.fix(d7=1),                 TypeError,   "it has d0, d1, rt0, s0"),
     (lambda m: m.fix(d0=1.5),               TypeError,   "d0 needs an integer"),
     (lambda m: m.restrict(d0=3),            TypeError,   r"slice such as slice\(0, 32\), got 3"),
@@ -347,6 +358,12 @@ RUNTIME = parse_map(
 def test_wrong_arguments_are_named(ask: object, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         ask(RUNTIME)  # type: ignore[operator]
+
+
+def test_single_points_may_be_integers_of_numpy() -> None:
+    expected = RUNTIME.evaluate((1, 2), (0,), (3,))
+    assert RUNTIME.evaluate(np.array([1, 2]), [np.int8(0)], [np.uint64(3)]) == expected  # type: ignore[list-item,arg-type]
+    assert expected == (4, 4)
 
 
 # ---------------------------------------------------------------- evaluation and selection

@@ -7,10 +7,11 @@ from dataclasses import replace
 from difflib import get_close_matches
 from operator import index
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
+from hlo.arguments import brief, integers
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.region import Region
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -60,6 +61,37 @@ def evaluated_at(
             raise IndexError(f"{numbers} is outside the domain of {m}")
         return results
     return _results_of_arrays(m, arrays, outside)
+
+
+def point_integers(function: str, m: IndexingMap, *kinds: object) -> tuple[int, ...]:
+    """Return the values of dimensions, range and runtime variables together, as `int`.
+
+    Raises:
+        TypeError: a value is not an integer; for arrays, the message has the call to write.
+    """
+    values: list[int] = []
+    own = m.dims, m.ranges, m.runtime
+    for name, variables, given in zip(("dims", "ranges", "runtime"), own, kinds, strict=True):
+        arrays = [each for each in given if _has_elements(each)] if _has_elements(given) else []
+        if isinstance(given, np.ndarray) and given.shape != (len(variables),):
+            arrays = [given]
+        if arrays:
+            raise TypeError(
+                f"{function}: `{name}` must be a sequence of integers, one for each variable, "
+                f"not {brief(arrays[0])}; write {_call(m)}, which accepts arrays"
+            )
+        values += integers(function, name, given)
+    return tuple(values)
+
+
+def _has_elements(value: object) -> TypeGuard[Iterable[object]]:
+    return isinstance(value, list | tuple) or getattr(value, "ndim", 0) > 0
+
+
+def _call(m: IndexingMap) -> str:
+    """The expression that calls a map."""
+    others = [f"{v.name}=…" for v in m.variables[len(m.dims) :]]
+    return f"m({', '.join([*[d.name for d in m.dims], *others])})"
 
 
 def _results_at(m: IndexingMap, values: Sequence[int]) -> tuple[int, ...] | None:
@@ -121,7 +153,7 @@ def _integers(value: ArrayLike, name: str) -> NDArray[Any]:
     if array.dtype == object and all(isinstance(v, int) for v in array.flat):
         return array
     if array.dtype.kind not in "iu" and array.size:
-        raise TypeError(f"{name} needs integers, got {value!r} of type {array.dtype}")
+        raise TypeError(f"{name} needs integers, got {brief(value)} of type {array.dtype}")
     return array.astype(object) if array.dtype == np.uint64 else array.astype(np.int64)
 
 
@@ -184,20 +216,20 @@ def _checked(v: Variable, at: int) -> int:
     return value
 
 
-def integer(value: object, name: str) -> int:
+def integer(value: object, name: str, expected: str = "an integer or a slice") -> int:
     """Return an index as `int`; raise `TypeError` for other types."""
     try:
         return index(value)  # type: ignore[arg-type]
     except TypeError:
-        expected = "an integer" if name.startswith("rt") else "an integer or a slice"
-        raise TypeError(f"{name} needs {expected}, got {value!r}") from None
+        write = "; write m(…) to evaluate the map on arrays" if _has_elements(value) else ""
+        raise TypeError(f"{name} needs {expected}, got {brief(value)}{write}") from None
 
 
 def fixed(m: IndexingMap, values: Mapping[str, int]) -> IndexingMap:
     """Return the map with values for some variables; see `IndexingMap.fix`."""
     by_name = _check_names(m, values, m.variables)
     for name, value in values.items():
-        m = _with_value(m, by_name[name], integer(value, name))
+        m = _with_value(m, by_name[name], integer(value, name, "an integer"))
     return m.simplify()
 
 
@@ -207,7 +239,7 @@ def restricted(m: IndexingMap, slices: Mapping[str, slice]) -> IndexingMap:
     for name, part in slices.items():
         (variable,) = [v for v in (*m.dims, *m.ranges) if v.name == name]
         if not isinstance(part, slice):
-            raise TypeError(f"{name} needs a slice such as slice(0, 32), got {part!r}")
+            raise TypeError(f"{name} needs a slice such as slice(0, 32), got {brief(part)}")
         m = restricted_to(m, variable, part)
     return m.simplify()
 
