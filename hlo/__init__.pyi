@@ -10,6 +10,8 @@ from .modules.infer import infer_shapes as infer_shapes
 from .modules.module import Computation as Computation
 from .modules.module import Instruction as Instruction
 from .modules.module import Module as Module
+from .modules.op_source import OpSource as OpSource
+from .modules.op_source import StackFrame as StackFrame
 from .shapes.layout import Layout as Layout
 from .shapes.memory import from_physical as from_physical
 from .shapes.memory import to_physical as to_physical

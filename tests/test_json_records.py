@@ -51,7 +51,7 @@ def records(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[st
 
 @pytest.mark.parametrize(
     "flags",
-    [["--direction", "both"], ["--to", "parameters"], ["--exact"], ["--explain"]],
+    [["--direction", "both"], ["--to", "parameters"], ["--exact"], ["--explain"], ["--source"]],
     ids=lambda flags: flags[0],
 )
 def test_every_record_of_maps_fits_the_schema(
@@ -64,6 +64,7 @@ def test_every_record_of_maps_fits_the_schema(
     keys = {key for row in rows for key in row}
     optional = {
         *("at", "region", "box"),  # with --at
+        *(["source"] if "--source" not in flags else []),
         *(["steps"] if "--explain" not in flags else []),
         *(["path"] if "parameters" in flags else []),  # no parameter is a tuple
     }

@@ -58,7 +58,7 @@ def test_every_instruction_has_a_record_that_fits_the_schema(
 ) -> None:
     schema = json.loads(SCHEMAS["ls"].read_text())
     valid = jsonschema.Draft202012Validator(schema)
-    _, out, _ = ran(capsys, "ls", EXAMPLE, "wide.hlo", "--format", "json")
+    _, out, _ = ran(capsys, "ls", EXAMPLE, "wide.hlo", "--format", "json", "--source")
     rows = [json.loads(line) for line in out.splitlines()]
     for row in rows:
         valid.validate(row)
@@ -69,6 +69,42 @@ def test_every_instruction_has_a_record_that_fits_the_schema(
     ]
     assert sum(row["root"] and row["entry"] for row in rows) == 2
     assert not valid.is_valid(rows[0] | {"operands": None})
+
+
+def test_sources_end_the_lines_of_instructions_that_record_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    _, plain, _ = ran(capsys, "ls", EXAMPLE)
+    _, out, _ = ran(capsys, "ls", EXAMPLE, "--source")
+    instructions = [
+        each
+        for computation in hlo.load(EXAMPLE).computations.values()
+        for each in [None, *computation.instructions]  # a heading
+    ]
+    pairs = zip(out.splitlines(), plain.splitlines(), strict=True)
+    for (line, short), instruction in zip(pairs, instructions, strict=True):
+        source = str(instruction.source) if instruction else ""
+        assert line.endswith(f"  {source}" if source else "")
+        assert line.removesuffix(source).rstrip() == short
+    assert "  models.py:167:11: jit(mha)/dot_general" in out
+
+
+def test_maps_print_the_source_below_each_heading(capsys: pytest.CaptureFixture[str]) -> None:
+    source = "  source: models.py:167:11: jit(mha)/dot_general"
+    for flags in ([], ["--at", "..."], ["--to", "parameters"]):
+        _, out, _ = ran(capsys, "maps", EXAMPLE, "--source", *flags)
+        assert out.splitlines()[1] == source
+        assert source not in ran(capsys, "maps", EXAMPLE, *flags)[1]
+    _, out, _ = ran(capsys, "maps", "wide.hlo", "-i", "n", "--source")
+    assert out.splitlines()[1] == "  source: not recorded"
+    several = ("maps", EXAMPLE, "--all", "--to", "parameters", "--source")
+    assert source in ran(capsys, *several)[1]
+
+
+def test_formats_of_maps_alone_have_no_source(capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = ran(capsys, "maps", EXAMPLE, "--source", "--format", "isl")
+    assert status == 2
+    assert "--source cannot be used with --format isl" in err
 
 
 def test_long_lists_are_elided_in_text_only(capsys: pytest.CaptureFixture[str]) -> None:

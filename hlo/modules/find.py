@@ -27,6 +27,7 @@ from typing import Final, TypeAlias
 
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction, Module
+from hlo.modules.op_source import op_name_in
 from hlo.shapes.shape import AnyShape, TupleShape
 from hlo.text.names import UnknownName
 
@@ -38,7 +39,6 @@ FORWARDING: Final = {"opt-barrier", "optimization-barrier", "domain", "add-depen
 CALLING: Final = {"call", "while", "conditional"}
 """Opcodes that pass operands to computations, and return the results of these."""
 
-_OP_NAME: Final = re.compile(r"""\bop_name=(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""", re.S)
 _WILDCARDS: Final = re.compile(r"[*?\[]")
 
 
@@ -136,16 +136,8 @@ def instructions_of(
 
 
 def op_name_of(instruction: Instruction) -> str:
-    """Return the ``op_name`` of the metadata; empty if there is none.
-
-    >>> from hlo.formats.parser import parse
-    >>> text = r'''ENTRY e { p = f32[] parameter(0), metadata={op_name="p[\\'k\\']"} }'''
-    >>> op_name_of(parse(text).entry.root)
-    "p['k']"
-    """
-    metadata = instruction.attributes.get("metadata")
-    quoted = metadata and _OP_NAME.search(metadata.text)
-    return re.sub(r"\\(.)", r"\1", quoted[1] or quoted[2] or "") if quoted else ""
+    """Return the ``op_name`` of the metadata; empty if there is none."""
+    return op_name_in(instruction.attributes.get("metadata"))
 
 
 def named(module: Module, name: str) -> tuple[Instruction, ...]:

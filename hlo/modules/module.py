@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hlo import methods
 from hlo.modules.header import value_of
+from hlo.modules.op_source import OpSource, op_source
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape
 from hlo.text.names import UnknownName
@@ -147,6 +148,11 @@ class Instruction:
         return self.computation.module
 
     @property
+    def source(self) -> OpSource:
+        """The operation and the place in a program of which it is made, from the metadata."""
+        return op_source(self.attributes.get("metadata"), self.module.tables)
+
+    @property
     def span(self) -> Span:
         """Source location, from the name to the end of the attributes."""
         return Span(self.module.source, self.start, self.end)
@@ -248,9 +254,9 @@ class Computation:
 
 
 def _parameter_number(instruction: Instruction) -> int:
-    text = instruction.literal.text.strip() if instruction.literal else ""
+    assert instruction.literal is not None  # as `parameters` selects them
+    text, span = instruction.literal.text.strip(), instruction.literal.span
     if not (text.isdecimal() and len(text) < 10):
-        span = instruction.literal.span if instruction.literal else instruction.span
         message = "a parameter must have a number, for example parameter(0)"
         raise HloError(message, span, "attribute", "not a parameter number")
     return int(text)
@@ -308,8 +314,7 @@ class Module:
 
     def remembered(self, key: Hashable, make: Callable[[], Result]) -> Result:
         """Call `memoised`; a deprecated name."""
-        message = "Module.remembered is deprecated: use Module.memoised"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        warnings.warn("use Module.memoised, not remembered", DeprecationWarning, stacklevel=2)
         return self.memoised(key, make)
 
     @property
@@ -350,11 +355,6 @@ class Module:
             reads: an instruction, or its name, that the instructions read: see `readers`.
         Raises:
             KeyError, ValueError: no instruction is named `reads`; a pattern is invalid.
-
-        >>> from hlo.formats.parser import parse
-        >>> module = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }")
-        >>> module.find("n*", reads="p"), module.find("q")
-        ((<negate 'n' of 'e'>,), ())
         """
         return methods.instructions_of(self, name, opcode=opcode, reads=reads, op_name=op_name)
 

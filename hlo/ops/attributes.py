@@ -38,13 +38,12 @@ from hlo.ops.windows import (
     window,
 )
 from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, read_shape
-from hlo.text.lexer import NAME, skip
+from hlo.text.lexer import NAME, skip, unescaped
 
 _NUMBER: Final = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|inf|nan)(?:[eE][-+]?\d++)?", re.ASCII)
 _STRING: Final = re.compile(r'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 _REFERENCE: Final = re.compile(rf"%?({NAME})", re.ASCII)
 _NAMES: Final = re.compile(rf"\{{\s*(?:%?{NAME}\s*[,}}]|\}})", re.ASCII)  # a list, not a body
-_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 
 
 def element_type(*classes: str) -> Kind[str]:
@@ -72,7 +71,7 @@ def element_type(*classes: str) -> Kind[str]:
 
 def _string(cursor: Cursor) -> str:
     quoted = cursor.need(_STRING, "a string in double quotes")
-    return _ESCAPE.sub(r"\1", quoted[1])
+    return unescaped(quoted[1])
 
 
 def _string_text(value: str) -> str:

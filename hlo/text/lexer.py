@@ -119,6 +119,32 @@ _CHUNK = re.compile(rf"(?:{PLAIN}(?:\[{PLAIN}\]|\({PLAIN}\)|\{{{PLAIN}\}})?+)*+"
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 
 
+def unescaped(text: str) -> str:
+    r"""Return the characters that the contents of a string stand for.
+
+    XLA escapes quotes, control characters, and each byte of other characters than ASCII's.
+
+    >>> unescaped(r"f\303\266 \"a\\b\"\n") == 'fö "a\\b"\n'
+    True
+    """
+    if "\\" not in text:
+        return text
+    data = _ESCAPE.sub(_character, text.encode(errors="surrogatepass"))
+    return data.decode(errors="backslashreplace")
+
+
+def _character(escape: re.Match[bytes]) -> bytes:
+    octal, hexadecimal, letter = escape.groups()
+    if letter is not None:
+        return _LETTERS.get(letter, letter)
+    return bytes([int(octal, 8) & 255 if octal else int(hexadecimal, 16)])
+
+
+# `absl::CEscape` in XLA
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
+
+
 def balanced(source: Source, position: int) -> int:
     """Return the position after the partner of the bracket at `position`.
 

@@ -30,6 +30,14 @@ def format_option(formats: click.Choice[str]) -> Callable[[F], F]:
     )
 
 
+source_option = click.option(
+    "--source",
+    "with_source",
+    is_flag=True,
+    help="Print the source of each instruction: file, line, column and op_name of its metadata",
+)
+
+
 def seed_option(description: str) -> Callable[[F], F]:
     """The option ``--seed``; `description` is its help."""
     return click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from typing import Any, Final, Literal
 
@@ -35,7 +36,7 @@ def from_jax(
         stage: ``lowered``, as JAX passes it to XLA, or ``optimized``, compiled for JAX's default
             device.
     Returns:
-        The module with all constants and metadata.
+        The module with all constants and metadata: ``instruction.source`` is a line of the program.
     Raises:
         ImportError: jax is not installed.
         ValueError: `stage` is neither ``lowered`` nor ``optimized``.
@@ -44,6 +45,7 @@ def from_jax(
     if stage not in STAGES:
         raise ValueError(f"stage must be 'lowered' or 'optimized', not {stage!r}")
     jax = _jax()
+    _hide_this_file()
     jitted = function if hasattr(function, "trace") else jax.jit(function, keep_unused=True)
     traced = jitted.trace(*args, **kwargs)
     paths = list(traced.jaxpr.jaxpr.debug_info.arg_names)
@@ -68,6 +70,12 @@ def _jax() -> Any:
             "jax is installed, and read the file with hlo.load"
         )
         raise ImportError(message, name="jax") from None
+
+
+@cache
+def _hide_this_file() -> None:
+    """Leave this file out of the stack frames that JAX records: they are those of the caller."""
+    import_module("jax.extend.source_info_util").register_exclusion(__file__)
 
 
 def _all_arguments(jax: Any, traced: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from hlo.shapes.shape import AnyShape, TupleShape
-from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
 from indexing.views.report import Paint, plain, shape_text
 
 if TYPE_CHECKING:
@@ -19,8 +19,13 @@ MAX_LISTED: Final = 6
 """Maximum number of operands, or elements of a tuple shape, that a line lists."""
 
 
-def computation_lines(computation: Computation, file: str, paint: Paint = plain) -> Iterator[str]:
+def computation_lines(
+    computation: Computation, file: str, paint: Paint = plain, with_source: bool = False
+) -> Iterator[str]:
     """Yield a heading and one aligned line for each instruction of a computation.
+
+    Args:
+        with_source: end each line with the source of the instruction.
 
     >>> import hlo
     >>> text = "ENTRY e { p = f32[4] parameter(0)  ROOT sum = f32[4] add(p, p) }"
@@ -33,13 +38,20 @@ def computation_lines(computation: Computation, file: str, paint: Paint = plain)
     count = len(computation.instructions)
     noun = "instruction" if count == 1 else "instructions"
     yield f"{file}: {entry}{paint(computation.name, 'name')}: {count} {noun}"
-    rows = [(i.name, i.opcode, short_shape(i.shape)) for i in computation.instructions]
+    rows = [_cells(i, with_source) for i in computation.instructions]
     widths = [min(MAX_WIDTH, max(map(len, column))) for column in zip(*rows, strict=True)]
     for instruction, row in zip(computation.instructions, rows, strict=True):
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
         cells[0] = cells[0].replace(row[0], paint(row[0], "name"), 1)
         mark = "ROOT" if instruction.is_root else "    "
-        yield f"{mark} {'  '.join([*cells, _sources(instruction)])}".rstrip()
+        yield f"{mark} {'  '.join(cells)}".rstrip()
+
+
+def _cells(instruction: Instruction, with_source: bool) -> list[str]:
+    """Return the texts of the columns of an instruction."""
+    shape = short_shape(instruction.shape)
+    cells = [instruction.name, instruction.opcode, shape, _inputs(instruction)]
+    return [*cells, str(instruction.source)] if with_source else cells
 
 
 def short_shape(shape: AnyShape) -> str:
@@ -59,7 +71,7 @@ def _elided(texts: list[str]) -> str:
     return ", ".join([*texts[:MAX_LISTED], *([f"… {more} more"] if more > 0 else [])])
 
 
-def _sources(instruction: Instruction) -> str:
+def _inputs(instruction: Instruction) -> str:
     """Return the operands and the called computations, or the number of a parameter."""
     if instruction.opcode == "parameter":
         return str(instruction.computation.parameters.index(instruction))
@@ -68,7 +80,7 @@ def _sources(instruction: Instruction) -> str:
     return f"{text} -> {called}".lstrip() if called else text
 
 
-def json_line(instruction: Instruction, file: str) -> str:
+def json_line(instruction: Instruction, file: str, with_source: bool = False) -> str:
     """Return a JSON object for one instruction; `schemas/ls.json` is its JSON schema."""
     computation = instruction.computation
     is_parameter = instruction.opcode == "parameter"
@@ -84,5 +96,6 @@ def json_line(instruction: Instruction, file: str) -> str:
         "calls": [called.name for called in instruction.called_computations],
         "parameter": computation.parameters.index(instruction) if is_parameter else None,
         "schema_version": SCHEMA_VERSION,
+        **({"source": source_record(instruction.source)} if with_source else {}),
     }
     return json.dumps(record)

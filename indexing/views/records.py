@@ -15,6 +15,7 @@ from hlo.shapes.shape import UNBOUNDED, AnyShape, Shape
 from indexing.views.report import MapRow, MapTable, map_line, shape_text
 
 if TYPE_CHECKING:
+    from hlo.modules.op_source import OpSource
     from indexing.maps.indexing_map import IndexingMap
 
 SCHEMA_VERSION: Final = 1
@@ -37,6 +38,8 @@ def json_lines(table: MapTable) -> Iterator[str]:
         f', "direction": "{table.direction}", "output": {table.output}'
     )
     output = f', "schema_version": {SCHEMA_VERSION}, "output_shape": {_shape_json(table.shape)}'
+    if table.source is not None:
+        output += f', "source": {json.dumps(source_record(table.source))}'
     if not table.rows:
         fields = f'"grade": "exact", {_NOTHING}{output}, "operand_name": null'
         yield f'{head}, "operand": null, {fields}, "operand_shape": null{_NO_PARTS}}}'
@@ -64,6 +67,21 @@ def shape_record(shape: AnyShape) -> dict[str, Any]:
         return {"text": text}
     dims = [None if size == UNBOUNDED else size for size in shape.dims]
     return {"text": text, "element_type": shape.element_type, "dims": dims}
+
+
+def source_record(source: OpSource) -> dict[str, Any]:
+    """Return the source of an instruction as a value for JSON; None where it is not recorded.
+
+    >>> from hlo.modules.op_source import OpSource, StackFrame
+    >>> source_record(OpSource("jit(f)/sin", StackFrame("model.py", 7)))
+    {'op_name': 'jit(f)/sin', 'file': 'model.py', 'line': 7, 'column': None, \
+'end_line': None, 'end_column': None, 'function': None}
+    """
+    frame = source.frame
+    record: dict[str, Any] = {"op_name": source.op_name or None}
+    for name in ("file", "line", "column", "end_line", "end_column", "function"):
+        record[name] = None if frame is None else getattr(frame, name)
+    return record
 
 
 @lru_cache(maxsize=1 << 14)

@@ -14,7 +14,16 @@ from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.regions.region import Region
 from indexing.maps.regions.selection import region_inside
 from indexing.views.records import json_lines
-from indexing.views.report import MapRow, MapTable, Paint, plain, row_head, runtime_text, table_head
+from indexing.views.report import (
+    MapRow,
+    MapTable,
+    Paint,
+    plain,
+    row_head,
+    runtime_text,
+    source_lines,
+    table_head,
+)
 
 Point: TypeAlias = "tuple[int | slice | EllipsisType, ...]"
 
@@ -40,6 +49,7 @@ def region_lines(
             yield _json_line(table, row, region, at)
         return
     yield f"{table_head(table, paint)}, at {at}"
+    yield from source_lines(table)
     if not regions:
         yield "  no operands"
     for row, region in regions:

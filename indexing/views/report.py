@@ -23,6 +23,7 @@ from indexing.maps.runtime_variable import RuntimeVariable
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Instruction
+    from hlo.modules.op_source import OpSource
     from indexing.maps.answers import Answer, Direction, Path
     from indexing.maps.indexing_map import IndexingMap
 
@@ -53,6 +54,7 @@ class Query:
     simplify: bool = True
     verify: bool = False
     explain: bool = False
+    source: bool = False  # with the source of each instruction
 
     @property
     def options(self) -> dict[str, bool]:
@@ -107,6 +109,7 @@ class MapTable:
     outputs: int  # number of outputs
     shape: AnyShape  # of this output
     rows: tuple[MapRow, ...]
+    source: OpSource | None = None  # of the instruction, if requested
 
 
 def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTable]:
@@ -117,7 +120,8 @@ def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTab
         rows_of = _backward_rows if direction == "output-to-input" else _forward_rows
         operands, answers = rows_of(instruction, query, outputs)
         for output, rows in _complete(operands, answers, query):
-            yield _table(instruction, direction, output, shapes, rows, file)
+            source = instruction.source if query.source else None
+            yield _table(instruction, direction, output, shapes, rows, file, source)
 
 
 def answers_to_parameters(
@@ -142,7 +146,9 @@ def answers_to_parameters(
                 if query.reads(number[parameter], parameter)
                 for row in _rows(number[parameter], parameter, result, k)
             ]
-            yield _table(result.instruction, result.direction, result.domain_id, shapes, rows, file)
+            source = last.source if query.source else None
+            direction, output = result.direction, result.domain_id
+            yield _table(last, direction, output, shapes, rows, file, source)
 
 
 def _complete(
@@ -173,6 +179,7 @@ def _table(
     shapes: Sequence[AnyShape],
     rows: Iterable[MapRow],
     file: str,
+    source: OpSource | None,
 ) -> MapTable:
     return MapTable(
         file=file,
@@ -184,6 +191,7 @@ def _table(
         outputs=len(shapes),
         shape=shapes[output],
         rows=tuple(rows),
+        source=source,
     )
 
 
@@ -279,6 +287,7 @@ def text_lines(table: MapTable, paint: Paint = plain) -> Iterator[str]:
     from indexing.maps.explanation import is_explaining
 
     yield table_head(table, paint)
+    yield from source_lines(table)
     if not table.rows:
         yield "  no operands"
     for row in table.rows:
@@ -303,6 +312,12 @@ def table_head(table: MapTable, paint: Paint = plain) -> str:
     head = f"{table.file}: {table.computation}: {paint(table.instruction, 'name')} = "
     output = f", output {table.output}" if table.outputs > 1 else ""
     return f"{head}{shape_text(table.shape)} {table.opcode}, {table.direction}{output}"
+
+
+def source_lines(table: MapTable) -> Iterator[str]:
+    """Yield a line with the source of the instruction, if it is requested."""
+    if table.source is not None:
+        yield f"  source: {table.source or 'not recorded'}"
 
 
 def row_head(row: MapRow, paint: Paint = plain) -> str:

@@ -250,3 +250,33 @@ def test_without_jax_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(ImportError, match=r"pip install 'hlo-indexing\[xla\]'.*as_text"):
         indexing.from_jax(jnp.sin, f32(2))
+
+
+def scaled(x: Any, unused: Any) -> Any:
+    return helper(x) * 2
+
+
+def helper(x: Any) -> Any:
+    return jnp.sin(x)
+
+
+@pytest.mark.parametrize("stage", ["lowered", "optimized"])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_sources_are_lines_of_the_program(stage: Any, jitted: bool) -> None:
+    function = jax.jit(scaled) if jitted else scaled
+    module = indexing.from_jax(function, f32(3), f32(2), stage=stage)
+    (sine,) = module.find(opcode="sine")
+    here = helper.__code__
+    assert (sine.source.file, sine.source.line) == (__file__, here.co_firstlineno + 1)
+    assert (sine.source.function, sine.source.op_name) == ("helper", "jit(scaled)/sin")
+    functions = [frame.function for frame in sine.source.frames]
+    assert functions[:3] == ["helper", "scaled", "test_sources_are_lines_of_the_program"]
+    for instruction in module.instructions:
+        assert instruction.source.file in (None, __file__), instruction
+
+
+def test_a_function_of_a_library_has_the_line_of_the_call() -> None:
+    module = indexing.from_jax(jnp.sin, f32(3))
+    code = test_a_function_of_a_library_has_the_line_of_the_call.__code__
+    assert module.entry.root.source.line == code.co_firstlineno + 1
+    assert module.entry.root.source.function == code.co_name

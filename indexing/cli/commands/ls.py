@@ -7,16 +7,17 @@ from importlib import import_module
 
 import click
 
-from indexing.cli.options import format_option, max_input_size_option
+from indexing.cli.options import format_option, max_input_size_option, source_option
 from indexing.cli.reporter import Reporter
 
 
 @click.command("ls")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@source_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
-def command(reporter: Reporter, files: Sequence[str], notation: str) -> None:
+def command(reporter: Reporter, files: Sequence[str], with_source: bool, notation: str) -> None:
     """List the instructions of the modules in FILE..., HLO text or protobufs (.pb).
 
     `-` is standard input. Each computation has a heading, and each instruction a line with its
@@ -32,7 +33,8 @@ def command(reporter: Reporter, files: Sequence[str], notation: str) -> None:
             with reporter.reporting(f"{module.filename}: {computation.name}"):
                 if notation == "json":
                     for instruction in computation.instructions:
-                        reporter.print(json_line(instruction, module.filename))
+                        reporter.print(json_line(instruction, module.filename, with_source))
                 else:
-                    for line in computation_lines(computation, module.filename, reporter.paint):
+                    name, paint = module.filename, reporter.paint
+                    for line in computation_lines(computation, name, paint, with_source):
                         reporter.print(line)

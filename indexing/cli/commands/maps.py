@@ -17,6 +17,7 @@ from indexing.cli.options import (
     instruction_option,
     max_input_size_option,
     selection_options,
+    source_option,
     verify_option,
 )
 from indexing.cli.printing import (
@@ -93,6 +94,7 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY])
 @click.option("--no-simplify", is_flag=True, help="Do not simplify composed maps")
 @verify_option
 @explain_option
+@source_option
 @max_input_size_option
 @format_option(FORMATS)
 @click.option(
@@ -125,6 +127,7 @@ def command(
     no_simplify: bool,
     verify: bool,
     explain: bool,
+    with_source: bool,
     notation: str,
     jobs: int,
 ) -> None:
@@ -174,6 +177,7 @@ def command(
             "--verify": verify,
             "--explain": explain,
             "--at": point is not None,
+            "--source": with_source,
         },
         {
             "--direction input-to-output": direction == "input-to-output",
@@ -195,6 +199,7 @@ def command(
         simplify=not no_simplify,
         verify=verify,
         explain=explain,
+        source=with_source,
     )
     selection = Selection(names, opcodes, reads, op_names, kinds, everything, order, limit)
     request = Request(query, selection, notation, all_outputs, point, len(files) == 1)
@@ -217,6 +222,7 @@ EXCLUDED = {
     "--verify": ["--no-simplify"],
     "--explain": ["--no-simplify", "--jobs", *[f"--format {name}" for name in MAP_ONLY]],
     "--at": ["--explain", *[f"--format {name}" for name in MAP_ONLY]],
+    "--source": [f"--format {name}" for name in MAP_ONLY],
 }
 """For each option, the options that it cannot be used with."""
 
