@@ -23,6 +23,7 @@ from simplifier.linear import Expr, from_atom
 from simplifier.residues import Residues, residues_of
 from simplifier.rewrite import Congruences, Rewriting
 from simplifier.substitute import Substitution
+from simplifier.zero_divisor import ZeroDivisorError
 
 # Propagation may converge slowly (x < y, y < z, z < x); `simplifier.refine` gives the limit.
 _ROUNDS = 8
@@ -55,7 +56,8 @@ class ConstrainedBox:
         """Return a function that rewrites expressions of `old` variables for this domain.
 
         The rewritten expressions have equal values at every point of the domain.  `variables`
-        replace the `old` ones in order.
+        replace the `old` ones in order.  The function raises `ZeroDivisorError` for an expression
+        with a divisor that is 0 at every point.
         """
         pairs = zip(old, self.variables, strict=True)
         replaced = {before: now.as_expr() for before, now in pairs if before is not now}
@@ -63,8 +65,15 @@ class ConstrainedBox:
 
 
 def tightened(variables: Sequence[Variable], constraints: Iterable[Constraint]) -> ConstrainedBox:
-    """Return an equivalent domain with tighter variable bounds and fewer, simpler constraints."""
-    return _tightened(tuple(variables), tuple(constraints))
+    """Return an equivalent domain with tighter variable bounds and fewer, simpler constraints.
+
+    The domain is empty if a constraint divides by an expression that is 0 at every point.
+    """
+    box = tuple(variables)
+    try:
+        return _tightened(box, tuple(constraints))
+    except ZeroDivisorError:
+        return ConstrainedBox(box, (FALSE,))
 
 
 @trace.memoised(1 << 12)  # the maps of a chain share domains

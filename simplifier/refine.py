@@ -12,7 +12,7 @@ limits the box stays as it was: valid, but less simple.  Answers are memoised, e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -30,6 +30,7 @@ from simplifier.linear import Expr
 from simplifier.residues import residues_of
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
+from simplifier.zero_divisor import ZeroDivisorError
 
 if TYPE_CHECKING:
     from simplifier.exact import Samples, TightBounds
@@ -99,10 +100,22 @@ def refined(
         facts += [fact for fact in refinement.facts if not fact.is_true]
     if not facts and not needless and all(old is new for old, new in narrow.items()):
         return None
-    swap = Substitution({old: new.as_expr() for old, new in narrow.items()})
-    left = [replace(c, expr=swap(c.expr)) for c in constraints if c not in needless]
-    domain = tightened([narrow.get(v, v) for v in variables], left)
+    domain = _narrowed(variables, [c for c in constraints if c not in needless], narrow)
     return replace(domain, implied=_renamed(facts, variables, domain.variables))
+
+
+def _narrowed(
+    variables: Sequence[Variable],
+    constraints: Sequence[Constraint],
+    narrow: Mapping[Variable, Variable],
+) -> ConstrainedBox:
+    """The domain with narrower variables."""
+    swap = Substitution({old: new.as_expr() for old, new in narrow.items()})
+    try:
+        left = [replace(c, expr=swap(c.expr)) for c in constraints]
+    except ZeroDivisorError:
+        return ConstrainedBox(tuple(variables), (FALSE,))
+    return tightened([narrow.get(v, v) for v in variables], left)
 
 
 def _renamed(

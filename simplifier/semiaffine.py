@@ -36,6 +36,7 @@ from simplifier.linear import (
     without_zero_terms,
 )
 from simplifier.unique import Atom, OrderKey, UniqueTable, depth_above
+from simplifier.zero_divisor import ZeroDivisorError
 
 Operator: TypeAlias = Literal["*", "floordiv", "min", "max"]
 
@@ -256,11 +257,11 @@ def quotient(dividend: Expr, divisor: Expr) -> Expr:
     Multiples of the divisor are factored out, and a remainder in ``[0, divisor)`` is dropped.
 
     Raises:
-        ValueError: `divisor` is the constant 0.
+        ZeroDivisorError: `divisor` is the constant 0.
     """
     if divisor.is_constant:
         if divisor.constant == 0:
-            raise ValueError("the divisor must not be 0")
+            raise ZeroDivisorError
         if divisor.constant < 0:
             if trace.records:
                 before, after = (
@@ -367,9 +368,7 @@ def _extremum(operator: Operator, values: Iterable[Affine], sign: int) -> Expr:
         raise ValueError(f"{operator} needs at least one operand")
     extremum = kept[0] if len(kept) == 1 else from_atom(SemiAffine(operator, tuple(kept)))
     if trace.records:
-        before, flattened = (
-            f"{operator}({', '.join(map(str, each))})" for each in (operands, flat)
-        )
+        before, flattened = (f"{operator}({', '.join(map(str, x))})" for x in (operands, flat))
         trace.record(laws.FLATTEN_EXTREMUM, before, flattened)
         if len(kept) < len(flat):
             trace.record(laws.DROP_DOMINATED, flattened, extremum)

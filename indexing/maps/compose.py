@@ -21,6 +21,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
+from simplifier.zero_divisor import ZeroDivisorError
 
 
 def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
@@ -34,6 +35,13 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
         return first
     if first.is_identity and first.dims == second.dims:
         return second
+    try:
+        return _composed(first, second)
+    except ZeroDivisorError:  # in the index of a runtime variable
+        return IndexingMap.empty(first.dims, len(second.results))
+
+
+def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     values: dict[Variable, Expr] = dict(zip(second.dims, first.results, strict=True))
     taken = {v.name for v in first.variables}
     ranges = [_fresh(v, "s", taken) for v in second.ranges]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable, inside_atoms
 from simplifier.linear import Expr, constant
-from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
@@ -70,17 +70,8 @@ def with_values(
                     IndexingMap.empty(indexing_map.dims, len(indexing_map.results)), {}
                 )
             fixed[rt.variable] = constant(value)
-    results, constraints = indexing_map.substituted(fixed)
-    swap = Substitution(fixed)
-    remaining = {v: g._replace(rt=g.rt.substituted(swap)) for v, g in given.items()}
-    evaluated = IndexingMap.of(
-        indexing_map.dims,
-        results,
-        ranges=indexing_map.ranges,
-        runtime=[g.rt for g in remaining.values()],
-        constraints=constraints,
-        grade=indexing_map.grade,
-    )
+    evaluated = with_replaced_variables(indexing_map, fixed, dict.fromkeys(fixed))
+    remaining = {rt.variable: given[rt.variable]._replace(rt=rt) for rt in evaluated.runtime}
     return EvaluatedMap(evaluated, remaining, translated_by)
 
 

@@ -41,6 +41,7 @@ from simplifier.interval import Interval, intersected
 from simplifier.linear import Affine, Expr, as_expr
 from simplifier.substitute import Substitution
 from simplifier.trace import Applied
+from simplifier.zero_divisor import ZeroDivisorError
 
 Grade: TypeAlias = Literal["exact", "may"]
 _INTEGER: Final = frozenset({int})
@@ -363,10 +364,15 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     def substituted(self, values: dict[Variable, Expr]) -> tuple[list[Expr], list[Constraint]]:
         """Return the results and constraints with variables replaced by expressions.
 
+        If a divisor becomes 0, the relation has no points: the only constraint is false.
+
         >>> m = IndexingMap.over((9,), lambda d: [d[0] // 2])
         >>> m.substituted({m.dims[0]: as_expr(5)})
         ([Expr('2')], [])
         """
         swap = Substitution(values)
-        constraints = [c.with_expr(swap(c.expr)) for c in self.constraints]
-        return [swap(result) for result in self.results], constraints
+        try:
+            constraints = [c.with_expr(swap(c.expr)) for c in self.constraints]
+            return [swap(result) for result in self.results], constraints
+        except ZeroDivisorError:
+            return [as_expr(0)] * len(self.results), [FALSE]

@@ -7,13 +7,15 @@ Source: isl manual, "Unary Operations" (reverse, domain, range) and "Binary Oper
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from math import prod
 from typing import TypeAlias
 
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import Grade, IndexingMap
 from simplifier import exact
-from simplifier.atoms import Variable
+from simplifier.atoms import Variable, mentioned
+from simplifier.constraints import Constraint
 from simplifier.exact import unions
 from simplifier.linear import Expr
 from simplifier.semiaffine import divisors_with_zero
@@ -27,13 +29,34 @@ Points: TypeAlias = IndexingMap | Iterable[IndexingMap] | Sequence[int]
 
 
 def is_empty(indexing_map: IndexingMap) -> bool | Unknown:
-    """Return True if the domain of `indexing_map` has no points."""
+    """Return True if the domain of `indexing_map` has no points.
+
+    A point at which a result divides by 0 is not in the domain.
+    """
     if indexing_map.is_known_empty:
         return True
-    if not indexing_map.constraints:
+    quotients = _quotients(indexing_map)
+    if not indexing_map.constraints and (not quotients or _is_defined_at_a_corner(quotients)):
         return False
-    empty = exact.is_empty(indexing_map.variables, indexing_map.constraints)
+    defined = [Constraint(quotient, *quotient.bounds) for quotient in quotients]
+    empty = exact.is_empty(indexing_map.variables, (*indexing_map.constraints, *defined))
     return with_query(empty, "cannot decide whether the domain is empty of", indexing_map)
+
+
+def _quotients(m: IndexingMap) -> list[Expr]:
+    """The results with a divisor that may be 0."""
+    return [result for result in m.results if divisors_with_zero([result])]
+
+
+def _is_defined_at_a_corner(exprs: Sequence[Expr]) -> bool:
+    """True if no divisor is 0 where all variables are minimal, or where all are maximal."""
+    divisors = divisors_with_zero(exprs)
+    for end in (0, 1):
+        corner = {v: v.bounds[end] for v in mentioned(exprs)}
+        with suppress(ZeroDivisionError):
+            if all(divisor.value(corner) for divisor in divisors):
+                return True
+    return False
 
 
 @with_old_keywords(asked="maps")
@@ -214,7 +237,7 @@ def count_domain(indexing_map: IndexingMap) -> int | Unknown:
 
     A point at which a result divides by 0 is not in the domain.
     """
-    quotients = [result for result in indexing_map.results if divisors_with_zero([result])]
+    quotients = _quotients(indexing_map)
     if not indexing_map.constraints and not quotients:
         return prod(max(0, v.upper - v.lower + 1) for v in indexing_map.variables)
     every = tuple([v.as_expr() for v in indexing_map.variables])

@@ -18,13 +18,14 @@ from indexing.maps.compose import composed
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.numbering import numbered
 from indexing.maps.range_boxes import with_range_boxes
+from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.result_bounds import copy_last_map
 from indexing.maps.unused import without_uncounted, without_unused
 from simplifier import trace
 from simplifier.domain import ConstrainedBox, tightened
 from simplifier.refine import refined
 from simplifier.solve import Change, change
-from simplifier.substitute import Substitution
+from simplifier.zero_divisor import ZeroDivisorError
 
 _MAX_ROUNDS: Final = 4
 """Limit on repetitions; maps without constraints need one."""
@@ -159,11 +160,16 @@ def _on_domain(m: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
         return replace(m, constraints=()) if m.constraints else m
     rebuild = domain.rebuild(m.variables)
     now = dict(zip(m.variables, domain.variables, strict=True))
+    try:
+        runtime = tuple([rt.substituted(rebuild, now[rt.variable]) for rt in m.runtime])
+        results = tuple([rebuild(result) for result in m.results])
+    except ZeroDivisorError:
+        return IndexingMap.empty(m.dims, len(m.results))
     return IndexingMap(
         tuple([now[v] for v in m.dims]),
         tuple([now[v] for v in m.ranges]),
-        tuple([rt.substituted(rebuild, now[rt.variable]) for rt in m.runtime]),
-        tuple([rebuild(result) for result in m.results]),
+        runtime,
+        results,
         domain.constraints,
         m.grade,
     )
@@ -186,16 +192,8 @@ def solved(indexing_map: IndexingMap) -> IndexingMap:
 
 
 def _changed(m: IndexingMap, by: Change) -> IndexingMap:
-    results, constraints = m.substituted(by.values)
-    swap = Substitution(by.values)
-    ranges = [by.replacements.get(v, v) for v in m.ranges]
-    return replace(
-        m,
-        ranges=tuple([v for v in ranges if v is not None]),
-        runtime=tuple([rt.substituted(swap) for rt in m.runtime]),
-        results=tuple(results),
-        constraints=(*constraints, *by.constraints),
-    )
+    changed = with_replaced_variables(m, by.values, by.replacements)
+    return changed.with_constraints(by.constraints)
 
 
 TIGHTENED: Final = (

@@ -11,9 +11,11 @@ Source: XLA ``docs/indexing.md``, "Implementation".
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
+from dataclasses import replace
 
 from hlo.text.source import HloError, Source, Span
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.symbolic import Bounds
 from simplifier.atoms import Variable
@@ -21,6 +23,7 @@ from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
 from simplifier.reading import TextError, Token, Tokens, parse_expr
 from simplifier.substitute import Substitution
+from simplifier.zero_divisor import ZeroDivisorError
 
 
 def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
@@ -64,21 +67,25 @@ def _map(tokens: Tokens) -> IndexingMap:
     tokens.accept(",")
     bounds, constraints = _domain(tokens, free, {t.text: free[t.text] for t in runtime})
     _expect_bounds(tokens, declared, bounds)
-    bounded, symbolic = _bounded(bounds)
+    bounded, symbolic = _bounded(tokens, declared, bounds)
     for name in symbolic.keys() & {t.text for t in runtime}:
         tokens.fail(f"the bounds of runtime variable `{name}` must be integers", declared[name])
-    swap = Substitution({free[name]: v.as_expr() for name, v in bounded.items()})
-    stated = [c.with_expr(swap(c.expr)) for c in constraints]
-    implied = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
-    if symbolic:
-        stated = sorted([*implied, *stated], key=lambda c: c.expr.key)
-    return IndexingMap.of(
-        [bounded[t.text] for t in dims],
-        [swap(result) for result in results],
-        ranges=[bounded[t.text] for t in ranges],
-        runtime=[RuntimeVariable(bounded[t.text]) for t in runtime],
-        constraints=stated,
+    unbounded = IndexingMap.of(
+        [free[t.text] for t in dims],
+        results,
+        ranges=[free[t.text] for t in ranges],
+        runtime=[RuntimeVariable(free[t.text]) for t in runtime],
+        constraints=constraints,
     )
+    values = {free[name]: v.as_expr() for name, v in bounded.items()}
+    parsed = with_replaced_variables(
+        unbounded, values, {free[name]: bounded[name] for name in free}
+    )
+    if not symbolic:
+        return parsed
+    implied = [c for name, b in symbolic.items() for c in b.constraints(bounded[name])]
+    stated = sorted([*implied, *parsed.constraints], key=lambda c: c.expr.key)
+    return replace(parsed, constraints=tuple(stated))
 
 
 def by_name(tokens: Tokens, names: Iterable[Token]) -> dict[str, Token]:
@@ -116,7 +123,7 @@ def _domain(
 
 
 def _bounded(
-    bounds: dict[str, tuple[Expr, Expr]],
+    tokens: Tokens, declared: dict[str, Token], bounds: dict[str, tuple[Expr, Expr]]
 ) -> tuple[dict[str, Variable], dict[str, Bounds]]:
     """The variables by name, and the symbolic bounds by name."""
     plain = {name for name, ends in bounds.items() if all(end.is_constant for end in ends)}
@@ -125,7 +132,10 @@ def _bounded(
     symbolic: dict[str, Bounds] = {}
     for name, ends in bounds.items():
         if name not in plain:
-            lower, upper = [None if end.is_constant else swap(end) for end in ends]
+            try:
+                lower, upper = [None if end.is_constant else swap(end) for end in ends]
+            except ZeroDivisorError as error:
+                tokens.fail(f"in the bounds of `{name}`, {error}", declared[name])
             symbolic[name] = Bounds(lower, upper, ())
             interval = symbolic[name].interval(ends[0].constant, ends[1].constant)
             bounded[name] = Variable(name, *interval)

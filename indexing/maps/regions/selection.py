@@ -14,13 +14,13 @@ import numpy as np
 from hlo.arguments import brief, integers
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.region import Region
+from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import number_type
-from simplifier.linear import Expr, constant
-from simplifier.substitute import Substitution
+from simplifier.linear import constant
 from simplifier.unknown import Unknown, with_query
 
 if TYPE_CHECKING:
@@ -267,7 +267,7 @@ def restricted_to(m: IndexingMap, v: Variable, part: slice) -> IndexingMap:
     first = max(low, v.lower) if step is None else low + -((low - v.lower) // step) * step
     first = max(low, first)
     narrowed = Variable(v.name, first, high)
-    changed = _substituted(m, {v: narrowed.as_expr()}, {v: narrowed})
+    changed = with_replaced_variables(m, {v: narrowed.as_expr()}, {v: narrowed})
     if step in (None, 1) or first >= high:
         return changed
     on_step = Constraint((narrowed - first) % step, 0, 0)
@@ -282,7 +282,11 @@ def renamed(m: IndexingMap, names: Mapping[Variable, str]) -> IndexingMap:
     (row) -> (row), domain: row in [0, 3]
     """
     new = {v: v.renamed(name) for v, name in names.items() if v.name != name}
-    return _substituted(m, {v: other.as_expr() for v, other in new.items()}, new) if new else m
+    return (
+        with_replaced_variables(m, {v: other.as_expr() for v, other in new.items()}, new)
+        if new
+        else m
+    )
 
 
 def _with_value(m: IndexingMap, v: Variable, value: int) -> IndexingMap:
@@ -290,35 +294,7 @@ def _with_value(m: IndexingMap, v: Variable, value: int) -> IndexingMap:
     if not v.lower <= value <= v.upper:
         dims = [d for d in m.dims if d is not v]
         return IndexingMap.empty(dims, len(m.results))
-    return _substituted(m, {v: constant(value)}, {v: None})
-
-
-def _substituted(
-    m: IndexingMap,
-    values: Mapping[Variable, Expr],
-    replacements: Mapping[Variable, Variable | None],
-) -> IndexingMap:
-    """The map with values for variables, which are dropped or replaced by other variables."""
-    results, constraints = m.substituted(dict(values))
-    swap = Substitution(values)
-
-    def kept(variables: Iterable[Variable]) -> list[Variable]:
-        new = [replacements.get(v, v) for v in variables]
-        return [v for v in new if v is not None]
-
-    runtime = [
-        rt.substituted(swap, replacements.get(rt.variable, rt.variable))
-        for rt in m.runtime
-        if replacements.get(rt.variable, rt.variable) is not None
-    ]
-    return IndexingMap.of(
-        kept(m.dims),
-        results,
-        ranges=kept(m.ranges),
-        runtime=runtime,
-        constraints=constraints,
-        grade=m.grade,
-    )
+    return with_replaced_variables(m, {v: constant(value)}, {v: None})
 
 
 # ---------------------------------------------------------------- values by name
@@ -362,7 +338,7 @@ def _with_runtime_value(
     if low == high:
         return _with_value(m, rt.variable, low)
     narrowed = Variable(rt.name, low, high)
-    return _substituted(m, {rt.variable: narrowed.as_expr()}, {rt.variable: narrowed})
+    return with_replaced_variables(m, {rt.variable: narrowed.as_expr()}, {rt.variable: narrowed})
 
 
 def _check_names(
