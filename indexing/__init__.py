@@ -7,8 +7,8 @@
 
 ``__all__`` lists the main names.  Every other public name belongs to a room (`indexing.maps`,
 `indexing.devices`, `indexing.dataflow`, `indexing.tiling`, `indexing.memory`, `indexing.codegen`,
-`indexing.frontends`) and is also available as ``indexing.NAME``.  All names are loaded on first
-use.
+`indexing.frontends`, `indexing.views`) and is also available as ``indexing.NAME``.  All names are
+loaded on first use.
 """
 
 from importlib import import_module
@@ -20,7 +20,7 @@ from hlo.moved import declare
 
 _core, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-_ROOMS: Final = ("maps", "devices", "dataflow", "tiling", "memory", "codegen", "frontends")
+_ROOMS: Final = ("maps", "devices", "dataflow", "tiling", "memory", "codegen", "frontends", "views")
 
 
 def __getattr__(name: str) -> Any:

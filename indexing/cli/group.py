@@ -18,6 +18,7 @@ from indexing.cli.reporter import OutputError, Reporter
 
 COMMANDS = {
     "maps": "Print indexing maps of HLO modules",
+    "summary": "Summarise HLO modules: parameters, kinds of maps, large and re-read arrays",
     "ls": "List the instructions of HLO modules",
     "simplify": "Simplify indexing maps",
     "compose": "Compose two indexing maps",

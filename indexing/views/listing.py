@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from hlo.shapes.shape import AnyShape, TupleShape
+from indexing.views.alignment import aligned
 from indexing.views.records import SCHEMA_VERSION, shape_record, source_record
 from indexing.views.report import Paint, plain, shape_text
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Instruction
 
-MAX_WIDTH: Final = 44
-"""Maximum width of an aligned column: longer texts shift the rest of their line."""
 MAX_LISTED: Final = 6
 """Maximum number of operands, or elements of a tuple shape, that a line lists."""
 
@@ -38,13 +37,11 @@ def computation_lines(
     count = len(computation.instructions)
     noun = "instruction" if count == 1 else "instructions"
     yield f"{file}: {entry}{paint(computation.name, 'name')}: {count} {noun}"
-    rows = [_cells(i, with_source) for i in computation.instructions]
-    widths = [min(MAX_WIDTH, max(map(len, column))) for column in zip(*rows, strict=True)]
-    for instruction, row in zip(computation.instructions, rows, strict=True):
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-        cells[0] = cells[0].replace(row[0], paint(row[0], "name"), 1)
+    instructions = computation.instructions
+    rows = [_cells(instruction, with_source) for instruction in instructions]
+    for instruction, line in zip(instructions, aligned(rows), strict=True):
         mark = "ROOT" if instruction.is_root else "    "
-        yield f"{mark} {'  '.join(cells)}".rstrip()
+        yield f"{mark} {line.replace(instruction.name, paint(instruction.name, 'name'), 1)}"
 
 
 def _cells(instruction: Instruction, with_source: bool) -> list[str]:

@@ -1,0 +1,66 @@
+"""``hlo-indexing summary``: an overview of modules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+
+import click
+
+from indexing.cli.options import format_option, max_input_size_option
+from indexing.cli.progress import Bar
+from indexing.cli.reporter import Reporter
+
+
+@click.command("summary")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option(
+    "--limit",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Print at most N rows of each table; JSON elides only the largest and re-read arrays",
+)
+@max_input_size_option
+@format_option(click.Choice(["text", "json"]))
+@click.pass_obj
+def command(reporter: Reporter, files: Sequence[str], limit: int, notation: str) -> None:
+    """Summarise the modules in FILE..., HLO text, protobufs (.pb) or StableHLO (.mlir).
+
+    `-` is standard input. The summary lists parameters and results, counts the instructions by
+    opcode and by the kind of their maps (as `maps --kind` selects them), gives the reasons of
+    unknown and `may` maps, and ranks arrays by size and operands by the bytes read again.
+
+    Reads are counted for each output of the instructions of ENTRY and of the computations that
+    `call`, `while` and `conditional` execute. `<=` marks upper bounds, from `may` maps. All sizes
+    are without padding.
+
+    \b
+    Examples:
+      hlo-indexing summary m.hlo
+      hlo-indexing summary m.hlo --limit 100 | less
+      hlo-indexing summary *.hlo --format json | jq '{file, instructions, kinds}'
+    """
+    from indexing.cli.printing import faults
+    from indexing.views.module_summary import summary
+
+    import_module("indexing.ops")  # registers the ops
+    with Bar() as bar:
+        bar.update("reading", 0)
+        for module in reporter.modules(files):
+            with reporter.reporting(module.filename):
+                errors = list(faults(list(module.computations.values())))
+                for error in errors:
+                    reporter.hlo_error(error)
+                if errors:
+                    continue
+                result = summary(module, limit, partial(bar.update, module.filename))
+                bar.hide()
+                if notation == "json":
+                    reporter.print(json.dumps(result.to_json()))
+                else:
+                    for line in result.lines(limit, reporter.paint):
+                        reporter.print(line)

@@ -1,0 +1,329 @@
+"""Summaries of modules: sizes, kinds of maps, and the operands that are read most often."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Final, TypeAlias
+
+from hlo.modules.find import CALLING, op_name_of
+from hlo.modules.module import Computation, Instruction, Module
+from hlo.shapes.shape import AnyShape, Shape, leaves
+from indexing.dataflow.queries import output_to_input
+from indexing.maps.answers import Answer, Path, Unknown
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.multiplicity import Multiplicity
+from indexing.memory.counting import read_counts
+from indexing.ops.base import RoutingOp
+from indexing.views.access_kinds import ACCESS_KINDS, kinds_of_map
+from indexing.views.summary_records import (
+    MAX_ROWS,
+    ArrayRecord,
+    OpcodeRecord,
+    ReasonRecord,
+    RereadRecord,
+    Summary,
+)
+
+_VALUES: Final = re.compile(r"`[^`]*`: pass its values?$")  # the names differ in every instruction
+
+Progress: TypeAlias = "Callable[[int, int], None]"  # (done, total)
+
+
+def summary(module: Module, limit: int = MAX_ROWS, progress: Progress | None = None) -> Summary:
+    """Return a summary of a module: its interface, its maps by kind, its largest arrays.
+
+    Args:
+        limit: the maximum number of `largest` and `reread` arrays.
+        progress: called with the number of instructions done, and with the number of all.
+    Raises:
+        HloError: an instruction is invalid.
+
+    >>> import hlo
+    >>> result = summary(hlo.parse('''ENTRY e {
+    ...   p = f32[20] parameter(0)
+    ...   ROOT b = f32[10,20] broadcast(p), dimensions={1}
+    ... }''', "m.hlo"))
+    >>> result.kinds["broadcasting"], result.reread[0].bytes_again
+    (1, 720)
+    """
+    executed = list(_executed(module))
+    every = list(module.instructions)
+    counts = _Counts()
+    total = len(every) + sum(map(len, executed))
+    for done, instruction in enumerate(every):
+        if progress is not None:
+            progress(done, total)
+        counts.add(instruction)
+    arrays: list[ArrayRecord] = []
+    rereads = _Rereads()
+    for done, instruction in enumerate((i for c in executed for i in c), len(every)):
+        if progress is not None:
+            progress(done, total)
+        if _holds_arrays(instruction):
+            arrays += _arrays(instruction, instruction.shape)
+        rereads.add(instruction)
+    header, entry = module.header, module.entry
+    return Summary(
+        file=module.filename,
+        module=module.name,
+        entry=entry.name,
+        computations=len(module.computations),
+        instructions=len(every),
+        characters=len(module.source.text),
+        partitions=header("num_partitions", 1),
+        replicas=header("replica_count", 1),
+        is_scheduled=header("is_scheduled", False),
+        aliases=len(header("input_output_alias", ())),
+        parameters=tuple(_parameters(module)),
+        results=tuple(_results(module)),
+        opcodes=counts.opcode_records(),
+        kinds={kind: sum(c[kind] for c in counts.kinds.values()) for kind in ACCESS_KINDS},
+        unknown=_reasons(counts.unknown),
+        may=_reasons(counts.may),
+        largest=tuple(sorted(arrays, key=_descending_bytes)[:limit]),
+        reread=tuple(sorted(rereads.records, key=lambda r: -r.bytes_again)[:limit]),
+        uncounted=_reasons(rereads.uncounted),
+    )
+
+
+# ---------------------------------------------------------------- arrays
+
+
+def _parameters(module: Module) -> Iterator[ArrayRecord]:
+    """Yield the parameters of the entry, with the layouts of the header if it has them."""
+    parameters = module.entry.parameters
+    layout = module.header("entry_computation_layout")
+    shapes = [parameter.shape for parameter in parameters]
+    if layout is not None and len(layout.parameters) == len(shapes):
+        shapes = list(layout.parameters)
+    for parameter, shape in zip(parameters, shapes, strict=True):
+        yield from _arrays(parameter, shape)
+
+
+def _results(module: Module) -> Iterator[ArrayRecord]:
+    """Yield the results of the entry; those of a tuple by the instructions that compute them."""
+    root = module.entry.root
+    layout = module.header("entry_computation_layout")
+    shape = root.shape if layout is None else layout.result
+    shapes = leaves(shape)
+    operands = root.operands if root.opcode == "tuple" else ()
+    for path, leaf in shapes:
+        is_operand = path[:1] and path[0] < len(operands)
+        source, inside = (operands[path[0]], path[1:]) if is_operand else (root, path)
+        yield _array(source, inside, leaf)
+
+
+def _arrays(instruction: Instruction, shape: AnyShape) -> Iterator[ArrayRecord]:
+    for path, leaf in leaves(shape):
+        yield _array(instruction, path, leaf)
+
+
+def _array(instruction: Instruction, path: Path, shape: AnyShape) -> ArrayRecord:
+    return ArrayRecord(
+        computation=instruction.computation.name,
+        instruction=instruction.name,
+        opcode=instruction.opcode,
+        argument=op_name_of(instruction) if instruction.opcode == "parameter" else "",
+        path=path,
+        shape=shape,
+        bytes=_bytes_of(shape),
+    )
+
+
+def _bytes_of(shape: AnyShape) -> int | None:
+    """Return the size of an array; None if it is unbounded, 0 for a token."""
+    if not isinstance(shape, Shape):
+        return 0
+    try:
+        return shape.bytes
+    except ValueError:
+        return None
+
+
+def _descending_bytes(array: ArrayRecord) -> tuple[bool, int]:
+    return (True, -array.bytes) if array.bytes is not None else (False, 0)
+
+
+def _executed(module: Module) -> list[Computation]:
+    """Return ENTRY and the computations that ``call``, ``while`` and ``conditional`` execute."""
+    executed = {module.entry}
+    pending = [module.entry]
+    while pending:
+        for instruction in pending.pop():
+            for called in instruction.called_computations if instruction.opcode in CALLING else ():
+                if called not in executed:
+                    executed.add(called)
+                    pending.append(called)
+    return [c for c in module.computations.values() if c in executed]
+
+
+def _holds_arrays(instruction: Instruction) -> bool:
+    """Return True if the arrays of the result are not those of other instructions."""
+    if instruction.opcode == "parameter":
+        return instruction.computation.is_entry
+    is_view = isinstance(instruction.op, RoutingOp) and instruction.opcode != "copy"
+    return not is_view and instruction.opcode not in {"bitcast", *CALLING}
+
+
+# ---------------------------------------------------------------- maps
+
+
+class _ReasonCounts:
+    """Numbers of accesses by opcode and reason, with the first instruction."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, str]] = Counter()
+        self.first: dict[tuple[str, str], Instruction] = {}
+
+    def add(self, instruction: Instruction, reason: str) -> None:
+        key = instruction.opcode, reason
+        self.counts[key] += 1
+        self.first.setdefault(key, instruction)
+
+
+def _reasons(counted: _ReasonCounts) -> tuple[ReasonRecord, ...]:
+    """Return a record for each reason, the most frequent first."""
+    return tuple(
+        [
+            ReasonRecord(opcode, reason, count, _full_name(counted.first[opcode, reason]))
+            for (opcode, reason), count in counted.counts.most_common()
+        ]
+    )
+
+
+def _full_name(instruction: Instruction) -> str:
+    return f"{instruction.computation.name}/{instruction.name}"
+
+
+class _Counts:
+    """Counts of instructions by opcode and by kind of their maps.
+
+    Callees are added before their callers, as in the text of a module.
+    """
+
+    def __init__(self) -> None:
+        self.opcodes: Counter[str] = Counter()
+        self.kinds: dict[str, Counter[str]] = {}
+        self.unknown, self.may = _ReasonCounts(), _ReasonCounts()
+        self._approximate: dict[Computation, dict[str, None]] = {}  # opcodes with `may` maps
+        self._kinds_of = cache(kinds_of_map)
+
+    def add(self, instruction: Instruction) -> None:
+        """Count an instruction."""
+        kinds: set[str] = set()
+        for output in range(len(leaves(instruction.shape))):
+            kinds |= self._count(instruction, output_to_input(instruction, output))
+        self.opcodes[instruction.opcode] += 1
+        self.kinds.setdefault(instruction.opcode, Counter()).update(kinds)
+
+    def _count(self, instruction: Instruction, answer: Answer) -> set[str]:
+        """Count the reasons in an answer, and return its kinds."""
+        kinds: set[str] = set()
+        for unknown in answer.unknown:
+            if unknown is not None:
+                kinds.add("unknown")
+                self.unknown.add(instruction, unknown.reason)
+        for m in (m for maps in answer.maps for m in maps):
+            kinds |= self._kinds_of(m)
+            if m.grade == "may":
+                self.may.add(instruction, self._source_of_may(instruction))
+        return kinds
+
+    def _source_of_may(self, instruction: Instruction) -> str:
+        """Return the reason of a `may` map, by the ops whose maps are over-approximate."""
+        called = instruction.called_computations
+        inside = {op: None for c in called for op in self._approximate.get(c, ())}
+        opcodes = inside or {instruction.opcode: None}
+        self._approximate.setdefault(instruction.computation, {}).update(opcodes)
+        return f"over-approximated by {', '.join(f'`{opcode}`' for opcode in opcodes)}"
+
+    def opcode_records(self) -> tuple[OpcodeRecord, ...]:
+        """Return the counts by opcode, the most frequent first."""
+        frequent = sorted(self.opcodes.items(), key=lambda item: (-item[1], item[0]))
+        return tuple(
+            [
+                OpcodeRecord(opcode, n, {kind: self.kinds[opcode][kind] for kind in ACCESS_KINDS})
+                for opcode, n in frequent
+            ]
+        )
+
+
+# ---------------------------------------------------------------- reads
+
+
+class _Rereads:
+    """Operands that instructions read several times."""
+
+    def __init__(self) -> None:
+        self.records: list[RereadRecord] = []
+        self.uncounted = _ReasonCounts()
+        self._counted: dict[tuple[IndexingMap, ...], tuple[int, int] | Unknown] = {}
+
+    def add(self, instruction: Instruction) -> None:
+        """Count the reads of the operands of an instruction."""
+        if isinstance(instruction.op, RoutingOp) or instruction.opcode in CALLING:
+            return  # reads each element once, or its computations are executed
+        arrays = list(_operand_arrays(instruction))
+        for output in range(len(leaves(instruction.shape)) if arrays else 0):
+            for array, reads in zip(arrays, read_counts(instruction, output), strict=True):
+                if isinstance(reads, Unknown):
+                    self._leave_out(instruction, reads)
+                    continue
+                counted = self._count(reads)
+                if isinstance(counted, Unknown):
+                    self._leave_out(instruction, counted)
+                elif counted[0] > counted[1]:
+                    self.records.append(_reread(instruction, output, array, reads, *counted))
+
+    def _leave_out(self, instruction: Instruction, unknown: Unknown) -> None:
+        self.uncounted.add(instruction, _VALUES.sub("runtime values", unknown.reason))
+
+    def _count(self, reads: Multiplicity) -> tuple[int, int] | Unknown:
+        """Return the number of reads and of distinct elements, once for equal maps."""
+        if reads.maps not in self._counted:
+            total, distinct = reads.total, reads.distinct
+            if isinstance(total, Unknown):
+                return total
+            if isinstance(distinct, Unknown):
+                return distinct
+            self._counted[reads.maps] = total, distinct
+        return self._counted[reads.maps]
+
+
+OperandArray: TypeAlias = tuple[int, Path, Shape]
+
+
+def _operand_arrays(instruction: Instruction) -> Iterator[OperandArray]:
+    """Yield the arrays of the operands, in the order of `read_counts`."""
+    for number, operand in enumerate(instruction.operands):
+        for path, leaf in leaves(operand.shape):
+            if isinstance(leaf, Shape):
+                yield number, path, leaf
+
+
+def _reread(
+    instruction: Instruction,
+    output: int,
+    array: OperandArray,
+    reads: Multiplicity,
+    total: int,
+    distinct: int,
+) -> RereadRecord:
+    number, path, shape = array
+    return RereadRecord(
+        computation=instruction.computation.name,
+        instruction=instruction.name,
+        opcode=instruction.opcode,
+        output=output,
+        operand=number,
+        operand_name=instruction.operands[number].name,
+        path=path,
+        shape=shape,
+        grade=reads.grade,
+        reads=total,
+        distinct=distinct,
+        bytes_again=-(-(total - distinct) * shape.element_bits // 8),
+    )

@@ -1,0 +1,331 @@
+"""Records of a module's summary, and their text and JSON.
+
+`indexing.views.module_summary` makes them; `schemas/summary.json` is the JSON schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Final
+
+from hlo.shapes.shape import AnyShape, Shape
+from indexing.maps.answers import Path
+from indexing.maps.indexing_map import Grade
+from indexing.views.access_kinds import ACCESS_KINDS
+from indexing.views.alignment import aligned
+from indexing.views.listing import short_shape
+from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.report import Paint, plain, shape_text
+
+MAX_ROWS: Final = 10
+"""Default number of rows of each table."""
+
+_MAX_REASON: Final = 100  # characters of a reason in a table
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRecord:
+    """An array of a module: a parameter, a result, or the result of an instruction.
+
+    Attributes:
+        computation, instruction, opcode: the instruction that holds the array.
+        argument: the ``op_name`` of a parameter, which JAX sets to the name of the argument.
+        path: the leaf of a tuple, ``()`` for an array.
+        shape: the shape with its layout in the program.
+        bytes: the size without padding; None if a dimension is unbounded.
+    """
+
+    computation: str
+    instruction: str
+    opcode: str
+    argument: str
+    path: Path
+    shape: AnyShape
+    bytes: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the array as a value for JSON."""
+        return {
+            "computation": self.computation,
+            "instruction": self.instruction,
+            "opcode": self.opcode,
+            "argument": self.argument or None,
+            "path": list(self.path),
+            "shape": shape_record(self.shape),
+            "layout": _layout(self.shape),
+            "bytes": self.bytes,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class OpcodeRecord:
+    """The instructions with one opcode.
+
+    Attributes:
+        count: their number.
+        kinds: the number of those with a map of each kind of `ACCESS_KINDS`.
+    """
+
+    opcode: str
+    count: int
+    kinds: Mapping[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as a value for JSON."""
+        return {"opcode": self.opcode, "count": self.count, "kinds": dict(self.kinds)}
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonRecord:
+    """Accesses with one reason: why they are unknown, `may`, or not counted.
+
+    Attributes:
+        opcode: the opcode of the instructions.
+        reason: the reason.
+        count: the number of accesses: pairs of an output and an operand.
+        first: COMPUTATION/NAME of the first instruction.
+    """
+
+    opcode: str
+    reason: str
+    count: int
+    first: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the reason as a value for JSON."""
+        return {
+            "opcode": self.opcode,
+            "reason": self.reason,
+            "count": self.count,
+            "first": self.first,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class RereadRecord:
+    """An operand whose elements are read several times for one output of an instruction.
+
+    Attributes:
+        computation, instruction, opcode, output: the reader.
+        operand, operand_name, path, shape: the array that is read.
+        grade: "may" if the counts are upper bounds.
+        reads: the number of reads of elements.
+        distinct: the number of distinct elements that are read.
+        bytes_again: the bytes of all reads but the first of each element.
+    """
+
+    computation: str
+    instruction: str
+    opcode: str
+    output: int
+    operand: int
+    operand_name: str
+    path: Path
+    shape: Shape
+    grade: Grade
+    reads: int
+    distinct: int
+    bytes_again: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the counts as a value for JSON."""
+        return {
+            "computation": self.computation,
+            "instruction": self.instruction,
+            "opcode": self.opcode,
+            "output": self.output,
+            "operand": self.operand,
+            "operand_name": self.operand_name,
+            "path": list(self.path),
+            "shape": shape_record(self.shape),
+            "grade": self.grade,
+            "reads": self.reads,
+            "distinct": self.distinct,
+            "bytes_again": self.bytes_again,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary of a module; its text is that of the command ``hlo-indexing summary``.
+
+    Attributes:
+        file, module, entry: names of the file, the module and the entry computation.
+        computations, instructions: their numbers.
+        characters: the length of the text.
+        partitions, replicas: ``num_partitions`` and ``replica_count`` of the header, 1 by default.
+        is_scheduled: ``is_scheduled`` of the header.
+        aliases: number of results that may share the buffer of a parameter.
+        parameters, results: the arrays of the entry computation, leaf by leaf.
+        opcodes: the instructions of all computations, the most frequent opcode first.
+        kinds: number of instructions with a map of each kind, as selected by ``maps --kind``.
+        unknown, may: accesses without a map, and with an over-approximate map, by reason.
+        largest: the largest arrays of the executed computations.
+        reread: the operands with the most bytes read again by the instructions of the executed
+            computations; a fusion, not its body, is an instruction there.
+        uncounted: operands whose reads cannot be counted, by reason.
+    """
+
+    file: str
+    module: str
+    entry: str
+    computations: int
+    instructions: int
+    characters: int
+    partitions: int
+    replicas: int
+    is_scheduled: bool
+    aliases: int
+    parameters: tuple[ArrayRecord, ...]
+    results: tuple[ArrayRecord, ...]
+    opcodes: tuple[OpcodeRecord, ...]
+    kinds: Mapping[str, int]
+    unknown: tuple[ReasonRecord, ...]
+    may: tuple[ReasonRecord, ...]
+    largest: tuple[ArrayRecord, ...]
+    reread: tuple[RereadRecord, ...]
+    uncounted: tuple[ReasonRecord, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the summary as a value for JSON; `schemas/summary.json` is its schema."""
+        return {
+            "file": self.file,
+            "module": self.module,
+            "entry": self.entry,
+            "computations": self.computations,
+            "instructions": self.instructions,
+            "characters": self.characters,
+            "partitions": self.partitions,
+            "replicas": self.replicas,
+            "scheduled": self.is_scheduled,
+            "aliases": self.aliases,
+            "parameters": [each.to_json() for each in self.parameters],
+            "results": [each.to_json() for each in self.results],
+            "opcodes": [each.to_json() for each in self.opcodes],
+            "kinds": dict(self.kinds),
+            "unknown": [each.to_json() for each in self.unknown],
+            "may": [each.to_json() for each in self.may],
+            "largest": [each.to_json() for each in self.largest],
+            "reread": [each.to_json() for each in self.reread],
+            "uncounted": [each.to_json() for each in self.uncounted],
+            "schema_version": SCHEMA_VERSION,
+        }
+
+    def lines(self, max_rows: int = MAX_ROWS, paint: Paint = plain) -> Iterator[str]:
+        """Yield the lines of the text; longer tables are elided after `max_rows`."""
+        yield f"{self.file}: HloModule {paint(self.module, 'name')}"
+        yield f"  {_header(self)}"
+        for title, arrays in (("parameters", self.parameters), ("results", self.results)):
+            yield f"{title}: {_counted(len(arrays), 'array')}, {_total(arrays)}"
+            cells = [[str(k), _name(a), a.argument, str(a.shape)] for k, a in enumerate(arrays)]
+            yield from _rows(cells, [_bytes(a.bytes) for a in arrays], max_rows)
+        yield from _kinds_table(self, max_rows)
+        for title, reasons in (("unknown", self.unknown), ("may", self.may)):
+            yield from _reason_table(f"{title} accesses", reasons, max_rows)
+        yield "largest arrays, in bytes:"
+        cells = [[short_shape(a.shape), a.opcode, _place(a)] for a in self.largest]
+        yield from _rows(cells, [_bytes(a.bytes) for a in self.largest], max_rows)
+        yield "most re-read operands, in bytes read again:"
+        again = [("" if r.grade == "exact" else "<= ") + f"{r.bytes_again:,}" for r in self.reread]
+        yield from _rows([_reread_cells(each) for each in self.reread], again, max_rows)
+        if self.uncounted:
+            yield from _reason_table(
+                "operands whose reads are not counted", self.uncounted, max_rows
+            )
+
+
+def _header(s: Summary) -> str:
+    parts = [
+        f"ENTRY {s.entry}",
+        f"{_counted(s.instructions, 'instruction')} in {_counted(s.computations, 'computation')}",
+        f"{_counted(s.characters, 'character')} of text",
+        _counted(s.partitions, "partition"),
+        _counted(s.replicas, "replica"),
+        *(["scheduled"] if s.is_scheduled else []),
+        *([_counted(s.aliases, "aliased result")] if s.aliases else []),
+    ]
+    return ", ".join(parts)
+
+
+def _kinds_table(s: Summary, max_rows: int) -> Iterator[str]:
+    """Yield a row for all instructions, and a row for each opcode."""
+    head = ["instructions", "count", *ACCESS_KINDS]
+    rows = [("all", s.instructions, s.kinds)]
+    rows += [(record.opcode, record.count, record.kinds) for record in s.opcodes[:max_rows]]
+    cells = [
+        [f"  {name}", *(f"{n:,}" if n else "." for n in (count, *kinds.values()))]
+        for name, count, kinds in rows
+    ]
+    yield from aligned([head, *cells], right=range(1, len(head)))
+    if more := s.opcodes[max_rows:]:
+        listed = ", ".join(f"{record.opcode} ({record.count})" for record in more)
+        yield f"  … {len(more)} more: {listed}"
+
+
+def _reason_table(title: str, reasons: Sequence[ReasonRecord], max_rows: int) -> Iterator[str]:
+    total = sum(each.count for each in reasons)
+    yield f"{title}: {total:,}" if total else f"{title}: none"
+    cells = [[f"{r.opcode}: {_clipped(r.reason)}", f"first {r.first}"] for r in reasons]
+    yield from _rows(cells, [f"{r.count:,}" for r in reasons], max_rows)
+
+
+def _reread_cells(r: RereadRecord) -> list[str]:
+    output = f", output {r.output}" if r.output else ""
+    return [
+        f"{r.reads / r.distinct:,.1f}".removesuffix(".0") + " reads an element",
+        short_shape(r.shape),
+        f"operand {r.operand} {r.operand_name}{_path(r.path)}",
+        f"of {r.opcode} {r.computation}/{r.instruction}{output}",
+    ]
+
+
+def _rows(cells: Sequence[list[str]], numbers: Sequence[str], max_rows: int) -> Iterator[str]:
+    """Yield indented rows with a right-aligned number first."""
+    rows = [[number, *row] for number, row in zip(numbers, cells, strict=True)]
+    yield from (f"  {line}" for line in aligned(rows[:max_rows], right=[0], max_width=60))
+    if len(rows) > max_rows:
+        yield f"  … {len(rows) - max_rows:,} more"
+
+
+def _name(array: ArrayRecord) -> str:
+    return array.instruction + _path(array.path)
+
+
+def _place(array: ArrayRecord) -> str:
+    return f"{array.computation}/{_name(array)}"
+
+
+def _path(path: Path) -> str:
+    return " {" + ",".join(map(str, path)) + "}" if path else ""
+
+
+def _layout(shape: AnyShape) -> str | None:
+    """Return the layout of an array as text; None if it has none."""
+    return str(shape).removeprefix(shape_text(shape)) or None
+
+
+def _bytes(count: int | None) -> str:
+    return "unbounded" if count is None else f"{count:,}"
+
+
+def _total(arrays: Sequence[ArrayRecord]) -> str:
+    sizes = [array.bytes for array in arrays]
+    known = sum(size for size in sizes if size is not None)
+    unbounded = ", and unbounded arrays" if None in sizes else ""
+    return f"{known:,} bytes{unbounded}"
+
+
+def _counted(count: int, noun: str, plural: str = "") -> str:
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def _clipped(reason: str) -> str:
+    return reason if len(reason) <= _MAX_REASON else f"{reason[: _MAX_REASON - 1]}…"
