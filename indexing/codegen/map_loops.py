@@ -43,25 +43,28 @@ _C_NAMES: Final = (
 _C_WORDS: Final = frozenset([*_C_KEYWORDS.split(), *_C_NAMES])
 _PYTHON_WORDS: Final = frozenset({*keyword.kwlist, "range", "min", "max", "product"})
 
-_C_HELPERS: Final = """\
-#include <stdint.h>
-
+_C_HELPERS: Final = {
+    "floordiv": """\
 static int64_t floordiv(int64_t a, int64_t b) {
     return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
-
+""",
+    "mod": """\
 static int64_t mod(int64_t a, int64_t b) {
-    return a - b * floordiv(a, b);
+    return a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
 }
-
+""",
+    "min": """\
 static int64_t min(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
-
+""",
+    "max": """\
 static int64_t max(int64_t a, int64_t b) {
     return a < b ? b : a;
 }
-"""
+""",
+}
 
 
 @dataclass(frozen=True)
@@ -203,7 +206,14 @@ def to_c(m: IndexingMap, name: str = "visit") -> str:
         lines.add(_c_array("point", [d.name for d in m.dims]))
         lines.add(_c_array("element", [_c(expr) for expr in m.results]))
         lines.add("f(point, element, data);")
-    return f"{_C_HELPERS}\n{lines}\n"
+    return _with_helpers(str(lines))
+
+
+def _with_helpers(function: str) -> str:
+    """The source with the functions that the body of `function` calls."""
+    body = function.partition("\n")[2]
+    helpers = [text for word, text in _C_HELPERS.items() if f"{word}(" in body]
+    return "\n".join(["#include <stdint.h>\n", *helpers, f"{function}\n"])
 
 
 class _CLines(Lines):
@@ -237,17 +247,26 @@ def _c_of(node: ast.expr) -> str:
         case ast.Constant(int(value)):
             return f"INT64_C({value})" if abs(value) >= 1 << 31 else str(value)
         case ast.UnaryOp(ast.USub(), operand):
-            return f"-{_c_of(operand)}"
+            return f"-{_c_factor(operand)}"
         case ast.BinOp(left, ast.FloorDiv(), right):
             return f"floordiv({_c_of(left)}, {_c_of(right)})"
         case ast.BinOp(left, ast.Mod(), right):
             return f"mod({_c_of(left)}, {_c_of(right)})"
-        case ast.BinOp(left, operator, right):
-            sign = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}[type(operator)]
-            return f"({_c_of(left)} {sign} {_c_of(right)})"
+        case ast.BinOp(left, ast.Mult(), right):
+            return f"{_c_factor(left)} * {_c_factor(right)}"
+        case ast.BinOp(left, ast.Add(), right):
+            return f"{_c_of(left)} + {_c_of(right)}"
+        case ast.BinOp(left, ast.Sub(), right):
+            return f"{_c_of(left)} - {_c_factor(right)}"
         case ast.Call(ast.Name(function), arguments):
             return reduce(lambda a, b: f"{function}({a}, {b})", map(_c_of, arguments))
     raise AssertionError(f"no index expression: {ast.dump(node)}")
+
+
+def _c_factor(node: ast.expr) -> str:
+    """The expression in parentheses if it is a sum, or the negative of one."""
+    is_sum = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub)
+    return f"({_c_of(node)})" if is_sum or isinstance(node, ast.UnaryOp) else _c_of(node)
 
 
 # ---------------------------------------------------------------- guards and names

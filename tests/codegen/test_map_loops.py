@@ -48,13 +48,13 @@ def test_python_loops_visit_the_pairs_in_order(m: IndexingMap) -> None:
 
 
 def compiled(sources: list[str], folder: Path) -> ctypes.CDLL:
-    """The functions of C sources; each has the number of its source at the end of its name."""
-    helpers = sources[0].partition("\nvoid ")[0]
-    text = "\n".join(["void " + source.partition("\nvoid ")[2] for source in sources])
-    (folder / "maps.c").write_text(f"{helpers}\n{text}")
+    """The functions of C sources, each compiled as a file of its own, without warnings."""
+    files = [folder / f"{k}.c" for k in range(len(sources))]
+    for file, source in zip(files, sources, strict=True):
+        file.write_text(source)
     assert COMPILER
-    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wno-unused-function", "-Werror"]
-    command = [COMPILER, *flags, "-o", str(folder / "maps.so"), str(folder / "maps.c")]
+    flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra", "-Wno-type-limits", "-Werror"]
+    command = [COMPILER, *flags, "-o", str(folder / "maps.so"), *map(str, files)]
     subprocess.run(command, check=True, capture_output=True, text=True)
     return ctypes.CDLL(str(folder / "maps.so"))
 
@@ -119,6 +119,26 @@ def test_random_c_loops_visit_the_pairs_in_order(tmp_path: Path) -> None:
     for k, m in enumerate(maps):
         for runtime in values_of(m):
             assert called(library, f"visit_{k}", m, runtime) == visited(m, runtime)
+
+
+def test_c_source_has_the_helpers_and_parentheses_that_it_needs() -> None:
+    m = parse_map("(d0) -> (min(d0 + 1, 3) * 2 - 1), domain: d0 in [0, 9]")
+    assert m.to_c().splitlines() == [
+        "#include <stdint.h>",
+        "",
+        "static int64_t min(int64_t a, int64_t b) {",
+        "    return a < b ? a : b;",
+        "}",
+        "",
+        "void visit(void (*f)(const int64_t *point, const int64_t *element, void *data), "
+        "void *data) {",
+        "    for (int64_t d0 = 0; d0 <= 9; ++d0) {",
+        "        const int64_t point[1] = {d0};",
+        "        const int64_t element[1] = {min(d0 + 1, 3) * 2 - 1};",
+        "        f(point, element, data);",
+        "    }",
+        "}",
+    ]
 
 
 def test_many_loops_are_one_product() -> None:
