@@ -269,6 +269,14 @@ def test_runtime_variables_are_given_by_name_or_source_and_clamped() -> None:
     assert [str(index) for index in indices] == ["[]", "[]"]
 
 
+def test_variables_of_several_maps_with_one_name_and_bounds_are_named_once() -> None:
+    rows = [
+        parse_map(f"(d0){{rt0}} -> (rt0, {k}), domain: d0 in [0, 3], rt0 in [0, 8]") for k in "02"
+    ]
+    first, second = [m.at(1) for m in rows]
+    assert str(first | second) == "[0:9, 0:3:2] for all rt0 in [0, 8]"
+
+
 def test_answers_unite_all_maps_of_an_operand() -> None:
     text = """ENTRY e { p = f32[4,4] parameter(0)  q = f32[3,4] parameter(1)
       c = f32[7,4] concatenate(p, q), dimensions={0}

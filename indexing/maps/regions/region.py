@@ -334,12 +334,10 @@ class Region:
         shown = " ∪ ".join([text_of(piece) for piece in self.pieces[:_SHOWN]]) or "∅"
         hidden = len(self.pieces) - _SHOWN
         more = f" ∪ … ({hidden} more)" if hidden > 0 else ""
-        values = ", ".join(
-            [
-                f"{rt.name} in [{rt.lower}, {rt.upper}]"
-                for rt in [rt.variable for rt in self.runtime]
-            ]
-        )
+        every = [
+            f"{v.name} in [{v.lower}, {v.upper}]" for v in [rt.variable for rt in self.runtime]
+        ]
+        values = ", ".join(dict.fromkeys(every))  # maps name their variables each from rt0
         return shown + more + (f" for all {values}" if values else "")
 
     def __repr__(self) -> str:
