@@ -6,6 +6,7 @@
 #   make check    formatting, lint, strict types
 #   make format   repair formatting and what lint can repair
 #   make docs     write the pages that are generated
+#   make notebooks  execute the notebooks and write their outputs
 #   make wheel    a wheel in dist/ whose innermost modules are compiled; needs a C compiler
 #   make test-compiled, make bench-compiled   the tests, and simplification's time, with that wheel
 #   make fuzz     a million mutants of small modules, each with questions to the analysis (FUZZ_COUNT, FUZZ_SEED)
@@ -35,7 +36,7 @@ COMPILED := build/compiled
 LOCK := requirements-ci.lock
 PACKAGES := hlo indexing simplifier
 
-.PHONY: demo test quick check format docs fuzz bench wheel compiled test-compiled bench-compiled lock clean
+.PHONY: demo test quick check format docs notebooks fuzz bench wheel compiled test-compiled bench-compiled lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runs
@@ -60,6 +61,9 @@ format: $(VENV)/.develops
 docs: $(VENV)/.runs
 	$(BIN)/hlo-indexing ops --format markdown > docs/coverage.md
 	$(BIN)/python -c 'from simplifier.laws_page import page; print(page(), end="")' > docs/laws.md
+
+notebooks: $(VENV)/.develops
+	$(BIN)/python -m tests.notebooks
 
 fuzz: $(VENV)/.develops
 	$(BIN)/python -m tests.analysis_fuzz --count $(FUZZ_COUNT) --seed $(FUZZ_SEED)
