@@ -10,11 +10,11 @@ True
 Names are loaded on first use; `__init__.pyi` gives their modules.
 """
 
-import lazy_loader
-
 from hlo.moved import declare
+from hlo.public_names import PublicNames
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_PUBLIC = PublicNames(__name__, __file__)
+__getattr__, __dir__ = _PUBLIC.lookup, _PUBLIC.names
 
 declare(
     {

@@ -3,30 +3,32 @@
 `declare` makes old module names importable; `with_old_names` makes old names attributes of a
 module; `with_old_keywords` accepts old names of keyword arguments, and `with_old_fields` those of a
 dataclass.  The warning gives the new name.
+
+`hlo` and `indexing` import this module, which imports nothing before it is used.
 """
 
 from __future__ import annotations
 
 import sys
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
-from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, Final, ParamSpec, TypeVar
 
-P = ParamSpec("P")
-R = TypeVar("R")
+TYPE_CHECKING = False  # `typing` takes longer to import than this module
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any, ParamSpec, TypeVar
 
-_NEW_NAMES: Final[dict[str, str]] = {}
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
+_NEW_NAMES: dict[str, str] = {}
 
 
 def declare(moved: Mapping[str, str]) -> None:
     """Make old dotted names import the modules that have the new ones.
 
     >>> declare({"hlo.old_source": "hlo.text.source"})
+    >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     from hlo.old_source import Source
@@ -49,6 +51,7 @@ def with_old_names(
         lookup: the module's ``__getattr__`` for the new names.
 
     >>> lookup = with_old_names("shop", {"pear": "apple"}, {"apple": 3}.__getitem__)
+    >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     print(lookup("apple"), lookup("pear"), caught[0].message)
@@ -59,6 +62,8 @@ def with_old_names(
         new = names.get(name)
         if new is None:
             return lookup(name)
+        import warnings
+
         message = f"{module}.{name} is deprecated: use {module}.{new}"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return lookup(new)
@@ -75,11 +80,15 @@ def with_old_keywords(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]
     >>> @with_old_keywords(size="length")
     ... def line(length: int) -> str:
     ...     return "-" * length
+    >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     print(line(size=3), caught[0].message)
     --- line(size=..) is deprecated: use length=..
     """
+
+    import warnings
+    from functools import wraps
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
@@ -105,6 +114,7 @@ def with_old_fields(**names: str) -> Callable[[type[R]], type[R]]:
     ... class Line:
     ...     def __init__(self, length: int) -> None:
     ...         self.length = length
+    >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     print(Line(size=3).length, caught[0].message)
@@ -123,15 +133,20 @@ def _name(function: Callable[..., Any]) -> str:
     return function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
 
-class _Moved(MetaPathFinder, Loader):
+class _Moved:
     """Import finder and loader of modules by their old names."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname in _NEW_NAMES else None
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(fullname, self) if fullname in _NEW_NAMES else None  # type: ignore[arg-type]  # a loader by its methods
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
+        import warnings
+        from importlib import import_module
+
         new = _NEW_NAMES[spec.name]
         warnings.warn(f"{spec.name} has moved: import {new}", DeprecationWarning, stacklevel=2)
         return import_module(new)

@@ -11,22 +11,27 @@
 loaded on first use.
 """
 
-from importlib import import_module
-from typing import Any, Final
-
-import lazy_loader
+from __future__ import annotations
 
 from hlo.moved import declare
+from hlo.public_names import PublicNames
 
-_core, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+TYPE_CHECKING = False  # `typing` takes longer to import than this module
+if TYPE_CHECKING:
+    from typing import Any
 
-_ROOMS: Final = ("maps", "devices", "dataflow", "tiling", "memory", "codegen", "frontends", "views")
+_PUBLIC = PublicNames(__name__, __file__)
+__dir__ = _PUBLIC.names
+
+_ROOMS = ("maps", "devices", "dataflow", "tiling", "memory", "codegen", "frontends", "views")
 
 
 def __getattr__(name: str) -> Any:
     """Return a name of `indexing` itself or of one of its rooms."""
-    if name in __all__:
-        return _core(name)
+    from importlib import import_module
+
+    if name == "__all__" or name in _PUBLIC.names():
+        return _PUBLIC.lookup(name)
     for room in () if name.startswith("_") else _ROOMS:
         module = import_module(f"indexing.{room}")
         if name in module.__all__:

@@ -107,6 +107,23 @@ IMPORTED += ["hlo.formats.files", "numpy", "numpy._core", "indexing.ops.scan", "
 IMPORTED += ["simplifier.linear", "islpy", "islpy._isl"]
 
 
+LOADED = """\
+import sys
+started = set(sys.modules)
+from indexing.cli import main
+print(*sorted(set(sys.modules) - started))
+"""
+
+
+def test_interrupts_are_handled_before_other_modules_are_imported() -> None:
+    """From the first line of the console script to `main`, nothing else can be interrupted."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+    own = {"hlo", "hlo.moved", "hlo.public_names", "indexing", "indexing.cli"}
+    assert set(done.stdout.split()) - {"__future__"} == own
+
+
 @pytest.mark.parametrize("module", IMPORTED)
 def test_an_interrupt_during_an_import_prints_nothing(module: str, tmp_path: Path) -> None:
     (tmp_path / "m.hlo").write_text(NEGATE)

@@ -25,6 +25,26 @@ def test_results_are_in_the_order_of_the_tasks(method: str) -> None:
     assert list(results(abs, [-3, 5, -7, 11, -13], 2, method)) == [3, 5, 7, 11, 13]
 
 
+class Mask:
+    """A task that is loaded as the set of the signals that are blocked there."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return signal.pthread_sigmask, (signal.SIG_BLOCK, ())
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])  # a forked one imports nothing
+def test_the_imports_of_every_worker_cannot_be_interrupted(method: str) -> None:
+    """A worker imports modules before it ignores SIGINT; its task is loaded at that time."""
+    text = (
+        "from indexing.cli.workers import results; from tests.test_workers import Mask; "
+        f"print(*[sorted(mask) for mask in results(list, [Mask(), Mask()], 2, {method!r})])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count("Signals.SIGINT") == 2, done.stdout
+
+
 class Kill:
     """A task that sends a signal to its own process; signal 0 does nothing."""
 

@@ -8,7 +8,6 @@ output closed by its reader, 128 + n ended by signal n.
 from __future__ import annotations
 
 import os
-import signal
 import sys
 
 TYPE_CHECKING = False  # `typing` takes longer to import than this module
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit with its status."""
     try:
+        import signal
+
         for number in (signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is signal.SIG_DFL:  # `nohup` ignores SIGHUP
                 signal.signal(number, _end)

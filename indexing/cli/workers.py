@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context, parent_process, resource_tracker
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -126,6 +126,8 @@ def _started(
 ) -> _Worker:
     """Start a process with its first task."""
     context = get_context(method)
+    if context.get_start_method() != "fork":
+        resource_tracker.ensure_running()  # starting it unblocks SIGINT: not between the next lines
     ours, theirs = context.Pipe()
     process: BaseProcess = context.Process(  # type: ignore[attr-defined]  # typeshed: on subclasses
         target=_work, args=(function, theirs, task), daemon=True
