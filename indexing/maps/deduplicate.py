@@ -61,7 +61,7 @@ def _same(a: IndexingMap, b: IndexingMap) -> bool:
 
     Different bounds or sources of runtime variables need no ISL query.
     """
-    if _sources(a) != _sources(b) or _hull(a) != _hull(b):
+    if _sources(a) != _sources(b) or hull(a) != hull(b):
         return False
     return difference(a, b, budget=BUDGET) is None
 
@@ -70,7 +70,8 @@ def _sources(of: IndexingMap) -> Counter[object]:
     return Counter([(rt.name if rt.array is None else rt.array, rt.clamp) for rt in of.runtime])
 
 
-def _hull(of: IndexingMap) -> list[Interval]:
+def hull(of: IndexingMap) -> list[Interval]:
+    """Bounds of each dimension and each result."""
     return [v.bounds for v in of.dims] + [result.bounds for result in of.results]
 
 

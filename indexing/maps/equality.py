@@ -11,6 +11,7 @@ from indexing.maps.relation import is_empty
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
 from simplifier.atoms import Variable
+from simplifier.exact import unions
 from simplifier.unknown import Unknown, with_query
 
 RuntimePair: TypeAlias = tuple[RuntimeVariable | None, RuntimeVariable | None]
@@ -45,6 +46,30 @@ def difference(
         answer = _difference(first, second, pairs, budget)
         if answer is None or isinstance(answer, Unknown):
             break
+    return answer
+
+
+def is_contained(
+    part: IndexingMap, whole: IndexingMap, *, budget: int = exact.BUDGET
+) -> bool | Unknown:
+    """Return True if `whole` relates every pair that `part` relates, for the same runtime values.
+
+    Args:
+        budget: isl operations for each pairing of the maps' runtime variables.
+
+    >>> row = IndexingMap.over((4,), lambda d, s: [d[0], s[0]], ranges=(8,))
+    >>> is_contained(IndexingMap.over((4,), lambda d: [d[0], d[0] * 2]), row)
+    True
+    """
+    answer: bool | Unknown = False
+    for pairs in _pairings(part, whole):
+        left = _relation(part, pairs)
+        right = _relation(whole, [(b, a) for a, b in pairs])
+        outside = unions.only_first([left], [right], budget=budget)
+        if outside is None:
+            return True
+        if isinstance(outside, Unknown):
+            answer = with_query(outside, "cannot decide whether", whole, "contains", part)
     return answer
 
 

@@ -18,7 +18,7 @@ def map_text(indexing_map: IndexingMap) -> str:
     """Return the text of the map on one line."""
     if indexing_map.is_known_empty:
         return KNOWN_EMPTY
-    domain = ", ".join(_domain_lines(indexing_map))
+    domain = ", ".join(domain_texts(indexing_map))
     return f"{_head(indexing_map)}, domain: {domain}" if domain else _head(indexing_map)
 
 
@@ -26,7 +26,7 @@ def pretty_text(indexing_map: IndexingMap) -> str:
     """Return the text of the map with one variable or constraint per line."""
     if indexing_map.is_known_empty:
         return KNOWN_EMPTY
-    lines = list(_domain_lines(indexing_map))
+    lines = list(domain_texts(indexing_map))
     if not lines:
         return _head(indexing_map)
     return "\n".join([f"{_head(indexing_map)},", "  domain:", *[f"  {line}" for line in lines]])
@@ -54,15 +54,21 @@ def require_shallow(indexing_map: IndexingMap) -> None:
 
 
 def _head(m: IndexingMap) -> str:
+    return f"{variables_text(m)} -> ({', '.join(map(str, m.results))})"
+
+
+def variables_text(m: IndexingMap) -> str:
+    """Return the variables of a map, such as ``(d0, d1)[s0]{rt0}``."""
     text = f"({', '.join(v.name for v in m.dims)})"
     if m.ranges:
         text += f"[{', '.join(v.name for v in m.ranges)}]"
     if m.runtime:
         text += f"{{{', '.join(rt.name for rt in m.runtime)}}}"
-    return f"{text} -> ({', '.join(map(str, m.results))})"
+    return text
 
 
-def _domain_lines(m: IndexingMap) -> Iterator[str]:
+def domain_texts(m: IndexingMap) -> Iterator[str]:
+    """Yield the bounds of each variable of a map, and then its other constraints."""
     symbolic = symbolic_bounds(m)
     for v in m.variables:
         lower, upper, _ = symbolic.get(v) or (None, None, ())
