@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from indexing.cli.printing import Request, answer_all, note_matches
 from indexing.cli.progress import Bar
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hlo.modules.module import Computation, Module
     from indexing.views.selection import Condition
 
+MessageKind: TypeAlias = Literal["print", "note", "error"]
 _loaded = lru_cache(maxsize=1)(load_modules)
 SHARD_BYTES: Final = 1 << 19  # bytes of HLO text per shard
 
@@ -35,6 +36,7 @@ class Shard:
     index: int
     count: int
     request: Request
+    width: int | None
     coloured: bool
     debug: bool
     max_bytes: int | None
@@ -44,22 +46,27 @@ class Shard:
 class BufferedReporter(Reporter):
     """A reporter that stores results and errors, in order, for printing by the parent process."""
 
+    width: int | None = None
     coloured: bool = False
     debug: bool = False
     max_bytes: int | None = None
     failed: bool = False
+    has_answer: bool = False
     reported: set[str] = field(default_factory=set)
     matched: set[Condition] = field(default_factory=set)
     unmarked: Counter[str] = field(default_factory=Counter)
-    messages: list[tuple[bool, tuple[str, ...]]] = field(default_factory=list)  # (is_error, lines)
+    messages: list[tuple[MessageKind, tuple[str, ...]]] = field(default_factory=list)
     proved: Counter[str] = field(default_factory=Counter)
 
     def print(self, line: str) -> None:
-        self.messages.append((False, (line,)))
+        self.messages.append(("print", (line,)))
+
+    def note(self, message: str) -> None:
+        self.messages.append(("note", (message,)))
 
     def error(self, *lines: str) -> None:
         self.failed = True
-        self.messages.append((True, lines))
+        self.messages.append(("error", lines))
 
 
 def answer_in_parallel(
@@ -84,8 +91,9 @@ def answer_in_parallel(
             proved += record.proved
             reporter.matched |= record.matched
             reporter.unmarked += record.unmarked
-            for is_error, lines in record.messages:
-                (reporter.error if is_error else reporter.print)(*lines)
+            reporter.has_answer |= record.has_answer
+            for kind, lines in record.messages:
+                getattr(reporter, kind)(*lines)
     return proved
 
 
@@ -107,7 +115,14 @@ def shards_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Ite
     count = max(1, min(4 * jobs, size // SHARD_BYTES))
     for index in range(count):
         yield Shard(
-            file, index, count, request, reporter.coloured, reporter.debug, reporter.max_bytes
+            file,
+            index,
+            count,
+            request,
+            reporter.width,
+            reporter.coloured,
+            reporter.debug,
+            reporter.max_bytes,
         )
 
 
@@ -116,7 +131,8 @@ def answer_shard(shard: Shard) -> BufferedReporter:
     from indexing.maps.certificate import proofs
 
     before = proofs()
-    record, hidden_bar = BufferedReporter(shard.coloured, shard.debug, shard.max_bytes), Bar()
+    record = BufferedReporter(shard.width, shard.coloured, shard.debug, shard.max_bytes)
+    hidden_bar = Bar()
     for module in _modules(shard, record):
         computations = slices(list(module.computations.values()), shard.count)[shard.index]
         answer_all(record, module, computations, shard.request, hidden_bar)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from indexing.views.regions import Point
     from indexing.views.report import MapTable, Query
     from indexing.views.selection import Condition, Selection
+    from indexing.views.terminal import Terminal
 
 
 MAX_OUTPUTS: Final = 64
@@ -64,11 +65,26 @@ def answer_all(
         for error in faults(computations):
             reporter.hlo_error(error)
     selected = request.selection.instructions(module, computations)
-    total, done = len(selected), 0
-    for table, done in tables(reporter, module, selected, request):
-        bar.update(f"{module.filename}: {table.computation}", done, total)
+    total = len(selected)
+    for batch, done in batches(tables(reporter, module, selected, request), reporter):
+        bar.update(f"{module.filename}: {batch[0].computation}", done, total)
         bar.hide()
-        print_table(reporter, table, request)
+        print_tables(reporter, batch, request)
+
+
+def batches(
+    answered: Iterable[tuple[MapTable, int]], reporter: Reporter
+) -> Iterator[tuple[list[MapTable], int]]:
+    """Yield the tables that are printed together, with the number of answers before.
+
+    A terminal gets all outputs of an instruction together; otherwise, each is printed at once.
+    """
+    is_together = reporter.width is not None
+    for key, group in groupby(answered, lambda each: (each[1], each[0].direction)):
+        if is_together:
+            yield [table for table, _ in group], key[0]
+        else:
+            yield from (([table], done) for table, done in group)
 
 
 def tables(
@@ -128,28 +144,49 @@ def groups(instructions: Sequence[Instruction]) -> Iterator[list[Instruction]]:
         yield list(group)
 
 
-def print_table(reporter: Reporter, table: MapTable, request: Request) -> None:
-    """Print the maps of a table, or the regions at the requested point."""
+def print_tables(reporter: Reporter, batch: Sequence[MapTable], request: Request) -> None:
+    """Print the maps of an instruction, or the regions at the requested point."""
     from indexing.views.formats import lines
 
-    location = f"{table.file}: {table.computation}: {table.instruction}"
+    location = f"{batch[0].file}: {batch[0].computation}: {batch[0].instruction}"
+    reporter.has_answer = True
+    terminal = terminal_of(reporter, request)
     with reporter.reporting(location):
         if request.point is None:
-            printed = lines(table, request.notation, reporter.paint)
+            printed = lines(batch, request.notation, reporter.paint, terminal)
         else:
             from indexing.views.regions import PointError, region_lines
 
+            notation = request.notation
             try:
                 printed = iter(
-                    list(region_lines(table, request.point, request.notation, reporter.paint))
+                    [
+                        line
+                        for table in batch
+                        for line in region_lines(
+                            table, request.point, notation, reporter.paint, terminal
+                        )
+                    ]
                 )
             except PointError as error:
                 reporter.error(f"error[at]: {location}: {error}")
                 return
+        if terminal is not None:
+            reporter.print("")
         for line in printed:
             reporter.print(line)
         if request.notation not in ("text", "json"):
-            count_unmarked(reporter, table)
+            for table in batch:
+                count_unmarked(reporter, table)
+
+
+def terminal_of(reporter: Reporter, request: Request) -> Terminal | None:
+    """Return the terminal on which text is laid out; None for one record a line."""
+    if reporter.width is None or request.notation != "text":
+        return None
+    from indexing.views.terminal import Terminal
+
+    return Terminal(reporter.width, reporter.paint, not request.is_one_file)
 
 
 def refuse_root(reporter: Reporter, module: Module, outputs: int) -> None:
@@ -217,7 +254,7 @@ def answers(
                 continue
             if not (outputs or request.selection.everything):
                 reporter.note(f"note: {location} has no outputs")
-                reporter.has_printed = True  # the note is the answer
+                reporter.has_answer = True
             yield from answer(instruction, query, module.filename)
 
 
@@ -269,7 +306,7 @@ def report_no_match(reporter: Reporter, request: Request) -> None:
             reporter.error(f"error[name]: unknown opcode `{opcode}`", *did_you_mean(opcode, OPS))
         elif not reporter.failed:
             reporter.error(f"error[name]: {condition.message}")
-    if not (reporter.failed or reporter.has_printed or not request.selection.text):
+    if not (reporter.failed or reporter.has_answer or not request.selection.text):
         reporter.error(f"error[name]: no instruction matches {request.selection.text}")
 
 

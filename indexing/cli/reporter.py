@@ -7,6 +7,7 @@ instruction does not stop the others.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import traceback
 from collections import Counter
@@ -22,7 +23,15 @@ if TYPE_CHECKING:
     from hlo.modules.module import Module
     from indexing.views.selection import Condition
 
-COLOURS: Final = {"name": "\x1b[1m", "may": "\x1b[33m", "unknown": "\x1b[31m", "end": "\x1b[0m"}
+COLOURS: Final = {
+    "name": "\x1b[1m",
+    "may": "\x1b[33m",
+    "unknown": "\x1b[31m",
+    "dimension": "\x1b[36m",
+    "range": "\x1b[32m",
+    "runtime": "\x1b[35m",
+    "end": "\x1b[0m",
+}
 # A style is marked by a lone surrogate, which no text that is read contains, until it is printed.
 _MARKS: Final = {style: chr(0xD800 + number) for number, style in enumerate(COLOURS)}
 _COLOURED: Final = str.maketrans({_MARKS[style]: colour for style, colour in COLOURS.items()})
@@ -49,15 +58,19 @@ class Reporter:
         self.reported: set[str] = set()
         self.matched: set[Condition] = set()  # conditions that an instruction of a file meets
         self.has_printed = False
+        self.has_answer = False  # for at least one of the selected instructions
         self.unmarked: Counter[str] = Counter()  # grades and unknowns that a format does not print
-        self.coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self.width = terminal_width()  # None: results are not printed on a terminal
+        self.coloured = self.width is not None and not os.environ.get("NO_COLOR")
 
     def paint(self, text: str, style: str) -> str:
         """Return `text` in the colours of `style` on a terminal, and unchanged elsewhere."""
         return f"{_MARKS[style]}{text}{_MARKS['end']}" if self.coloured else text
 
     def print(self, line: str) -> None:
-        """Print one line of the result."""
+        """Print one line of the result; an empty line only after other lines."""
+        if not (line or self.has_printed):
+            return
         self.has_printed = True
         line = printable(line)
         with _output_errors():
@@ -148,6 +161,11 @@ class Reporter:
             with self.reporting(file):
                 modules = load_modules(file, self.max_bytes)
             yield from modules
+
+
+def terminal_width() -> int | None:
+    """Return the number of columns of the terminal of standard output; None without a terminal."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 @contextmanager

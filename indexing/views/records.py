@@ -41,10 +41,14 @@ def json_lines(table: MapTable) -> Iterator[str]:
     if table.source is not None:
         output += f', "source": {json.dumps(source_record(table.source))}'
     if not table.rows:
-        fields = f'"grade": "exact", {_NOTHING}{output}, "operand_name": null'
-        yield f'{head}, "operand": null, {fields}, "operand_shape": null{_NO_PARTS}}}'
+        names = '"operand_name": null, "operand_shape": null, "parameter": null'
+        fields = f'"grade": "exact", {_NOTHING}{output}, {names}'
+        yield f'{head}, "operand": null, {fields}{_NO_PARTS}}}'
     for row in table.rows:
-        operand = f'"operand_name": {_quoted(row.name)}, "operand_shape": {_shape_json(row.shape)}'
+        operand = (
+            f'"operand_name": {_quoted(row.name)}, "operand_shape": {_shape_json(row.shape)}'
+            f', "parameter": {"null" if row.parameter is None else row.parameter}'
+        )
         fields, parts = _map_fields(row)
         if row.steps:
             parts += f', "steps": {json.dumps(row.steps)}'

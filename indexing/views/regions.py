@@ -24,6 +24,8 @@ from indexing.views.report import (
     source_lines,
     table_head,
 )
+from indexing.views.terminal import Terminal
+from indexing.views.wrapping import Paragraph, Unit
 
 Point: TypeAlias = "tuple[int | slice | EllipsisType, ...]"
 
@@ -33,7 +35,11 @@ class PointError(ValueError):
 
 
 def region_lines(
-    table: MapTable, point: Point, notation: str, paint: Paint = plain
+    table: MapTable,
+    point: Point,
+    notation: str,
+    paint: Paint = plain,
+    terminal: Terminal | None = None,
 ) -> Iterator[str]:
     """Yield the lines of `table` with the region of each operand in place of its maps.
 
@@ -47,6 +53,9 @@ def region_lines(
     if notation == "json":
         for row, region in regions:
             yield _json_line(table, row, region, at)
+        return
+    if terminal is not None:
+        yield from _laid_out(table, regions, at, terminal)
         return
     yield f"{table_head(table, paint)}, at {at}"
     yield from source_lines(table)
@@ -63,6 +72,28 @@ def region_lines(
             yield prefix + grade + str(region)
             for variable in region.runtime:
                 yield f"    {runtime_text(variable, paint)}"
+
+
+def _laid_out(
+    table: MapTable, regions: Sequence[tuple[MapRow, Region | None]], at: str, terminal: Terminal
+) -> Iterator[str]:
+    """Yield the lines of regions for a terminal."""
+    output = f"output {table.output}, " if table.outputs > 1 else ""
+    yield from terminal.heading(table, f"{table.direction},", f"{output}at {at}")
+    shown = replace(table, rows=tuple([row for row, _ in regions]))
+    bodies = [[_paragraph(row, region, terminal)] for row, region in regions]
+    yield from terminal.operands(shown, bodies)
+
+
+def _paragraph(row: MapRow, region: Region | None, terminal: Terminal) -> Paragraph:
+    if row.unknown is not None:
+        return terminal.unknown(row.unknown)
+    if region is None or not region.pieces:
+        return Paragraph([Unit("nothing is read")])
+    first, *others = str(region).split(" ∪ ")
+    units = [terminal.mark("may")] if region.grade == "may" else []
+    units += [Unit(first), *[Unit(f"∪ {piece}") for piece in others]]
+    return Paragraph(units, terminal.sources(region.runtime))
 
 
 def _by_array(table: MapTable) -> Iterator[tuple[MapRow, list[MapRow]]]:

@@ -94,6 +94,7 @@ class MapRow:
     map: IndexingMap | None = None
     unknown: str | None = None
     steps: tuple[str, ...] = ()  # simplification steps, if requested
+    parameter: int | None = None  # the number of the parameter that the operand is
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,7 @@ class MapTable:
     shape: AnyShape  # of this output
     rows: tuple[MapRow, ...]
     source: OpSource | None = None  # of the instruction, if requested
+    to_parameters: bool = False  # operands are the parameters of the computation
 
 
 def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTable]:
@@ -120,8 +122,7 @@ def answer(instruction: Instruction, query: Query, file: str) -> Iterator[MapTab
         rows_of = _backward_rows if direction == "output-to-input" else _forward_rows
         operands, answers = rows_of(instruction, query, outputs)
         for output, rows in _complete(operands, answers, query):
-            source = instruction.source if query.source else None
-            yield _table(instruction, direction, output, shapes, rows, file, source)
+            yield _table(instruction, direction, output, shapes, rows, file, query)
 
 
 def answers_to_parameters(
@@ -146,9 +147,8 @@ def answers_to_parameters(
                 if query.reads(number[parameter], parameter)
                 for row in _rows(number[parameter], parameter, result, k)
             ]
-            source = last.source if query.source else None
             direction, output = result.direction, result.domain_id
-            yield _table(last, direction, output, shapes, rows, file, source)
+            yield _table(last, direction, output, shapes, rows, file, query)
 
 
 def _complete(
@@ -161,7 +161,7 @@ def _complete(
     An operand read by other outputs only gets no row: a tuple of n elements would take n² lines.
     """
     empty = {
-        k: [MapRow(k, operand.name, operand.shape)]
+        k: [MapRow(k, operand.name, operand.shape, parameter=parameter_number(operand))]
         for k, operand in enumerate(operands)
         if query.reads(k, operand)
     }
@@ -179,7 +179,7 @@ def _table(
     shapes: Sequence[AnyShape],
     rows: Iterable[MapRow],
     file: str,
-    source: OpSource | None,
+    query: Query,
 ) -> MapTable:
     return MapTable(
         file=file,
@@ -191,7 +191,8 @@ def _table(
         outputs=len(shapes),
         shape=shapes[output],
         rows=tuple(rows),
-        source=source,
+        source=instruction.source if query.source else None,
+        to_parameters=query.to_parameters and direction == "output-to-input",
     )
 
 
@@ -239,18 +240,26 @@ def _rows(number: int, operand: Instruction, result: Answer, position: int) -> l
         return []
     from indexing.maps.explanation import steps_of
 
-    name, shape = operand.name, operand.shape
-    if not isinstance(shape, TupleShape):
-        rows = [MapRow(number, name, shape, None, each, steps=steps_of(each)) for each in maps]
-    else:
-        pairs = zip(maps, result.paths[position], strict=True)
-        rows = [
-            MapRow(number, name, leaf_at(shape, path), path, each, steps=steps_of(each))
-            for each, path in pairs
-        ]
+    name, shape, parameter = operand.name, operand.shape, parameter_number(operand)
+    rows = []
+    for each, path in zip(maps, result.paths[position], strict=True):
+        is_tuple = isinstance(shape, TupleShape)
+        leaf = leaf_at(shape, path) if is_tuple else shape
+        steps = steps_of(each)
+        row = MapRow(number, name, leaf, path if is_tuple else None, each, None, steps, parameter)
+        rows.append(row)
     if unknown is not None:
-        rows.append(MapRow(number, name, shape, unknown=unknown.reason))
+        rows.append(MapRow(number, name, shape, unknown=unknown.reason, parameter=parameter))
     return rows
+
+
+def parameter_number(operand: Instruction) -> int | None:
+    """Return the number of a parameter; None for other instructions."""
+    if operand.opcode != "parameter":
+        return None
+    from indexing.ops.structured_ops import parameter_numbers
+
+    return parameter_numbers(operand.computation).get(operand)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -322,8 +331,13 @@ def source_lines(table: MapTable) -> Iterator[str]:
 
 def row_head(row: MapRow, paint: Paint = plain) -> str:
     """Return the start of the line of a map: its operand, with number, name and shape."""
-    path = "" if row.path is None else " {" + ",".join(map(str, row.path)) + "}"
-    return f"  operand {row.operand} {paint(row.name, 'name')}{path} {shape_text(row.shape)}: "
+    name = f"{paint(row.name, 'name')}{path_text(row.path)}"
+    return f"  operand {row.operand} {name} {shape_text(row.shape)}: "
+
+
+def path_text(path: Path | None) -> str:
+    """Return the leaf of a tuple-shaped operand as text, after a space; otherwise empty."""
+    return "" if path is None else " {" + ",".join(map(str, path)) + "}"
 
 
 def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
@@ -332,13 +346,23 @@ def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
     If its bounds are narrower than the clamp, nothing is read outside the bounds.  Scatter, for
     example, skips an update that does not fit.
     """
+    path, element, clamp = runtime_parts(variable)
+    clamped = f", {clamp}" if clamp else ""
+    return f"{variable.name} = {paint(path, 'name')}{element}{clamped}"
+
+
+def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str]:
+    """Return the name of the source of a runtime variable, the element, and the clamp.
+
+    The last two are empty for a scalar, and for a value that is not clamped.
+    """
     element = f"[{', '.join(map(str, variable.index))}]" if variable.index else ""
-    clamped = ""
+    clamp = ""
     if variable.clamp is not None:
         relation = "clamped to" if variable.clamp == variable.variable.bounds else "if in"
-        clamped = f", {relation} [{variable.variable.lower}, {variable.variable.upper}]"
+        clamp = f"{relation} [{variable.variable.lower}, {variable.variable.upper}]"
     path = "/".join([*variable.call_names, str(variable.source_name or "?")])
-    return f"{variable.name} = {paint(path, 'name')}{element}{clamped}"
+    return path, element, clamp
 
 
 def map_line(indexing_map: IndexingMap) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice, product
 from math import prod
@@ -43,7 +44,8 @@ from indexing.maps.multiplicity import multiplicity
 from indexing.memory import read_counts
 from indexing.tiling import collapse, gather_of
 from indexing.views.formats import lines
-from indexing.views.report import Query, answer
+from indexing.views.report import Query, answer, plain
+from indexing.views.terminal import Terminal
 
 MAX_ELEMENTS: Final = 3000
 """Limit on the elements of all arrays of a module that is executed."""
@@ -160,7 +162,17 @@ def _about(i: hlo.Instruction, exact: bool) -> Iterator[tuple[str, Question]]:
             line
             for notation in ("text", "json")
             for table in answer(i, query, "mutant.hlo")
-            for line in lines(table, notation, lambda text, style: text)
+            for line in lines([table], notation)
+        ],
+    )
+    terminal = Terminal(60, plain)
+    yield (
+        "terminal",
+        lambda: [
+            line
+            for direction in query.directions
+            for tables in [list(answer(i, replace(query, directions=(direction,)), "mutant.hlo"))]
+            for line in (terminal.answer_lines(tables) if tables else ())
         ],
     )
 

@@ -150,7 +150,9 @@ def test_validation_counts_tokens_as_outputs() -> None:
     assert (report.status, report.checks) == ("ok", "numpy, loops, poke")
 
 
-@pytest.mark.parametrize("options", [[], ["--direction", "both"], ["--to", "parameters"]])
+@pytest.mark.parametrize(
+    "options", [[], ["--direction", "both"], ["--to", "parameters"], ["--jobs", "2"]]
+)
 def test_the_command_notes_that_an_instruction_has_no_outputs(
     options: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

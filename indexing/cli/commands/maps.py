@@ -141,6 +141,10 @@ def command(
     other outputs are omitted. With --to parameters and several instructions, parameters that are
     not read are omitted as well.
 
+    On a terminal, text is aligned and wrapped: bounds of dimensions are printed once, and maps that
+    another map of the operand contains are only counted. Elsewhere, each line is one record; see
+    docs/python.md.
+
     The formats isl, mlir and latex print the maps alone, one on each line. A note on standard error
     counts unknown accesses, which have no map, and maps whose grade is `may`.
 

@@ -1,0 +1,161 @@
+"""Lines of limited width for a terminal: texts with colours that are wrapped at chosen places.
+
+A `Unit` stays on one line if it fits.  Widths are those of the cells of a terminal, in which East
+Asian characters take two, and control characters are measured as `hlo.text.source.printable`
+escapes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from rich.cells import cell_len, chop_cells
+
+from hlo.text.source import printable
+
+Colouring = Callable[[str], str]
+"""Adds colours to a text, without a change of its width."""
+
+
+def uncoloured(text: str) -> str:
+    """Return `text`."""
+    return text
+
+
+MIN_BODY: Final = 30
+"""Smallest width of texts beside their labels; where less is left, they are below."""
+
+
+class Unit(NamedTuple):
+    """A text that is not divided if it fits on a line.
+
+    Attributes:
+        text: the text, without colours.
+        coloured: adds its colours.
+        parts: the parts of a text that does not fit on a line; by default, its words.
+    """
+
+    text: str
+    coloured: Colouring = uncoloured
+    parts: tuple[str, ...] = ()
+
+
+class Line(NamedTuple):
+    """A line: its width in cells, and its text with colours."""
+
+    width: int
+    text: str
+
+    def padded(self, width: int) -> str:
+        """Return the text, followed by spaces up to `width`."""
+        return self.text + " " * (width - self.width)
+
+
+def wrapped(units: Iterable[Unit], width: int, indent: int = 4) -> list[Line]:
+    """Return `units`, separated by spaces, on lines of at most `width` cells.
+
+    All lines but the first start with `indent` spaces.  A unit that is too long for a line is
+    divided into its parts, a part at spaces, and a word anywhere.
+
+    >>> for line in wrapped(map(Unit, ["sum =", "f32[4]", "reduce,", "output-to-input"]), 18, 2):
+    ...     print(line.text)
+    sum = f32[4]
+      reduce,
+      output-to-input
+    """
+    rows: list[list[Line]] = [[]]
+    used = 0
+    for unit in units:
+        whole = printable(unit.text)
+        fits = cell_len(whole) <= (width - indent if rows[0] else width)
+        for text in [whole] if fits else _divided(unit, width - indent):
+            size = cell_len(text)
+            if rows[-1] and used + 1 + size > width:
+                rows.append([])
+            start = used + 1 if rows[-1] else indent if len(rows) > 1 else 0
+            rows[-1].append(Line(size, unit.coloured(text)))
+            used = start + size
+    return [_joined(row, indent if number else 0) for number, row in enumerate(rows)]
+
+
+def _joined(parts: Sequence[Line], indent: int) -> Line:
+    """Return one line of `parts`, separated by spaces."""
+    width = indent + sum(part.width for part in parts) + max(0, len(parts) - 1)
+    return Line(width, " " * indent + " ".join([part.text for part in parts]))
+
+
+def _divided(unit: Unit, room: int) -> Iterator[str]:
+    """Yield the parts of `unit` that are not divided further on lines of `room` cells."""
+    for part in map(printable, unit.parts or (unit.text,)):
+        for word in [part] if cell_len(part) <= room else part.split():
+            yield from [word] if cell_len(word) <= room else chop_cells(word, max(room, 2))
+
+
+def table(rows: Sequence[Sequence[Unit]]) -> list[Line]:
+    """Return rows of cells as aligned lines, with one space between columns.
+
+    >>> for line in table([[Unit("p"), Unit("f32[4]")], [Unit("bias"), Unit("f32[]")]]):
+    ...     print(line.text)
+    p    f32[4]
+    bias f32[]
+    """
+    texts = [[Unit(printable(cell.text), cell.coloured) for cell in row] for row in rows]
+    cells = [[Line(cell_len(cell.text), cell.coloured(cell.text)) for cell in row] for row in texts]
+    widths = [max(cell.width for cell in column) for column in zip(*cells, strict=True)]
+    padded = [
+        [Line(width, cell.padded(width)) for cell, width in zip(row, widths, strict=True)]
+        for row in cells
+    ]
+    return [_joined([*row[:-1], cells[k][-1]], 0) for k, row in enumerate(padded)]
+
+
+class Paragraph(NamedTuple):
+    """Units that start on a line of their own, and further such units below them."""
+
+    units: Sequence[Unit]
+    notes: Sequence[Sequence[Unit]] = ()
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """Yield the lines, of at most `width` cells."""
+        yield from wrapped(self.units, width)
+        for note in self.notes:
+            for line in wrapped(note, width - 2):
+                yield Line(line.width + 2, "  " + line.text)
+
+
+def labelled(
+    labels: Sequence[Sequence[Unit]], bodies: Sequence[Sequence[Paragraph]], width: int
+) -> list[str]:
+    """Return each label with its body: beside it, or below it where that takes fewer lines.
+
+    >>> label, body = [Unit("operand 0")], [Paragraph([Unit("(d0) -> (d0)")])]
+    >>> labelled([label], [body], 60), labelled([label], [body], 20)
+    (['operand 0  (d0) -> (d0)'], ['operand 0', '  (d0) -> (d0)'])
+    """
+    heads = table(labels)
+    left = max([head.width for head in heads], default=0) + 2
+    below = [
+        line
+        for label, body in zip(labels, bodies, strict=True)
+        for line in _below(label, body, width)
+    ]
+    if width - left < MIN_BODY:
+        return below
+    right = [[line for part in body for line in part.lines(width - left)] for body in bodies]
+    if sum(map(len, right)) >= len(below):
+        return below
+    return [
+        (head.padded(left) if number == 0 else " " * left) + line.text
+        for head, lines in zip(heads, right, strict=True)
+        for number, line in enumerate(lines)
+    ]
+
+
+def _below(label: Sequence[Unit], body: Sequence[Paragraph], width: int) -> Iterator[str]:
+    """Yield the lines of a label, and the indented lines of its body."""
+    for line in wrapped(label, width):
+        yield line.text
+    for part in body:
+        for line in part.lines(width - 2):
+            yield "  " + line.text
