@@ -32,7 +32,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlo.formats.faults import nearest
 from hlo.formats.parser import parse
 from hlo.formats.parser_state import free_name
 from hlo.modules.bind import COMMON_ATTRIBUTES, CUSTOM_CALL_ATTRIBUTES
@@ -41,6 +40,7 @@ from hlo.modules.module import Module
 from hlo.ops.attributes import Kind, string
 from hlo.ops.op import OPS, Field, Op, find_op
 from hlo.shapes.shape import AnyShape, parse_shape
+from hlo.text.names import nearest
 
 FILENAME = "<builder>"
 _TARGET = "custom_call_target"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import AnyShape, no_shape
 from hlo.text.lexer import COMMA, NAME, expected, skip, token
+from hlo.text.names import nearest
 from hlo.text.source import HloError, Source, Span
 
 _NAMELESS = token(r"[,)]")
@@ -19,16 +19,6 @@ _CONSTANT = re.compile(r"(?:\b([a-z]\w*)\[[^\]]*\](?:\{[^}]*\})?\s*)?\bconstant\
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT\s+)?%?[A-Za-z_][\w.\-]*\s*=[^\n]*\(", re.MULTILINE)
 _WORD = token(NAME)
 _OPERAND_NAME = token(rf"%?{NAME}(?!\s*[\[({{])")
-
-
-def nearest(name: str, known: Collection[str]) -> str:
-    """Return a hint with the known name closest to `name`; empty if none is close.
-
-    >>> nearest("dimension", ["dimensions", "slice"])
-    'did you mean `dimensions`?'
-    """
-    near = get_close_matches(name, known, 1)
-    return f"did you mean `{near[0]}`?" if near else ""
 
 
 def duplicate(kind: str, span: Span, first: Span) -> HloError:

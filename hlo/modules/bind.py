@@ -7,7 +7,6 @@ memoised by text, since a module has few distinct ops.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
-from difflib import get_close_matches
 from typing import Any, Final
 
 from hlo.modules.module import Instruction
@@ -15,6 +14,7 @@ from hlo.ops.attributes import Kind, computation
 from hlo.ops.config import find_entry, read_entry
 from hlo.ops.op import CUSTOM_CALL, Field, Op, find_op
 from hlo.shapes.shape import AnyShape, Shape
+from hlo.text.names import nearest
 from hlo.text.source import HloError
 
 COMMON_ATTRIBUTES: Final = frozenset(
@@ -189,7 +189,6 @@ def unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
     for name, text in instruction.attributes.items():
         if name in known or name in COMMON_ATTRIBUTES:
             continue
-        near = get_close_matches(name, [*known, *COMMON_ATTRIBUTES], 1)
+        near = nearest(name, [*known, *COMMON_ATTRIBUTES])
         message = f"{instruction.opcode} has no attribute `{name}`"
-        help = f"did you mean `{near[0]}`?" if near else "remove the attribute"  # noqa: A001
-        yield HloError(message, text.span, "attribute", help=help)
+        yield HloError(message, text.span, "attribute", help=near or "remove the attribute")

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final, Generic, TypeVar
 
 from hlo.moved import with_old_keywords
 from hlo.text import lexer
 from hlo.text.lexer import NAME, balanced, skip, token_span
+from hlo.text.names import nearest
 from hlo.text.source import HloError, Source, Span
 
 T = TypeVar("T")
@@ -168,10 +168,8 @@ def enum(*choices: str) -> Kind[str]:
     def read(cursor: Cursor) -> str:
         word = cursor.need(WORD, f"one of {', '.join(words)}")
         if word[0] not in choices:
-            by_case = {choice.lower(): choice for choice in words}
-            near = get_close_matches(word[0].lower(), by_case, 1)
             span = cursor.source.span(*word.span())
-            hint = f"did you mean `{by_case[near[0]]}`?" if near else ""
+            hint = nearest(word[0], words)
             raise cursor.fault(f"`{word[0]}` is not one of them", span, help=hint)
         return word[0]
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Final, TypeVar
 
 from hlo.ops.kinds import WORD, Cursor, Kind, list_of
+from hlo.text.names import did_you_mean, nearest
 
 T = TypeVar("T")
 
@@ -159,8 +159,8 @@ def _window(cursor: Cursor) -> tuple[WindowDimension, ...]:
         word = cursor.need(WORD, "a window field such as size=3x3")
         span, name = cursor.source.span(*word.span()), word[0]
         if name not in _FIELDS:
-            near = get_close_matches(name, _FIELDS, 1) or list(_FIELDS)
-            raise cursor.fault("unknown window field", span, help=f"did you mean `{near[0]}`?")
+            question = nearest(name, _FIELDS) or did_you_mean(list(_FIELDS)[:1])
+            raise cursor.fault("unknown window field", span, help=question)
         if name in seen:
             raise cursor.fault(f"duplicate window field `{name}`", span)
         seen[name] = None

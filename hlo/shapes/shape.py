@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -25,6 +24,7 @@ from hlo.shapes.element_type import dtype as dtype
 from hlo.shapes.layout import Layout as Layout
 from hlo.shapes.layout import read_layout
 from hlo.text.lexer import COMMENT, END, MAX_NESTING, SPACE, expected, integer, token, too_deep
+from hlo.text.names import did_you_mean, nearest
 from hlo.text.source import HloError, Source
 
 
@@ -309,9 +309,8 @@ def _array(text: str) -> Shape | OpaqueShape:
             raise HloError(f"{name} has no dimensions", span, "shape", help=f"write {name}[]")
         return _OPAQUE[name]
     if name not in ELEMENT_TYPES:
-        same = [_OTHER_NAMES[name]] if name in _OTHER_NAMES else []
-        close = same or get_close_matches(name, ELEMENT_TYPES, 1)
-        hint = f"did you mean `{close[0]}`?" if close else ""
+        same = did_you_mean([_OTHER_NAMES[name]]) if name in _OTHER_NAMES else ""
+        hint = same or nearest(name, ELEMENT_TYPES)
         span = source.span(0, len(name))
         raise HloError(f"unknown element type `{name}`", span, "shape", help=hint)
     dims = tuple(

@@ -54,8 +54,12 @@ class ByName(dict[str, Value]):
         raise UnknownName(name, self.kind, self)
 
 
-def similar(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
+def similar(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.7) -> list[str]:
     """Return the most similar of `names`: those that begin with `name`, contain it, or resemble it.
+
+    Args:
+        limit: the maximum number of names.
+        cutoff: the least similarity, of `difflib.get_close_matches`.
 
     >>> similar("conv", ["cosine", "convert", "convolution", "reduce-convert"])
     ['convert', 'convolution']
@@ -69,7 +73,7 @@ def similar(name: str, names: Iterable[str], limit: int = 3) -> list[str]:
         close = [text for text in by_lower if lower in text]
     if not close and "/" in lower:  # the same name in another computation
         close = [text for text in by_lower if text.endswith(lower[lower.rindex("/") :])]
-    close = close or get_close_matches(lower, by_lower, limit, cutoff=0.7)
+    close = close or get_close_matches(lower, by_lower, limit, cutoff)
     return [by_lower[text] for text in close[:limit]]
 
 
@@ -81,3 +85,12 @@ def did_you_mean(names: Sequence[str]) -> str:
     """
     listed = " or ".join(f"`{each}`" for each in names)
     return f"did you mean {listed}?" if names else ""
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """Return a question with the most similar of `names`; empty if none is similar.
+
+    >>> nearest("dimension", ["dimensions", "slice"])
+    'did you mean `dimensions`?'
+    """
+    return did_you_mean(similar(name, names, 1, cutoff=0.6))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import reduce
 from operator import or_
 from types import EllipsisType
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlo.shapes.shape import AnyShape, leaves
+from hlo.text.names import nearest
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
@@ -92,8 +92,8 @@ def _check_values(answer: Answer, values: Iterable[str]) -> None:
     known = sorted({name for m in maps for name in _names(m)})
     for name in values:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"they have {', '.join(known) or 'none'}"
+            near = nearest(name, known)
+            hint = near or f"they have {', '.join(known) or 'none'}"
             raise TypeError(
                 f"no map of the answer has a range or runtime variable {name!r}: {hint}"
             )

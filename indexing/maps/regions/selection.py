@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from operator import index
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeGuard
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, TypeGuard
 import numpy as np
 
 from hlo.arguments import brief, integers
+from hlo.text.names import nearest
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.region import Region
 from indexing.maps.replaced_variables import with_replaced_variables
@@ -353,9 +353,8 @@ def _check_names(
 
 def _raise_unknown_name(m: IndexingMap, name: str, known: Iterable[str]) -> NoReturn:
     names = sorted(known)
-    near = get_close_matches(name, names, 1)
-    hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(names) or 'none'}"
-    raise TypeError(f"{name!r} is not such a variable of {m}{hint}")
+    hint = nearest(name, names) or f"it has {', '.join(names) or 'none'}"
+    raise TypeError(f"{name!r} is not such a variable of {m}; {hint}")
 
 
 def _dimensions(m: IndexingMap) -> str:
