@@ -6,7 +6,10 @@ memoised by text, since a module has few distinct ops.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterator
+from difflib import get_close_matches
+from functools import cache
 from typing import Any, Final
 
 from hlo.modules.module import Instruction
@@ -53,6 +56,7 @@ CUSTOM_CALL_ATTRIBUTES: Final = frozenset(
 """Additional attributes that a custom call of any target may have."""
 
 _CONFIG: Final = "backend_config"
+_SIMILARITY: Final = 0.85  # of names of which one may be the other misspelt, as in `difflib`
 _MAX_SAMPLE: Final = 100  # characters of a sample in a repair
 _MAX_READ: Final = 1 << 16
 _READ: Final[dict[Hashable, Op]] = {}
@@ -182,13 +186,48 @@ def _entry(instruction: Instruction, field: Field) -> Any:
 def unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
     """Yield an error for each attribute that neither the op nor every instruction has."""
     cls = op_class(instruction)
-    if cls is None:
-        return
-    known = [*(CUSTOM_CALL_ATTRIBUTES if cls.target else [])]
-    known += [field.name for field in cls.fields.values() if field.role == "attribute"]
-    for name, text in instruction.attributes.items():
-        if name in known or name in COMMON_ATTRIBUTES:
+    known = _known_attributes(cls) if cls else instruction.attributes.keys()
+    for name in instruction.attributes:
+        if name not in known:
+            help = nearest(name, sorted(known)) or "remove the attribute"  # noqa: A001
+            yield _no_attribute(instruction, name, help)
+
+
+def misspelt_attribute(instruction: Instruction) -> HloError | None:
+    """Return the error for an unknown attribute named like one that the instruction lacks.
+
+    Unlike other unknown attributes, which a newer XLA may define, it must not be ignored: a default
+    would take the place of its value.
+    """
+    cls = op_class(instruction)
+    given = instruction.attributes
+    if cls is None or given.keys() <= _known_attributes(cls):
+        return None
+    known = _known_attributes(cls)
+    lacking = {_stem(name): name for name in sorted(known - COMMON_ATTRIBUTES - given.keys())}
+    for name in given:
+        if name in known:
             continue
-        near = nearest(name, [*known, *COMMON_ATTRIBUTES])
-        message = f"{instruction.opcode} has no attribute `{name}`"
-        yield HloError(message, text.span, "attribute", help=near or "remove the attribute")
+        if near := get_close_matches(_stem(name), lacking, 1, cutoff=_SIMILARITY):
+            return _no_attribute(instruction, name, f"did you mean `{lacking[near[0]]}`?")
+    return None
+
+
+@cache
+def _known_attributes(cls: type[Op]) -> frozenset[str]:
+    names = [field.name for field in cls.fields.values() if field.role == "attribute"]
+    return COMMON_ATTRIBUTES.union(names, CUSTOM_CALL_ATTRIBUTES if cls.target else ())
+
+
+def _stem(name: str) -> str:
+    """Return the name of an attribute without the differences that misspelt names often have.
+
+    >>> _stem("iota_dimension") == _stem("iota_dims"), _stem("slices"), _stem("Replica-Groups")
+    (True, 'slice', 'replica_group')
+    """
+    return re.sub("dimension", "dim", name.lower().replace("-", "_")).removesuffix("s")
+
+
+def _no_attribute(instruction: Instruction, name: str, help: str) -> HloError:  # noqa: A002
+    message = f"{instruction.opcode} has no attribute `{name}`"
+    return HloError(message, instruction.attributes[name].span, "attribute", help=help)

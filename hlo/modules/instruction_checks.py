@@ -11,7 +11,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from hlo.modules.bind import bind_op, default_shape, op_class, read_op, unknown_attributes
+from hlo.modules.bind import (
+    bind_op,
+    default_shape,
+    misspelt_attribute,
+    op_class,
+    read_op,
+    unknown_attributes,
+)
 from hlo.modules.module import Instruction, Module, Semantics
 from hlo.ops.op import OPS, OPS_BY_TARGET, Fault, Op, OpConstraint
 from hlo.ops.unify import (
@@ -114,6 +121,8 @@ def check_instruction(
         instruction: the instruction.
         corrected: shapes that replace those of operands and roots of called computations.
     """
+    if error := misspelt_attribute(instruction):
+        return error
     try:
         op = instruction.op
         inferred, error = _inferred_or_error(instruction, op, corrected) if op else (None, None)
@@ -151,7 +160,9 @@ def _errors(instruction: Instruction, corrected: dict[Instruction, AnyShape]) ->
             inferred = _inferred(instruction, corrected)
             if inferred is not None and not isinstance(inferred, Unranked):
                 corrected[instruction] = inferred
-    yield from unknown_attributes(instruction)
+    for unknown in unknown_attributes(instruction):
+        if error is None or unknown.span != error.span:
+            yield unknown
 
 
 def _inferred(

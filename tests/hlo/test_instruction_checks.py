@@ -74,6 +74,42 @@ def test_unknown_attributes_are_reported_by_verify_only() -> None:
     assert error.help == "did you mean `dimensions`?"
 
 
+# fmt: off
+MISSPELT = [
+    # instruction                                                            name                   suggestion
+    ("f32[3,2] transpose(p), dimension={1,0}",                               "dimension",           "dimensions"),
+    ("f32[3,2] transpose(p), metadata={}, dims={1,0}",                       "dims",                "dimensions"),
+    ("s32[3,3] iota(), iota_dim=1",                                          "iota_dim",            "iota_dimension"),
+    ("f32[1,3] slice(p), slices={[0:1], [0:3]}",                             "slices",              "slice"),
+    ("f32[2,2] dot(p, p), lhs_contracting_dim={1}, rhs_contracting_dim={1}", "lhs_contracting_dim", "lhs_contracting_dims"),
+    ("f32[2,3] reduce-window(p, z), windows={size=1x1}, to_apply=add",       "windows",             "window"),
+    ("f32[2,3] all-reduce(p), replica-groups={{0,1}}, to_apply=add",         "replica-groups",      "replica_groups"),
+    ("f32[2,3] triangular-solve(s, p), left_sid=false",                      "left_sid",            "left_side"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("line, name, suggestion", MISSPELT, ids=lambda text: text[:30])
+def test_a_misspelt_attribute_is_an_error_even_where_it_has_a_default(
+    line: str, name: str, suggestion: str
+) -> None:
+    square = "s = f32[2,2] parameter(1)"
+    root = entry(P, Z, square, f"ROOT r = {line}").entry.root
+    error = check_instruction(root)
+    assert error is not None
+    assert error.message.endswith(f"has no attribute `{name}`")
+    assert error.help == f"did you mean `{suggestion}`?"
+    assert error.span == root.attributes[name].span
+    errors = hlo.verify(root.module)
+    assert [each.span for each in errors].count(error.span) == 1
+
+
+def test_an_unknown_attribute_unlike_those_of_the_op_is_no_misspelling() -> None:
+    """A newer XLA may define it."""
+    root = entry(P, Z, "ROOT r = f32[2] reduce(p, z), dimensions={1}, to_apply=add, order=1").entry
+    assert check_instruction(root.root) is None
+
+
 @pytest.mark.parametrize(
     "line",
     [
