@@ -153,6 +153,9 @@ class _Case:
             [random_values(leaf, self.random) for _, _, leaf in array_leaves(operand.shape)]
             for operand in instruction.operands
         ]
+        if isinstance(instruction.op, MappedOp) and all(len(each) == 1 for each in self.operands):
+            valid = instruction.op.valid_operands([array for (array,) in self.operands])
+            self.operands = [[array] for array in valid]
         self.flat = [array for arrays in self.operands for array in arrays]
         self.results = self.run()
 

@@ -68,9 +68,12 @@ def _dynamic_reshape(
         for n, m, flag in zip(operands[1:], shape.dims, flags, strict=True)
     ]
     flat = operands[0].reshape(-1)
-    if flat.size < prod(sizes):
+    is_padded = getattr(instruction.operands[0].shape, "is_dynamic", False)
+    if flat.size < prod(sizes) or (flat.size > prod(sizes) and not is_padded):
         message = f"cannot reshape {flat.size} elements to {sizes}: {prod(sizes)} elements"
-        raise failure(instruction, message)
+        names = " and ".join([f"`{size.name}`" for size in instruction.operands[1:]])
+        help_text = f"the product of the sizes, {names}, must be the number of elements"
+        raise failure(instruction, message, "the number of elements differs", help_text)
     return flat[: prod(sizes)].reshape(sizes)
 
 

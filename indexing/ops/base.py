@@ -99,6 +99,10 @@ class MappedOp(ElementOp):
     def kernel(self, *args: Any, **kwargs: Any) -> Any:
         """The result for these operands; a tuple of arrays if the result is a tuple."""
 
+    def valid_operands(self, operands: Sequence[Any]) -> Sequence[Any]:
+        """Return `operands`, with other values where these violate a precondition of the kernel."""
+        return operands
+
     def compute(
         self,
         operands: Sequence[Any],

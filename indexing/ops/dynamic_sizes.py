@@ -10,7 +10,8 @@ Source: XLA ``docs/operation_semantics.md``, "DynamicReshape", "GetDimensionSize
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -102,6 +103,12 @@ class SetDimensionSize(BinaryOp):
     ) -> tuple[OperandMaps, OperandMaps]:
         return IndexingMap.identity(out), ()
 
+    def valid_operands(self, operands: Sequence[Any]) -> Sequence[Any]:
+        array, size = operands
+        (dimension,) = self.dimensions
+        inside = np.clip(size, 0, array.shape[dimension])
+        return array, np.asarray(inside).astype(size.dtype)
+
     def kernel(self, left: Array, right: Array) -> Array:
         return left.copy()
 
@@ -164,6 +171,11 @@ class DynamicReshape(VariadicOp):
     def _has_static_positions(self, operand: Shape) -> bool:
         """Return True if no element's row-major position depends on a runtime size."""
         return not any((*operand.dynamic[1:], *self.shape.dynamic[1:]))
+
+    def valid_operands(self, operands: Sequence[Any]) -> Sequence[Any]:
+        array, *sizes = operands  # the maxima have as many elements as the array
+        pairs = zip(sizes, self.shape.dims, strict=True)
+        return array, *[np.full_like(size, bound) for size, bound in pairs]
 
     def kernel(self, *arrays: Array, operands: tuple[Shape, ...]) -> Array:
         bounds = self.shape.dims

@@ -24,6 +24,7 @@ from indexing.codegen.whole_modules import (
 from indexing.execution import random_inputs, xla
 from indexing.execution import run as execute
 from indexing.ops.reduce import Reduce
+from indexing.ops.samples import instruction_of
 from indexing.ops.transpose import Transpose
 from tests.ops.samples import Array
 
@@ -367,3 +368,34 @@ def test_first_difference_returns_the_first_index_that_differs(
     actual: Array, expected: Array, index: tuple[int, ...] | None
 ) -> None:
     assert first_difference(np.asarray(actual), np.asarray(expected)) == index
+
+
+# fmt: off
+SIZES = [
+    "f32[2,<=3] dynamic-reshape(f32[6] p, s32[] n, s32[] m)",
+    "f32[<=6,2] dynamic-reshape(f32[<=4,3] p, s32[] n, s32[] m)",
+    "f32[<=0] dynamic-reshape(f32[<=0,3] p, u8[] n)",
+    "f32[3,<=5] set-dimension-size(f32[3,5] p, s32[] n), dimensions={1}",
+    "f32[<=2,0] set-dimension-size(f32[2,0] p, s64[] n), dimensions={0}",
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("text", SIZES)
+def test_random_sizes_are_sizes_that_the_op_accepts(text: str) -> None:
+    instruction = instruction_of(text)
+    for seed in range(20):
+        report = validated(instruction, seed, max_elements=100)
+        assert report.status == "ok", report.findings
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sizes_that_do_not_fit_are_no_difference_from_xla(
+    run: Run, tmp_path: Path, seed: int
+) -> None:
+    (tmp_path / "d.hlo").write_text("""ENTRY e { p = f32[6] parameter(0)
+      n = s32[] parameter(1)  m = s32[] parameter(2)
+      ROOT d = f32[2,<=3] dynamic-reshape(p, n, m) }""")
+    status, lines, errors = run("d.hlo", "--seed", str(seed))
+    assert (status, errors) == (0, "")
+    assert lines[-1].endswith("0 wrong")

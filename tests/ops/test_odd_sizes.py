@@ -126,3 +126,16 @@ def test_a_dynamic_reshape_keeps_its_static_sizes() -> None:
     }""")
     (result,) = run(module, [np.arange(1, 7, dtype=np.float32), np.int32(0), np.int32(2)])
     assert result.tolist() == [[1, 2, 0], [3, 4, 0]]
+
+
+@pytest.mark.parametrize("size", [-1, 0, 2])
+def test_a_reshape_to_another_number_of_elements_names_the_sizes(size: int) -> None:
+    module = hlo.parse("""ENTRY e { p = f32[6] parameter(0)
+      n = s32[] parameter(1)  m = s32[] parameter(2)
+      ROOT d = f32[2,<=3] dynamic-reshape(p, n, m) }""")
+    elements = np.arange(6, dtype=np.float32)
+    with pytest.raises(hlo.HloError, match=r"cannot reshape 6 elements to \[2, \d\]") as error:
+        run(module, [elements, np.int32(2), np.int32(size)])
+    assert "the product of the sizes, `n` and `m`" in str(error.value)
+    (result,) = run(module, [elements, np.int32(2), np.int32(3)])
+    assert result.tolist() == [[0, 1, 2], [3, 4, 5]]
