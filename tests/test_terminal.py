@@ -59,6 +59,7 @@ FILES = {
 
 COMMANDS = [
     ["check", *FILES, f"missing {FILE}"],
+    ["check", *FILES, "--format", "json"],
     ["ls", *FILES],
     ["ls", FILE, "--format", "json"],
     ["maps", FILE, f"strange {FILE}", "--all", "--direction", "both"],
@@ -87,6 +88,8 @@ COMMANDS = [
     ["run", f"run {FILE}", f"surplus {NAME}"],
     ["validate", FILE, f"run {FILE}"],
     ["validate", FILE, "--instruction", NAME],
+    ["validate", FILE, f"run {FILE}", "--format", "json"],
+    ["run", f"run {FILE}", "--format", "json"],
     ["ops", NAME],
     ["simplify", NAME],
     ["simplify", f"(d0) -> (d0 + {NAME}), domain: d0 in [0, 3]"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ from indexing.cli.reporter import Reporter
 if TYPE_CHECKING:
     from indexing.maps.indexing_map import IndexingMap
 
-MAP_FORMATS = click.Choice(["text", "isl", "mlir", "latex"])
+MAP_FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
 
 
 def read_map(text: str, source: str = "<map>", line: int = 1) -> IndexingMap:
@@ -36,8 +37,20 @@ def _read(text: str, source: str) -> IndexingMap:
     return parse_map(text, source)
 
 
-def show_map(reporter: Reporter, indexing_map: IndexingMap, notation: str) -> None:
-    """Print one map on one line."""
+def show_map(
+    reporter: Reporter,
+    indexing_map: IndexingMap,
+    notation: str,
+    steps: Sequence[str] | None = None,
+) -> None:
+    """Print one map on one line, with its simplification steps if they are requested."""
+    if notation == "json":
+        from indexing.views.records import map_json
+
+        reporter.print(map_json(indexing_map, steps))
+        return
     from indexing.views.report import NOTATIONS
 
     reporter.print(NOTATIONS[notation](indexing_map))
+    for step in steps or ():
+        reporter.print(f"  {step}")

@@ -291,5 +291,10 @@ def type_text(array: Array) -> str:
     >>> type_text(np.zeros((2, 3), np.int8))
     's8[2,3]'
     """
+    return f"{element_type_name(array)}[{','.join(map(str, array.shape))}]"
+
+
+def element_type_name(array: Array) -> str:
+    """Return the element type of an array in HLO syntax."""
     names = {element.dtype_name: name for name, element in ELEMENT_TYPES.items()}
-    return f"{names[array.dtype.name]}[{','.join(map(str, array.shape))}]"
+    return names[array.dtype.name]

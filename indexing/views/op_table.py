@@ -21,6 +21,7 @@ from indexing.maps.answers import Direction
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import StructuredOp
 from indexing.views.map_kinds import MAP_KINDS, MapKinds, map_kinds
+from indexing.views.records import SCHEMA_VERSION
 
 DIRECTIONS: Final[tuple[Direction, ...]] = ("output-to-input", "input-to-output")
 _HEAD = """\
@@ -96,7 +97,8 @@ def op_lines(notation: str, opcodes: Sequence[str] = ()) -> Iterator[str]:
     match notation:
         case "json":
             for name, cls in ops.items():
-                yield json.dumps({"opcode": name, **_summary(cls), **_maps(cls), **describe(cls)})
+                record = {"opcode": name, **_summary(cls), **_maps(cls), **describe(cls)}
+                yield json.dumps(record | {"schema_version": SCHEMA_VERSION})
         case "markdown":
             yield from _page(ops).splitlines()
         case _:

@@ -6,7 +6,7 @@ Expressions are text, bounds are inclusive ``[lower, upper]``, as in `IndexingMa
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION: Final = 1
 """Version of the JSON of the command; keys may be added without a new version."""
 
-SCHEMAS: Final = {path.stem: path for path in (Path(__file__).parent / "schemas").glob("*.json")}
+_FILES: Final = {path.stem: path for path in (Path(__file__).parent / "schemas").glob("*.json")}
+SCHEMAS: Final = _FILES | {"compose": _FILES["simplify"]}
 """The file of the JSON schema of each command."""
 
 _PARTS: Final = ("dims", "ranges", "bounds", "results", "constraints")
@@ -107,18 +108,43 @@ def _map_fields(row: MapRow) -> tuple[str, str]:
         return f'"grade": "exact", {_NOTHING}', _NO_PARTS
     text = _quoted(map_line(row.map))
     fields = f'"grade": "{row.map.grade}", "unknown": null, "map": {text}'
-    runtime = [
+    return f'{fields}, "runtime": {_runtime_json(row.map)}', _parts_json(row.map)
+
+
+def map_json(indexing_map: IndexingMap, steps: Sequence[str] | None = None) -> str:
+    """Return the JSON object of one map; `schemas/simplify.json` is its JSON schema.
+
+    Args:
+        indexing_map: the map.
+        steps: the simplification steps, if they were requested.
+    """
+    fields = [
+        f'"map": {_quoted(map_line(indexing_map))}, "grade": "{indexing_map.grade}"',
+        f', "runtime": {_runtime_json(indexing_map)}{_parts_json(indexing_map)}',
+        "" if steps is None else f', "steps": {json.dumps(steps)}',
+    ]
+    return f'{{{"".join(fields)}, "schema_version": {SCHEMA_VERSION}}}'
+
+
+def _runtime_json(m: IndexingMap) -> str:
+    """Return the sources of the runtime variables of a map."""
+    if not m.runtime:
+        return "[]"
+    sources = [
         {
             "name": v.name,
             "instruction": v.source_name,
             "calls": v.call_names,
-            "map": str(row.map.source_map(v)),
+            "map": str(m.source_map(v)),
             "clamp": v.clamp,
         }
-        for v in row.map.runtime
+        for v in m.runtime
     ]
-    fields += f', "runtime": {json.dumps(runtime) if runtime else "[]"}'
-    return fields, _parts(row.map) if runtime else _parts_once(row.map)
+    return json.dumps(sources)
+
+
+def _parts_json(m: IndexingMap) -> str:
+    return _parts(m) if m.runtime else _parts_once(m)
 
 
 @lru_cache(maxsize=1 << 15)

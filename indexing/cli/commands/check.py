@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.options import max_input_size_option
+from indexing.cli.options import format_option, max_input_size_option
 from indexing.cli.printing import did_you_mean
-from indexing.cli.reporter import Reporter, counted
+from indexing.cli.reporter import Reporter, counted, load_modules
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 @click.command("check")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @max_input_size_option
+@format_option(click.Choice(["text", "json"]))
 @click.pass_obj
-def command(reporter: Reporter, files: Sequence[str]) -> None:
+def command(reporter: Reporter, files: Sequence[str], notation: str) -> None:
     """Verify the syntax, attributes and shapes of each FILE.
 
     A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is standard input. Report every
@@ -28,10 +29,16 @@ def command(reporter: Reporter, files: Sequence[str]) -> None:
     `ops OPCODE` describes the constraints of an op, such as C1.
 
     An unknown opcode is not an error: a warning on stderr gives its first location.
+
+    JSON has an object for each module, with its errors and unknown opcodes.
     """
     import hlo
 
     import_module("indexing.ops")  # registers the ops
+    if notation == "json":
+        for file in files:
+            check_as_json(reporter, file)
+        return
     for module in reporter.modules(files):
         with reporter.reporting(module.filename):
             errors = hlo.verify(module)
@@ -44,16 +51,44 @@ def command(reporter: Reporter, files: Sequence[str]) -> None:
             reporter.print(f"{module.filename}: {outcome}, {counted(size, 'instruction')}")
 
 
+def check_as_json(reporter: Reporter, file: str) -> None:
+    """Print the errors of each module of a file as JSON."""
+    from hlo import HloError, verify
+    from hlo.ops.op import OPS
+    from hlo.text.names import similar
+    from indexing.views.command_records import check_json
+
+    with reporter.reporting(file):
+        try:
+            modules = load_modules(file, reporter.max_bytes)
+        except HloError as error:
+            reporter.failed = True
+            reporter.print(check_json(error.span.source.filename, None, [error]))
+            return
+        for module in modules:
+            errors = verify(module)
+            reporter.failed |= bool(errors)
+            unknown = [(each, similar(each.opcode, OPS)) for each in unregistered(module)]
+            reporter.print(check_json(module.filename, module, errors, unknown))
+
+
 def unchecked(module: Module) -> Iterator[str]:
     """Yield the lines of a warning for each opcode of a module that is not registered."""
-    from hlo.modules.bind import op_class
     from hlo.ops.op import OPS
+
+    for instruction in unregistered(module):
+        opcode = instruction.opcode
+        message = f"unknown opcode `{opcode}`: `{instruction.name}` is not checked"
+        yield f"warning: {instruction.span.place()}: {message}"
+        yield from did_you_mean(opcode, OPS)
+
+
+def unregistered(module: Module) -> list[Instruction]:
+    """Return the first instruction with each opcode that is not registered."""
+    from hlo.modules.bind import op_class
 
     first: dict[str, Instruction] = {}
     for instruction in module.instructions:
         if instruction.opcode not in first and op_class(instruction) is None:
             first[instruction.opcode] = instruction
-    for opcode, instruction in first.items():
-        message = f"unknown opcode `{opcode}`: `{instruction.name}` is not checked"
-        yield f"warning: {instruction.span.place()}: {message}"
-        yield from did_you_mean(opcode, OPS)
+    return list(first.values())

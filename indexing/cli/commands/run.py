@@ -9,6 +9,7 @@ import click
 
 from indexing.cli.options import (
     deprecated_spelling,
+    format_option,
     max_input_size_option,
     nonempty,
     seed_option,
@@ -91,6 +92,7 @@ def _tile(
     is_flag=True,
     help="Run Python loops generated from the maps, of at most 100,000,000 iterations",
 )
+@format_option(click.Choice(["text", "json"]))
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -103,12 +105,13 @@ def command(
     replicas: int,
     tile: tuple[int, ...] | None,
     loops: bool,
+    notation: str,
 ) -> None:
     """Run the module in FILE and print or write its results, tuples flattened in order.
 
     FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is standard input. Values of arrays
     with more than 12 elements are not printed: see --output. Types that NumPy lacks, such
-    as bf16 and s4, are stored as float32 in .npz files.
+    as bf16 and s4, are stored as float32 in .npz files. JSON has an object for each array.
 
     Each instruction is executed by the reference kernel of its op. With --tile or --loops, the
     entry computation runs as loop nests generated from its maps: one nest per result if possible,
@@ -116,6 +119,8 @@ def command(
     kernels; a note on stderr gives the reason.
     """
     _check_options(tile, loops, replicas)
+    if notation == "json" and output == "-":
+        raise click.UsageError("--format json cannot be used with --output -")
     if output is not None:
         from indexing.execution.output_file import check_writable
 
@@ -141,10 +146,12 @@ def command(
             if named is None:
                 return
             with reporter.reporting(file if output is None else output):
-                if output is None:
+                if output is not None:
+                    _write(reporter, module, named, output, notation)
+                if notation == "json":
+                    _print_json(reporter, module, named, output)
+                elif output is None:
                     _print(reporter, named)
-                else:
-                    _write(reporter, module, named, output)
 
 
 def _check_options(tile: tuple[int, ...] | None, loops: bool, replicas: int) -> None:
@@ -203,8 +210,10 @@ def _nests(reporter: Reporter, module: Module, tile: tuple[int, ...] | None) -> 
     return nests
 
 
-def _write(reporter: Reporter, module: Module, named: dict[str, Array], output: str) -> None:
-    """Write the arrays, and print their number where the arrays themselves are not printed."""
+def _write(
+    reporter: Reporter, module: Module, named: dict[str, Array], output: str, notation: str
+) -> None:
+    """Write the arrays, and print their number as text."""
     from indexing.execution import archive
     from indexing.execution.output_file import is_stdout
 
@@ -212,8 +221,18 @@ def _write(reporter: Reporter, module: Module, named: dict[str, Array], output: 
     summary = f"{module.filename}: {counted(len(named), 'array')} in {output}"
     if is_stdout(output):
         reporter.note(summary)
-    else:
+    elif notation == "text":
         reporter.print(summary)
+
+
+def _print_json(
+    reporter: Reporter, module: Module, named: dict[str, Array], output: str | None
+) -> None:
+    """Print a JSON object for each array."""
+    from indexing.views.command_records import result_json
+
+    for name, array in named.items():
+        reporter.print(result_json(module.filename, name, array, MAX_PRINTED, output))
 
 
 def _print(reporter: Reporter, named: dict[str, Array]) -> None:

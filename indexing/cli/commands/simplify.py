@@ -48,9 +48,7 @@ def command(
             if verify:
                 prove_text(text, simple)
                 proofs["unchanged" if text.split() == str(simple).split() else "proved"] += 1
-            show_map(reporter, simple, notation)
-            for step in steps:
-                reporter.print(f"  {step}")
+            show_map(reporter, simple, notation, steps if explain else None)
     if verify:
         reporter.note_proofs(proofs)
 

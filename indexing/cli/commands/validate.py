@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import click
 
 from indexing.cli.options import (
     deprecated_spelling,
+    format_option,
     instruction_option,
     max_input_size_option,
     seed_option,
@@ -21,6 +22,7 @@ from indexing.cli.reporter import Reporter
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
     from indexing.codegen.validation import Report
+    from indexing.views.command_records import Scope
 
 MAX_ELEMENTS = 1 << 20
 """Default limit on the elements of an array."""
@@ -45,6 +47,7 @@ MIN_FOLDED = 12
 @deprecated_spelling("--most", "--max-elements", type=click.IntRange(min=1))
 @max_input_size_option
 @click.option("--no-xla", is_flag=True, help="Do not compare with XLA")
+@format_option(click.Choice(["text", "json"]))
 @click.pass_obj
 def command(
     reporter: Reporter,
@@ -53,6 +56,7 @@ def command(
     seed: int,
     max_elements: int,
     no_xla: bool,
+    notation: str,
 ) -> None:
     """Validate the maps of every instruction and fusion in FILE... by executing them.
 
@@ -70,32 +74,58 @@ def command(
       xla    the entry computation agrees with XLA, if jax is installed: `kernels = xla`
              through reference kernels, `maps = xla` through generated programs
 
-    Skipped checks are listed with the reason. The exit status is 1 if a check fails.
+    Skipped checks are listed with the reason. The exit status is 1 if a check fails. JSON has an
+    object for each instruction, and one for the comparison of a module with XLA.
     """
     import_module("indexing.ops")  # registers the indexing of each opcode
     for module in reporter.modules(files):
         if reporter.report_errors(module):
             continue
+        reports = _reports(reporter, module, names, seed, max_elements, not no_xla)
+        if notation == "json":
+            _print_json(reporter, module, reports)
+            continue
         counts: Counter[str] = Counter()
         rows: list[tuple[str, ...]] = []
-        for instruction in _chosen(reporter, module, names):
-            place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
-            with reporter.reporting(place):
-                from indexing.codegen.validation import validated
-
-                report = validated(instruction, seed, max_elements)
-                counts[report.status] += 1
-                rows += _rows(reporter, report)
-        if not (names or no_xla):
-            with reporter.reporting(module.filename):
-                from indexing.codegen.whole_modules import against_xla
-
-                report = against_xla(module, seed, max_elements * 16)
-                counts[report.status] += 1
-                rows += _rows(reporter, report)
+        for _, report in reports:
+            counts[report.status] += 1
+            rows += _rows(reporter, report)
         _show(reporter, module, rows)
         summary = ", ".join(f"{counts[status]} {status}" for status in ("ok", "skipped", "wrong"))
         reporter.print(f"{module.filename}: {summary}")
+
+
+def _reports(
+    reporter: Reporter,
+    module: Module,
+    names: Sequence[str],
+    seed: int,
+    max_elements: int,
+    with_xla: bool,
+) -> Iterator[tuple[Scope, Report]]:
+    """Yield the report of each instruction, and that of the module compared with XLA."""
+    for instruction in _chosen(reporter, module, names):
+        place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
+        with reporter.reporting(place):
+            from indexing.codegen.validation import validated
+
+            yield "instruction", validated(instruction, seed, max_elements)
+    if with_xla and not names:
+        with reporter.reporting(module.filename):
+            from indexing.codegen.whole_modules import against_xla
+
+            yield "module", against_xla(module, seed, max_elements * 16)
+
+
+def _print_json(
+    reporter: Reporter, module: Module, reports: Iterable[tuple[Scope, Report]]
+) -> None:
+    """Print a JSON object for each report."""
+    from indexing.views.command_records import report_json
+
+    for scope, report in reports:
+        reporter.failed |= report.status == "wrong"
+        reporter.print(report_json(report, module.filename, scope))
 
 
 def _chosen(reporter: Reporter, module: Module, names: Sequence[str]) -> Iterator[Instruction]:
