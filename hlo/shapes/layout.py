@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass
 
 from hlo.shapes.element_type import ELEMENT_TYPES
-from hlo.text.lexer import SPACE, balanced, expected, integer, skip, token
-from hlo.text.source import HloError, Source
+from hlo.text.lexer import COMMENT, SPACE, balanced, expected, integer, skip, token
+from hlo.text.source import HloError, Source, Span
 
 COMBINE = -1  # a tile dimension `*`: the dimension is combined with the next more minor one
 
@@ -160,7 +160,7 @@ _NUMBER = re.compile(rf"{SPACE}\d+{SPACE}", re.ASCII)
 _TYPE = re.compile(rf"{SPACE}[a-z]\w*{SPACE}", re.ASCII)
 _LEVELS = re.compile(rf"{SPACE}[DCSH][+~]*{SPACE}(?:,{SPACE}[DCSH][+~]*{SPACE})*", re.ASCII)
 _ANYTHING = re.compile(r".*", re.DOTALL)
-_PIECE = re.compile(r"\d+|\*|[A-Za-z]\w*[+~]*")
+_PIECE = re.compile(rf"{COMMENT}|(\d+|\*|[A-Za-z]\w*[+~]*)")
 
 # suffix -> (field, pattern of the text in parentheses, description in errors)
 _SUFFIXES = {
@@ -198,7 +198,7 @@ def read_layout(source: Source, position: int) -> tuple[Layout, int]:
         raise HloError("a scalar must not have a layout", span, "layout", help="omit the layout")
     order = source.span(*match.span(1))
     fields: dict[str, object] = {
-        "minor_to_major": tuple(integer(digits, order) for digits in _PIECE.findall(match[1]))
+        "minor_to_major": tuple(integer(digits, order) for digits in _pieces(order))
     }
     cursor = match.end()
     if match[2] == ":":
@@ -241,11 +241,15 @@ def _read_group(
     if pattern is _TYPE and span.text.strip() not in ELEMENT_TYPES:
         message = f"unknown element type {span.text.strip()}"
         raise HloError(message, span, "layout")
-    pieces = _PIECE.findall(source.text, start, end)
     return tuple(
         COMBINE if piece == "*" else integer(piece, span) if piece.isdigit() else piece
-        for piece in pieces
+        for piece in _pieces(span)
     )
+
+
+def _pieces(span: Span) -> list[str]:
+    """Return the numbers and words at a span, without comments."""
+    return [piece for piece in _PIECE.findall(span.text) if piece]
 
 
 def _value(suffix: str, groups: list[tuple[int | str, ...]]) -> object:
