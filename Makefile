@@ -70,6 +70,7 @@ fuzz: $(VENV)/.develops
 
 bench: $(VENV)/.develops
 	$(BIN)/python -m benchmarks.parse $(BENCH_FILES)
+	$(BIN)/python -m benchmarks.question $(firstword $(BENCH_FILES))
 	$(BIN)/python -m benchmarks.maps $(BENCH_FILES)
 	$(BIN)/python -m benchmarks.layers
 	$(BIN)/python -m benchmarks.simplify

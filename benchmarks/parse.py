@@ -24,9 +24,9 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 REPEAT = 5
 
 
-def best_seconds(action: Callable[[], object]) -> float:
+def best_seconds(action: Callable[[], object], repeat: int = REPEAT) -> float:
     """Return the shortest duration of `action`."""
-    return min(seconds(action) for _ in range(REPEAT))
+    return min(seconds(action) for _ in range(repeat))
 
 
 def seconds(action: Callable[[], object]) -> float:
@@ -47,14 +47,14 @@ def held_bytes(text: str) -> int:
     return held
 
 
-def jaxlib_seconds(text: str) -> float | str:
+def jaxlib_seconds(text: str, repeat: int = REPEAT) -> float | str:
     """Return the time of jaxlib's parser, or the reason why it is missing."""
     try:
         from jaxlib import _hlo
     except ImportError:
         return "jaxlib is not installed: pip install 'hlo-indexing[xla]'"
     try:
-        return best_seconds(lambda: _hlo.hlo_module_from_text(text))
+        return best_seconds(lambda: _hlo.hlo_module_from_text(text), repeat)
     except RuntimeError as error:
         return f"jaxlib rejects the text: {str(error).splitlines()[0]}"
 
