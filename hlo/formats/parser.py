@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import MappingProxyType
 
-from hlo.formats.body import BodyReader
 from hlo.formats.faults import (
     no_computation,
     no_module_name,
@@ -23,6 +22,7 @@ from hlo.formats.faults import (
     second_entry,
     wrong_result_shape,
 )
+from hlo.formats.scan import BodyScanner
 from hlo.modules.header import check as check_header
 from hlo.modules.module import Computation, Module
 from hlo.shapes.shape import AnyShape, read_shape
@@ -50,12 +50,13 @@ _ARROW = token("->")
 _BODY = token(r"\{")
 
 
-def parse(text: str, filename: str = "<string>") -> Module:
+def parse(text: str, filename: str = "<string>", *, lazy: bool = False) -> Module:
     """Parse the text of one module.
 
     Args:
         text: HLO text: a module, computations, or instructions.
         filename: name of the file in errors.
+        lazy: check the text of most computations, and make their instructions on first use.
     Raises:
         HloError: a syntax error, or an undefined or duplicate name.
 
@@ -71,7 +72,7 @@ def parse(text: str, filename: str = "<string>") -> Module:
     Source: XLA ``xla/hlo/parser/hlo_parser.cc``.
     """
     with _collector_paused():
-        return _ModuleReader(Source(text, filename)).module()
+        return _ModuleReader(Source(text, filename), lazy).module()
 
 
 @contextmanager
@@ -86,8 +87,8 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-def parse_all(text: str, filename: str = "<string>") -> list[Module]:
-    """Parse the modules of a text that separates them by lines ``// -----``.
+def parse_all(text: str, filename: str = "<string>", *, lazy: bool = False) -> list[Module]:
+    """Parse the modules of a text that separates them by lines ``// -----``; see `parse`.
 
     Lines in errors and spans count from the beginning of the whole text.
 
@@ -99,7 +100,7 @@ def parse_all(text: str, filename: str = "<string>") -> list[Module]:
     ...     "\\n// -----\\nHloModule b ENTRY e { p = f32[] parameter(0) }")]
     ['a', 'b']
     """
-    return [parse(part, filename) for part in _parts(text)]
+    return [parse(part, filename, lazy=lazy) for part in _parts(text)]
 
 
 def _parts(text: str) -> Iterator[str]:
@@ -111,8 +112,12 @@ def _parts(text: str) -> Iterator[str]:
         lines_before += part.count("\n")
 
 
-class _ModuleReader(BodyReader):
+class _ModuleReader(BodyScanner):
     """Parser of one module."""
+
+    def __init__(self, source: Source, lazy: bool) -> None:
+        super().__init__(source)
+        self.is_lazy = lazy
 
     def module(self) -> Module:
         result, position = self.result, 0
@@ -171,8 +176,14 @@ class _ModuleReader(BodyReader):
         body = _BODY.match(self.text, position)
         if not body:
             raise expected("`{` and the instructions of the computation", self.source, position)
-        position = self.instructions(computation, body.end())
-        self.check_result(computation, result_shape, result_at)
+        # most questions need the entry computation
+        scanned = self.scanned(body.end()) if self.is_lazy and not head[1] else None
+        if scanned and (result_shape is None or scanned.result.compatible(result_shape)):
+            self.defer(computation, scanned, body.end())
+            position = scanned.end
+        else:
+            position = self.instructions(computation, body.end())
+            self.check_result(computation, result_shape, result_at)
         computation.attributes, _, position = self.attributes(position, None)
         return computation, position
 

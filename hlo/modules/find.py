@@ -1,7 +1,6 @@
 """Search for instructions of a module: by name, opcode, metadata, and by what they read.
 
-A *pattern* is a name, a glob such as ``fusion.*`` (`fnmatch`: ``*``, ``?``, ``[..]``), or a regular
-expression between slashes, such as ``/^(add|mul)/``, which may match anywhere in the name.
+`hlo.modules.patterns` describes the patterns of names, opcodes and metadata.
 
 >>> from hlo.formats.parser import parse
 >>> module = parse('''ENTRY e {
@@ -18,16 +17,21 @@ expression between slashes, such as ``/^(add|mul)/``, which may match anywhere i
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from fnmatch import translate
-from functools import lru_cache
+from collections.abc import Iterable, Iterator
 from typing import Final, TypeAlias
 
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction, Module
-from hlo.modules.op_source import op_name_in
+from hlo.modules.patterns import (
+    Pattern,
+    among,
+    any_of,
+    by_name,
+    by_op_name,
+    by_opcode,
+    matching,
+    name_pattern,
+)
 from hlo.shapes.shape import AnyShape, TupleShape
 from hlo.text.names import UnknownName
 
@@ -38,73 +42,6 @@ FORWARDING: Final = {"opt-barrier", "optimization-barrier", "domain", "add-depen
 
 CALLING: Final = {"call", "while", "conditional"}
 """Opcodes that pass operands to computations, and return the results of these."""
-
-_WILDCARDS: Final = re.compile(r"[*?\[]")
-
-
-# ---------------------------------------------------------------- patterns
-
-
-@dataclass(frozen=True, slots=True)
-class Pattern:
-    """A name, a glob, or a regular expression between slashes.
-
-    Raises:
-        ValueError: the regular expression is invalid.
-
-    >>> [Pattern("dot.*").matches(each) for each in ("dot.7", "wrapped_dot.7")]
-    [True, False]
-    >>> [Pattern(r"/dot\\.\\d/").matches(each) for each in ("dot.7", "wrapped_dot.7")]
-    [True, True]
-    """
-
-    text: str
-
-    def __post_init__(self) -> None:
-        _matcher(self.text)
-
-    @property
-    def is_name(self) -> bool:
-        """True unless the pattern is a glob or a regular expression."""
-        return not _is_regex(self.text) and not _WILDCARDS.search(self.text)
-
-    def matches(self, text: str) -> bool:
-        """Return True if `text` has the form of the pattern, or equals it."""
-        return text == self.text or _matcher(self.text)(text)
-
-    def names(self, instruction: Instruction) -> bool:
-        """Return True if the pattern matches NAME, or COMPUTATION/NAME if it has a slash."""
-        name = instruction.name
-        inner = self.text[1:-1] if _is_regex(self.text) else self.text
-        return self.matches(full_name(instruction) if "/" in inner else name)
-
-
-def _is_regex(text: str) -> bool:
-    return len(text) > 2 and text[0] == text[-1] == "/"
-
-
-@lru_cache(maxsize=1 << 10)
-def _matcher(text: str) -> Callable[[str], bool]:
-    if _is_regex(text):
-        try:
-            search = re.compile(text[1:-1]).search
-        except re.error as error:
-            raise ValueError(f"invalid regular expression {text}: {error}") from None
-        return lambda name: search(name) is not None
-    if not _WILDCARDS.search(text):
-        return text.__eq__
-    match = re.compile(translate(text)).match
-    return lambda name: match(name) is not None
-
-
-def full_name(instruction: Instruction) -> str:
-    """Return COMPUTATION/NAME."""
-    return f"{instruction.computation.name}/{instruction.name}"
-
-
-def name_pattern(text: str) -> Pattern:
-    """Return the pattern of an instruction's name, which may have a ``%``."""
-    return Pattern(text.removeprefix("%"))
 
 
 # ---------------------------------------------------------------- search
@@ -119,25 +56,16 @@ def instructions_of(
     op_name: str | None = None,
 ) -> tuple[Instruction, ...]:
     """Return the instructions that meet all conditions, in text order; see `Module.find`."""
-    names = None if name is None else name_pattern(name)
-    opcodes = None if opcode is None else Pattern(opcode)
-    op_names = None if op_name is None else Pattern(op_name)
-    readers = None if reads is None else set(readers_of(module, reads))
-    return tuple(
-        [
-            i
-            for i in module.instructions
-            if (names is None or names.names(i))
-            and (opcodes is None or opcodes.matches(i.opcode))
-            and (op_names is None or op_names.matches(op_name_of(i)))
-            and (readers is None or i in readers)
-        ]
-    )
-
-
-def op_name_of(instruction: Instruction) -> str:
-    """Return the ``op_name`` of the metadata; empty if there is none."""
-    return op_name_in(instruction.attributes.get("metadata"))
+    criteria = []
+    if name is not None:
+        criteria.append(by_name(name_pattern(name)))
+    if opcode is not None:
+        criteria.append(by_opcode(Pattern(opcode)))
+    if op_name is not None:
+        criteria.append(by_op_name(Pattern(op_name)))
+    if reads is not None:
+        criteria.append(among(set(readers_of(module, reads))))
+    return tuple(matching(module.computations.values(), criteria))
 
 
 def named(module: Module, name: str) -> tuple[Instruction, ...]:
@@ -150,10 +78,10 @@ def named(module: Module, name: str) -> tuple[Instruction, ...]:
         UnknownName: there are none.
         ValueError: a regular expression is invalid.
     """
-    pattern = name_pattern(name)
-    instructions = [i for i in module.instructions if pattern.names(i)]
-    parameters = (i for i in module.instructions if i.opcode == "parameter")
-    instructions = instructions or [i for i in parameters if pattern.matches(op_name_of(i))]
+    pattern, computations = name_pattern(name), module.computations.values()
+    instructions = matching(computations, [by_name(pattern)]) or matching(
+        computations, [by_opcode(Pattern("parameter")), by_op_name(pattern)]
+    )
     if not instructions:
         raise UnknownName(name, "instruction", known_names(module, pattern))
     return tuple(instructions)
@@ -165,11 +93,11 @@ def known_names(module: Module, pattern: Pattern) -> Iterator[str]:
     The form COMPUTATION/NAME, with another computation, suggests the instructions named NAME.
     """
     _, slash, last = pattern.text.rpartition("/")
-    for instruction in module.instructions:
+    for computation in module.computations.values():
         if not slash:
-            yield instruction.name
-        elif instruction.name == last:
-            yield full_name(instruction)
+            yield from computation.names
+        elif last in computation.names:
+            yield f"{computation.name}/{last}"
 
 
 # ---------------------------------------------------------------- readers
@@ -191,7 +119,7 @@ def readers_of(module: Module, source: str | Instruction) -> tuple[Instruction, 
             elif end not in reached:
                 reached.add(end)
                 pending.append(end)
-    return tuple([i for i in module.instructions if i in readers])
+    return tuple(matching(module.computations.values(), [among(readers)]))
 
 
 def _uses(value: Instruction, path: Path) -> Iterator[Instruction | tuple[Instruction, Path]]:
@@ -266,11 +194,11 @@ def _callers(module: Module) -> dict[Computation, list[Instruction]]:
 
     def made() -> dict[Computation, list[Instruction]]:
         callers: dict[Computation, list[Instruction]] = {}
-        for instruction in module.instructions:
-            if instruction.opcode in CALLING:
-                for attribute, called in called_by(instruction).items():
-                    for each in called if attribute != "condition" else ():
-                        callers.setdefault(each, []).append(instruction)
+        calling = any_of([by_opcode(Pattern(opcode)) for opcode in sorted(CALLING)])
+        for instruction in matching(module.computations.values(), [calling]):
+            for attribute, called in called_by(instruction).items():
+                for each in called if attribute != "condition" else ():
+                    callers.setdefault(each, []).append(instruction)
         return callers
 
     return module.memoised(_callers, made)

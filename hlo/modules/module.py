@@ -13,13 +13,14 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from hlo import methods
+from hlo.modules.deferred import Deferrable
 from hlo.modules.header import value_of
 from hlo.modules.op_source import OpSource, op_source
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape
 from hlo.text.names import UnknownName
-from hlo.text.source import HloError, Source, Span
-from hlo.text.syntax import AttributeText, attributes_text
+from hlo.text.source import Source, Span
+from hlo.text.syntax import AttributeText, attributes_text, parameter_number
 
 Result = TypeVar("Result")
 
@@ -167,7 +168,7 @@ class Instruction:
         return f"<{self.opcode} {self.name!r} of {self.computation.name!r}>"
 
 
-class Computation:
+class Computation(Deferrable):
     """A function of its parameters: a sequence of instructions.
 
     Attributes:
@@ -184,18 +185,10 @@ class Computation:
     (2, True, ['p', 'n'])
     """
 
-    __slots__ = (
-        "_parameters",
-        "attributes",
-        "end",
-        "instructions",
-        "module",
-        "name",
-        "root",
-        "start",
-    )
+    __slots__ = ("_parameters", "attributes", "end", "module", "name", "start")
 
     def __init__(self, name: str, module: Module, start: int) -> None:
+        super().__init__()
         self.name = name
         self.module = module
         self.start = start
@@ -206,11 +199,24 @@ class Computation:
         self.attributes: Mapping[str, AttributeText] = _NOTHING
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the instructions, in text order, without making them."""
+        body = self.body
+        return tuple([i.name for i in self.instructions]) if body is None else body.names
+
+    @property
+    def opcodes(self) -> tuple[str, ...]:
+        """The opcodes of the instructions, in text order, without making them."""
+        body = self.body
+        return tuple([i.opcode for i in self.instructions]) if body is None else body.opcodes
+
+    @property
     def parameters(self) -> tuple[Instruction, ...]:
         """The parameters in the order of their numbers; raises `HloError` if one has no number."""
         if self._parameters is None:
-            parameters = [i for i in self.instructions if i.opcode == "parameter" and i.literal]
-            self._parameters = tuple(sorted(parameters, key=_parameter_number))
+            parameters = [i for i in self.instructions if i.opcode == "parameter"]
+            numbered = [(parameter_number(i.literal), i) for i in parameters if i.literal]
+            self._parameters = tuple([i for _, i in sorted(numbered, key=lambda pair: pair[0])])
         return self._parameters
 
     @property
@@ -234,7 +240,8 @@ class Computation:
         return iter(self.instructions)
 
     def __len__(self) -> int:
-        return len(self.instructions)
+        body = self.body
+        return len(self.instructions) if body is None else len(body.names)
 
     def _find_users(self) -> None:
         users: dict[Instruction, dict[Instruction, None]] = {i: {} for i in self.instructions}
@@ -250,16 +257,7 @@ class Computation:
         return "\n".join([first, *lines, f"}}{attributes_text(self.attributes)}"])
 
     def __repr__(self) -> str:
-        return f"<computation {self.name!r}, {len(self.instructions)} instructions>"
-
-
-def _parameter_number(instruction: Instruction) -> int:
-    assert instruction.literal is not None  # as `parameters` selects them
-    text, span = instruction.literal.text.strip(), instruction.literal.span
-    if not (text.isdecimal() and len(text) < 10):
-        message = "a parameter must have a number, for example parameter(0)"
-        raise HloError(message, span, "attribute", "not a parameter number")
-    return int(text)
+        return f"<computation {self.name!r}, {len(self)} instructions>"
 
 
 class Module:
@@ -393,7 +391,7 @@ class Module:
         return "\n\n".join([header, *tables, *map(str, self.computations.values())]) + "\n"
 
     def __repr__(self) -> str:
-        computations, count = len(self.computations), len(list(self.instructions))
+        computations, count = len(self.computations), sum(map(len, self.computations.values()))
         return f"<module {self.name!r}, {computations} computations, {count} instructions>"
 
 

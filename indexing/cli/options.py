@@ -76,7 +76,7 @@ class PatternText(click.ParamType):  # type: ignore[type-arg]  # generic since c
     def convert(
         self, value: Any, param: click.Parameter | None, context: click.Context | None
     ) -> str:
-        from hlo.modules.find import Pattern
+        from hlo.modules.patterns import Pattern
 
         try:
             return Pattern(str(value)).text

@@ -144,9 +144,15 @@ def answer_shard(shard: Shard) -> BufferedReporter:
 
 def _modules(shard: Shard, record: BufferedReporter) -> list[Module]:
     try:
-        return _loaded(shard.file, shard.max_bytes)
+        return _loaded(shard.file, shard.max_bytes, _is_lazy(shard))
     except Exception:  # the first shard loads again and reports the error
-        return list(record.modules([shard.file])) if shard.index == 0 else []
+        if shard.index > 0:
+            return []
+        return list(record.modules([shard.file], lazy=_is_lazy(shard)))
+
+
+def _is_lazy(shard: Shard) -> bool:
+    return shard.count > 1 or shard.request.selection.is_partial
 
 
 def slices(computations: Sequence[Computation], count: int) -> list[list[Computation]]:

@@ -59,11 +59,15 @@ def answer_all(
     request: Request,
     bar: Bar,
 ) -> None:
-    """Report errors in `computations`, and print the answers for their selected instructions."""
+    """Print the answers for the selected instructions of `computations`, and report errors.
+
+    If conditions select the instructions, only what their answers need is checked.
+    """
     import_module("indexing.ops")  # registers the ops
-    with reporter.reporting(module.filename):
-        for error in faults(computations):
-            reporter.hlo_error(error)
+    if not request.selection.is_partial:
+        with reporter.reporting(module.filename):
+            for error in faults(computations):
+                reporter.hlo_error(error)
     selected = request.selection.instructions(module, computations)
     total = len(selected)
     for batch, done in batches(tables(reporter, module, selected, request), reporter):
@@ -236,7 +240,7 @@ def answers(
     from indexing.views.report import answer, answers_to_parameters
 
     query, computation = request.query, instructions[0].computation
-    if query.to_parameters and len(instructions) > 1 and is_valid(module):
+    if query.to_parameters and len(instructions) > 1 and is_valid(computation):
         with reporter.reporting(f"{module.filename}: {computation.name}"):
             selected = set(instructions)
             yield from answers_to_parameters(computation, selected, query, module.filename)
@@ -269,14 +273,15 @@ def faults(computations: Sequence[Computation]) -> Iterator[HloError]:
         yield from filter(None, map(fault_of, computation.instructions))
 
 
-def is_valid(module: Module) -> bool:
-    """Return True if no instruction is invalid, so that one sweep can answer a computation."""
-    return module.memoised(is_valid, lambda: not any(faults(list(module.computations.values()))))
+def is_valid(computation: Computation) -> bool:
+    """Return True if no instruction is invalid, so that one sweep can answer the computation."""
+    module = computation.module
+    return module.memoised((is_valid, computation), lambda: not any(faults([computation])))
 
 
 def note_matches(reporter: Reporter, module: Module, request: Request) -> None:
     """Record the conditions that `module` meets; report names, and patterns of the only file."""
-    from hlo.modules.find import name_pattern
+    from hlo.modules.patterns import name_pattern
 
     for condition in request.selection.conditions:
         if condition.is_met(module):

@@ -154,12 +154,16 @@ class Reporter:
             self.hlo_error(error)
         return bool(errors)
 
-    def modules(self, files: Sequence[str]) -> Iterator[Module]:
-        """Yield each module of each file; report and skip files that cannot be read."""
+    def modules(self, files: Sequence[str], *, lazy: bool = False) -> Iterator[Module]:
+        """Yield each module of each file; report and skip files that cannot be read.
+
+        Args:
+            lazy: only some instructions are needed; see `hlo.load_all`.
+        """
         for file in files:
             modules: list[Module] = []
             with self.reporting(file):
-                modules = load_modules(file, self.max_bytes)
+                modules = load_modules(file, self.max_bytes, lazy)
             yield from modules
 
 
@@ -179,11 +183,13 @@ def _output_errors() -> Iterator[None]:
         raise OutputError(error.strerror or str(error)) from None
 
 
-def load_modules(file: str, max_bytes: int | None) -> list[Module]:
+def load_modules(file: str, max_bytes: int | None, lazy: bool = False) -> list[Module]:
     """Load the modules of `file`; None stands for the default limit on its size."""
     from hlo import load_all
 
-    return load_all(file) if max_bytes is None else load_all(file, max_bytes)
+    if max_bytes is None:
+        return load_all(file, lazy=lazy)
+    return load_all(file, max_bytes, lazy=lazy)
 
 
 def counted(number: int, noun: str) -> str:

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Final, TypeAlias
 
-from hlo.modules.find import CALLING, op_name_of
+from hlo.modules.find import CALLING
 from hlo.modules.module import Computation, Instruction, Module
+from hlo.modules.patterns import op_name_of
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing.dataflow.queries import output_to_input
 from indexing.maps.answers import Answer, Path, Unknown

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from hlo.modules.find import Pattern
+from hlo.modules.patterns import Pattern
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.text.names import did_you_mean, similar
 from indexing.maps.arrays import leaf_at

@@ -1,6 +1,6 @@
 """Instructions that a command selects: by name, opcode and metadata, by what they read, in order.
 
-Patterns are names, globs and regular expressions between slashes (`hlo.modules.find`).
+Patterns are names, globs and regular expressions between slashes (`hlo.modules.patterns`).
 """
 
 from __future__ import annotations
@@ -9,16 +9,21 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from hlo.modules.find import (
-    Pattern,
-    full_name,
-    known_names,
-    name_pattern,
-    named,
-    op_name_of,
-    readers_of,
-)
+from hlo.modules.find import known_names, named, readers_of
 from hlo.modules.module import Computation, Instruction, Module
+from hlo.modules.patterns import (
+    Criterion,
+    Pattern,
+    among,
+    any_of,
+    by_name,
+    by_op_name,
+    by_opcode,
+    full_name,
+    matching,
+    name_pattern,
+    op_name_of,
+)
 from hlo.shapes.shape import Shape, leaves
 from hlo.text.names import UnknownName, did_you_mean, similar
 
@@ -44,13 +49,13 @@ class Condition(NamedTuple):
 
     def is_met(self, module: Module) -> bool:
         """Return True if an instruction of `module` meets the condition."""
-        pattern = Pattern(self.text)
+        computations = module.computations.values()
         if self.option == "--opcode":
-            return any(pattern.matches(i.opcode) for i in module.instructions)
+            return any(map(by_opcode(Pattern(self.text)).may_hold_in, computations))
         if self.option == "--op-name":
-            return any(pattern.matches(op_name_of(i)) for i in module.instructions)
+            return bool(matching(computations, [by_op_name(Pattern(self.text))]))
         if self.option == "--instruction":
-            return any(map(name_pattern(self.text).names, module.instructions))
+            return any(map(name_pattern(self.text).names_some_in, computations))
         try:
             return bool(named(module, self.text))
         except UnknownName:
@@ -59,7 +64,7 @@ class Condition(NamedTuple):
     def question(self, module: Module) -> str:
         """Return a question with the names in `module` that are similar; empty without any."""
         if self.option == "--opcode":
-            known: Iterator[str] = (i.opcode for i in module.instructions)
+            known: Iterator[str] = (o for c in module.computations.values() for o in c.opcodes)
         elif self.option == "--op-name":
             known = filter(None, map(op_name_of, module.instructions))
         else:
@@ -75,7 +80,8 @@ def suggestion(name: str, module: Module) -> str:
     known = known_names(module, pattern)
     if "/" in pattern.text and pattern.is_name:  # such as CALL/NAME, of a runtime variable
         return did_you_mean(list(known)[:3])
-    return did_you_mean(similar(_literal(pattern.text), (i.name for i in module.instructions)))
+    names = (name for each in module.computations.values() for name in each.names)
+    return did_you_mean(similar(_literal(pattern.text), names))
 
 
 def _literal(pattern: str) -> str:
@@ -119,6 +125,11 @@ class Selection:
         return not others and all(name_pattern(name).is_name for name in self.names)
 
     @property
+    def is_partial(self) -> bool:
+        """True if conditions select the instructions: only what their answers need is checked."""
+        return bool(self.conditions)
+
+    @property
     def conditions(self) -> tuple[Condition, ...]:
         """All patterns, without duplicates."""
         every = [
@@ -141,32 +152,22 @@ class Selection:
         """Return the selected instructions of `computations`, in order, without the limit."""
         if self.selects_root:
             return [module.entry.root] if module.entry in computations else []
-        tests = self._tests(module)
-        selected = [i for c in computations for i in c.instructions if all(t(i) for t in tests)]
+        selected = matching(computations, self._criteria(module))
         if self.order == "name":
             return sorted(selected, key=lambda i: (i.name, full_name(i)))
         if self.order is not None:
             return sorted(selected, key=_size_in(self.order), reverse=True)
         return selected
 
-    def _tests(self, module: Module) -> list[Callable[[Instruction], bool]]:
-        """Return the conditions as predicates."""
-        tests: list[Callable[[Instruction], bool]] = []
-        names = [name_pattern(text) for text in self.names]
-        opcodes = [Pattern(text) for text in self.opcodes]
-        if names or opcodes:
-            tests.append(
-                lambda i: (
-                    any(p.names(i) for p in names) or any(p.matches(i.opcode) for p in opcodes)
-                )
-            )
+    def _criteria(self, module: Module) -> list[Criterion]:
+        """Return the conditions: one of the names or opcodes, and one of each other option."""
+        names = [by_name(name_pattern(text)) for text in self.names]
+        opcodes = [by_opcode(Pattern(text)) for text in self.opcodes]
+        op_names = [by_op_name(Pattern(text)) for text in self.op_names]
+        criteria = [any_of(each) for each in ([*names, *opcodes], op_names) if each]
         if self.reads:
-            readers = {i for text in self.reads for i in _readers(module, text)}
-            tests.append(readers.__contains__)
-        if self.op_names:
-            patterns = [Pattern(text) for text in self.op_names]
-            tests.append(lambda i: any(p.matches(op_name_of(i)) for p in patterns))
-        return tests
+            criteria.append(among({i for text in self.reads for i in _readers(module, text)}))
+        return criteria
 
 
 def _readers(module: Module, text: str) -> tuple[Instruction, ...]:

@@ -139,7 +139,8 @@ def command(
     --instruction and --opcode select instructions; --reads, --op-name and --kind restrict them, or
     all instructions. Each output of an instruction is listed separately; operands read only by
     other outputs are omitted. With --to parameters and several instructions, parameters that are
-    not read are omitted as well.
+    not read are omitted as well. If instructions are selected by a pattern, only what their maps
+    need is checked: `hlo-indexing check` verifies whole modules.
 
     On a terminal, text is aligned and wrapped: bounds of dimensions are printed once, and maps that
     another map of the operand contains are only counted. Elsewhere, each line is one record; see
@@ -249,7 +250,7 @@ def answer_here(
     before = proofs()
     bar.update("reading", 0)
     with explained() if request.query.explain else nullcontext():
-        for module in reporter.modules(files):
+        for module in reporter.modules(files, lazy=request.selection.is_partial):
             answer_all(reporter, module, list(module.computations.values()), request, bar)
             note_matches(reporter, module, request)
     return proofs() - before

@@ -1,0 +1,171 @@
+"""Check of computation bodies without making their instructions.
+
+XLA prints an instruction on one line, without comments, nested instructions or shapes of operands.
+A body of such lines is *regular*: one pattern per line, and tables of the shapes and attributes
+already parsed, prove that `BodyReader.instructions` accepts it. All other bodies, and so all with
+an error, are parsed at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from hlo.formats.asynchronous import SUFFIXES
+from hlo.formats.body import BodyReader
+from hlo.modules.deferred import DeferredBody
+from hlo.modules.module import Computation
+from hlo.shapes.shape import AnyShape, find_shape
+from hlo.text.lexer import MAX_DIGITS, NAME, check_numbers
+from hlo.text.source import HloError, Source
+from hlo.text.syntax import CALLEE_ATTRIBUTES
+
+_KEYWORDS: Final = frozenset({"true", "false", "inf", "nan"})  # literals, also after a value
+_NAME: Final = rf"(?!(?:{'|'.join(sorted(_KEYWORDS))}|ROOT)\b){NAME}"
+_QUOTED: Final = r'"(?:[^"\\]++|\\.)*+"'
+
+
+def _nested(depth: int) -> str:
+    """Return a pattern of text whose brackets are nested at most `depth` deep."""
+    brackets = ""
+    if depth:
+        inner = _nested(depth - 1)
+        brackets = rf"|\{{{inner}\}}|\[{inner}\]|\({inner}\)"
+    return rf"(?:[^\[\](){{}}\"'/]++|{_QUOTED}{brackets})*+"
+
+
+def _value(depth: int) -> str:
+    """Return a pattern of attribute values; `_VALUE` of `hlo.text.syntax` has more."""
+    inner = _nested(depth)
+    return rf"(?:[^\s,{{}}()\[\]\"'/]++|{_QUOTED}|\{{{inner}\}}|\[{inner}\])++"
+
+
+_LITERAL: Final = rf"[-\d?][^()\[\]{{}}\"'/\n]*+|\{{{_nested(2)}\}}"
+_LINE: Final = re.compile(
+    rf"\s*+(ROOT )?+%?({_NAME}) = "
+    rf"((?:[a-z]\w*+\[[\d,]*+\](?:\{{[\w,:()]*+\}})?+)|\({_nested(2)}\)) "
+    rf"({NAME})\((?:(%?{NAME}(?:, %?{NAME})*+)|({_LITERAL}))?+\)"
+    rf"((?:, (?!metadata=|backend_config=){_NAME}={_value(2)})*+)"
+    rf"(?:, metadata=\{{{_nested(0)}\}})?+(?:, backend_config={_value(3)})?+",
+    re.ASCII,
+)
+_CLOSED: Final = re.compile(r"\s*+\}", re.ASCII)
+_CALLEES: Final = re.compile(rf"%?{_NAME}|\{{%?{_NAME}(?:, ?%?{_NAME})*+\}}", re.ASCII)
+
+
+class ScannedBody(NamedTuple):
+    """A regular body.
+
+    Attributes:
+        names: the name of each instruction.
+        opcodes: the opcode of each instruction.
+        result: the shape of the root.
+        end: the position after the closing brace.
+    """
+
+    names: tuple[str, ...]
+    opcodes: tuple[str, ...]
+    result: AnyShape
+    end: int
+
+
+class BodyScanner(BodyReader):
+    """Parser of computations that can leave the instructions of regular bodies for later.
+
+    The tables are of parts of lines that the parser accepts.
+    """
+
+    def __init__(self, source: Source) -> None:
+        super().__init__(source)
+        self.accepted_shapes: dict[str, AnyShape] = {}
+        self.accepted_opcodes: dict[str, str] = {}
+        self.accepted_attributes: set[str] = {""}
+
+    def scanned(self, position: int) -> ScannedBody | None:
+        """Return the body with its first instruction at `position`; None if it is not regular."""
+        shapes, known_opcodes = self.accepted_shapes, self.accepted_opcodes
+        known_attributes = self.accepted_attributes
+        names: dict[str, None] = {}
+        opcodes: list[str] = []
+        root = ""
+        while line := _LINE.match(self.text, position):
+            mark, name, shape, opcode, operands, literal, attributes = line.groups()
+            if name in names or (mark and root) or not _are_defined(operands, names):
+                return None
+            is_known = (
+                shape in shapes and opcode in known_opcodes and attributes in known_attributes
+            )
+            if (literal or not is_known) and not self._accepts(line):
+                return None
+            names[name] = None
+            opcodes.append(known_opcodes[opcode])
+            if mark:
+                root = shape
+            position = line.end()
+        end = _CLOSED.match(self.text, position)
+        if not end or not names:
+            return None
+        result = shapes[root or shape]
+        return ScannedBody(tuple(names), tuple(opcodes), result, end.end())
+
+    def defer(self, computation: Computation, body: ScannedBody, position: int) -> None:
+        """Leave the instructions of a computation, the first one at `position`, for later."""
+        make = lambda: self.instructions(computation, position)  # noqa: E731
+        computation.defer(DeferredBody(body.names, body.opcodes, make, self.lock))
+        computation.end = body.end
+        self.computations[computation.name] = computation
+
+    def _accepts(self, line: re.Match[str]) -> bool:
+        """Return True if the parser accepts the shape, literal, opcode and attributes of a line."""
+        return (
+            (line[3] in self.accepted_shapes or self._accepts_shape(line))
+            and (line[4] in self.accepted_opcodes or self._accepts_opcode(line[4]))
+            and (line[6] is None or len(line[6]) <= MAX_DIGITS or self._accepts_literal(line))
+            and (line[7] in self.accepted_attributes or self._accepts_attributes(line))
+        )
+
+    def _accepts_literal(self, line: re.Match[str]) -> bool:
+        try:
+            check_numbers(self.source, *line.span(6))
+        except HloError:
+            return False
+        return True
+
+    def _accepts_shape(self, line: re.Match[str]) -> bool:
+        try:
+            shape, end = find_shape(self.source, line.start(3))
+        except HloError:
+            return False
+        if shape is None or end != line.end(3):
+            return False
+        self.accepted_shapes[line[3]] = shape
+        return True
+
+    def _accepts_opcode(self, opcode: str) -> bool:
+        if opcode.endswith(SUFFIXES):
+            return False
+        self.accepted_opcodes[opcode] = self.words.setdefault(opcode, opcode)
+        return True
+
+    def _accepts_attributes(self, line: re.Match[str]) -> bool:
+        try:
+            attributes, _, end = self.attributes(line.start(7), None)
+        except HloError:
+            return False
+        if end != line.end() or "control-predecessors" in attributes:
+            return False
+        for name in CALLEE_ATTRIBUTES.intersection(attributes):
+            value = attributes[name].text
+            names = re.findall(NAME, value, re.ASCII)
+            if not _CALLEES.fullmatch(value) or not self.computations.keys() >= set(names):
+                return False
+        self.accepted_attributes.add(line[7])
+        return True
+
+
+def _are_defined(operands: str | None, names: Mapping[str, None]) -> bool:
+    """Return True if `operands` are among `names`, or one literal."""
+    if not operands or operands in _KEYWORDS:
+        return True
+    return names.keys() >= set(operands.replace("%", "").split(", "))

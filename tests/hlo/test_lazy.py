@@ -1,0 +1,167 @@
+"""A lazily parsed module is the parsed module; its instructions are made on first use."""
+# ruff: noqa: E501 - a row of a table is a line
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import hlo
+from hlo.modules.module import Instruction
+from tests.hlo.fuzz import mutated, texts
+from tests.hlo.test_bad_input import BAD
+from tests.hlo.test_fuzz_parser import SMALL
+
+EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.hlo"))
+
+
+def lazy(text: str) -> hlo.Module:
+    return hlo.parse(text, lazy=True)
+
+
+def deferred(module: hlo.Module) -> list[str]:
+    """The computations whose instructions are not made yet."""
+    return [each.name for each in module.computations.values() if each.body is not None]
+
+
+class Count:
+    """The number of instructions made."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.made = 0
+        make = Instruction.__init__
+
+        def counted(*arguments: object, **options: object) -> None:
+            self.made += 1
+            make(*arguments, **options)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(Instruction, "__init__", counted)
+
+
+def structure(module: hlo.Module) -> list[object]:
+    """All that is known of the instructions before they are made, and their places."""
+    return [
+        (c.name, c.names, c.opcodes, len(c), c.start, c.end, c.attributes, repr(c))
+        for c in module.computations.values()
+    ]
+
+
+def places(module: hlo.Module) -> list[tuple[int, int, int]]:
+    return [(i.index, i.start, i.end) for i in module.instructions]
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_a_lazily_parsed_module_is_the_parsed_module(path: Path) -> None:
+    text = path.read_text()
+    module, expected = lazy(text), hlo.parse(text)
+    assert len(deferred(module)) == len(module.computations) - 1  # the entry is parsed at once
+    assert structure(module) == structure(expected)
+    assert repr(module) == repr(expected)
+    assert len(deferred(module)) == len(module.computations) - 1
+    assert module == expected
+    assert (str(module), places(module)) == (str(expected), places(expected))
+    assert structure(module) == structure(expected)
+    assert not deferred(module)
+
+
+def test_an_instruction_needs_only_its_computation(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = EXAMPLES[0].read_text()
+    count = Count(monkeypatch)
+    module = lazy(text)
+    first, second, *_ = (each for each in module.computations.values() if each.body)
+    assert count.made == len(module.entry)
+    assert module.find(f"{first.name}/{first.names[0]}") == (first.instructions[0],)
+    assert count.made == len(module.entry) + len(first)
+    assert second.root in second.instructions
+    assert count.made == len(module.entry) + len(first) + len(second)
+
+
+HEAD = "f { p = f32[2] parameter(0)  ROOT n = f32[2] negate(p) }\n"
+
+# fmt: off
+BODIES = [
+    # a body                                                                           regular
+    ("%p = f32[2]{0} parameter(0)",                                                    True),
+    ("p = f32[2] parameter(0)\n  ROOT a = f32[2] add(p, %p), metadata={op_name=\"}/*\"}", True),
+    ("c = pred[] constant(true)  d = f32[2] constant({-inf, 1e3})  e = f32[] constant(nan)", True),
+    ("p = f32[2] parameter(0)  r = f32[2] fusion(p), kind=kLoop, calls=%f",            True),
+    ("p = (f32[2], token[]) parameter(0), backend_config={\"a\":{\"b\":[\"1\"]}}",     True),
+    ("p = f32[2] parameter(0)  a = f32[2] add(p, q)",                                  False),  # q is undefined
+    ("p = f32[2] parameter(0)  p = f32[2] negate(p)",                                  False),  # p twice
+    ("ROOT p = f32[2] parameter(0)  ROOT a = f32[2] negate(p)",                        False),  # two roots
+    ("p = f32[2] parameter(0)  r = f32[2] fusion(p), kind=kLoop, calls=%g",            False),  # g is undefined
+    ("p = f32[2] parameter(0)  a = f32[2] negate(p), x=1, x=2",                        False),  # x twice
+    ("p = f32[2] parameter(0)  a = f32[2] negate(p), metadata={}, metadata={}",        False),
+    ("c = u64[] constant(99999999999999999999)",                                       False),  # above 64 bits
+    ("p = f99[2] parameter(0)",                                                        False),
+    ("p = f32[2]{0,0} parameter(0)",                                                   False),
+    ("",                                                                               False),
+    ("p = f32[2] parameter(0)  a = negate(p)",                                         False),  # valid from here on
+    ("p = f32[2] parameter(0)  a = f32[2] negate(f32[2] p)",                           False),
+    ("p = f32[2] /* c */ parameter(0)",                                                False),
+    ("p = f32[2] parameter(0)  f32[2] negate(p)",                                      False),  # no name
+    ("p = f32[2] parameter(0)  a = f32[2] negate(p), control-predecessors={p}",        False),
+    ("p = f32[2] parameter(0)  r = f32[2] fusion(p), calls={ ROOT q = f32[2] parameter(0) }", False),
+    ("p = f32[2] parameter(0)  s = ((f32[2]), f32[2], u32[]) negate-start(p)",         False),
+    ("p = f32[2] parameter(0), sharding={replicated}  inf = f32[2] negate(p)",         False),
+]
+# fmt: on
+
+
+def outcome(text: str, *, is_lazy: bool) -> str:
+    """The error or the text of a module."""
+    try:
+        return str(hlo.parse(text, lazy=is_lazy))
+    except hlo.HloError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("body, is_regular", BODIES)
+def test_only_regular_bodies_are_deferred(body: str, is_regular: bool) -> None:
+    text = f"{HEAD}main {{ {body} }}\nENTRY e {{ x = f32[2] parameter(0) }}"
+    expected = outcome(text, is_lazy=False)
+    assert outcome(text, is_lazy=True) == expected
+    if expected.startswith("error"):
+        assert not is_regular
+    else:
+        assert ("main" in deferred(lazy(text))) == is_regular
+
+
+def test_a_result_that_contradicts_the_root_is_an_error_at_once() -> None:
+    text = "main () -> f32[3] { p = f32[2] parameter(0) }\nENTRY e { x = f32[2] parameter(0) }"
+    with pytest.raises(
+        hlo.HloError, match=r"declared to return f32\[3\], but its root is f32\[2\]"
+    ):
+        lazy(text)
+
+
+@pytest.mark.parametrize("text", [row[0] for row in BAD])
+def test_errors_are_those_of_the_parser(text: str) -> None:
+    for each in (text, text.replace("ENTRY ", "")):
+        assert outcome(each, is_lazy=True) == outcome(each, is_lazy=False)
+
+
+@pytest.mark.parametrize("seed", range(0, 400, 40))
+def test_mutated_texts_have_the_outcome_of_the_parser(seed: int) -> None:
+    pieces = [text.replace("ENTRY ", "") for text in (SMALL, *texts(EXAMPLES)[:40])]
+    for number in range(seed, seed + 40):
+        text = mutated(pieces[number % len(pieces)], number)
+        assert outcome(text, is_lazy=True) == outcome(text, is_lazy=False), f"seed {number}"
+
+
+def test_threads_get_the_same_instructions() -> None:
+    module = lazy(EXAMPLES[0].read_text())
+    names, threads = deferred(module), 8
+    ready = threading.Barrier(threads)
+
+    def read(number: int) -> list[tuple[Instruction, ...]]:
+        ready.wait()
+        roots = {name: module.computations[name].root for name in names[number:] + names[:number]}
+        return [(*module.computations[name].instructions, roots[name]) for name in names]
+
+    with ThreadPoolExecutor(threads) as pool:
+        first, *others = pool.map(read, range(threads))
+    assert all(other == first for other in others)  # instructions are compared by identity
