@@ -18,7 +18,7 @@ from simplifier.constraints import Constraint
 from simplifier.exact.encode import Relation
 from simplifier.exact.points import number_type, size_bits
 from simplifier.linear import Expr
-from simplifier.semiaffine import divisors_with_zero
+from simplifier.semiaffine import SemiAffine, divisors_with_zero
 from simplifier.shared import atoms_in_order, term_count
 from simplifier.unknown import Unknown
 
@@ -36,6 +36,9 @@ PYTHON_INTEGERS: Final = 64
 
 FIRST_BUDGET: Final = 20_000
 """isl operations of a query before enumeration."""
+
+FEW_EXTREMA: Final = 8
+"""Number of minima and maxima that cost as much as a division."""
 
 LEAST_BUDGET: Final = 125_000
 """isl operations of a query with many divisions; a fifth of it for a domain of few points."""
@@ -99,15 +102,29 @@ def isl_budget(budget: int, *relations: Relation, limit: int = MAX_POINTS) -> in
 def pieces_budget(budget: int, *relations: Relation) -> int:
     """Return the isl operations for a query whose answer is not enumerated, at most `budget`.
 
-    An operation takes longer with more divisions and with larger numbers.
+    An operation takes longer with more divisions, with many minima and maxima, and with larger
+    numbers.
     """
     exprs = [expr for relation in relations for expr in _exprs(relation)]
-    divisions = sum([isinstance(atom, Floor) for atom in atoms_in_order(exprs)])
-    words = 1 + max(map(size_bits, exprs), default=0) // 32
+    atoms = atoms_in_order(exprs)
+    divisions = sum([isinstance(atom, Floor) for atom in atoms])
+    extrema = sum([isinstance(atom, SemiAffine) for atom in atoms])
+    words = _words(exprs)
     least = LEAST_BUDGET // words**2
     if can_enumerate(*relations):
         return min(budget, max(FIRST_BUDGET, least // 5))
-    return min(budget, max(FIRST_BUDGET, least, budget // ((1 + divisions) * words) ** 2))
+    share = (1 + divisions + extrema // FEW_EXTREMA) * words
+    return min(budget, max(FIRST_BUDGET, least, budget // share**2))
+
+
+def counting_budget(budget: int, relation: Relation) -> int:
+    """Return `isl_budget` for a count, whose operations take longer if numbers exceed 64 bits."""
+    return isl_budget(budget, relation) // max(1, _words(_exprs(relation)) - 2)
+
+
+def _words(exprs: Iterable[Expr]) -> int:
+    """Number of 32-bit words of the largest number in the evaluation of `exprs`."""
+    return 1 + max(map(size_bits, exprs), default=0) // 32
 
 
 # ---------------------------------------------------------------- answers

@@ -16,6 +16,7 @@ from simplifier.exact.encode import Relation, as_domain, as_map
 from simplifier.exact.enumeration import (
     LEAST_BUDGET,
     MAX_AT_ONCE,
+    counting_budget,
     first_difference,
     first_point,
     isl_budget,
@@ -136,7 +137,7 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
         return enumerate_results()
     number = within_budget(
         lambda ctx: to_int(as_map(ctx, relation).range().count_val()),
-        isl_budget(budget, relation),
+        counting_budget(budget, relation),
     )
     undecided = should_enumerate_after(number, budget, relation)
     return enumerate_results() if undecided else number

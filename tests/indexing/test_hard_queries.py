@@ -136,6 +136,31 @@ def test_budgets_decrease_with_divisions_and_digits() -> None:
     assert pieces_budget(2_000, relation(1 << 20, 9)) == 2_000
 
 
+def chain_of_extrema(count: int) -> IndexingMap:
+    """Return a chain of `count` minima and as many maxima."""
+    d = dims((100,) * (count + 1))
+    x = d[0].as_expr()
+    for k, v in enumerate(d[1:]):
+        x = maximum(minimum(x, v + k), v - 3)
+    return IndexingMap.of(d, [x])
+
+
+def test_budgets_decrease_with_many_minima_and_maxima(budgets: list[int]) -> None:
+    few, many = chain_of_extrema(1), chain_of_extrema(59)
+    assert few.is_single_valued() is True
+    assert budgets == [exact.BUDGET]
+    assert isinstance(many.is_injective(), Unknown)
+    assert max(budgets[1:]) < OPERATIONS
+
+
+def test_budgets_of_large_numbers_are_smaller(budgets: list[int]) -> None:
+    """An operation on numbers of 200 bits takes a third of a millisecond."""
+    d = dims((100,) * 3)
+    x = d[0] * (2**200 + 1) + d[1] * (2**200 - 3) + d[2] * 7
+    assert isinstance(IndexingMap.of(d, [x % (2**200 - 1), x // 2**198]).count_image(), Unknown)
+    assert max(budgets) < FIRST_BUDGET // 2
+
+
 def test_the_coverage_of_a_schedule_is_within_the_budget() -> None:
     schedule = parse_map(
         "(th_x, bl_x, unroll_id) -> (bl_x floordiv 4096, (bl_x floordiv 8) mod 512, th_x * 4 + "
