@@ -67,7 +67,13 @@ def _same(a: IndexingMap, b: IndexingMap) -> bool:
 
 
 def _sources(of: IndexingMap) -> Counter[object]:
-    return Counter([(rt.name if rt.array is None else rt.array, rt.clamp) for rt in of.runtime])
+    """The source and the bounds of each runtime variable."""
+    return Counter(
+        [
+            (rt.name if rt.array is None else rt.array, rt.clamp, rt.variable.bounds)
+            for rt in of.runtime
+        ]
+    )
 
 
 def hull(of: IndexingMap) -> list[Interval]:

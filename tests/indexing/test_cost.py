@@ -82,6 +82,21 @@ def test_exact_maps_of_updates_cost_as_much_for_each_further_update(
     assert first <= 16 * 8
 
 
+def test_bounds_tell_the_pieces_of_updates_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their runtime variables have different bounds: no two are compared by ISL or enumeration."""
+    from indexing.maps import deduplicate
+
+    pairs: list[tuple[IndexingMap, IndexingMap]] = []
+
+    def compared(a: IndexingMap, b: IndexingMap, **_: int) -> None:
+        pairs.append((a, b))
+
+    monkeypatch.setattr(deduplicate, "difference", compared)
+    answer = indexing.to_parameters(updates(32).root, exact=True)
+    assert answer.unknown == (None,) * 65
+    assert not pairs
+
+
 def test_pieces_are_exact_until_the_budget_is_spent() -> None:
     """Fewer maps for more updates would be a loss."""
     short = indexing.to_parameters(updates(6).root, exact=True)
