@@ -134,7 +134,8 @@ def test_a_terminal_gets_the_colours_of_the_command_only(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = spoken(*arguments, capsys=capsys)[0]
-    monkeypatch.setattr(Reporter, "__init__", coloured(Reporter.__init__))
+    width = 400 if arguments[0] == "validate" else None  # the table of a terminal
+    monkeypatch.setattr(Reporter, "__init__", coloured(Reporter.__init__, width))
     monkeypatch.setenv("COLUMNS", "400")
     monkeypatch.setenv("FORCE_COLOR", "1")
     text = spoken(*arguments, capsys=capsys)[0]
@@ -146,10 +147,10 @@ def test_a_terminal_gets_the_colours_of_the_command_only(
     assert "[red]x" in text
 
 
-def coloured(init: object) -> object:
+def coloured(init: object, width: int | None) -> object:
     def initialised(reporter: Reporter) -> None:
         init(reporter)  # type: ignore[operator]  # `Reporter.__init__`
-        reporter.coloured = True
+        reporter.colours, reporter.width = "always", width
 
     return initialised
 

@@ -7,14 +7,18 @@ inside its function, so that ``--help`` stays fast.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
+from typing import Any
 
 import click
 
 from hlo.text.source import printable
+from indexing.cli.common_options import with_common_options
 from indexing.cli.reporter import OutputError, Reporter
+
+PROGRAM = "hlo-indexing"
 
 COMMANDS = {
     "maps": "Print indexing maps of HLO modules",
@@ -54,14 +58,34 @@ class Commands(click.Group):
         command = import_module(f"indexing.cli.commands.{cmd_name}").command
         assert isinstance(command, click.Command)
         command.help = command.help or COMMANDS[cmd_name]  # `python -OO` drops docstrings
-        return command
+        return with_common_options(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
+        is_command = args[0] in COMMANDS or args[0].startswith("-")
+        if not (is_command or ctx.resilient_parsing):
             raise UnknownCommand(args[0], ctx)
         return super().resolve_command(ctx, args)
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        with _exit_statuses():  # help is printed here
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run a command and return the exit status."""
+        reporter = ctx.ensure_object(Reporter)
+        with _exit_statuses(), reporter.reporting(PROGRAM), reporter.writing():
+            super().invoke(ctx)
+        with _exit_statuses():
+            reporter.flush()
+        return 1 if reporter.failed else 0
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -80,20 +104,9 @@ def cli(reporter: Reporter, debug: bool) -> None:
 
 
 def invoke(arguments: Sequence[str]) -> int:
-    """Run the command and return its exit status.
-
-    Raises:
-        BrokenPipeError: the reader of the output closed it.
-    """
+    """Run the command, or complete a command line for the shell; return the exit status."""
     try:
-        with cli.make_context("hlo-indexing", list(arguments)) as context:
-            reporter = context.ensure_object(Reporter)
-            with reporter.reporting("hlo-indexing"):
-                cli.invoke(context)
-            reporter.flush()
-            return 1 if reporter.failed else 0
-    except click.exceptions.Exit as request:
-        return request.exit_code
+        status = cli.main(list(arguments), PROGRAM, standalone_mode=False, obj=Reporter())
     except click.ClickException as error:
         error.message = printable(error.message)  # type: ignore[misc]  # before it is shown
         with suppress(OSError):  # a usage error that cannot be shown keeps its status
@@ -101,9 +114,26 @@ def invoke(arguments: Sequence[str]) -> int:
         return error.exit_code
     except click.Abort:
         return 130
+    except OutputError as error:
+        return _output_failed(error.file, error.strerror)
+    except OSError as error:  # `click` prints help itself
+        return _output_failed("standard output", error.strerror or str(error))
+    assert isinstance(status, int)
+    return status
+
+
+def _output_failed(file: str, reason: str) -> int:
+    with suppress(OSError):
+        sys.stderr.write(f"error[io]: {file}: {reason}\n")
+    return 1
+
+
+@contextmanager
+def _exit_statuses() -> Iterator[None]:
+    """Exit with 130 if interrupted, and with 141 if the reader of the output closed it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(130) from None
     except BrokenPipeError:
-        raise
-    except (OutputError, OSError) as error:  # `click` prints help itself
-        with suppress(OSError):
-            sys.stderr.write(f"error[io]: standard output: {error.strerror}\n")
-        return 1
+        raise click.exceptions.Exit(141) from None

@@ -8,7 +8,13 @@ from typing import Any, TypeVar
 
 import click
 
+from indexing.cli.completion import FilePath
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+files_argument = click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=FilePath()
+)
 
 verify_option = click.option(
     "--verify", is_flag=True, help="Prove with isl that each simplified map equals the original"

@@ -37,7 +37,7 @@ class Shard:
     count: int
     request: Request
     width: int | None
-    coloured: bool
+    colours: str
     debug: bool
     max_bytes: int | None
 
@@ -47,7 +47,7 @@ class BufferedReporter(Reporter):
     """A reporter that stores results and errors, in order, for printing by the parent process."""
 
     width: int | None = None
-    coloured: bool = False
+    colours: str = "auto"
     debug: bool = False
     max_bytes: int | None = None
     failed: bool = False
@@ -120,7 +120,7 @@ def shards_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Ite
             count,
             request,
             reporter.width,
-            reporter.coloured,
+            reporter.colours,
             reporter.debug,
             reporter.max_bytes,
         )
@@ -131,7 +131,7 @@ def answer_shard(shard: Shard) -> BufferedReporter:
     from indexing.maps.certificate import proofs
 
     before = proofs()
-    record = BufferedReporter(shard.width, shard.coloured, shard.debug, shard.max_bytes)
+    record = BufferedReporter(shard.width, shard.colours, shard.debug, shard.max_bytes)
     hidden_bar = Bar()
     for module in _modules(shard, record):
         computations = slices(list(module.computations.values()), shard.count)[shard.index]

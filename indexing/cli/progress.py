@@ -29,8 +29,8 @@ class Bar:
     ...         bar.update("maps", done, 3)
     """
 
-    def __init__(self) -> None:
-        self.is_used = sys.stderr.isatty()
+    def __init__(self, is_wanted: bool = True) -> None:
+        self.is_used = is_wanted and sys.stderr.isatty()
         self.shares_terminal = self.is_used and sys.stdout.isatty()
         self._state: tuple[str, int, int | None] = ("", 0, None)
         self._quiet_since = time.monotonic()

@@ -12,8 +12,9 @@ import sys
 import traceback
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from contextlib import ExitStack, contextmanager
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
@@ -37,11 +38,20 @@ _MARKS: Final = {style: chr(0xD800 + number) for number, style in enumerate(COLO
 _COLOURED: Final = str.maketrans({_MARKS[style]: colour for style, colour in COLOURS.items()})
 
 
-class OutputError(Exception):
-    """A result cannot be written, for example because the disk is full."""
+COLOUR_CHOICES: Final = ("auto", "always", "never")
+"""Values of ``--color``."""
 
-    def __init__(self, strerror: str) -> None:
+
+class OutputError(Exception):
+    """A result cannot be written, for example because the disk is full.
+
+    Attributes:
+        file: where the results are written to.
+    """
+
+    def __init__(self, file: str, strerror: str) -> None:
         super().__init__(strerror)
+        self.file = file
         self.strerror = strerror
 
 
@@ -61,7 +71,64 @@ class Reporter:
         self.has_answer = False  # for at least one of the selected instructions
         self.unmarked: Counter[str] = Counter()  # grades and unknowns that a format does not print
         self.width = terminal_width()  # None: results are not printed on a terminal
-        self.coloured = self.width is not None and not os.environ.get("NO_COLOR")
+        self.colours = "auto"  # one of `COLOUR_CHOICES`
+        self.is_quiet = False  # print no notes
+        self._path: str | None = None  # of the file that results are written to
+        self._file: TextIO | None = None
+        self._output = ExitStack()
+
+    @property
+    def coloured(self) -> bool:
+        """True if results are printed in colours."""
+        if self.colours != "auto":
+            return self.colours == "always"
+        if os.environ.get("NO_COLOR"):
+            return False
+        return self.width is not None or bool(os.environ.get("FORCE_COLOR"))
+
+    def write_to(self, path: str) -> None:
+        """Write the results of the run to a file, in place of standard output.
+
+        Raises:
+            OSError: the file is not a regular file, or cannot be written.
+        """
+        from indexing.execution.output_file import check_writable, is_stdout
+
+        if not is_stdout(path):
+            check_writable(path)
+            self._path, self.width = path, None
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Replace the output file when the block ends.
+
+        It stays unchanged if the block raises an exception, or fails without a result.
+        """
+        try:
+            with self._output:
+                yield
+                if self._path is not None and not self.failed:
+                    self._stream()  # an empty file if there are no results
+                if self._file is not None:
+                    self._file.flush()
+        except OSError as error:
+            if self._path is None or isinstance(error, BrokenPipeError):
+                raise
+            self.error(f"error[io]: {self._path}: {error.strerror or error}")
+
+    def _stream(self) -> TextIO:
+        """Return the stream of the results; open the output file on first use."""
+        if self._path is None:
+            return sys.stdout
+        if self._file is None:
+            from indexing.execution.output_file import replaced
+
+            binary = self._output.enter_context(replaced(self._path))
+            self._file = TextIOWrapper(
+                binary, "utf-8", errors="backslashreplace", newline="\n", write_through=True
+            )
+            self._output.callback(self._file.detach)
+        return self._file
 
     def paint(self, text: str, style: str) -> str:
         """Return `text` in the colours of `style` on a terminal, and unchanged elsewhere."""
@@ -73,18 +140,30 @@ class Reporter:
             return
         self.has_printed = True
         line = printable(line)
-        with _output_errors():
-            sys.stdout.write((line.translate(_COLOURED) if self.coloured else line) + "\n")
+        with self._output_errors():
+            self._stream().write((line.translate(_COLOURED) if self.coloured else line) + "\n")
 
     def flush(self) -> None:
         """Write all results."""
-        with _output_errors():
+        with self._output_errors():
             sys.stdout.flush()
 
     def note(self, message: str) -> None:
-        """Print a note about the run on standard error."""
-        self.flush()
-        sys.stderr.write(printable(message) + "\n")
+        """Print a note about the run on standard error, unless the run is quiet."""
+        if not self.is_quiet:
+            self.flush()
+            sys.stderr.write(printable(message) + "\n")
+
+    @contextmanager
+    def _output_errors(self) -> Iterator[None]:
+        """Raise an `OutputError`, which is no error of an input, if writing fails."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            file = self._path or "standard output"
+            raise OutputError(file, error.strerror or str(error)) from None
 
     def error(self, *lines: str) -> None:
         """Report an error in the input, once; the run continues and exits with status 1."""
@@ -170,17 +249,6 @@ class Reporter:
 def terminal_width() -> int | None:
     """Return the number of columns of the terminal of standard output; None without a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-
-
-@contextmanager
-def _output_errors() -> Iterator[None]:
-    """Raise an `OutputError`, which is no error of an input, if writing fails."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(error.strerror or str(error)) from None
 
 
 def load_modules(file: str, max_bytes: int | None, lazy: bool = False) -> list[Module]:

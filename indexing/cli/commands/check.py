@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.options import format_option, max_input_size_option
+from indexing.cli.options import (
+    files_argument,
+    format_option,
+    max_input_size_option,
+)
 from indexing.cli.printing import did_you_mean
 from indexing.cli.reporter import Reporter, counted, load_modules
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("check")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@files_argument
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj

@@ -7,12 +7,17 @@ from importlib import import_module
 
 import click
 
-from indexing.cli.options import format_option, max_input_size_option, source_option
+from indexing.cli.options import (
+    files_argument,
+    format_option,
+    max_input_size_option,
+    source_option,
+)
 from indexing.cli.reporter import Reporter
 
 
 @click.command("ls")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@files_argument
 @source_option
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))

@@ -13,6 +13,7 @@ from indexing.cli.options import (
     OperandName,
     PointText,
     explain_option,
+    files_argument,
     format_option,
     instruction_option,
     max_input_size_option,
@@ -40,7 +41,7 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY])
 
 
 @click.command("maps")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@files_argument
 @instruction_option
 @selection_options
 @click.option(
@@ -208,7 +209,7 @@ def command(
     )
     selection = Selection(names, opcodes, reads, op_names, kinds, everything, order, limit)
     request = Request(query, selection, notation, all_outputs, point, len(files) == 1)
-    with Bar() as bar:
+    with Bar(not reporter.is_quiet) as bar:
         if jobs > 1:
             from indexing.cli.parallel import answer_in_parallel
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.completion import FilePath
 from indexing.cli.options import (
     deprecated_spelling,
     format_option,
@@ -39,17 +40,20 @@ def _tile(
 
 
 @click.command("run")
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", type=FilePath())
 @click.option(
     "--inputs",
     metavar="IN.npz",
+    type=FilePath(),
     callback=nonempty,
     help="Read inputs in0, in1, .. (tuples flattened in order), or by parameter name, and values "
     "of elided constants, by instruction name; without this option, inputs are random",
 )
 @click.option(
     "--output",
+    "-o",
     metavar="OUT.npz",
+    type=FilePath(),
     callback=nonempty,
     help="Write the results, as arrays named out0, out1 and so on, into a regular file, which is "
     "replaced when all are complete; `-` is standard output",

@@ -9,13 +9,17 @@ from importlib import import_module
 
 import click
 
-from indexing.cli.options import format_option, max_input_size_option
+from indexing.cli.options import (
+    files_argument,
+    format_option,
+    max_input_size_option,
+)
 from indexing.cli.progress import Bar
 from indexing.cli.reporter import Reporter
 
 
 @click.command("summary")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@files_argument
 @click.option(
     "--limit",
     metavar="N",
@@ -48,7 +52,7 @@ def command(reporter: Reporter, files: Sequence[str], limit: int, notation: str)
     from indexing.views.module_summary import summary
 
     import_module("indexing.ops")  # registers the ops
-    with Bar() as bar:
+    with Bar(not reporter.is_quiet) as bar:
         bar.update("reading", 0)
         for module in reporter.modules(files):
             with reporter.reporting(module.filename):

@@ -11,6 +11,7 @@ import click
 
 from indexing.cli.options import (
     deprecated_spelling,
+    files_argument,
     format_option,
     instruction_option,
     max_input_size_option,
@@ -32,7 +33,7 @@ MIN_FOLDED = 12
 
 
 @click.command("validate")
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@files_argument
 @instruction_option
 @seed_option("Seed of random operands")
 @click.option(
@@ -169,7 +170,7 @@ def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
 
 def _show(reporter: Reporter, module: Module, rows: Sequence[tuple[str, ...]]) -> None:
     """Print a table on a terminal that is wide enough for its names, otherwise a line per row."""
-    if reporter.coloured and _show_table(module, rows):
+    if reporter.width is not None and _show_table(module, rows, reporter.coloured):
         return
     for status, computation, name, opcode, check, details in rows:
         place = ": ".join(filter(None, [module.filename, computation, name]))
@@ -177,14 +178,14 @@ def _show(reporter: Reporter, module: Module, rows: Sequence[tuple[str, ...]]) -
         reporter.print(f"{text}: {details}" if details else text)
 
 
-def _show_table(module: Module, rows: Sequence[tuple[str, ...]]) -> bool:
+def _show_table(module: Module, rows: Sequence[tuple[str, ...]], coloured: bool) -> bool:
     """Print the rows as a table; return False if the terminal is too narrow for their names."""
     from rich.console import Console
     from rich.table import Table
 
     from hlo.text.source import printable
 
-    console = Console(markup=False, emoji=False)
+    console = Console(markup=False, emoji=False, no_color=not coloured)
     table = Table(title=printable(module.filename))
     rows = [tuple(map(printable, row)) for row in rows]
     headings = ("status", "computation", "instruction", "opcode", "check", "details")

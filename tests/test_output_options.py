@@ -1,0 +1,242 @@
+"""The options of every command: ``-o``, ``--color`` and ``-q``."""
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+import pytest
+
+from indexing import cli
+from indexing.cli import group
+from indexing.cli.reporter import COLOURS, Reporter
+
+ROOT = Path(__file__).parent.parent
+MODULE = "ENTRY e { p = f32[3,5] parameter(0)  ROOT t = f32[5,3] transpose(p), dimensions={1,0} }"
+STRANGE = "ENTRY e { p = f32[3] parameter(0)  ROOT strange = f32[3] no-such-opcode(p) }"
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    Path("m.hlo").write_text(MODULE)
+    Path("strange.hlo").write_text(STRANGE)
+
+    def run(line: str) -> tuple[int, str, str]:
+        return cli.run(shlex.split(line)), *capsys.readouterr()
+
+    return run
+
+
+@pytest.mark.parametrize("name", group.COMMANDS)
+def test_every_command_has_the_common_options(name: str) -> None:
+    context = group.cli.make_context("hlo-indexing", [name], obj=Reporter())
+    command = group.cli.get_command(context, name)
+    assert command is not None
+    options = [each for each in command.params if isinstance(each, click.Option)]
+    spellings = [spelling for option in options for spelling in option.opts]
+    assert {"-o", "-q", "--quiet", "--color"} <= set(spellings)
+    assert len(spellings) == len(set(spellings))
+    again = group.cli.get_command(context, name)
+    assert again is not None
+    assert len(again.params) == len(command.params)
+
+
+# ---------------------------------------------------------------- files
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "maps m.hlo",
+        "maps m.hlo --format json",
+        "ls m.hlo",
+        "check m.hlo",
+        "summary m.hlo",
+        "ops dot",
+        "simplify '(d0) -> (d0 mod 8), domain: d0 in [0, 7]'",
+        "validate m.hlo --no-xla",
+        "maps strange.hlo --jobs 2",
+    ],
+)
+def test_the_results_are_those_of_standard_output(line: str, run: Run) -> None:
+    status, out, err = run(line)
+    assert out
+    assert run(f"{line} -o out.txt") == (status, "", err)
+    assert Path("out.txt").read_text() == out
+    assert run(f"{line} -o -") == (status, out, err)
+
+
+def test_a_link_stays_and_its_target_is_replaced_with_its_permissions(run: Run) -> None:
+    Path("target").write_text("old")
+    Path("target").chmod(0o640)
+    Path("link").symlink_to("target")
+    status, out, err = run("ls m.hlo --output-file link")
+    assert (status, out, err) == (0, "", "")
+    assert Path("link").is_symlink()
+    assert Path("target").read_text() == run("ls m.hlo")[1]
+    assert Path("target").stat().st_mode & 0o777 == 0o640
+
+
+def test_the_input_may_be_the_output(run: Run) -> None:
+    expected = run("ls m.hlo")[1]
+    assert run("ls m.hlo -o m.hlo")[0] == 0
+    assert Path("m.hlo").read_text() == expected
+
+
+def test_no_result_is_an_empty_file(run: Run) -> None:
+    Path("out").write_text("old")
+    assert run("maps m.hlo -i p --format isl -o out") == (0, "", "")
+    assert Path("out").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    "path, reason",
+    [
+        (".", "a directory, expected a regular file"),
+        ("no/such/folder", "the folder .* does not exist"),
+        ("fifo", "a FIFO, expected a regular file"),
+        ("/dev/null", "a device, expected a regular file"),
+        ("readonly", "the file is read-only"),
+    ],
+)
+def test_other_files_are_refused_before_the_work(path: str, reason: str, run: Run) -> None:
+    os.mkfifo("fifo")
+    Path("readonly").touch(0o444)
+    if path == "readonly" and os.access(path, os.W_OK):
+        pytest.skip("needs a user who cannot write read-only files")
+    status, out, err = run(f"maps none.hlo -o {path}")
+    assert (status, out) == (1, "")
+    assert err.startswith(f"error[io]: {path}: ")
+    assert "none.hlo" not in err
+    assert re.search(reason, err)
+
+
+def test_an_empty_path_is_a_usage_error(run: Run) -> None:
+    status, _, err = run("ls m.hlo -o ''")
+    assert status == 2
+    assert "expected the path of a file, got an empty text" in err
+
+
+@pytest.mark.parametrize("line", ["ls none.hlo", "maps m.hlo -i nothing", "maps m.hlo --oops"])
+def test_a_failure_without_results_leaves_the_file(line: str, run: Run) -> None:
+    Path("out").write_text("old")
+    status, out, _ = run(f"{line} -o out")
+    assert status in (1, 2)
+    assert out == ""
+    assert Path("out").read_text() == "old"
+    assert not list(Path().glob(".hlo-indexing-*"))
+
+
+def test_results_beside_errors_are_written(run: Run) -> None:
+    status, _, err = run("ls none.hlo m.hlo -o out")
+    assert status == 1
+    assert "none.hlo" in err
+    assert "ENTRY e" in Path("out").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_leaves_the_file_and_no_other(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    (tmp_path / "out").write_text("old")
+    (tmp_path / "m.hlo").write_text(MODULE)
+    command = [sys.executable, "-m", "indexing.cli", "ls", "m.hlo", "-", "-o", "out"]
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        while not list(tmp_path.glob(".hlo-indexing-*")):  # m.hlo is printed; it waits for stdin
+            assert process.poll() is None
+        process.send_signal(number)
+        assert process.wait() == (130 if number is signal.SIGINT else 143)
+    assert (tmp_path / "out").read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.hlo", "out"]
+
+
+def test_a_full_disk_is_an_error_with_the_name_of_the_file(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from indexing.execution import output_file
+
+    class Full:
+        def __init__(self, path: str) -> None: ...
+        def __enter__(self) -> object:
+            return open("/dev/full", "wb", buffering=0)
+
+        def __exit__(self, *_: object) -> None: ...
+
+    monkeypatch.setattr(output_file, "replaced", Full)
+    assert run("ls m.hlo -o out") == (1, "", "error[io]: out: No space left on device\n")
+
+
+# ---------------------------------------------------------------- colours and notes
+
+
+# fmt: off
+COLOURED = [
+    # option        NO_COLOR FORCE_COLOR terminal  coloured
+    ("",             "",      "",         False,    False),
+    ("",             "",      "",         True,     True),
+    ("",             "1",     "",         True,     False),
+    ("",             "",      "1",        False,    True),
+    ("",             "1",     "1",        True,     False),
+    ("--color auto",   "1",     "",         True,     False),
+    ("--color auto",   "",      "",         False,    False),
+    ("--color always", "1",     "",         False,    True),
+    ("--color never",  "",      "1",        True,     False),
+    ("--color never",  "",      "",         True,     False),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("option, no_color, force_color, is_terminal, coloured", COLOURED)
+def test_the_option_precedes_the_environment_and_that_the_terminal(
+    option: str,
+    no_color: str,
+    force_color: str,
+    is_terminal: bool,
+    coloured: bool,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("FORCE_COLOR", force_color)
+    monkeypatch.setattr("indexing.cli.reporter.terminal_width", lambda: 80 if is_terminal else None)
+    _, out, _ = run(f"ls m.hlo {option}")
+    assert (COLOURS["name"] in out) == coloured
+    assert ("\x1b" in out) == coloured
+
+
+def test_a_file_has_colours_only_on_request(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("indexing.cli.reporter.terminal_width", lambda: 80)
+    run("ls m.hlo -o plain")
+    run("ls m.hlo --color always -o coloured")
+    assert "\x1b" not in Path("plain").read_text()
+    assert COLOURS["name"] in Path("coloured").read_text()
+
+
+def test_a_quiet_run_prints_results_and_errors_only(run: Run) -> None:
+    for line, note in (
+        ("maps m.hlo --verify", "verified"),
+        ("check strange.hlo", "warning: "),
+        ("maps strange.hlo --format isl", "note: "),
+    ):
+        status, out, err = run(line)
+        assert note in err
+        assert run(f"{line} -q") == (status, out, "")
+    status, _, err = run("ls none.hlo --quiet")
+    assert status == 1
+    assert err.startswith("error[io]: none.hlo")
