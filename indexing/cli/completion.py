@@ -1,11 +1,28 @@
-"""Completion at the shell: files."""
+"""Completion at the shell: opcodes, files, and names in the files that the command line has.
+
+Names are read by a text scan, which neither parses the file nor imports ops.  A file that cannot be
+read, or that is no text, has no names: nothing else is printed while a line is being typed.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
+
+MAX_BYTES: Final = 64 << 20
+"""Limit on the size of a file whose names are completed."""
+
+_COMPUTATION: Final = re.compile(
+    r"^(?:ENTRY[ \t]+)?%?([A-Za-z_][\w.\-]*)[ \t]*(?:\([^\n]*)?\{", re.ASCII | re.MULTILINE
+)
+_NAME: Final = re.compile(
+    r"(?:(?<=[ \t{])|^)%?([A-Za-z_][\w.\-]*)[ \t]+=[ \t]+(?=[(a-z])", re.ASCII | re.MULTILINE
+)
 
 
 class FilePath(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
@@ -17,3 +34,81 @@ class FilePath(click.ParamType):  # type: ignore[type-arg]  # generic since clic
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem[Any]]:
         return [CompletionItem(incomplete, type="file")]
+
+
+def completed(names: Iterable[str], incomplete: str, prefix: str = "") -> list[CompletionItem[Any]]:
+    """Return the names that begin with `incomplete`, each once; `prefix` precedes them."""
+    unique = dict.fromkeys(name for name in names if name.startswith(incomplete))
+    return [CompletionItem(prefix + name) for name in unique]
+
+
+def complete_opcodes(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[Any]]:
+    """Return the opcodes of HLO that begin with `incomplete`."""
+    from hlo.ops.opcodes import OPCODES
+
+    return completed(sorted(OPCODES), incomplete)
+
+
+def complete_instructions(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem[Any]]:
+    """Return the NAME or COMPUTATION/NAME of instructions in the files of the command line."""
+    names = full_names if "/" in incomplete else instruction_names
+    percent = "%" if incomplete.startswith("%") else ""
+    return completed(_in_files(context, names), incomplete.removeprefix("%"), percent)
+
+
+def instruction_names(text: str) -> Iterator[str]:
+    """Yield the names of the instructions of a text.
+
+    >>> list(instruction_names("e {\\n  %p = (s32[], f32[2]) parameter(0)\\n  ROOT n = f32[] f(x)"))
+    ['p', 'n']
+    """
+    return (match[1] for match in _NAME.finditer(text))
+
+
+def full_names(text: str) -> Iterator[str]:
+    """Yield COMPUTATION/NAME of the instructions of a text.
+
+    >>> list(full_names("%f (p: f32[2]) -> f32[2] {\\n  p = f32[2] parameter(0)\\n}\\n"))
+    ['f/p']
+    """
+    heads = list(_COMPUTATION.finditer(text))
+    ends = [*[head.start() for head in heads[1:]], len(text)]
+    for head, end in zip(heads, ends, strict=True):
+        for match in _NAME.finditer(text, head.end() - 1, end):
+            yield f"{head[1]}/{match[1]}"
+
+
+def _in_files(context: click.Context, names: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """Yield the names of the files of the command line before the cursor, or else after it."""
+    given = [*_paths(context.params), *context.args]
+    for path in filter(os.path.isfile, given or _words()):
+        yield from names(_text(path))
+
+
+def _paths(params: dict[str, Any]) -> Iterator[str]:
+    yield from params.get("files") or ()
+    if file := params.get("file"):
+        yield file
+
+
+def _words() -> list[str]:
+    """Return the words of the command line."""
+    from click.shell_completion import split_arg_string
+
+    return split_arg_string(os.environ.get("COMP_WORDS", ""))[1:]
+
+
+def _text(path: str) -> str:
+    """Return the text of a file; empty if it is none."""
+    from hlo.formats.reading import read_bytes
+    from hlo.text.source import HloError
+
+    try:
+        data = read_bytes(path, path, MAX_BYTES)
+    except (OSError, HloError):
+        return ""
+    return "" if b"\0" in data[:4096] else data.decode(errors="replace")

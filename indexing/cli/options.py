@@ -8,7 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
-from indexing.cli.completion import FilePath
+from indexing.cli.completion import (
+    FilePath,
+    complete_instructions,
+    complete_opcodes,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -156,6 +160,7 @@ instruction_option = click.option(
     metavar="NAME",
     multiple=True,
     type=PatternText(),
+    shell_complete=complete_instructions,
     help="Select this instruction, NAME or COMPUTATION/NAME, a glob such as 'conv*', or a /regex/; "
     "may be repeated",
 )
@@ -172,6 +177,7 @@ def selection_options(command: F) -> F:
             metavar="OPCODE",
             multiple=True,
             type=PatternText(),
+            shell_complete=complete_opcodes,
             help="Select every instruction with this opcode, a glob or /regex/; may be repeated",
         ),
         click.option(
@@ -179,6 +185,7 @@ def selection_options(command: F) -> F:
             metavar="NAME",
             multiple=True,
             type=PatternText(),
+            shell_complete=complete_instructions,
             help="Only instructions that read the value of NAME, an instruction or the argument "
             "of a JAX function, also through tuples, loops and calls; may be repeated",
         ),

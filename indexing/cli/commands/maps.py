@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from indexing.cli.completion import complete_instructions
 from indexing.cli.options import (
     OperandName,
     PointText,
@@ -64,6 +65,7 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY])
     "--operand",
     metavar="N|NAME",
     type=OperandName(),
+    shell_complete=complete_instructions,
     help="Print only the maps of this operand, or of this parameter with --to parameters: its "
     "number, its name, a glob or /regex/",
 )

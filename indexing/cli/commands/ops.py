@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import click
 
+from indexing.cli.completion import complete_opcodes
 from indexing.cli.reporter import Reporter
 
 
 @click.command("ops")
-@click.argument("opcodes", metavar="[OPCODE]...", nargs=-1)
+@click.argument("opcodes", metavar="[OPCODE]...", nargs=-1, shell_complete=complete_opcodes)
 @click.option(
     "--format",
     "notation",
