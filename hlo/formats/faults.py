@@ -11,9 +11,13 @@ from hlo.text.lexer import COMMA, NAME, expected, skip, token
 from hlo.text.names import nearest
 from hlo.text.source import HloError, Source, Span
 
+_SEPARATE = (
+    "separate modules by lines `// -----`: hlo.parse_all, hlo.load_all and hlo-indexing read all"
+)
 _NAMELESS = token(r"[,)]")
 _ELIDED = token(r"\.\.\.")
 _HEADER = token(r"HloModule\b")
+_ENTRY = re.compile(r"^[ \t]*ENTRY\b", re.MULTILINE)
 _CLOSING = {"{": "}", "[": "]", "(": ")"}
 _CONSTANT = re.compile(r"(?:\b([a-z]\w*)\[[^\]]*\](?:\{[^}]*\})?\s*)?\bconstant\s*\(\s*%?$")
 _INSTRUCTION = re.compile(r"^\s*(?:ROOT\s+)?%?[A-Za-z_][\w.\-]*\s*=[^\n]*\(", re.MULTILINE)
@@ -22,10 +26,15 @@ _OPERAND_NAME = token(rf"%?{NAME}(?!\s*[\[({{])")
 
 
 def duplicate(kind: str, span: Span, first: Span) -> HloError:
-    """Return the error for the second definition of a name."""
+    """Return the error for the second definition of a name.
+
+    A computation after ENTRY may belong to a second module.
+    """
     note = f"`{span.text}` is first defined at {first.place()}"
     message = f"duplicate {kind} `{span.text}`"
-    return HloError(message, span, "duplicate", "defined again", [note])
+    is_later = kind == "computation" and _ENTRY.search(span.source.text, first.start, span.start)
+    hint = _SEPARATE if is_later else ""
+    return HloError(message, span, "duplicate", "defined again", [note], hint)
 
 
 def duplicate_attribute(span: Span, first: Span) -> HloError:
@@ -47,7 +56,7 @@ def second_entry(span: Span, first: Computation) -> HloError:
     """Return the error for a second ``ENTRY`` in one module."""
     note = f"the first ENTRY is `{first.name}` at {first.span.place()}"
     message = "a module must have one ENTRY"
-    return HloError(message, span, "duplicate", "the second ENTRY", [note])
+    return HloError(message, span, "duplicate", "the second ENTRY", [note], _SEPARATE)
 
 
 def undefined_operand(
@@ -122,8 +131,7 @@ def wrong_result_shape(computation: Computation, shape: AnyShape, span: Span) ->
 def no_computation(source: Source, position: int) -> HloError:
     """Return the error for text between computations that is not a computation."""
     if _HEADER.match(source.text, position):
-        hint = "separate modules by lines `// -----` and call hlo.parse_all"
-        return expected("the end of the module", source, position, hint)
+        return expected("the end of the module", source, position, _SEPARATE)
     return expected("a computation such as ENTRY main { ... }", source, position)
 
 

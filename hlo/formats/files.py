@@ -8,6 +8,7 @@ from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32
 from hlo.formats.parser import parse, parse_all
 from hlo.formats.proto import proto_text
 from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes
+from hlo.formats.recognition import binary_format
 from hlo.formats.stablehlo import stablehlo_text
 from hlo.modules.module import Module
 from hlo.text.source import HloError, Source
@@ -104,7 +105,10 @@ def decode(data: bytes | bytearray, name: str) -> str:
     label = f"byte 0x{data[place]:02x}"
     reason = "invalid UTF-8" if data[place] else "NUL"
     message = f"the file is not text: {reason} at byte {place}"
-    raise HloError(message, source.span(len(before)), "encoding", label, help=_repair(data))
+    repair = _repair(data)
+    if form := binary_format(data):
+        message, repair = f"the file is {form.name}, not HLO text", form.repair
+    raise HloError(message, source.span(len(before)), "encoding", label, help=repair)
 
 
 def _repair(data: bytes | bytearray) -> str:

@@ -22,6 +22,7 @@ from hlo.formats.faults import (
     second_entry,
     wrong_result_shape,
 )
+from hlo.formats.recognition import other_format
 from hlo.formats.scan import BodyScanner
 from hlo.modules.header import check as check_header
 from hlo.modules.module import Computation, Module
@@ -39,7 +40,7 @@ from hlo.text.lexer import (
     token_span,
 )
 from hlo.text.names import ByName
-from hlo.text.source import Source
+from hlo.text.source import HloError, Source
 from hlo.text.syntax import AttributeText
 
 _HEADER = token(rf"HloModule\b(?:{SPACE}(?!ENTRY\b)%?({NAME}):?+)?+")
@@ -58,7 +59,7 @@ def parse(text: str, filename: str = "<string>", *, lazy: bool = False) -> Modul
         filename: name of the file in errors.
         lazy: check the text of most computations, and make their instructions on first use.
     Raises:
-        HloError: a syntax error, or an undefined or duplicate name.
+        HloError: a syntax error, an undefined or duplicate name, or a text in another format.
 
     >>> module = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }")
     >>> module.entry.root.opcode, [operand.name for operand in module.entry.root.operands]
@@ -71,8 +72,14 @@ def parse(text: str, filename: str = "<string>", *, lazy: bool = False) -> Modul
 
     Source: XLA ``xla/hlo/parser/hlo_parser.cc``.
     """
-    with _collector_paused():
-        return _ModuleReader(Source(text, filename), lazy).module()
+    source = Source(text, filename)
+    try:
+        with _collector_paused():
+            return _ModuleReader(source, lazy).module()
+    except HloError:
+        if error := other_format(source):
+            raise error from None
+        raise
 
 
 @contextmanager

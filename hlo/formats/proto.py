@@ -25,10 +25,14 @@ def proto_text(data: bytes, filename: str) -> str:
     options = _hlo.HloPrintOptions()
     options.print_large_constants = True
     inner = _field_1(data)
+    serialized = inner if inner[:1] == _FIELD_1 else data
     try:
-        module = _hlo.HloModule.from_serialized_hlo_module_proto(
-            inner if inner[:1] == _FIELD_1 else data
-        )
+        _field_1(serialized).decode()  # jaxlib would log an invalid name
+    except UnicodeDecodeError:
+        message = "the file is not a serialized HLO module: the module's name is not UTF-8"
+        raise HloError(message, place, "encoding") from None
+    try:
+        module = _hlo.HloModule.from_serialized_hlo_module_proto(serialized)
         text: str = module.to_string(options)
     except Exception as error:  # the bindings' type for an XLA status is not specified
         reason = str(error).partition("\n")[0]

@@ -6,6 +6,7 @@ import errno
 import gzip
 import lzma
 import os
+import re
 import stat
 import sys
 import zlib
@@ -18,6 +19,9 @@ from hlo.text.source import HloError, Source
 MAX_BYTES: Final = 4 << 30  # default limit on the size of an input after decompression
 STDIN: Final = frozenset({"-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
 
+_MODULE: Final = re.compile(
+    r"(?<!-values)(?<!-assignment)(?<!-range)(?<!-report)\.(?:hlo|txt|mlir)$"
+)
 _CHUNK: Final = 1 << 20
 _SPECIAL_FILES: Final = {
     stat.S_IFDIR: "a directory",
@@ -104,6 +108,18 @@ def _too_large(name: str, limit: int) -> HloError:
     return HloError(message, Source("", name).span(0), "size", help=hint)
 
 
+def _inside(directory: str) -> str:
+    """Return a suggestion of a module in a directory, such as the dump of a program."""
+    modules = sorted(file for file in os.listdir(directory) if _MODULE.search(file))
+    optimised = [file for file in modules if "after_optimizations" in file]
+    if not modules:
+        return ""
+    largest = max(
+        optimised or modules, key=lambda name: os.stat(os.path.join(directory, name)).st_size
+    )
+    return f" such as {os.path.join(directory, largest)}"
+
+
 def _is_packed(name: str) -> bool:
     return name.endswith((".gz", ".xz"))
 
@@ -116,6 +132,8 @@ def _opened(path: str, name: str, limit: int) -> Iterator[BinaryIO]:
         return
     status = os.stat(path)
     kind = special_file(status.st_mode)
+    if kind == "a directory":
+        raise IsADirectoryError(errno.EISDIR, f"{kind}, expected a regular file{_inside(path)}")
     if kind not in (None, "a FIFO"):
         raise OSError(errno.EINVAL, f"{kind}, expected a regular file, or - for standard input")
     if status.st_size > limit and not _is_packed(name):

@@ -104,7 +104,7 @@ HELPED = [
     (lines("  p = f32[2]{0:T(8,} parameter(0)"),                    "  = note: `(` is opened at bad.hlo:2:17"),
     (lines(f"{PARAMETER}, a=1, a=2"),                               "  = note: `a` is first given at bad.hlo:2:28"),
     ("ROOT a = f32[2] add(p, q)",                                   "  = help: write a shape to make the operand a parameter: f32[2] p"),
-    ("HloModule a e { p = f32[] parameter(0) }\nHloModule b",       "  = help: separate modules by lines `// -----` and call hlo.parse_all"),
+    ("HloModule a e { p = f32[] parameter(0) }\nHloModule b",       "  = help: separate modules by lines `// -----`: hlo.parse_all, hlo.load_all and hlo-indexing read all"),
 ]
 # fmt: on
 
