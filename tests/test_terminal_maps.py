@@ -116,8 +116,9 @@ def whole_text(line: str, domain: Sequence[str]) -> str:
     while line[:end].count("(") > line[:end].count(")"):
         end += 1
     own = entries(line[end:].removeprefix(", "))
-    named = {bound[1] for bound in map(BOUND.fullmatch, own) if bound}
-    shared = [bound for bound in domain if bound.split()[0] not in named]
+    variables = set(re.findall(r"\w+", line.partition(" -> ")[0]))
+    missing = variables - {bound[1] for bound in map(BOUND.fullmatch, own) if bound}
+    shared = [bound for bound in domain if bound.split()[0] in missing]
     return f"{line[:end]}, domain: {', '.join([*shared, *own])}".removesuffix(", domain: ")
 
 

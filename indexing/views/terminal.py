@@ -239,12 +239,12 @@ def _outputs_text(tables: Sequence[MapTable]) -> str:
 def _domain(table: MapTable) -> tuple[str, ...]:
     """Return the bounds of the dimensions of the array that all maps start from.
 
-    From inputs to outputs, there are none unless the operands have the same sizes.
+    From inputs to outputs, there are none unless all operands but scalars have the same sizes.
     """
     rows = [row for row in table.rows if row.map is not None]
     forward = table.direction == "input-to-output"
     shapes = [row.shape for row in rows] if forward else [table.shape] if rows else []
-    sizes = {shape.dims if isinstance(shape, Shape) else () for shape in shapes}
+    sizes = {shape.dims for shape in shapes if isinstance(shape, Shape) and shape.dims}
     dims = sizes.pop() if len(sizes) == 1 else ()
     return tuple([f"d{k} in [0, {n - 1}]" for k, n in enumerate(dims) if n != UNBOUNDED])
 

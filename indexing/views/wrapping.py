@@ -14,6 +14,9 @@ from rich.cells import cell_len, chop_cells
 
 from hlo.text.source import printable
 
+INDENT: Final = 4
+"""Spaces before the lines that continue a text."""
+
 Colouring = Callable[[str], str]
 """Adds colours to a text, without a change of its width."""
 
@@ -52,7 +55,7 @@ class Line(NamedTuple):
         return self.text + " " * (width - self.width)
 
 
-def wrapped(units: Iterable[Unit], width: int, indent: int = 4) -> list[Line]:
+def wrapped(units: Iterable[Unit], width: int, indent: int = INDENT) -> list[Line]:
     """Return `units`, separated by spaces, on lines of at most `width` cells.
 
     All lines but the first start with `indent` spaces.  A unit that is too long for a line is
@@ -67,9 +70,8 @@ def wrapped(units: Iterable[Unit], width: int, indent: int = 4) -> list[Line]:
     rows: list[list[Line]] = [[]]
     used = 0
     for unit in units:
-        whole = printable(unit.text)
-        fits = cell_len(whole) <= (width - indent if rows[0] else width)
-        for text in [whole] if fits else _divided(unit, width - indent):
+        fits = _fits(unit, width - indent if rows[0] else width)
+        for text in [printable(unit.text)] if fits else _divided(unit, width - indent):
             size = cell_len(text)
             if rows[-1] and used + 1 + size > width:
                 rows.append([])
@@ -77,6 +79,11 @@ def wrapped(units: Iterable[Unit], width: int, indent: int = 4) -> list[Line]:
             rows[-1].append(Line(size, unit.coloured(text)))
             used = start + size
     return [_joined(row, indent if number else 0) for number, row in enumerate(rows)]
+
+
+def _fits(unit: Unit, room: int) -> bool:
+    """Return True if a line of `room` cells has room for `unit`."""
+    return cell_len(printable(unit.text)) <= room
 
 
 def _joined(parts: Sequence[Line], indent: int) -> Line:
@@ -116,6 +123,10 @@ class Paragraph(NamedTuple):
     units: Sequence[Unit]
     notes: Sequence[Sequence[Unit]] = ()
 
+    def fits(self, width: int) -> bool:
+        """Return True if lines of `width` cells have room for the longest unit, undivided."""
+        return all(_fits(unit, width - (INDENT if n else 0)) for n, unit in enumerate(self.units))
+
     def lines(self, width: int) -> Iterator[Line]:
         """Yield the lines, of at most `width` cells."""
         yield from wrapped(self.units, width)
@@ -127,7 +138,9 @@ class Paragraph(NamedTuple):
 def labelled(
     labels: Sequence[Sequence[Unit]], bodies: Sequence[Sequence[Paragraph]], width: int
 ) -> list[str]:
-    """Return each label with its body: beside it, or below it where that takes fewer lines.
+    """Return each label with its body: beside it, or below it.
+
+    Bodies are below all labels if that takes no more lines, or if units do not fit beside labels.
 
     >>> label, body = [Unit("operand 0")], [Paragraph([Unit("(d0) -> (d0)")])]
     >>> labelled([label], [body], 60), labelled([label], [body], 20)
@@ -141,6 +154,8 @@ def labelled(
         for line in _below(label, body, width)
     ]
     if width - left < MIN_BODY:
+        return below
+    if not all(part.fits(width - left) for body in bodies for part in body):
         return below
     right = [[line for part in body for line in part.lines(width - left)] for body in bodies]
     if sum(map(len, right)) >= len(below):
