@@ -317,7 +317,7 @@ class _Shunting(Generic[Value]):
             else:
                 break
         if token.kind == "number":
-            self.values.append(self.algebra.number(int(token.text)))
+            self.values.append(self._number(token))
         elif token.kind == "name" and token.text in self.algebra.names:
             self.values.append(self.algebra.variable(token.text))
         elif token.kind == "name" and token.text not in _BINDS:
@@ -331,6 +331,14 @@ class _Shunting(Generic[Value]):
         else:
             text = f"`{token.text}`" if token.kind != "end" else "the end of the text"
             self.tokens.fail(f"expected a variable, a number or `(`, found {text}", token)
+
+    def _number(self, token: Token) -> Value:
+        """Return a number, or its product with the variable directly after it: ``100d0``."""
+        value, name = self.algebra.number(int(token.text)), self.tokens.next
+        if name.start != token.end or name.text not in self.algebra.names:
+            return value
+        self.tokens.take()
+        return self.algebra.applied("*", value, self.algebra.variable(name.text))
 
     def _reduce(self, binds: int) -> None:
         """Apply the operators on the stack that bind at least as tightly as `binds`."""

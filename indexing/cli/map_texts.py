@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,6 +14,52 @@ if TYPE_CHECKING:
     from indexing.maps.indexing_map import IndexingMap
 
 MAP_FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
+
+
+# The text that XLA prints around maps: a label, and the source of a runtime variable with its map.
+_LABEL: Final = re.compile(rb"\s*operand id = \d+[ \t]*")
+_SOURCE: Final = re.compile(rb"\s*hlo:")
+_CONTINUED: Final = re.compile(rb"\s*(?:domain\b|\"|is_simplified\b)|(?!.*->).*\bin\s*[\[(]")
+
+UNKNOWN: Final = b"unknown indexing"
+"""The text that XLA prints in place of a map."""
+
+
+def map_blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Yield the text of each map in `lines`, with the number of its first line.
+
+    A map is one line, or a line that the lines of its domain follow, as `IndexingMap.pretty` and
+    XLA print it.  XLA's labels of operands and sources of runtime variables are blanked out, so
+    that columns stay.
+
+    >>> log = b"operand id = 0\\n(d0) -> (d0),\\ndomain:\\nd0 in [0, 9]\\noperand id = 1\\n() -> ()"
+    >>> list(map_blocks(log.splitlines()))
+    [(2, b'(d0) -> (d0),\\ndomain:\\nd0 in [0, 9]'), (6, b'() -> ()')]
+    """
+    block: list[bytes] = []
+    first, has_source = 0, False
+    for number, given in enumerate(lines, 1):
+        label = _LABEL.match(given)
+        line = b" " * label.end() + given[label.end() :] if label else given
+        if block and (has_source or _SOURCE.match(line)):
+            has_source = not has_source
+            line = b""
+        elif block and (label or not _continues(block[-1], line)):
+            yield first, b"\n".join(block)
+            block = []
+        if block or line.strip():
+            first = first if block else number
+            block.append(line.rstrip(b"\r\n"))
+    if block:
+        yield first, b"\n".join(block)
+
+
+def _continues(before: bytes, line: bytes) -> bool:
+    """Return True if `line` belongs to the same map as the line before it."""
+    if _CONTINUED.match(line):
+        return True
+    is_open = before.rstrip().endswith((b",", b":"))
+    return is_open and bool(line.strip()) and b"->" not in line
 
 
 def read_map(text: str, source: str = "<map>", line: int = 1) -> IndexingMap:

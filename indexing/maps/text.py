@@ -188,7 +188,8 @@ def _domain_entry(
     start = tokens.next
     expr = parse_expr(tokens, free)
     tokens.expect("in", "after an expression of the domain")
-    tokens.expect("[", "after `in`")
+    hint = "bounds are inclusive: write `[`, and add 1 to the lower bound"
+    _expect_closed(tokens, "[", "after `in`", "(", hint)
     variable = expr.as_variable
     if variable is not None and variable.name == start.text and variable.name not in bounds:
         lowest = _bound(tokens, sizes, "as the lower bound")
@@ -198,7 +199,15 @@ def _domain_entry(
         lower = tokens.integer("as the lower bound")
         tokens.expect(",", "between the bounds")
         constraints.append(Constraint(expr, lower, tokens.integer("as the upper bound")))
-    tokens.expect("]", "after the bounds")
+    hint = "bounds are inclusive: write `]`, and subtract 1 from the upper bound"
+    _expect_closed(tokens, "]", "after the bounds", ")", hint)
+
+
+def _expect_closed(tokens: Tokens, bracket: str, where: str, half_open: str, hint: str) -> None:
+    """Parse the bracket of inclusive bounds; the error of a half-open interval explains them."""
+    if tokens.next.text == half_open:
+        tokens.fail(f"expected `{bracket}` {where}, found `{half_open}`", hint=hint)
+    tokens.expect(bracket, where)
 
 
 def _bound(tokens: Tokens, names: dict[str, Variable], where: str) -> Expr:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.map_texts import MAP_FORMATS, read_map, show_map
+from indexing.cli.map_texts import MAP_FORMATS, UNKNOWN, map_blocks, read_map, show_map
 from indexing.cli.options import explain_option, format_option, verify_option
 from indexing.cli.reporter import Reporter
 
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 def command(
     reporter: Reporter, maps: Sequence[str], verify: bool, explain: bool, notation: str
 ) -> None:
-    """Simplify each MAP; without MAP or with `-`, read maps from standard input, one per line.
+    """Simplify each MAP; without MAP or with `-`, read maps from standard input.
+
+    On standard input, a map is one line or several, as XLA logs it and `IndexingMap.pretty` prints
+    it: lines of the domain continue the map before. Labels such as `operand id = 0` are skipped.
 
     \b
     A MAP is text in the notation of docs/notation.md or of MLIR:
@@ -36,9 +39,12 @@ def command(
 
     proofs: Counter[str] = Counter()
     is_stdin = tuple(maps) in ((), ("-",))
-    lines: Iterable[str | bytes] = stdin() if is_stdin else maps
-    for number, given in enumerate(lines, 1):
-        if is_stdin and not given.strip():
+    texts: Iterable[tuple[int, str | bytes]] = (
+        map_blocks(stdin()) if is_stdin else enumerate(maps, 1)
+    )
+    for number, given in texts:
+        if given.strip() == UNKNOWN:
+            reporter.note(f"note: <stdin>:{number}: unknown indexing has no map")
             continue
         source = "<stdin>" if is_stdin else "<map>" if len(maps) == 1 else f"<MAP {number}>"
         line = number if is_stdin else 1
