@@ -10,6 +10,7 @@ True
 Names are loaded on first use; `__init__.pyi` gives their modules.
 """
 
+from hlo.arguments import declare_repairs
 from hlo.moved import declare
 from hlo.public_names import PublicNames
 
@@ -24,3 +25,16 @@ declare(
         "hlo.ops.signatures": "hlo.ops.op_records",
     }
 )
+
+declare_repairs(
+    "Instruction",
+    {
+        "Module": "module.entry.root, or module.entry['name']",
+        "Computation": "computation.root, or computation['name']",
+        "str": "module.entry['name'], or module.find('name')[0]",
+    },
+)
+declare_repairs("Computation", {"Module": "module.entry", "Instruction": "instruction.computation"})
+declare_repairs("Module", {"str": "hlo.parse(text)", "PurePath": "hlo.load(path)"})
+declare_repairs("Shape", {"str": "hlo.parse_shape(text)"})
+declare_repairs("str", {"bytes": "text.decode()"})

@@ -14,42 +14,20 @@ TypeError: repeated: `count` must be an integer, not '3'
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache, wraps
-from inspect import Parameter, signature, unwrap
+from inspect import Parameter, signature
 from operator import index
 from reprlib import Repr
-from types import NoneType, UnionType
-from typing import (
-    Any,
-    Final,
-    Literal,
-    ParamSpec,
-    TypeVar,
-    Union,
-    Unpack,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Final, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
+
+from hlo.annotations import alternatives, choices, element_of, fits, hints_of, words
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _REPAIRS: Final[dict[tuple[str, str], str]] = {}
-_WORDS: Final[dict[Any, str]] = {
-    int: "an integer",
-    str: "a string",
-    bytes: "bytes",
-    bool: "True or False",
-    float: "a number",
-    slice: "a slice",
-    type(...): "...",
-    NoneType: "None",
-}
-_PLURALS: Final[dict[Any, str]] = {int: "integers", str: "strings", bool: "booleans"}
 _SHORT: Final = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
 
@@ -79,23 +57,23 @@ def wrong_argument(function: str, name: str, expected: Any, value: object) -> Ex
     """
     repair = next(_repairs(expected, value), None)
     write = f"; write {repair}" if repair else ""
-    message = f"{function}: `{name}` must be {_words(expected)}, not {brief(value)}{write}"
-    choices = [choice for hint in _alternatives(expected) for choice in _choices(hint)]
-    if isinstance(value, str) and any(isinstance(choice, str) for choice in choices):
+    message = f"{function}: `{name}` must be {words(expected)}, not {brief(value)}{write}"
+    allowed = [choice for hint in alternatives(expected) for choice in choices(hint)]
+    if isinstance(value, str) and any(isinstance(choice, str) for choice in allowed):
         return ValueError(message)
     return TypeError(message)
 
 
 def _repairs(expected: Any, value: object) -> Iterator[str]:
     """Yield the repairs of a value, or of the first wrong element of a sequence."""
-    for hint in _alternatives(expected):
+    for hint in alternatives(expected):
         for cls in type(value).__mro__:
             if repair := _REPAIRS.get((getattr(hint, "__name__", ""), cls.__name__)):
                 yield repair
-        element = _elements(hint)
+        element = element_of(hint)
         if element is not None and isinstance(value, Sequence) and not isinstance(value, str):
             yield from [
-                r for each in value if not _fits(each, element) for r in _repairs(element, each)
+                r for each in value if not fits(each, element) for r in _repairs(element, each)
             ]
 
 
@@ -138,6 +116,47 @@ def integers(function: str, name: str, values: object) -> tuple[int, ...]:
         raise wrong_argument(function, name, Sequence[int], values) from None
 
 
+def check_fields(instance: object) -> None:
+    """Raise the error for the first field of a dataclass whose value is of the wrong kind.
+
+    For constructors that are called often: they call this once something has failed.
+    """
+    constructor = type(instance).__init__
+    for name in list(signature(constructor).parameters)[1:]:
+        check_argument(constructor, name, getattr(instance, name))
+
+
+def check_argument(function: Callable[..., Any], name: str, value: object) -> None:
+    """Raise the error for an argument of a function or constructor if it is of the wrong kind."""
+    hint = hints_of(function)[name]
+    if not fits(value, hint):
+        raise wrong_argument(_called(function), name, hint, value)
+
+
+def checked_on_failure(function: Callable[P, R]) -> Callable[P, R]:
+    """Return `function`, whose arguments are checked as by `checked` if it fails.
+
+    For functions that are called often: the check costs nothing while they succeed.
+    """
+    check = _checker(function)
+
+    @wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except (AttributeError, TypeError, ValueError):
+            check(args, kwargs)
+            raise
+
+    return call
+
+
+def checked_constructor(cls: type[R]) -> type[R]:
+    """Return the class with a constructor that is `checked`: a class decorator."""
+    cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]  # decorated
+    return cls
+
+
 def checked(function: Callable[P, R]) -> Callable[P, R]:
     """Return `function` with a check of its arguments, by its annotations.
 
@@ -150,18 +169,29 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
             unknown option of ``**options: Unpack[…]``.
         ValueError: an argument is not one of the literals.
     """
-    of_class = function.__qualname__.removesuffix(".__init__")
-    name = of_class.rpartition(".")[2]
-
-    @cache
-    def parameters() -> list[tuple[int, Parameter, Any]]:
-        names = _Names(unwrap(function).__globals__)
-        hints = get_type_hints(function, localns=names)
-        listed = signature(function).parameters.values()
-        return [(k, p, hints[p.name]) for k, p in enumerate(listed) if p.name in hints]
+    check = _checker(function)
 
     @wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        check(args, kwargs)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _checker(
+    function: Callable[..., Any],
+) -> Callable[[tuple[object, ...], Mapping[str, object]], None]:
+    """Return a function that raises the error for the first argument that is of the wrong kind."""
+    name = _called(function)
+
+    @cache
+    def parameters() -> list[tuple[int, Parameter, Any]]:
+        hints = hints_of(function)
+        listed = signature(function).parameters.values()
+        return [(k, p, hints[p.name]) for k, p in enumerate(listed) if p.name in hints]
+
+    def check(args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
         for place, parameter, hint in parameters():
             match parameter.kind:
                 case Parameter.VAR_POSITIONAL:
@@ -178,11 +208,15 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
                 case _:
                     continue
             for value in values:
-                if not _fits(value, hint):
+                if not fits(value, hint):
                     raise wrong_argument(name, parameter.name, hint, value)
-        return function(*args, **kwargs)
 
-    return call
+    return check
+
+
+def _called(function: Callable[..., Any]) -> str:
+    """The name of a function, or of the class whose constructor it is."""
+    return function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
 
 def _check_options(
@@ -200,108 +234,5 @@ def _check_options(
             options = ", ".join(hints)
             hint = f"did you mean `{near[0]}`?" if near else f"its options are {options}"
             raise TypeError(f"{function}: there is no option `{name}`; {hint}")
-        if not _fits(value, hints[name]):
+        if not fits(value, hints[name]):
             raise wrong_argument(function, name, hints[name], value)
-
-
-class _Names(dict[str, Any]):
-    """The names of a module; names that are imported for type checking only are `Any`."""
-
-    def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name, Any)
-
-
-# ---------------------------------------------------------------- annotations
-
-
-def _alternatives(hint: Any) -> Sequence[Any]:
-    """The members of a union, or the one annotation."""
-    return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-
-
-def _choices(hint: Any) -> Sequence[object]:
-    return get_args(hint) if get_origin(hint) is Literal else ()
-
-
-def _elements(hint: Any) -> Any:
-    """The annotation of the elements of a sequence; None for other annotations."""
-    origin, args = get_origin(hint), get_args(hint)
-    is_sequence = isinstance(origin, type) and issubclass(origin, Iterable)
-    if not is_sequence or issubclass(origin, Mapping | Iterator) or not args:
-        return None
-    return args[0] if len(args) == 1 or args[1:] == (...,) else None
-
-
-def _fits(value: object, hint: Any) -> bool:
-    return any(_fits_one(value, each) for each in _alternatives(hint))
-
-
-def _fits_one(value: object, hint: Any) -> bool:
-    element, origin = _elements(hint), get_origin(hint)
-    if element is not None:
-        return _is_sequence_of(value, element)
-    if origin is Literal:
-        return any(type(value) is type(c) and value == c for c in _choices(hint))
-    cls = hint if origin is None else origin
-    if cls in _FITS:
-        return _FITS[cls](value)
-    if cls is Any or not isinstance(cls, type) or getattr(cls, "_is_protocol", False):
-        return True
-    return isinstance(value, cls)
-
-
-def _is_sequence_of(value: object, element: Any) -> bool:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
-        return False
-    if getattr(value, "shape", None) == ():  # an array of rank 0 is not iterable
-        return False
-    is_lasting = hasattr(value, "__len__")  # an iterator is not consumed here
-    return not is_lasting or all(_fits(each, element) for each in value)
-
-
-def _is_integer(value: object) -> bool:
-    try:
-        index(value)  # type: ignore[arg-type]  # any object
-    except TypeError:
-        return False
-    return True
-
-
-def _is_boolean(value: object) -> bool:
-    return type(value).__name__ in ("bool", "bool_") or (_is_integer(value) and value in (0, 1))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, float) or _is_integer(value)
-
-
-_FITS: Final[dict[Any, Callable[[object], bool]]] = {
-    int: _is_integer,
-    bool: _is_boolean,
-    float: _is_number,
-}
-
-
-def _words(hint: Any) -> str:
-    words = [_words_of_one(each) for each in _alternatives(hint)]
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-def _words_of_one(hint: Any) -> str:
-    if get_origin(hint) is Literal:
-        *others, last = map(repr, _choices(hint))
-        return f"{', '.join(others)} or {last}" if others else last
-    element = _elements(hint)
-    if element is not None:
-        kinds = [_PLURALS.get(each) or f"{_name(each)}s" for each in _alternatives(element)]
-        return f"a sequence of {' or '.join(kinds)}"
-    if hint in _WORDS:
-        return _WORDS[hint]
-    name = _name(hint)
-    return f"{'an' if name[:1] in 'AEIOU' else 'a'} {name}"
-
-
-def _name(hint: Any) -> str:
-    origin = get_origin(hint)
-    cls = hint if origin is None else origin
-    return {Callable: "function"}.get(cls, getattr(cls, "__name__", str(cls)))

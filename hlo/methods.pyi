@@ -3,3 +3,5 @@ from .modules.compare import is_same as is_same
 from .modules.find import instructions_of as instructions_of
 from .modules.find import readers_of as readers_of
 from .modules.infer import infer_missing as infer_missing
+from .modules.module import Instruction as Instruction
+from .modules.module import Module as Module

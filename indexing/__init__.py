@@ -13,6 +13,7 @@ loaded on first use.
 
 from __future__ import annotations
 
+from hlo.arguments import declare_repairs
 from hlo.moved import declare
 from hlo.public_names import PublicNames
 
@@ -52,3 +53,10 @@ declare(
         "indexing.op": "indexing.ops.base",
     }
 )
+
+_OF_ANSWER = {"Answer": "answer.maps[0][0]", "tuple": "maps[0]", "list": "maps[0]"}
+declare_repairs("IndexingMap", {**_OF_ANSWER, "str": "indexing.parse_map(text)"})
+declare_repairs("Instruction", {"Answer": "answer.instruction"})
+declare_repairs("Constraint", {"tuple": "Constraint(expr, lower, upper)"})
+declare_repairs("Expr", {"Variable": "variable.as_expr()", "int": "as_expr(value)"})
+declare_repairs("Iterable", {"Expr": "[expr]", "Variable": "[variable]"})

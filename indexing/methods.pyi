@@ -8,6 +8,7 @@ from .maps.compose import composed as composed
 from .maps.equality import difference as difference
 from .maps.indexing_map import Difference as Difference
 from .maps.indexing_map import Extents as Extents
+from .maps.indexing_map import Grade as Grade
 from .maps.indexing_map import IndexingMap as IndexingMap
 from .maps.interchange.affine_text import SizeOrBounds as SizeOrBounds
 from .maps.interchange.isl import one_from_isl as one_from_isl

@@ -87,6 +87,27 @@ def inside_atoms(expr: Expr) -> set[Variable]:
     return mentioned([operand for atom in expr.parts for operand in atom.operands])
 
 
+def undeclared(exprs: Iterable[Expr], declared: Iterable[Variable]) -> set[Variable]:
+    """Return the variables in `exprs` that are not in `declared`.
+
+    >>> d0, s0 = Variable("d0", 0, 9), Variable("s0", 0, 9)
+    >>> undeclared([d0 // 4 + s0], [d0])
+    {Variable('s0', 0, 9)}
+    """
+    visited: set[Atom] = set(declared)
+    missing: set[Variable] = set()
+    pending = list(exprs)
+    for expr in pending:
+        for atom in expr.parts:
+            if atom not in visited:
+                visited.add(atom)
+                if isinstance(atom, Variable):
+                    missing.add(atom)
+                else:
+                    pending.extend(atom.operands)
+    return missing
+
+
 def mentioned(exprs: Iterable[Expr]) -> set[Variable]:
     """Return the set of all variables in `exprs`.
 

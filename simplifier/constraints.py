@@ -9,10 +9,11 @@ from math import gcd
 from typing import Final
 
 from simplifier import interval, laws, trace
+from simplifier.arguments import AFFINE, integer
 from simplifier.atoms import Floor
 from simplifier.bounds import UNCONSTRAINED
 from simplifier.interval import Interval, contains, intersected
-from simplifier.linear import Expr, Term, added, constant, from_atom
+from simplifier.linear import Expr, Term, Variable, added, as_expr, constant, from_atom
 from simplifier.mods import split
 from simplifier.residues import Residues, canonical_law, intersection, intersection_law, residues_of
 from simplifier.text import terms_and_constant
@@ -23,6 +24,8 @@ from simplifier.trace import Law
 class Constraint:
     """``expr in [lower, upper]``, both included.
 
+    Raises:
+        TypeError: `expr` is not an expression, or a bound is not an integer.
     Source: XLA ``docs/indexing.md``, section "Indexing map".
 
     >>> from simplifier.linear import variable
@@ -34,6 +37,20 @@ class Constraint:
     expr: Expr
     lower: int
     upper: int
+
+    def __post_init__(self) -> None:
+        if not (
+            self.expr.__class__ is Expr and self.lower.__class__ is self.upper.__class__ is int
+        ):
+            self._convert()
+
+    def _convert(self) -> None:
+        """Convert variables and integers of NumPy; refuse other values."""
+        if type(self.expr) not in (Expr, Variable):
+            object.__setattr__(self, "expr", integer("Constraint", "expr", self.expr, AFFINE))
+        object.__setattr__(self, "expr", as_expr(self.expr))
+        for name, bound in (("lower", self.lower), ("upper", self.upper)):
+            object.__setattr__(self, name, integer("Constraint", name, bound))
 
     def __reduce__(self) -> tuple[type[Constraint], tuple[Expr, int, int]]:
         """Pickle as a constructor call: attributes are read-only."""

@@ -23,13 +23,12 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Any, Final, TypeAlias, overload
 
+from simplifier.arguments import AFFINE, integer, interval
 from simplifier.interval import Interval
 from simplifier.operations import Operations
 from simplifier.shared import MAX_ORDERED, MAX_TREE, coarse_key, shared_value, variables_of
 from simplifier.unique import Atom, OrderKey, UniqueTable, new_object, weakly_referenced
 
-Affine: TypeAlias = "Expr | Variable | int"
-"""Arguments that `as_expr` converts to expressions."""
 Term: TypeAlias = tuple[Atom, int]
 OPERATIONS: Final[Operations[Expr]] = Operations()
 
@@ -252,16 +251,17 @@ class Variable(Atom):
 
     def __new__(cls, name: str, lower: int, upper: int) -> Variable:
         """Return the unique variable `name` in ``[lower, upper]``."""
-        made_of = name, lower, upper
-        held = _VARIABLES.get(made_of)
-        known = None if held is None else held()
-        if known is not None:
+        try:
+            held = _VARIABLES.get((name, lower, upper))
+        except TypeError:  # not hashable
+            held = None
+        if held is not None and (known := held()) is not None:
             return known
+        made_of = name, lower, upper = interval(name, lower, upper)
         self = new_object(cls)
         self.name, self.lower, self.upper, self.bounds = name, lower, upper, (lower, upper)
         self._key = None
-        point = lower == upper
-        self.expr = Expr({}, lower) if point else Expr({self: 1}, 0)
+        self.expr = Expr({}, lower) if lower == upper else Expr({self: 1}, 0)
         return _VARIABLES.add(made_of, self)
 
     def __reduce__(self) -> tuple[type[Variable], tuple[str, int, int]]:
@@ -322,6 +322,9 @@ class Variable(Atom):
         return point[self]
 
 
+Affine: TypeAlias = Expr | Variable | int
+"""Arguments that `as_expr` converts to expressions."""
+
 _VARIABLES: Final = UniqueTable[Variable]()
 _SPLIT_NAME: Final = re.compile(r"(.*?)(\d*)", re.DOTALL)  # matches every name
 
@@ -362,7 +365,7 @@ def constant(value: int) -> Expr:
     >>> constant(3) + variable("d0", 0, 9)
     Expr('d0 + 3')
     """
-    return Expr({}, value)
+    return Expr({}, value if value.__class__ is int else integer("constant", "value", value))
 
 
 def as_expr(value: Affine) -> Expr:
@@ -376,7 +379,9 @@ def as_expr(value: Affine) -> Expr:
     """
     if isinstance(value, Expr):
         return value
-    return value.as_expr() if isinstance(value, Variable) else Expr({}, index(value))
+    if isinstance(value, Variable):
+        return value.as_expr()
+    return Expr({}, value if value.__class__ is int else integer("as_expr", "value", value, AFFINE))
 
 
 def added(a: Expr, b: Expr, factor: int = 1) -> Expr:

@@ -32,6 +32,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hlo.arguments import checked
 from hlo.formats.parser import parse
 from hlo.formats.parser_state import free_name
 from hlo.modules.bind import COMMON_ATTRIBUTES, CUSTOM_CALL_ATTRIBUTES
@@ -80,6 +81,7 @@ class Builder:
     %transpose = f32[3,2] transpose(%p), dimensions={1,0}
     """
 
+    @checked
     def __init__(self, name: str = "module", entry: str = "main") -> None:
         self.module_name = name
         self.name = entry
@@ -90,6 +92,7 @@ class Builder:
         self._parameters = 0
         self._root = ""
 
+    @checked
     def computation(self, name: str) -> Builder:
         """Add a computation to the module, to be called by instructions of other computations.
 
@@ -103,6 +106,7 @@ class Builder:
 
     # ------------------------------------------------------------ instructions
 
+    @checked
     def parameter(self, shape: AnyShape | str, name: str = "") -> BuilderValue:
         """Add the next parameter of the computation.
 
@@ -114,6 +118,7 @@ class Builder:
         self._parameters += 1
         return value
 
+    @checked
     def constant(self, shape: AnyShape | str, value: Any, name: str = "") -> BuilderValue:
         """Add a constant; `value` is a number, nested lists, a NumPy array or literal text.
 
@@ -128,6 +133,7 @@ class Builder:
         line = f"{_text(shape)} constant({_literal(value)})"
         return self._add(name or "constant", line, [], [])
 
+    @checked
     def op(
         self,
         opcode: str,
@@ -171,24 +177,29 @@ class Builder:
         line = f"{declared}{', '.join([f'{opcode}({inside})', *texts])}"
         return self._add(name or opcode, line, operands, called)
 
+    @checked
     def tuple(self, *elements: BuilderValue, name: str = "") -> BuilderValue:
         """Add a tuple of the elements."""
         return self.op("tuple", *elements, name=name)
 
+    @checked
     def element(self, value: BuilderValue, index: int, name: str = "") -> BuilderValue:
         """Add a get-tuple-element, one element of a tuple."""
         return self.op("get-tuple-element", value, index=index, name=name)
 
+    @checked
     def call(self, computation: Builder, *operands: BuilderValue, name: str = "") -> BuilderValue:
         """Add a call of another computation."""
         return self.op("call", *operands, to_apply=computation, name=name)
 
+    @checked
     def fusion(
         self, computation: Builder, *operands: BuilderValue, kind: str = "kLoop", name: str = ""
     ) -> BuilderValue:
         """Add a fusion that calls another computation."""
         return self.op("fusion", *operands, kind=kind, calls=computation, name=name)
 
+    @checked
     def root(self, value: BuilderValue) -> BuilderValue:
         """Make `value` the root of the computation, by default the last instruction."""
         self._root = value.name
@@ -196,6 +207,7 @@ class Builder:
 
     # ------------------------------------------------------------ the module
 
+    @checked
     def build(self, root: BuilderValue | None = None) -> Module:
         """Return the module with this computation as its entry.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, BOM_UTF32_BE, BOM_UTF32_LE
 
+from hlo.arguments import checked
 from hlo.formats.parser import parse, parse_all
 from hlo.formats.proto import proto_text
 from hlo.formats.reading import MAX_BYTES, STDIN, read_bytes
@@ -14,6 +15,7 @@ from hlo.modules.module import Module
 from hlo.text.source import HloError, Source
 
 
+@checked
 def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Module:
     """Load the module in a file; ``-`` is standard input.
 
@@ -40,6 +42,7 @@ def load(path: str | os.PathLike[str], max_bytes: int = MAX_BYTES) -> Module:
     return parse(read_text(path, max_bytes), _filename(path), lazy=True)
 
 
+@checked
 def load_all(
     path: str | os.PathLike[str], max_bytes: int = MAX_BYTES, *, lazy: bool = True
 ) -> list[Module]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import MappingProxyType
 
+from hlo.arguments import checked
 from hlo.formats.faults import (
     no_computation,
     no_module_name,
@@ -51,6 +52,7 @@ _ARROW = token("->")
 _BODY = token(r"\{")
 
 
+@checked
 def parse(text: str, filename: str = "<string>", *, lazy: bool = False) -> Module:
     """Parse the text of one module.
 
@@ -94,6 +96,7 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
+@checked
 def parse_all(text: str, filename: str = "<string>", *, lazy: bool = False) -> list[Module]:
     """Parse the modules of a text that separates them by lines ``// -----``; see `parse`.
 

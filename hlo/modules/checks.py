@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator
 from functools import lru_cache
 from typing import Final
 
+from hlo.arguments import checked
 from hlo.modules.calls import signature_errors
 from hlo.modules.instruction_checks import check_instruction, instruction_errors
 from hlo.modules.module import Computation, Instruction, Module
@@ -20,6 +21,7 @@ from hlo.shapes.tiling import tile_fault
 from hlo.text.source import HloError
 
 
+@checked
 def verify(module: Module) -> list[HloError]:
     """Return all semantic errors of a module, in text order.
 

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final, Literal, TypeAlias
 
+from hlo.arguments import checked
 from hlo.modules.header import EntryLayout
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.shapes.shape import AnyShape, BufferShape, Shape, TupleShape
@@ -34,6 +35,7 @@ _PREDECESSORS: Final = "control-predecessors"
 _ELIDED: Final = "{...}"
 
 
+@checked
 def difference(first: Module, second: Module, up_to: Collection[Facet] = ()) -> str | None:
     """Return the first difference of two modules as a sentence; None if there is none.
 

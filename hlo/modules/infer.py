@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+from hlo.arguments import checked
 from hlo.modules.instruction_checks import agrees, infer_partial, shape_error
 from hlo.modules.module import Computation, Instruction, Module
 from hlo.ops.unify import Conflict, PartialShape, Unranked, merge
@@ -12,6 +13,7 @@ from hlo.text.names import ByName
 from hlo.text.source import HloError
 
 
+@checked
 def infer_shapes(module: Module) -> Module:
     """Return a copy of the module in which every inferable shape is declared.
 

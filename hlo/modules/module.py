@@ -13,8 +13,10 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from hlo import methods
+from hlo.arguments import checked
 from hlo.modules.deferred import Deferrable
 from hlo.modules.header import value_of
+from hlo.modules.module_search import ModuleSearch
 from hlo.modules.op_source import OpSource, op_source
 from hlo.ops.op import Op
 from hlo.shapes.shape import AnyShape
@@ -260,7 +262,7 @@ class Computation(Deferrable):
         return f"<computation {self.name!r}, {len(self)} instructions>"
 
 
-class Module:
+class Module(ModuleSearch):
     """A program: its computations, one of which is the entry.
 
     Its text, ``str(module)``, parses to an equal module.
@@ -320,6 +322,7 @@ class Module:
         """Name of the file of the text."""
         return self.source.filename
 
+    @checked
     def header(self, name: str, default: Any = None) -> Any:
         """Return the value of a header key (`hlo.modules.header`), or `default` if it is absent.
 
@@ -336,40 +339,6 @@ class Module:
         """All instructions of all computations, in text order."""
         for computation in self.computations.values():
             yield from computation.instructions
-
-    def find(
-        self,
-        name: str | None = None,
-        *,
-        opcode: str | None = None,
-        reads: str | Instruction | None = None,
-        op_name: str | None = None,
-    ) -> tuple[Instruction, ...]:
-        """Return the instructions that meet all given conditions, in text order.
-
-        Args:
-            name: NAME or COMPUTATION/NAME, a glob of it such as ``conv*``, or a ``/regex/``.
-            opcode, op_name: patterns of the opcode and of the metadata's ``op_name``.
-            reads: an instruction, or its name, that the instructions read: see `readers`.
-        Raises:
-            KeyError, ValueError: no instruction is named `reads`; a pattern is invalid.
-        """
-        return methods.instructions_of(self, name, opcode=opcode, reads=reads, op_name=op_name)
-
-    def readers(self, source: str | Instruction) -> tuple[Instruction, ...]:
-        """Return the instructions with the value of `source`, or a part of it, as an operand.
-
-        ``tuple``, ``get-tuple-element``, ``opt-barrier``, ``domain``, ``add-dependency``, ``call``,
-        ``while`` and ``conditional`` pass values on unchanged: their users, and the instructions of
-        the computations that they call, are readers instead.  A loop passes its operand on to its
-        result as well, since it may have no iteration.  A fusion is a reader itself.
-
-        Args:
-            source: an instruction, its name (or pattern), or the ``op_name`` of a parameter.
-        Raises:
-            KeyError: no instruction is named `source`.
-        """
-        return methods.readers_of(self, source)
 
     def __eq__(self, other: object) -> bool:
         """Return True if the headers and all instructions are equal, names and layouts included.

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from hlo.arguments import checked, checked_constructor
 from hlo.shapes import memory, tiling
 from hlo.shapes.element_type import ELEMENT_TYPES
 from hlo.shapes.layout import Layout
@@ -21,6 +22,7 @@ UNBOUNDED = -1  # a dimension `?` of unknown size
 MAX_ELEMENTS = 2**63 - 1  # XLA counts elements in a signed 64-bit number
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     """The shape of an array: element type, dimensions and layout.
@@ -106,6 +108,7 @@ class Shape:
         """The layout; row-major if the text has none, as in XLA."""
         return self.layout or Layout.row_major(self.rank)
 
+    @checked
     def with_dims(self, dims: Iterable[int], dynamic: Iterable[bool] = ()) -> Shape:
         """Return a shape of the same element type with other dimensions and no layout.
 
@@ -114,10 +117,12 @@ class Shape:
         """
         return Shape(self.element_type, tuple(dims), dynamic=tuple(dynamic))
 
+    @checked
     def with_element_type(self, element_type: str) -> Shape:
         """Return the same array with another element type."""
         return Shape(element_type, self.dims, self.layout, self.dynamic)
 
+    @checked
     def with_layout(self, layout: Layout | None) -> Shape:
         """Return the same array with another layout."""
         return Shape(self.element_type, self.dims, layout, self.dynamic)
@@ -198,6 +203,7 @@ class Shape:
         """
         return memory.strides(self.dims, self.layout_or_default)
 
+    @checked
     def dim(self, dimension: int) -> int:
         """Return the size of a dimension; negative numbers count from the end.
 
@@ -211,6 +217,7 @@ class Shape:
             raise IndexError(f"dimension {dimension} is out of range for {self}")
         return self.dims[dimension]
 
+    @checked
     def linear_index(self, multi: Sequence[memory.Numbers]) -> memory.Positions:
         """Return the position in memory, in elements, of the element at index `multi`.
 
@@ -224,6 +231,7 @@ class Shape:
         """
         return memory.linear_index(multi, self.dims, self.layout_or_default)
 
+    @checked
     def multi_index(
         self, linear: memory.Numbers
     ) -> tuple[int, ...] | tuple[NDArray[Any], ...] | None:
@@ -239,6 +247,7 @@ class Shape:
         """
         return memory.multi_index(linear, self.dims, self.layout_or_default)
 
+    @checked
     def is_padding(self, linear: memory.Numbers) -> bool | NDArray[Any]:
         """Return True if a position in memory is padding; elementwise for an array of positions.
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from hlo.arguments import checked, checked_constructor
 from hlo.shapes.element_type import ELEMENT_TYPES
 from hlo.text.lexer import COMMENT, SPACE, balanced, expected, integer, skip, token
 from hlo.text.source import HloError, Source, Span
@@ -19,6 +20,7 @@ from hlo.text.source import HloError, Source, Span
 COMBINE = -1  # a tile dimension `*`: the dimension is combined with the next more minor one
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The layout of an array: dimension order, tiles, padding and memory space.
@@ -90,6 +92,7 @@ class Layout:
         return ""
 
     @classmethod
+    @checked
     def row_major(cls, rank: int) -> Layout:
         """Return the layout of an array whose last dimension varies fastest: XLA's default.
 
@@ -99,6 +102,7 @@ class Layout:
         return cls(tuple(range(rank))[::-1])
 
     @classmethod
+    @checked
     def column_major(cls, rank: int) -> Layout:
         """Return the layout of an array whose first dimension varies fastest.
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hlo.arguments import checked, wrong_argument
 from hlo.shapes.layout import Layout
 from hlo.shapes.tiling import extent, index_at, index_with_guards, padded_dims, position_of
 
@@ -48,7 +49,7 @@ def linear_index(multi: Sequence[Numbers], dims: Sequence[int], layout: Layout) 
         return position
     import numpy
 
-    arrays = numpy.broadcast_arrays(*[numpy.asarray(i, dtype=numpy.int64) for i in multi])
+    arrays = numpy.broadcast_arrays(*[_integers("linear_index", "multi", i) for i in multi])
     for number, (array, size) in enumerate(zip(arrays, dims, strict=True)):
         if ((array < 0) | (array >= size)).any():
             raise IndexError(f"an index of dimension {number} is not in [0, {size - 1}]")
@@ -79,7 +80,7 @@ def multi_index(
         return index_at(linear, dims, layout)
     import numpy
 
-    positions = numpy.asarray(linear, dtype=numpy.int64)
+    positions = _integers("multi_index", "linear", linear)
     if ((positions < 0) | (positions >= size)).any():
         raise IndexError(f"a position is not in [0, {size - 1}]")
     index, guards = index_with_guards(positions, dims, layout)
@@ -102,7 +103,7 @@ def is_padding(linear: Numbers, dims: Sequence[int], layout: Layout) -> bool | N
 
     if isinstance(linear, int):
         return multi_index(linear, dims, layout) is None
-    positions = numpy.asarray(linear, dtype=numpy.int64)
+    positions = _integers("is_padding", "linear", linear)
     if ((positions < 0) | (positions >= extent(dims, layout))).any():
         raise IndexError(f"a position is not in [0, {extent(dims, layout) - 1}]")
     _, guards = index_with_guards(positions, dims, layout)
@@ -110,6 +111,16 @@ def is_padding(linear: Numbers, dims: Sequence[int], layout: Layout) -> bool | N
     for guard in guards:
         padding |= guard.value >= guard.limit
     return padding
+
+
+def _integers(function: str, name: str, numbers: Numbers) -> NDArray[Any]:
+    """Return integers as an array; raise `TypeError` for other values."""
+    import numpy
+
+    array = numpy.asarray(numbers)
+    if array.dtype.kind not in "iu" and array.size:
+        raise wrong_argument(function, name, int | Sequence[int], numbers)
+    return array.astype(numpy.int64)
 
 
 def strides(dims: Sequence[int], layout: Layout) -> tuple[int, ...]:
@@ -134,6 +145,7 @@ def strides(dims: Sequence[int], layout: Layout) -> tuple[int, ...]:
 # ---------------------------------------------------------------- buffers
 
 
+@checked
 def to_physical(array: ArrayLike, layout: Layout) -> NDArray[Any]:
     """Return the physical buffer of `array` stored with `layout`, as a vector of elements.
 
@@ -162,6 +174,7 @@ def to_physical(array: ArrayLike, layout: Layout) -> NDArray[Any]:
     return buffer
 
 
+@checked
 def from_physical(buffer: ArrayLike, layout: Layout, dims: Sequence[int]) -> NDArray[Any]:
     """Return the array of dimensions `dims` that is stored in `buffer`: inverse of `to_physical`.
 

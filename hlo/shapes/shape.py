@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeAlias
 
+from hlo.arguments import checked, checked_constructor
 from hlo.shapes.array_shape import UNBOUNDED as UNBOUNDED
 from hlo.shapes.array_shape import Shape as Shape
 from hlo.shapes.element_type import ELEMENT_TYPES as ELEMENT_TYPES
@@ -28,6 +29,7 @@ from hlo.text.names import did_you_mean, nearest
 from hlo.text.source import HloError, Source
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True, eq=False)
 class TupleShape:
     """The shape of a tuple, such as the result of an instruction with several results.
@@ -50,7 +52,7 @@ class TupleShape:
             raise ValueError(f"tuples are nested more than {MAX_NESTING} deep")
         object.__setattr__(self, "_hash", hash(self.elements))
 
-    def compatible(self, other: AnyShape) -> bool:
+    def compatible(self, other: object) -> bool:
         """Return True if the elements are compatible (`Shape.compatible`); layouts are ignored."""
         if not isinstance(other, TupleShape) or len(self.elements) != len(other.elements):
             return False
@@ -68,6 +70,7 @@ class TupleShape:
         return f"({', '.join(map(str, self.elements))})"
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True)
 class OpaqueShape:
     """The shape of a value without elements: ``token[]`` or ``opaque[]``.
@@ -80,7 +83,7 @@ class OpaqueShape:
 
     kind: str
 
-    def compatible(self, other: AnyShape) -> bool:
+    def compatible(self, other: object) -> bool:
         """Return True if the kinds are equal."""
         return self == other
 
@@ -88,6 +91,7 @@ class OpaqueShape:
         return f"{self.kind}[]"
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True)
 class BufferShape:
     """The shape of a buffer: ``b(f32[2,3]{1,0})``.
@@ -100,7 +104,7 @@ class BufferShape:
 
     element: AnyShape
 
-    def compatible(self, other: AnyShape) -> bool:
+    def compatible(self, other: object) -> bool:
         """Return True if the elements are compatible (`Shape.compatible`); layouts are ignored."""
         return isinstance(other, BufferShape) and self.element.compatible(other.element)
 
@@ -208,6 +212,7 @@ _TYPE = re.compile(r"\w+", re.ASCII)
 _ONE_SIZE = re.compile(rf"{COMMENT}|(<=)?+{SPACE}(\d++|\?)")
 
 
+@checked
 def parse_shape(text: str) -> AnyShape:
     """Parse the text of a shape.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction
 from indexing.codegen.graph import Body, Buffer, ComputationFunction, Stage
 from indexing.codegen.lowering import rule_of
@@ -24,6 +25,7 @@ from indexing.ops.structured_ops import MAX_APPLIED_DEPTH, applied_depth
 from simplifier.unknown import first_unknown
 
 
+@checked
 def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest | Unknown:
     """Generate the loops that compute one output from indexing maps.
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, Final
 
+from hlo.arguments import checked
 from indexing.codegen.text import Lines, Names, index_text, tuple_text
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.printing import require_exact_text
@@ -113,6 +114,7 @@ def loop_nest_of_map(m: IndexingMap) -> MapLoopNest:
     return MapLoopNest(m, to_python(m))
 
 
+@checked
 def to_python(m: IndexingMap, name: str = "pairs") -> str:
     """Return the source of a generator function that yields the pairs of a map.
 
@@ -176,6 +178,7 @@ def _python_guards(guards: Iterable[_Guard]) -> str:
 # ---------------------------------------------------------------- C
 
 
+@checked
 def to_c(m: IndexingMap, name: str = "visit") -> str:
     """Return the source of a C function that calls a function for each pair of a map.
 

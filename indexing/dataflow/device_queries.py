@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
+from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from indexing.dataflow import answering
 from indexing.dataflow.device_edges import DeviceEdges
@@ -43,6 +44,7 @@ class DeviceChoices(OptionChoices, total=False):
     num_partitions: int | None
 
 
+@checked
 def device_maps(
     instruction: Instruction, output_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
@@ -81,6 +83,7 @@ def device_maps(
     return answering.to_operands(_walk(instruction, **options), instruction, output_id)
 
 
+@checked
 def device_input_to_output(
     instruction: Instruction, input_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:
@@ -113,6 +116,7 @@ def device_input_to_output(
     return answering.from_operand(_walk(instruction, **options), instruction, input_id)
 
 
+@checked
 def device_maps_to_parameters(
     instruction: Instruction, output_id: int = 0, **options: Unpack[DeviceChoices]
 ) -> Answer:

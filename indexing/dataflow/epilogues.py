@@ -35,6 +35,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Unpack
 from warnings import warn
 
+from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import leaves
 from indexing.dataflow.answering import output_of
@@ -49,6 +50,7 @@ from indexing.ops.structured_ops import InlineOp, in_caller
 from simplifier.unknown import first_unknown
 
 
+@checked
 def epilogue(
     hero: Instruction,
     root: Instruction | None = None,
@@ -122,6 +124,7 @@ def _between(hero: Instruction, root: Instruction) -> list[Instruction]:
     return list(needs_hero)
 
 
+@checked
 def grouped_through(
     root: Instruction,
     instructions: Iterable[Instruction],

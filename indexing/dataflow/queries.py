@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Unpack
 
+from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction
 from indexing.dataflow import answering
 from indexing.dataflow.edges import LocalEdges
@@ -33,6 +34,7 @@ def walk_of(**options: Unpack[OptionChoices]) -> Walk:
     return Walk(LocalEdges(Options(**options)))
 
 
+@checked
 def output_to_input(
     instruction: Instruction, output_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Answer:
@@ -72,6 +74,7 @@ def output_to_input(
     return answering.to_operands(walk_of(**options), instruction, output_id)
 
 
+@checked
 def input_to_output(
     instruction: Instruction, input_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Answer:
@@ -117,6 +120,7 @@ def _rule_walk(exact: bool) -> Walk:
     return Walk(LocalEdges(Options(exact=exact, simplify=False), every_operand=True))
 
 
+@checked
 def to_parameters(
     instruction: Instruction, output_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Answer:
@@ -147,6 +151,7 @@ def to_parameters(
     return answering.to_parameters(walk_of(**options), instruction, output_id)
 
 
+@checked
 def all_to_parameters(
     computation: Computation, **options: Unpack[OptionChoices]
 ) -> Iterator[Answer]:
@@ -193,6 +198,7 @@ class Groups(dict[Instruction, tuple[IndexingMap, ...]]):
         self.arrays = arrays
 
 
+@checked
 def grouped(
     instruction: Instruction, output_id: int = 0, **options: Unpack[OptionChoices]
 ) -> Groups:

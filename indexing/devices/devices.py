@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
+from hlo.arguments import checked, checked_constructor
 from hlo.modules.module import Module
 from hlo.moved import with_old_keywords
 from hlo.text.source import HloError
@@ -52,6 +53,7 @@ class GroupsError(ValueError):
     """Replica groups or source-target pairs that are not valid for the devices."""
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True)
 class Devices:
     """The devices that run a module: `num_replicas` times `num_partitions`.
@@ -79,6 +81,7 @@ class Devices:
             )
 
     @classmethod
+    @checked
     def of(
         cls, module: Module, num_replicas: int | None = None, num_partitions: int | None = None
     ) -> Devices:
@@ -125,16 +128,19 @@ class Devices:
 
     # ------------------------------------------------------------ maps
 
+    @checked
     def dims(self, extents: Extents) -> tuple[Variable, ...]:
         """Dimensions ``device, d0, d1, …`` of an array with these extents on each device."""
         return (self.variable, *dims(extents))
 
+    @checked
     def identity(self, extents: Extents) -> IndexingMap:
         """Return the map of each element of an array on each device to itself."""
         variables = self.dims(extents)
         return IndexingMap.of(variables, variables)
 
     @with_old_keywords(index_map="indexing_map")
+    @checked
     def lift(self, indexing_map: IndexingMap) -> IndexingMap:
         """Return `indexing_map` with ``device`` as the first dimension and the first result.
 
@@ -151,16 +157,19 @@ class Devices:
             grade=indexing_map.grade,
         )
 
+    @checked
     def replica_id(self, device: Affine) -> Affine:
         """Replica ID of a device."""
         return device // self.num_partitions
 
+    @checked
     def partition_id(self, device: Affine) -> Affine:
         """Partition ID of a device."""
         return device % self.num_partitions
 
     # ------------------------------------------------------------ groups
 
+    @checked
     def groups(self, groups: ReplicaGroups, mode: GroupMode) -> tuple[DeviceGroup, ...]:
         """Return the device groups that `groups` denote in `mode`, in the order of the IDs.
 
@@ -190,6 +199,7 @@ class Devices:
             case "flattened id":
                 return given
 
+    @checked
     def pairs(
         self, pairs: Iterable[tuple[int, int]], mode: GroupMode
     ) -> tuple[tuple[DeviceGroup, DeviceGroup], ...]:

@@ -7,6 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final, Literal
 
+from hlo.arguments import checked
 from hlo.formats.parser import parse
 from hlo.formats.proto import proto_text
 from hlo.modules.module import Module
@@ -15,6 +16,7 @@ from indexing.frontends.naming import parameter_names, with_parameter_names
 STAGES: Final = ("lowered", "optimized")
 
 
+@checked
 def from_jax(
     function: Callable[..., Any],
     /,

@@ -58,6 +58,7 @@ def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
         tuple(results),
         _needed((*first.constraints, *inside, *merged, *constraints)),
         "may" if "may" in (first.grade, second.grade) else "exact",
+        _is_closed=True,
     )
     return record_last_map(composite, second)
 

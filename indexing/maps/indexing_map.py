@@ -16,12 +16,12 @@ Source: XLA ``docs/indexing.md``, "Indexing map" and "Implementation"; MLIR Affi
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Literal, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
+from typing import Final, Literal, TypeAlias, get_args
 
 import indexing.methods as methods
+from hlo.arguments import check_fields, checked_on_failure, wrong_argument
 from indexing.maps.map_queries import Difference as Difference
 from indexing.maps.map_queries import MapQueries
 from indexing.maps.map_selection import MapSelection
@@ -34,7 +34,7 @@ from indexing.maps.spaces import ranges as ranges
 from indexing.maps.spaces import sizes_of
 from indexing.maps.symbolic import bounded
 from indexing.maps.transformations import Transformations
-from simplifier.atoms import Variable, mentioned
+from simplifier.atoms import Variable, undeclared
 from simplifier.constraints import FALSE
 from simplifier.constraints import Constraint as Constraint
 from simplifier.interval import Interval, intersected
@@ -44,7 +44,8 @@ from simplifier.trace import Applied
 from simplifier.zero_divisor import ZeroDivisorError
 
 Grade: TypeAlias = Literal["exact", "may"]
-_INTEGER: Final = frozenset({int})
+_GRADES: Final = frozenset(get_args(Grade))
+_INTEGER, _VARIABLE, _EXPR = frozenset({int}), frozenset({Variable}), frozenset({Expr})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +61,9 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     The operator ``==`` compares structure, `is_equal` compares relations.
 
     Raises:
-        ValueError: two variables have the same name.
+        TypeError: an argument is of the wrong kind.
+        ValueError: two variables have the same name, or an expression has a variable that is not a
+            variable of the map.
     Source: XLA ``docs/indexing.md``, "Indexing map"; isl manual, "Sets and Relations".
 
     >>> every_other = IndexingMap.over((10,), lambda d: [d[0] * 2])
@@ -74,14 +77,35 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     results: tuple[Expr, ...]
     constraints: tuple[Constraint, ...] = ()
     grade: Grade = "exact"
+    # True where expressions cannot have other variables: composition and simplification
+    _is_closed: InitVar[bool] = False
     _hash: int = field(default=0, init=False, repr=False)
     # the last map of the composition that made this map; results are within its result bounds
     _last: IndexingMap | None = field(default=None, init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        names = [v.name for v in self.variables]
+    def __post_init__(self, _is_closed: bool) -> None:
+        try:
+            variables = self.variables
+            names = [v.name for v in variables]
+            foreign = None if _is_closed else undeclared(self._exprs(), variables)
+            is_grade = self.grade in _GRADES
+        except (AttributeError, TypeError):
+            check_fields(self)
+            raise
         if len(set(names)) != len(names):
             raise ValueError(f"the variables of a map need distinct names, got {names}")
+        if foreign:
+            first = min(map(repr, foreign))
+            raise ValueError(f"{first} is not one of the map's variables {variables}")
+        if not is_grade:
+            raise wrong_argument("IndexingMap", "grade", Grade, self.grade)
+
+    def _exprs(self) -> list[Expr]:
+        """Results, and the expressions of constraints and runtime variables."""
+        exprs = [*self.results, *[c.expr for c in self.constraints]]
+        for rt in self.runtime:
+            exprs += rt.index
+        return exprs
 
     def __hash__(self) -> int:
         if not self._hash:
@@ -111,6 +135,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     # ------------------------------------------------------------ construction
 
     @classmethod
+    @checked_on_failure
     def of(
         cls,
         dims: Iterable[Variable],
@@ -123,14 +148,11 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     ) -> IndexingMap:
         """Return the map with these variables; results may be expressions, variables or integers.
 
-        Raises:
-            ValueError: an expression has a variable that is not a variable of the map.
-
         >>> d0, s0 = Variable("d0", 0, 3), Variable("s0", 0, 1)
         >>> print(IndexingMap.of([d0], [d0 * 2 + s0, 0], ranges=[s0]))
         (d0)[s0] -> (d0 * 2 + s0, 0), domain: d0 in [0, 3], s0 in [0, 1]
         """
-        new = cls(
+        return cls(
             tuple(dims),
             tuple(ranges),
             tuple(runtime),
@@ -138,15 +160,9 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
             tuple(constraints),
             grade,
         )
-        exprs = [*new.results, *[c.expr for c in new.constraints]]
-        exprs += [expr for rt in new.runtime for expr in rt.index]
-        undeclared = mentioned(exprs).difference(new.variables)
-        if undeclared:
-            names = sorted(map(repr, undeclared))
-            raise ValueError(f"{names[0]} is not one of the map's variables {new.variables}")
-        return new
 
     @classmethod
+    @checked_on_failure
     def over(
         cls,
         extents: Extents | Sequence[Affine],
@@ -176,6 +192,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         return cls.of(variables, exprs, ranges=own, runtime=sizes, constraints=constraints)
 
     @classmethod
+    @checked_on_failure
     def identity(cls, extents: Extents | Sequence[Affine]) -> IndexingMap:
         """Return the map from each element of a tensor to itself.
 
@@ -185,6 +202,7 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         return cls.over(extents, lambda d: d)
 
     @classmethod
+    @checked_on_failure
     def empty(cls, dims: Iterable[Variable] = (), rank: int = 0) -> IndexingMap:
         """Return the empty relation from `dims` to `rank` results; it prints as ``KNOWN EMPTY``.
 
@@ -217,13 +235,6 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         return tuple(
             [intersected(a, r.bounds) for a, r in zip(own, self._last.results, strict=True)]
         )
-
-    @property
-    def reach(self) -> tuple[Interval, ...]:
-        """Deprecated name of `result_bounds`."""
-        message = "IndexingMap.reach is deprecated: use IndexingMap.result_bounds"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.result_bounds
 
     @property
     def is_known_empty(self) -> bool:
@@ -310,6 +321,8 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         >>> print(IndexingMap.over((4,), lambda d: [d[0] * 2 + 1]).then(half))
         (d0) -> (d0), domain: d0 in [0, 3]
         """
+        if second.__class__ is not IndexingMap:
+            raise wrong_argument("then", "second", IndexingMap, second)
         return methods.composed(self, second)
 
     def simplify(
@@ -340,18 +353,16 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         (d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 7]
         """
         if trace is not None:
+            if not isinstance(trace, list):
+                raise wrong_argument("simplify", "trace", list | None, trace)
             trace.extend(methods.traced(self, keep_multiplicity))
+        for name, flag in (("certify", certify), ("keep_multiplicity", keep_multiplicity)):
+            if flag is not True and flag is not False:
+                raise wrong_argument("simplify", name, bool, flag)
         simple = methods.simplified(self, keep_multiplicity)
         return methods.certified(self, simple) if certify else simple
 
-    def with_grade(self, grade: Grade) -> IndexingMap:
-        """Return the same relation with another grade.
-
-        >>> IndexingMap.identity((3,)).with_grade("may").grade
-        'may'
-        """
-        return self if grade == self.grade else replace(self, grade=grade)
-
+    @checked_on_failure
     def with_constraints(self, constraints: Iterable[Constraint]) -> IndexingMap:
         """Return the map restricted to the points that satisfy `constraints`.
 
@@ -361,16 +372,21 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
         """
         return replace(self, constraints=(*self.constraints, *constraints))
 
-    def substituted(self, values: dict[Variable, Expr]) -> tuple[list[Expr], list[Constraint]]:
-        """Return the results and constraints with variables replaced by expressions.
+    @checked_on_failure
+    def substituted(self, values: Mapping[Variable, Affine]) -> tuple[list[Expr], list[Constraint]]:
+        """Return the results and constraints with variables replaced by expressions or integers.
 
         If a divisor becomes 0, the relation has no points: the only constraint is false.
 
         >>> m = IndexingMap.over((9,), lambda d: [d[0] // 2])
-        >>> m.substituted({m.dims[0]: as_expr(5)})
+        >>> m.substituted({m.dims[0]: 5})
         ([Expr('2')], [])
         """
-        swap = Substitution(values)
+        if not _VARIABLE.issuperset(map(type, values)):
+            raise wrong_argument("substituted", "values", Mapping[Variable, Affine], values)
+        if not _EXPR.issuperset(map(type, values.values())):
+            values = {v: as_expr(value) for v, value in values.items()}
+        swap = Substitution(values)  # type: ignore[arg-type]  # expressions now
         try:
             constraints = [c.with_expr(swap(c.expr)) for c in self.constraints]
             return [swap(result) for result in self.results], constraints

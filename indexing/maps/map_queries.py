@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import indexing.methods as methods
+from hlo.arguments import checked
 from indexing.maps.map_methods import MapMethods
 from simplifier.unknown import Unknown
 
@@ -58,6 +59,7 @@ class MapQueries(MapMethods):
         """
         return methods.is_empty(self._itself())
 
+    @checked
     def is_equal(self, other: methods.IndexingMap) -> Literal[True] | methods.Difference | Unknown:
         """Return True if both maps relate dimensions and runtime variables to the same results.
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hlo.arguments import checked
 from hlo.moved import with_old_keywords
 from indexing.maps.counting import Counted, beyond_budget
 from indexing.maps.given_values import unknown_count
@@ -73,6 +74,7 @@ class Multiplicity:
         histogram = self.histogram()
         return histogram if isinstance(histogram, Unknown) else max(histogram, default=0)
 
+    @checked
     def at(self, element: Sequence[int]) -> int | Unknown:
         """Return the read count of `element`; `Unknown` if it depends on a missing value."""
         for counted in self._counted:
@@ -96,6 +98,7 @@ class Multiplicity:
             return elements
         return dict(sorted((times, count) for times, count in elements.items() if times))
 
+    @checked
     def counts(self, extents: Extents) -> NDArray[Any] | Unknown:
         """Return the read count of each element of an array of these sizes.
 
@@ -152,6 +155,7 @@ def _sum(terms: Sequence[int | Unknown]) -> int | Unknown:
 
 
 @with_old_keywords(asked="maps")
+@checked
 def multiplicity(
     maps: MapOrMaps, values: Mapping[str, ArrayLike] | None = None
 ) -> Multiplicity | Unknown:

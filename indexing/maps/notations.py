@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import indexing.methods as methods
+from hlo.arguments import checked
 from indexing.maps.map_methods import MapMethods
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown
@@ -28,6 +29,7 @@ class Notations(MapMethods):
         return methods.to_isl(self._itself())
 
     @classmethod
+    @checked
     def from_isl(
         cls, given: object, bounds: Mapping[str, Interval] | None = None
     ) -> methods.IndexingMap | Unknown:

@@ -36,6 +36,7 @@ def numbered(indexing_map: IndexingMap) -> IndexingMap:
         tuple([swap(result) for result in indexing_map.results]),
         _sorted(c.with_expr(swap(c.expr)) for c in indexing_map.constraints),
         indexing_map.grade,
+        _is_closed=True,
     )
 
 

@@ -20,6 +20,7 @@ from functools import partial
 from itertools import combinations_with_replacement
 from typing import Literal, TypeAlias
 
+from hlo.arguments import checked
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
 from indexing.maps.relation import MapOrMaps, as_maps, check_spaces
@@ -74,6 +75,7 @@ Decision: TypeAlias = Literal[True] | Verdict | Unknown
 
 
 @with_old_keywords(asked="maps")
+@checked
 def is_injective(maps: MapOrMaps) -> Decision:
     """Return True if no two points have a result in common: ``f(x) = f(y)`` implies ``x = y``.
 
@@ -98,6 +100,7 @@ def is_injective(maps: MapOrMaps) -> Decision:
 
 
 @with_old_keywords(asked="maps")
+@checked
 def is_single_valued(maps: MapOrMaps) -> Decision:
     """Return True if no point has two results: the relation is a (partial) function.
 
@@ -117,6 +120,7 @@ def is_single_valued(maps: MapOrMaps) -> Decision:
 
 
 @with_old_keywords(asked="maps")
+@checked
 def is_surjective_onto(maps: MapOrMaps, onto: Extents) -> Decision:
     """Return True if every index of an array is a result, for all runtime values.
 
@@ -152,6 +156,7 @@ def is_surjective_onto(maps: MapOrMaps, onto: Extents) -> Decision:
 
 
 @with_old_keywords(asked="maps")
+@checked
 def is_bijection(maps: MapOrMaps, onto: Extents | None = None) -> Decision:
     """Return True if the relation is single-valued, injective and, given `onto`, surjective.
 
@@ -179,6 +184,7 @@ def is_bijection(maps: MapOrMaps, onto: Extents | None = None) -> Decision:
 
 
 @with_old_keywords(asked="maps")
+@checked
 def depends_on(maps: MapOrMaps, dimension: int | str) -> bool | Verdict | Unknown:
     """Return a true value if the results change with a dimension, all others being equal.
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from math import prod
 from typing import TypeAlias
 
+from hlo.arguments import brief, checked, integers
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import Grade, IndexingMap
 from simplifier import exact
@@ -60,6 +61,7 @@ def _is_defined_at_a_corner(exprs: Sequence[Expr]) -> bool:
 
 
 @with_old_keywords(asked="maps")
+@checked
 def inverse(maps: MapOrMaps) -> tuple[IndexingMap, ...] | Unknown:
     """Return the inverse relation ``results -> dims``, as disjoint maps.
 
@@ -134,6 +136,7 @@ def _with_values(piece: exact.Relation, m: IndexingMap, kept: Sequence[Variable]
 
 
 @with_old_keywords(asked="maps")
+@checked
 def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, ...] | Unknown:
     """Return all results, for any runtime values, as disjoint maps without dimensions.
 
@@ -150,7 +153,7 @@ def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, .
     () -> (19)
     """
     maps = as_maps(maps)
-    at = None if points is None else _points(points)
+    at = None if points is None else _points("image", "points", points)
     check_spaces(maps, dims=None if at is None else _rank(at))
     relations = [_relation(m, m.results) for m in maps]
     if not relations or at == []:
@@ -164,6 +167,7 @@ def image(maps: MapOrMaps, points: Points | None = None) -> tuple[IndexingMap, .
 
 
 @with_old_keywords(asked="maps")
+@checked
 def preimage(maps: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...] | Unknown:
     """Return all points with a result in `elements`, as disjoint maps without dimensions.
 
@@ -180,7 +184,7 @@ def preimage(maps: MapOrMaps, elements: Points) -> tuple[IndexingMap, ...] | Unk
     >>> print(*preimage(half, elements=(3,)))
     ()[s0] -> (s0), domain: s0 in [6, 7]
     """
-    maps, targets = as_maps(maps), _points(elements)
+    maps, targets = as_maps(maps), _points("preimage", "elements", elements)
     check_spaces(maps, results=_rank(targets))
     if not maps or not targets:
         return ()
@@ -201,16 +205,21 @@ def _from_piece(piece: exact.Relation, grade: Grade) -> IndexingMap:
     ).simplify()
 
 
-def _points(given: Points) -> list[IndexingMap]:
+def _points(function: str, name: str, given: Points) -> list[IndexingMap]:
     """A set of points as maps without dimensions."""
     if isinstance(given, IndexingMap):
         given = (given,)
     listed = list(given)
     maps = [m for m in listed if isinstance(m, IndexingMap)]
     if not maps and listed:
-        return [IndexingMap.of((), [value for value in listed if isinstance(value, int)])]
-    if len(maps) < len(listed) or any(m.dims for m in maps):
-        raise ValueError(f"expected one tuple of integers or maps without dimensions, got {given}")
+        return [IndexingMap.of((), integers(function, name, listed))]
+    with_dims = [m for m in maps if m.dims]
+    if with_dims or len(maps) < len(listed):
+        wrong = str(with_dims[0]) if with_dims else brief(given)
+        raise ValueError(
+            f"{function}: `{name}` must be one sequence of integers, or maps without dimensions, "
+            f"not {wrong}; write image(m) for the results of a map m"
+        )
     return maps
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from hlo.arguments import check_argument, checked
 from hlo.modules.module import Instruction
 from indexing.maps.arrays import ArrayName, ArrayRef
 from simplifier.atoms import Variable
@@ -49,10 +50,17 @@ class RuntimeVariable:
         clamp: Interval | None = None,
         calls: tuple[str, ...] = (),
     ) -> None:
+        kinds = type(variable), type(index), type(calls)
+        if kinds != (Variable, tuple, tuple) or any(type(e) is not Expr for e in index):
+            _check(variable=variable, index=index, calls=calls)
         if isinstance(array, Instruction):
             array = ArrayRef(array)
         elif isinstance(array, str | int):
             array = ArrayName(array, (), calls)
+        elif type(array) not in (ArrayRef, ArrayName, type(None)):
+            _check(array=array)
+        if clamp is not None and type(clamp) is not tuple:
+            _check(clamp=clamp)
         set_field = object.__setattr__
         set_field(self, "variable", variable)
         set_field(self, "array", array)
@@ -60,6 +68,7 @@ class RuntimeVariable:
         set_field(self, "clamp", clamp)
 
     @classmethod
+    @checked
     def start(
         cls, number: int, size: int, window: int, source: int, index: Iterable[Affine] = ()
     ) -> RuntimeVariable:
@@ -136,12 +145,19 @@ class RuntimeVariable:
         """The value as an expression, for the results of a map."""
         return self.variable.as_expr()
 
+    @checked
     def substituted(
         self, swap: Callable[[Expr], Expr], variable: Variable | None = None
     ) -> RuntimeVariable:
         """Return the same value with `swap` applied to its index, named like `variable`."""
         index = tuple(map(swap, self.index))
         return RuntimeVariable(variable or self.variable, self.array, index, self.clamp)
+
+
+def _check(**arguments: object) -> None:
+    """Raise the error for the first of these arguments of the constructor of the wrong kind."""
+    for name, value in arguments.items():
+        check_argument(RuntimeVariable.__init__, name, value)
 
 
 def _name(instruction: Instruction | str | int) -> str | int:

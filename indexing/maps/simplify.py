@@ -172,6 +172,7 @@ def _on_domain(m: IndexingMap, domain: ConstrainedBox) -> IndexingMap:
         results,
         domain.constraints,
         m.grade,
+        _is_closed=True,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from operator import index
 from typing import TypeAlias
 
+from hlo.arguments import checked_on_failure
 from hlo.shapes.shape import Shape
 from simplifier.atoms import Variable
 from simplifier.linear import Affine
@@ -14,6 +15,7 @@ Extents: TypeAlias = Sequence[int] | Shape
 """The sizes of a tensor, in elements, or its shape."""
 
 
+@checked_on_failure
 def dims(extents: Extents) -> tuple[Variable, ...]:
     """Return dimensions ``d0, d1, …`` of a tensor, each in ``[0, size - 1]``.
 
@@ -29,6 +31,7 @@ def dims(extents: Extents) -> tuple[Variable, ...]:
     return _numbered("d", [index(size) for size in sizes_of(extents)])  # type: ignore[arg-type]
 
 
+@checked_on_failure
 def ranges(*sizes: int) -> tuple[Variable, ...]:
     """Return range variables ``s0, s1, …``, each in ``[0, size - 1]``.
 
@@ -37,7 +40,7 @@ def ranges(*sizes: int) -> tuple[Variable, ...]:
     >>> ranges(3, 7)
     (Variable('s0', 0, 2), Variable('s1', 0, 6))
     """
-    return _numbered("s", sizes)
+    return _numbered("s", [index(size) for size in sizes])
 
 
 def _numbered(prefix: str, sizes: Iterable[int]) -> tuple[Variable, ...]:
@@ -46,4 +49,4 @@ def _numbered(prefix: str, sizes: Iterable[int]) -> tuple[Variable, ...]:
 
 def sizes_of(extents: Extents | Sequence[Affine]) -> tuple[Affine, ...]:
     """The sizes of a shape, or the sizes themselves."""
-    return tuple(extents) if isinstance(extents, Sequence) else extents.dims
+    return extents.dims if isinstance(extents, Shape) else tuple(extents)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable
 from dataclasses import replace
 
+from hlo.arguments import checked
 from hlo.text.source import HloError, Source, Span
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.replaced_variables import with_replaced_variables
@@ -26,6 +27,7 @@ from simplifier.substitute import Substitution
 from simplifier.zero_divisor import ZeroDivisorError
 
 
+@checked
 def parse_map(text: str, filename: str = "<map>") -> IndexingMap:
     """Parse a map from its text, on one line or several.
 

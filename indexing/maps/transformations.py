@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import indexing.methods as methods
+from hlo.arguments import checked, checked_on_failure
 from indexing.maps.map_methods import MapMethods
 from indexing.maps.runtime_variable import RuntimeVariable
+from simplifier.interval import Interval
 
 
 class Transformations(MapMethods):
@@ -46,6 +49,7 @@ class Transformations(MapMethods):
         """
         return self._itself().simplify()
 
+    @checked
     def source_map(self, runtime: RuntimeVariable) -> methods.IndexingMap:
         """Return the map to the element of ``runtime.source`` that the runtime variable reads.
 
@@ -64,3 +68,21 @@ class Transformations(MapMethods):
         mentioned = {v for expr in runtime.index for v in expr.variables()}
         others = [v for v in m.variables if v in m.dims or v in mentioned]
         return methods.IndexingMap.of(others, runtime.index)
+
+    @checked_on_failure
+    def with_grade(self, grade: methods.Grade) -> methods.IndexingMap:
+        """Return the same relation with another grade.
+
+        >>> from indexing import IndexingMap
+        >>> IndexingMap.identity((3,)).with_grade("may").grade
+        'may'
+        """
+        m = self._itself()
+        return m if grade == m.grade else replace(m, grade=grade)
+
+    @property
+    def reach(self) -> tuple[Interval, ...]:
+        """Deprecated name of `result_bounds`."""
+        message = "IndexingMap.reach is deprecated: use IndexingMap.result_bounds"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self._itself().result_bounds

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape, leaves
 from indexing.dataflow.answering import output_of
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
+@checked
 def read_counts(
     instruction: Instruction,
     output_id: int = 0,

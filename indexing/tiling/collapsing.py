@@ -39,6 +39,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
+from hlo.arguments import checked
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import AnyShape, Shape
 from indexing.dataflow.queries import output_to_input
@@ -119,6 +120,7 @@ class Collapse:
     maps: tuple[tuple[MapTuple, ...], ...]
     _arrays: Mapping[ArrayKey, CollapsedArray]
 
+    @checked
     def restored(self, output_id: int, operand: int) -> MapTuple:
         """Return the collapsed maps between the original arrays; they equal `originals`.
 
@@ -157,6 +159,7 @@ class Collapse:
         return replace(rt, index=tuple(map(swap, back.results)))
 
 
+@checked
 def collapse(instruction: Instruction) -> Collapse | Unknown:
     """Collapse the arrays of an instruction to the smallest shapes with equivalent maps.
 

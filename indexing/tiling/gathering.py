@@ -32,8 +32,10 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hlo.arguments import checked, checked_constructor
+from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.soundness import require_sound
 from indexing.maps.answers import Unknown
@@ -42,9 +44,6 @@ from indexing.maps.layouts import logical_map, physical_map
 from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier.atoms import Variable
 from simplifier.linear import Affine, as_expr
-
-if TYPE_CHECKING:
-    from hlo.modules.module import Instruction
 
 
 class GatherError(ValueError):
@@ -65,6 +64,7 @@ class GatherError(ValueError):
         super().__init__(f"gather {rule}: {requirement}: {actual}")
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True)
 class Gather:
     """A gather along one axis with given sizes; created by `gather` and `gather_of`.
@@ -182,6 +182,7 @@ class Gather:
 
     # ------------------------------------------------------------ offsets
 
+    @checked
     def coordinates(self, offset: int) -> tuple[int, ...]:
         """Return the index of the element of the result at a row-major offset.
 
@@ -193,6 +194,7 @@ class Gather:
         """
         return _coordinates(offset, self.output)
 
+    @checked
     def offset(self, coordinates: Sequence[int]) -> int:
         """Return the row-major offset of the element of the result at `coordinates`.
 
@@ -210,6 +212,7 @@ class Gather:
             f"coordinates {tuple(coordinates)} are out of range for sizes {self.output}"
         )
 
+    @checked
     def index_position(self, offset: int) -> tuple[int, ...]:
         """Return the position in the indices of the index that the element at `offset` reads.
 
@@ -223,12 +226,14 @@ class Gather:
         assert position is not None, "each element of the result reads an index"
         return position
 
+    @checked
     def index_read(self, offset: int) -> tuple[int, ...]:
         """Return `index_position`; a deprecated name."""
         message = "Gather.index_read is deprecated: use Gather.index_position"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return self.index_position(offset)
 
+    @checked
     def in_batch(self, offset: int) -> tuple[int, int]:
         """Return the batch of the element of the result at `offset`, and its offset in the batch.
 
@@ -250,6 +255,7 @@ def _coordinates(offset: int, sizes: tuple[int, ...]) -> tuple[int, ...]:
     return coordinates
 
 
+@checked
 def gather(
     params_shape: Sequence[int] | Shape,
     indices_shape: Sequence[int] | Shape,
@@ -306,6 +312,7 @@ def _sizes(shape: Sequence[int] | Shape) -> tuple[int, ...]:
     return shape.dims if isinstance(shape, Shape) else tuple(shape)
 
 
+@checked
 def gather_of(instruction: Instruction) -> Gather | Unknown:
     """Return the gather along one axis that an HLO gather is equivalent to, if there is one.
 

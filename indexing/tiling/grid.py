@@ -40,6 +40,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Final
 
+from hlo.arguments import checked
 from indexing.maps.indexing_map import Difference, Extents, IndexingMap
 from indexing.maps.properties import Decision, Verdict, is_bijection
 from indexing.maps.witnesses import Witness
@@ -95,6 +96,7 @@ class LaunchDimensions:
         return linear
 
 
+@checked
 def thread_map(
     shape: Extents,
     *,
@@ -146,6 +148,7 @@ def thread_map(
     return _with_ranges(schedule.simplify(), 2)
 
 
+@checked
 def tile_map(
     shape: Extents,
     tile: Sequence[int],
@@ -210,6 +213,7 @@ def tile_map(
     return _with_ranges(schedule.simplify(), 2)
 
 
+@checked
 def coverage(schedule: IndexingMap, shape: Extents) -> Decision:
     """Decide whether a schedule computes every element of `shape` exactly once.
 

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from hlo.arguments import integers
 from indexing.codegen.graph import (
     Array,
     Body,
@@ -147,12 +148,7 @@ class Vectorized:
         >>> [(box[0].start, block.tolist()) for box, block in tiles]
         [(0, [-1, -2]), (2, [-3])]
         """
-        dims = self.nest.output.dims
-        if len(sizes) != len(dims) or any(size < 1 for size in sizes):
-            raise ValueError(
-                f"a tile of `{self.nest.name}` needs {len(dims)} positive sizes, one per "
-                f"dimension of {list(dims)}; got {tuple(sizes)}"
-            )
+        dims, sizes = self.nest.output.dims, self._checked(sizes)
         parameters = self.nest.with_constants(arrays)
         if 0 in dims:
             return
@@ -170,8 +166,10 @@ class Vectorized:
 
         Args:
             sizes: tile sizes, one for each dimension of the result.
+        Raises:
+            ValueError: the tile does not match the result.
         """
-        dims = self.nest.output.dims
+        dims, sizes = self.nest.output.dims, self._checked(sizes)
         box = tuple([(0, min(size, n)) for size, n in zip(sizes, dims, strict=True)])
         total = 0
         for stage, own in zip(self.nest.stages, self._boxes(box), strict=True):
@@ -182,6 +180,16 @@ class Vectorized:
                 iterations = prod(v.upper - v.lower + 1 for v in stage.body.ranges)
                 total += 2 * elements * iterations * stage.buffers[0].dtype.itemsize
         return total
+
+    def _checked(self, sizes: Sequence[int]) -> tuple[int, ...]:
+        """The sizes of a tile; raise an error if they do not match the result."""
+        dims, given = self.nest.output.dims, integers("tile", "sizes", sizes)
+        if len(given) != len(dims) or any(size < 1 for size in given):
+            raise ValueError(
+                f"a tile of `{self.nest.name}` needs {len(dims)} positive sizes, one per "
+                f"dimension of {list(dims)}; got {given}"
+            )
+        return given
 
     def held_bytes(self, sizes: Sequence[int]) -> int:
         """Call `tile_bytes`; a deprecated name."""

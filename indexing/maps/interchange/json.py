@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
+from hlo.arguments import checked
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -63,6 +64,7 @@ def _variable_json(variable: Variable) -> tuple[str, int, int]:
     return variable.name, variable.lower, variable.upper
 
 
+@checked
 def from_json(text: str | bytes) -> IndexingMap:
     """Return the map that `to_json` wrote; the sources of its runtime variables are names.
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NoReturn, TypeAlias, assert_never
 
+from hlo.arguments import checked
 from hlo.moved import with_old_keywords
 from hlo.text.source import HloError, Source
 from indexing.maps.indexing_map import IndexingMap
@@ -44,6 +45,7 @@ _CODE: Final = "mlir-syntax"
 
 
 @with_old_keywords(shown="indexing_map")
+@checked
 def to_mlir(indexing_map: IndexingMap, kind: MlirKind = "indexing_map") -> str:
     """Return the map as the text of an MLIR attribute.
 
@@ -193,6 +195,7 @@ def _with_names(indexing_map: IndexingMap, names: dict[Variable, str]) -> Indexi
 # ---------------------------------------------------------------- reading
 
 
+@checked
 def from_mlir(
     given: object,
     *,

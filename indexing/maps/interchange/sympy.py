@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from hlo.arguments import checked
 from hlo.moved import with_old_keywords
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.printing import require_exact_text, require_shallow
@@ -104,6 +105,7 @@ def to_sympy(indexing_map: IndexingMap) -> SympyMap:
     )
 
 
+@checked
 def from_sympy(
     results: Any,
     *,

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
+from hlo.arguments import checked, checked_constructor
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -112,6 +114,7 @@ def _without(whole: Progression, part: Progression) -> Iterator[Progression]:
 # ---------------------------------------------------------------- boxes
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True)
 class Box:
     """A product of arithmetic progressions: ``offsets[k] + strides[k] * i`` with ``i < sizes[k]``.
@@ -151,6 +154,7 @@ class Box:
         object.__setattr__(self, "strides", tuple(strides))
 
     @classmethod
+    @checked
     def of(cls, progressions: Iterable[Progression]) -> Box:
         """Return the product of progressions.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import index
 from typing import TypeAlias
 
 import numpy as np
 
+from hlo.arguments import brief, integers
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import Box, intersection
 from simplifier import exact
@@ -55,8 +55,8 @@ def checked_element(element: object, rank: int) -> tuple[int, ...]:
     if isinstance(element, int):
         element = (element,)
     if not isinstance(element, Sequence | np.ndarray):
-        raise TypeError(f"an element is a tuple of {rank} integers, got {element!r}")
-    at = tuple([index(i) for i in element])
+        raise TypeError(f"an element is a tuple of {rank} integers, got {brief(element)}")
+    at = integers("Region", "element", element)
     if len(at) != rank:
         raise ValueError(f"an element of the region has {rank} indices, got {len(at)}: {at}")
     return at

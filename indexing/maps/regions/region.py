@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from hlo.arguments import checked, checked_constructor
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.regions.boxes import Box, TooManyBoxes, disjoint, progression, subtracted
 from indexing.maps.regions.images import image_boxes
@@ -36,6 +37,7 @@ _SHOWN: Final = 8
 """Maximum number of pieces in the text of a region."""
 
 
+@checked_constructor
 @dataclass(frozen=True, eq=False, repr=False)
 class Region:
     """A set of elements of one array.
@@ -68,6 +70,7 @@ class Region:
     # ------------------------------------------------------------ construction
 
     @classmethod
+    @checked
     def of(cls, maps: Iterable[IndexingMap], rank: int) -> Region:
         """Return all results of maps without dimensions, for any values of runtime variables.
 
@@ -92,6 +95,7 @@ class Region:
         return cls._normalised(rank, listed, grade, tuple(runtime))
 
     @classmethod
+    @checked
     def of_boxes(cls, boxes: Iterable[Box], rank: int) -> Region:
         """Return the union of boxes of the same rank.
 
@@ -138,6 +142,7 @@ class Region:
         boxes = self.boxes(limit=1)
         return boxes[0] if boxes else None
 
+    @checked
     def boxes(self, limit: int | None = None) -> tuple[Box, ...] | None:
         """Return disjoint boxes in order of offsets; `None` if more than `limit` are needed.
 
@@ -275,7 +280,15 @@ class Region:
         pieces = [common_elements(a, b) for a in self.pieces for b in other.pieces]
         return self._with_pieces([piece for piece in pieces if piece is not None], other)
 
-    union, intersection = __or__, __and__
+    @checked
+    def union(self, other: Region) -> Region:
+        """Return ``self | other``."""
+        return self | other
+
+    @checked
+    def intersection(self, other: Region) -> Region:
+        """Return ``self & other``."""
+        return self & other
 
     def __eq__(self, other: object) -> bool:
         """Return True if both regions have the same elements.
