@@ -21,6 +21,7 @@ import hlo
 from indexing import cli, parse_map
 from indexing.maps.containment import containers
 from indexing.views.formats import lines
+from indexing.views.regions import table_regions, terminal_lines
 from indexing.views.report import DIRECTIONS_BY_OPTION, MapTable, Query, answer, plain
 from indexing.views.terminal import Terminal
 
@@ -201,6 +202,43 @@ def test_equal_outputs_are_printed_together() -> None:
         "    operand 1 p (parameter 0) f32[4,6]  (d0)[s0] -> (d0, s0), s0 in [0, 5]",
         "    operand 2 zero            f32[]     (d0)     -> ()",
         "    operand 3 zero            f32[]     (d0)     -> ()",
+    ]
+
+
+def test_a_point_is_answered_for_the_outputs_that_have_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "rows.hlo"
+    file.write_text(ROWS)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert cli.run(["maps", str(file), "-i", "all", "--at", "7,3"]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "e: all = tuple with 6 outputs, output-to-input, at [7, 3]",
+        "  output 1 f32[9,5]",
+        "    operand 1 p (parameter 0) f32[9,5]  [7, 3]",
+        "  output 2 f32[9,5]",
+        "    operand 2 r f32[9,5]  [7, 3]",
+        "  output 3 f32[9,5]",
+        "    operand 3 r f32[9,5]  [7, 3]",
+    ]
+    assert err.count("error[at]") == 3
+    assert cli.run(["maps", str(file), "-i", "s", "--at", "7,3"]) == 1
+    assert capsys.readouterr().out == ""
+
+
+def test_equal_regions_are_printed_together() -> None:
+    tables = list(answer(hlo.parse(ALIKE).entry.root, Query(), "alike.hlo"))
+    answered = [(table, table_regions(table, (2,))) for table in tables]
+    assert list(terminal_lines(answered, (2,), Terminal(80, plain, names_file=False))) == [
+        "e: r = reduce with 2 outputs, output-to-input, at [2]",
+        "  outputs 0–1 f32[4]",
+        "    operand 0 p (parameter 0) f32[4,6]  [2, 0:6]",
+        "    operand 1 p (parameter 0) f32[4,6]  [2, 0:6]",
+        "    operand 2 zero            f32[]     []",
+        "    operand 3 zero            f32[]     []",
     ]
 
 

@@ -156,32 +156,41 @@ def print_tables(reporter: Reporter, batch: Sequence[MapTable], request: Request
     reporter.has_answer = True
     terminal = terminal_of(reporter, request)
     with reporter.reporting(location):
-        if request.point is None:
-            printed = lines(batch, request.notation, reporter.paint, terminal)
-        else:
-            from indexing.views.regions import PointError, region_lines
-
-            notation = request.notation
-            try:
-                printed = iter(
-                    [
-                        line
-                        for table in batch
-                        for line in region_lines(
-                            table, request.point, notation, reporter.paint, terminal
-                        )
-                    ]
-                )
-            except PointError as error:
-                reporter.error(f"error[at]: {location}: {error}")
-                return
-        if terminal is not None:
+        printed: Iterable[str] = (
+            lines(batch, request.notation, reporter.paint, terminal)
+            if request.point is None
+            else lines_at(reporter, batch, request, terminal)
+        )
+        if terminal is not None and (printed := list(printed)):
             reporter.print("")
         for line in printed:
             reporter.print(line)
         if request.notation not in ("text", "json"):
             for table in batch:
                 count_unmarked(reporter, table)
+
+
+def lines_at(
+    reporter: Reporter, batch: Sequence[MapTable], request: Request, terminal: Terminal | None
+) -> list[str]:
+    """Return the lines of the regions at the requested point; report outputs that lack it."""
+    from indexing.views.regions import PointError, region_lines, table_regions, terminal_lines
+
+    assert request.point is not None
+    answered = []
+    for table in batch:
+        try:
+            answered.append((table, table_regions(table, request.point)))
+        except PointError as error:
+            place = f"{table.file}: {table.computation}: {table.instruction}"
+            reporter.error(f"error[at]: {place}: {error}")
+    if terminal is not None:
+        return list(terminal_lines(answered, request.point, terminal)) if answered else []
+    return [
+        line
+        for table, regions in answered
+        for line in region_lines(table, regions, request.point, request.notation, reporter.paint)
+    ]
 
 
 def terminal_of(reporter: Reporter, request: Request) -> Terminal | None:

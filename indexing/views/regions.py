@@ -24,38 +24,36 @@ from indexing.views.report import (
     source_lines,
     table_head,
 )
-from indexing.views.terminal import Terminal
+from indexing.views.terminal import Block, Terminal
 from indexing.views.wrapping import Paragraph, Unit
 
 Point: TypeAlias = "tuple[int | slice | EllipsisType, ...]"
+Regions: TypeAlias = "list[tuple[MapRow, Region | None]]"
 
 
 class PointError(ValueError):
     """A point that is outside of an array, or that has another number of indices."""
 
 
-def region_lines(
-    table: MapTable,
-    point: Point,
-    notation: str,
-    paint: Paint = plain,
-    terminal: Terminal | None = None,
-) -> Iterator[str]:
-    """Yield the lines of `table` with the region of each operand in place of its maps.
+def table_regions(table: MapTable, point: Point) -> Regions:
+    """Return the region of each operand that a point of `table` needs.
 
     Raises:
         PointError: the point is outside of the array that the maps start from.
     """
     if table.direction == "output-to-input":
         check_point(point, table.shape, f"`{table.instruction}`")
-    regions = [(row, _region(rows, point, table)) for row, rows in _by_array(table)]
+    return [(row, _region(rows, point, table)) for row, rows in _by_array(table)]
+
+
+def region_lines(
+    table: MapTable, regions: Regions, point: Point, notation: str, paint: Paint = plain
+) -> Iterator[str]:
+    """Yield the lines of `table` with the region of each operand in place of its maps."""
     at = point_text(point)
     if notation == "json":
         for row, region in regions:
             yield _json_line(table, row, region, at)
-        return
-    if terminal is not None:
-        yield from _laid_out(table, regions, at, terminal)
         return
     yield f"{table_head(table, paint)}, at {at}"
     yield from source_lines(table)
@@ -74,15 +72,18 @@ def region_lines(
                 yield f"    {runtime_text(variable, paint)}"
 
 
-def _laid_out(
-    table: MapTable, regions: Sequence[tuple[MapRow, Region | None]], at: str, terminal: Terminal
+def terminal_lines(
+    answered: Sequence[tuple[MapTable, Regions]], point: Point, terminal: Terminal
 ) -> Iterator[str]:
-    """Yield the lines of regions for a terminal."""
-    output = f"output {table.output}, " if table.outputs > 1 else ""
-    yield from terminal.heading(table, f"{table.direction},", f"{output}at {at}")
-    shown = replace(table, rows=tuple([row for row, _ in regions]))
-    bodies = [[_paragraph(row, region, terminal)] for row, region in regions]
-    yield from terminal.operands(shown, bodies)
+    """Yield the regions for the outputs of one instruction, as a terminal shows them."""
+    blocks = [
+        Block(
+            replace(table, rows=tuple([row for row, _ in regions])),
+            [[_paragraph(row, region, terminal)] for row, region in regions],
+        )
+        for table, regions in answered
+    ]
+    return terminal.lines(blocks, f"at {point_text(point)}")
 
 
 def _paragraph(row: MapRow, region: Region | None, terminal: Terminal) -> Paragraph:

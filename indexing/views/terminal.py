@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from hlo.shapes.shape import UNBOUNDED, Shape
 from indexing.maps.containment import containers
@@ -43,6 +43,29 @@ MAX_SHAPES: Final = 4
 """Maximum number of shapes of outputs that a line lists."""
 
 
+class Block(NamedTuple):
+    """The text for one output.
+
+    Attributes:
+        table: the output, and the arrays in its rows.
+        bodies: the paragraphs below the name of each array.
+        domain: bounds that all paragraphs share.
+    """
+
+    table: MapTable
+    bodies: Sequence[Sequence[Paragraph]]
+    domain: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> object:
+        """Equal for outputs of one instruction with equal sizes and equal texts."""
+        shape = self.table.shape
+        arrays = [(rows[0].operand, rows[0].path) for rows in by_array(self.table.rows)]
+        texts = tuple([tuple([part.texts for part in body]) for body in self.bodies])
+        sizes = shape.dims if isinstance(shape, Shape) else shape
+        return sizes, self.domain, tuple(arrays), texts
+
+
 @dataclass(frozen=True, slots=True)
 class Terminal:
     """A terminal on which answers are printed.
@@ -59,25 +82,40 @@ class Terminal:
 
     def answer_lines(self, tables: Sequence[MapTable]) -> Iterator[str]:
         """Yield the answers for the outputs of one instruction in one direction."""
-        yield from self.heading(tables[0], tables[0].direction)
-        groups = _alike(tables)
-        domains = [_domain(group[0]) for group in groups]
-        is_common = len(set(domains)) == 1
+        return self.lines([self._block(table) for table in tables])
+
+    def lines(self, blocks: Sequence[Block], *heading: str) -> Iterator[str]:
+        """Yield the blocks of the outputs of one instruction, equal ones together.
+
+        Args:
+            blocks: one for each output.
+            heading: added to the first line.
+        """
+        yield from self.heading(blocks[0].table, *heading)
+        groups: dict[object, list[Block]] = {}
+        for block in blocks:
+            groups.setdefault(block.key, []).append(block)
+        is_common = len({group[0].domain for group in groups.values()}) == 1
         if is_common:
-            yield from self._domain_lines(domains[0], 2)
-        for group, domain in zip(groups, domains, strict=True):
-            indent = 2 if group[0].outputs == 1 else 4
-            if group[0].outputs > 1:
-                yield from self._indented([Unit(_outputs_text(group))], 2)
+            yield from self._domain_lines(blocks[0].domain, 2)
+        for group in groups.values():
+            table, bodies, domain = group[0]
+            indent = 2 if table.outputs == 1 else 4
+            if table.outputs > 1:
+                outputs = _outputs_text([block.table for block in group])
+                yield from self._indented([Unit(outputs)], 2)
                 if not is_common:
                     yield from self._domain_lines(domain, indent)
-            rows = group[0].rows
-            padding = _padding(row.map for row in rows)
-            bodies = [self._maps(each, domain, padding) for each in by_array(rows)]
-            yield from self.operands(group[0], bodies, indent)
+            yield from self.operands(table, bodies, indent)
+
+    def _block(self, table: MapTable) -> Block:
+        """Return the maps of one output."""
+        domain, padding = _domain(table), _padding(row.map for row in table.rows)
+        bodies = [self._maps(rows, domain, padding) for rows in by_array(table.rows)]
+        return Block(table, bodies, domain)
 
     def heading(self, table: MapTable, *rest: str) -> Iterator[str]:
-        """Yield the place, the shape and the opcode of an instruction, and then `rest`."""
+        """Yield the place, shape, opcode and direction of an instruction, and then `rest`."""
         what = f"{shape_text(table.shape)} {table.opcode},"
         if table.outputs > 1:
             what = f"{table.opcode} with {table.outputs} outputs,"
@@ -85,7 +123,7 @@ class Terminal:
         units = [
             *map(Unit, [*place, f"{table.computation}:"]),
             Unit(table.instruction, self._style("name")),
-            *map(Unit, ["=", what, *rest]),
+            *map(Unit, ["=", what, f"{table.direction}{',' if rest else ''}", *rest]),
         ]
         for line in wrapped(units, self.width):
             yield line.text
@@ -209,16 +247,6 @@ class Terminal:
 def by_array(rows: Sequence[MapRow]) -> list[list[MapRow]]:
     """Return the rows of each array together: of an operand, or of a leaf of an operand."""
     return [list(group) for _, group in groupby(rows, lambda row: (row.operand, row.path))]
-
-
-def _alike(tables: Sequence[MapTable]) -> list[list[MapTable]]:
-    """Return the tables with equal answers for equal sizes together."""
-    groups: dict[object, list[MapTable]] = {}
-    for table in tables:
-        shape = table.shape
-        key = shape.dims if isinstance(shape, Shape) else shape, table.rows
-        groups.setdefault(key, []).append(table)
-    return list(groups.values())
 
 
 def _outputs_text(tables: Sequence[MapTable]) -> str:

@@ -123,6 +123,11 @@ class Paragraph(NamedTuple):
     units: Sequence[Unit]
     notes: Sequence[Sequence[Unit]] = ()
 
+    @property
+    def texts(self) -> tuple[tuple[str, ...], ...]:
+        """The texts of the units and of each note, without colours."""
+        return tuple([tuple([unit.text for unit in units]) for units in (self.units, *self.notes)])
+
     def fits(self, width: int) -> bool:
         """Return True if lines of `width` cells have room for the longest unit, undivided."""
         return all(_fits(unit, width - (INDENT if n else 0)) for n, unit in enumerate(self.units))
