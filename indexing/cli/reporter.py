@@ -197,9 +197,9 @@ class Reporter:
             self.error(f"error[io]: {location}: {error.strerror or error}")
         except Exception as error:
             from indexing.maps.certificate import CertificateError
-            from simplifier.exact.context import NotAffineError
+            from simplifier.exact.context import BudgetExhaustedError, NotAffineError
 
-            if isinstance(error, CertificateError | NotAffineError):
+            if isinstance(error, CertificateError | NotAffineError | BudgetExhaustedError):
                 code = "verify" if isinstance(error, CertificateError) else "isl"
                 self.error(*f"error[{code}]: {location}: {error}".split("\n"))
                 return

@@ -32,7 +32,7 @@ from indexing.dataflow.queries import output_to_input
 from indexing.dataflow.soundness import require_sound
 from indexing.execution.interpreter import PlanStep, execute_step, handler_of
 from indexing.execution.machine import Machine
-from indexing.execution.values import assembled, check_bounded, flattened, random_array
+from indexing.execution.values import assembled, check_representable, flattened, random_array
 from indexing.execution.work import check_work
 from indexing.maps.answers import Answer, Path, Unknown
 from indexing.maps.arrays import array_leaves
@@ -118,7 +118,7 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
         return Report(instruction, (Finding("all", "skipped", (reason,)),))
     try:
         for each in (*instruction.operands, instruction):
-            check_bounded(each)
+            check_representable(each)
         for called in instruction.called_computations:
             check_work(called)
         case = _Case(instruction, seed)

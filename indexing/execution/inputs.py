@@ -9,7 +9,7 @@ from indexing.execution.memory import check_bytes
 from indexing.execution.values import (
     Array,
     bytes_of,
-    check_bounded,
+    check_representable,
     parameter_leaves,
     random_array,
 )
@@ -32,7 +32,7 @@ def random_inputs(computation: Computation, seed: int) -> list[Array]:
     """
     parameters = computation.parameters
     for parameter in parameters:
-        check_bounded(parameter)
+        check_representable(parameter)
     if parameters:
         largest = max(parameters, key=lambda parameter: bytes_of(parameter.shape))
         check_bytes(sum(bytes_of(parameter.shape) for parameter in parameters), None, largest)

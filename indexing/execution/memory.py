@@ -8,7 +8,7 @@ from hlo.formats.reading import size_text
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from indexing.execution.interpreter import plan
-from indexing.execution.values import ExecutionError, bytes_of, check_bounded
+from indexing.execution.values import ExecutionError, bytes_of, check_representable
 from indexing.ops.element import CopyRule, element_of
 
 
@@ -29,7 +29,7 @@ def _called_by_steps(computation: Computation) -> list[Computation]:
 
 def _estimated(computation: Computation) -> int:
     for instruction in computation.instructions:
-        check_bounded(instruction)
+        check_representable(instruction)
     live = sum(bytes_of(parameter.shape) for parameter in computation.parameters)
     allocated = {i.index: _allocated(i) for i in computation.instructions}
     peak = live

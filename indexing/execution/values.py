@@ -111,15 +111,25 @@ def checked_value(instruction: Instruction, shape: AnyShape, value: Any) -> Valu
     raise failure(instruction, message, f"expected {shape}")
 
 
-def check_bounded(instruction: Instruction) -> None:
-    """Check that no dimension of an instruction's shape is unbounded.
+MAX_RANK: Final = 64
+"""Maximum number of dimensions of a NumPy array."""
+
+
+def check_representable(instruction: Instruction) -> None:
+    """Check that NumPy arrays can have an instruction's shape.
 
     Raises:
-        ExecutionError: the size of a dimension is ``?``.
+        ExecutionError: the size of a dimension is ``?``, or there are too many dimensions.
     """
     if leaf := unbounded_leaf(instruction.shape):
         message = f"{instruction.name} is {_plain(leaf)}: execution needs bounded sizes"
         raise failure(instruction, message, "unbounded")
+    ranks = [leaf.rank for _, leaf in leaves(instruction.shape) if isinstance(leaf, Shape)]
+    if (rank := max(ranks, default=0)) > MAX_RANK:
+        message = (
+            f"`{instruction.name}` has {rank} dimensions; NumPy arrays have at most {MAX_RANK}"
+        )
+        raise failure(instruction, message, f"{rank} dimensions")
 
 
 def numpy_type(array: Array) -> str:

@@ -11,10 +11,10 @@ from typing import Any, Final
 import islpy as isl
 
 from simplifier.atoms import Variable
-from simplifier.exact.context import BUDGET, within_budget
+from simplifier.exact.context import BUDGET, BudgetExhaustedError, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, relation_text
-from simplifier.exact.enumeration import pieces_budget
+from simplifier.exact.enumeration import LEAST_BUDGET, pieces_budget
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown
 
@@ -46,15 +46,15 @@ def to_isl(relation: Relation, parameters: Sequence[Variable] = ()) -> isl.Map:
     """Return the relation as an ``isl.Map``; `parameters` become named isl parameters.
 
     Raises:
-        ValueError: an expression is not affine, or isl does not read the text within its budget.
+        NotAffineError: an expression is not affine.
+        BudgetExhaustedError: isl does not read the text within its budget.
     """
     text = relation_text(relation, parameters)
     every = replace(relation, inputs=(*relation.inputs, *parameters))
-    is_read = within_budget(
-        lambda ctx: isl.Map.read_from_str(ctx, text) is not None, pieces_budget(BUDGET, every)
-    )
+    budget = max(pieces_budget(BUDGET, every), LEAST_BUDGET)
+    is_read = within_budget(lambda ctx: isl.Map.read_from_str(ctx, text) is not None, budget)
     if isinstance(is_read, Unknown):
-        raise ValueError(f"cannot convert the map to isl: {is_read}")
+        raise BudgetExhaustedError(f"cannot convert the map to isl: {is_read}")
     return isl.Map.read_from_str(isl.DEFAULT_CONTEXT, text)
 
 
