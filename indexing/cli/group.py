@@ -99,7 +99,29 @@ class Commands(click.Group):
 @click.option("--debug", is_flag=True, help="Print the traceback of internal errors")
 @click.pass_obj
 def cli(reporter: Reporter, debug: bool) -> None:
-    """Compute indexing maps of HLO modules: which elements of a tensor another tensor needs."""
+    """Compute indexing maps of HLO modules: which elements of a tensor another tensor needs.
+
+    \b
+    Examples:
+      hlo-indexing ls m.hlo
+      hlo-indexing maps m.hlo -i dot.7
+      hlo-indexing maps m.hlo --to parameters
+      hlo-indexing maps --help
+
+    \b
+    Exit status:
+      0        success
+      1        an error in the input
+      2        a usage error
+      130      interrupted by Ctrl-C
+      141      the reader of the output closed it
+      128 + N  ended by signal N
+
+    \b
+    Environment:
+      NO_COLOR     if not empty, print no colours
+      FORCE_COLOR  if not empty, print colours also where there is no terminal
+    """
     reporter.debug = debug
 
 

@@ -35,6 +35,11 @@ def command(reporter: Reporter, files: Sequence[str], notation: str) -> None:
     An unknown opcode is not an error: a warning on stderr gives its first location.
 
     JSON has an object for each module, with its errors and unknown opcodes.
+
+    \b
+    Examples:
+      hlo-indexing check m.hlo
+      hlo-indexing check *.hlo --quiet
     """
     import hlo
 

@@ -21,8 +21,10 @@ def command(
 ) -> None:
     """Compose two maps: print x -> SECOND(FIRST(x)), simplified.
 
+    Each map is text in the notation of docs/notation.md or of MLIR.
+
     \b
-    Each map is text in the notation of docs/notation.md or of MLIR:
+    Examples:
       hlo-indexing compose "(d0) -> (d0 * 2), domain: d0 in [0, 3]" \\
           "(d0) -> (d0 floordiv 2), domain: d0 in [0, 7]"
     """

@@ -29,6 +29,11 @@ def command(reporter: Reporter, files: Sequence[str], with_source: bool, notatio
     name, opcode, shape and operands; `->` precedes the computations that it calls. Shapes of many
     elements and long lists of operands are elided. JSON has everything, an object for each
     instruction.
+
+    \b
+    Examples:
+      hlo-indexing ls m.hlo
+      hlo-indexing ls m.hlo --source | less
     """
     from indexing.views.listing import computation_lines, json_line
 

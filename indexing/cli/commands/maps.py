@@ -171,8 +171,8 @@ def command(
 
     \b
     Examples:
-      hlo-indexing maps m.hlo -i 'fusion*' --sort bytes --limit 3
-      hlo-indexing maps m.hlo --reads x --kind transposing
+      hlo-indexing maps m.hlo -i '*fusion*' --sort bytes --limit 3
+      hlo-indexing maps m.hlo --reads "p['q']" --kind reducing
       hlo-indexing maps m.hlo -i dot.7 --at 0:32,5
     """
     from indexing.views.report import DIRECTIONS_BY_OPTION, Query

@@ -25,6 +25,11 @@ def command(reporter: Reporter, opcodes: Sequence[str], notation: str) -> None:
     """List the grades and kinds of the maps of each op, in both directions.
 
     For each OPCODE given, also print its semantics, attributes and constraints.
+
+    \b
+    Examples:
+      hlo-indexing ops
+      hlo-indexing ops dot transpose
     """
     from indexing.cli.printing import did_you_mean
     from indexing.views.op_table import named_ops, op_lines

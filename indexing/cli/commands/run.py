@@ -121,6 +121,11 @@ def command(
     entry computation runs as loop nests generated from its maps: one nest per result if possible,
     otherwise one nest per instruction or fusion. Instructions without a loop nest fall back to
     kernels; a note on stderr gives the reason.
+
+    \b
+    Examples:
+      hlo-indexing run m.hlo --seed 7 --output out.npz
+      hlo-indexing run m.hlo --inputs in.npz --tile 1,16,32
     """
     _check_options(tile, loops, replicas)
     if notation == "json" and output == "-":

@@ -30,9 +30,13 @@ def command(
     On standard input, a map is one line or several, as XLA logs it and `IndexingMap.pretty` prints
     it: lines of the domain continue the map before. Labels such as `operand id = 0` are skipped.
 
+    A MAP is text in the notation of docs/notation.md or of MLIR.
+
     \b
-    A MAP is text in the notation of docs/notation.md or of MLIR:
+    Examples:
       hlo-indexing simplify "(d0) -> (d0 mod 8), domain: d0 in [0, 7]"
+      hlo-indexing simplify --explain "(d0) -> ((d0 * 8) floordiv 4), domain: d0 in [0, 3]"
+      echo "(d0) -> (d0 + d0), domain: d0 in [0, 3]" | hlo-indexing simplify --format isl
     """
     from hlo.formats.reading import stdin
     from indexing.maps.certificate import prove_text

@@ -77,6 +77,11 @@ def command(
 
     Skipped checks are listed with the reason. The exit status is 1 if a check fails. JSON has an
     object for each instruction, and one for the comparison of a module with XLA.
+
+    \b
+    Examples:
+      hlo-indexing validate m.hlo -i dot.7
+      hlo-indexing validate m.hlo --no-xla --max-elements 3000
     """
     import_module("indexing.ops")  # registers the indexing of each opcode
     for module in reporter.modules(files):

@@ -1,0 +1,68 @@
+"""The help of each command has examples, and they run."""
+
+import re
+import shlex
+import shutil
+from glob import glob
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import hlo
+from hlo import Shape
+from indexing import cli
+from indexing.cli.group import COMMANDS
+from indexing.execution import archive
+
+TYPES = {"f32": np.float32, "s32": np.int32}
+MODULE = Path(__file__).parent.parent / "examples" / "attention.opt.hlo"
+
+
+def help_of(name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert cli.run([name, "--help"] if name else ["--help"]) == 0
+    return capsys.readouterr().out
+
+
+def examples(text: str) -> list[str]:
+    """Return the commands below the heading "Examples:", with joined lines."""
+    block = text.partition("\n  Examples:\n")[2].partition("\n\n")[0]
+    return re.sub(r"\\\n *", " ", block).splitlines()
+
+
+@pytest.mark.parametrize("name", ["", *COMMANDS])
+def test_the_examples_of_the_help_run(
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(MODULE, "m.hlo")
+    arrays = {
+        f"in{number}": np.zeros(parameter.shape.dims, TYPES[parameter.shape.element_type])
+        for number, parameter in enumerate(hlo.load("m.hlo").entry.parameters)
+        if isinstance(parameter.shape, Shape)
+    }
+    archive.write("in.npz", arrays)
+    lines = examples(help_of(name, capsys))
+    assert len(lines) >= (1 if name == "compose" else 2)
+    for line in lines:
+        command = next(part for part in line.split(" | ") if "hlo-indexing" in part)
+        assert name in command
+        words = shlex.split(command)[1:]
+        if line.strip().startswith("echo"):
+            stdin = shlex.split(line)[1].encode()
+            monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(stdin)))
+        arguments = [path for word in words for path in (glob(word) if word == "*.hlo" else [word])]
+        assert cli.run(arguments) == 0, line
+        assert capsys.readouterr().out, line
+
+
+def test_the_exit_statuses_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    text = help_of("", capsys)
+    statuses = re.findall(r"^    (\d+(?: \+ N)?)  ", text, re.MULTILINE)
+    assert statuses == ["0", "1", "2", "130", "141", "128 + N"]
+    assert cli.run(["ls", "none.hlo"]) == 1
+    assert cli.run(["ls"]) == 2
