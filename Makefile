@@ -61,6 +61,7 @@ format: $(VENV)/.develops
 docs: $(VENV)/.runs
 	$(BIN)/hlo-indexing ops --format markdown > docs/coverage.md
 	$(BIN)/python -c 'from simplifier.laws_page import page; print(page(), end="")' > docs/laws.md
+	$(BIN)/python -c 'from indexing.cli.manual import write_pages; write_pages("docs/man")'
 
 notebooks: $(VENV)/.develops
 	$(BIN)/python -m tests.notebooks
@@ -80,8 +81,9 @@ bench: $(VENV)/.develops
 # From copies: compiled modules hide their sources, wherever they lie beside them.
 wheel: $(VENV)/.develops
 	rm -rf build/sources dist
-	mkdir -p build/sources
+	mkdir -p build/sources/docs
 	cp -R pyproject.toml README.md LICENSE $(PACKAGES) build/sources
+	cp -R docs/man build/sources/docs
 	HATCH_BUILD_HOOKS_ENABLE=1 $(CONSTRAINED) $(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist build/sources
 
 compiled: wheel

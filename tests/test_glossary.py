@@ -24,8 +24,8 @@ def words(text: str) -> set[str]:
 
 
 ENGLISH = words("""
-    a accuracy add an and are as at beside between by change command contribute decision each
-    every exactly executing four from generated glossary go guarantee how in is known later
+    a accuracy add an and are as at beside between by change command completion contribute decision
+    each every exactly executing four from generated glossary go guarantee how in is known later
     limit line method next number numbering of on once one or other quality reason result run
     restrict several speed start supported that the to two use value visit what where without
 """)
