@@ -134,6 +134,22 @@ def test_reasons_name_the_ops_inside_of_a_fusion() -> None:
     }
 
 
+def test_equal_reasons_of_several_instructions_are_one() -> None:
+    text = "ENTRY e { p = f32[3] parameter(0)  a = f32[3] odd(p)  ROOT b = f32[3] odd(a) }"
+    (reason,) = indexing.summary(hlo.parse(text)).unknown
+    assert (reason.opcode, reason.count, reason.first) == ("odd", 2, "e/a")
+    assert reason.reason == "no maps are defined for this opcode"
+
+
+def test_a_module_without_arrays_has_empty_tables() -> None:
+    summary = indexing.summary(hlo.parse("ENTRY e { ROOT t = token[] after-all() }"))
+    assert (summary.largest, summary.reread) == ((), ())
+    assert str(summary).splitlines()[-2:] == [
+        "largest arrays, in bytes: none",
+        "most re-read operands, in bytes read again: none",
+    ]
+
+
 def test_reads_are_counted_where_they_are_executed() -> None:
     """The dots of the loop: 7·5·3 products, each of a read of either operand."""
     summary = indexing.summary(hlo.load("odd.hlo"))

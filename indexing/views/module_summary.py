@@ -64,7 +64,8 @@ def summary(module: Module, limit: int = MAX_ROWS, progress: Progress | None = N
         if progress is not None:
             progress(done, total)
         if _holds_arrays(instruction):
-            arrays += _arrays(instruction, instruction.shape)
+            held = _arrays(instruction, instruction.shape)
+            arrays += [array for array in held if isinstance(array.shape, Shape)]
         rereads.add(instruction)
     header, entry = module.header, module.entry
     return Summary(
@@ -180,7 +181,9 @@ class _ReasonCounts:
         self.first: dict[tuple[str, str], Instruction] = {}
 
     def add(self, instruction: Instruction, reason: str) -> None:
-        key = instruction.opcode, reason
+        """Count an access; its instruction is named by `first` only, so that reasons agree."""
+        named = f"{instruction.opcode} `{instruction.name}`: "
+        key = instruction.opcode, reason.removeprefix(named)
         self.counts[key] += 1
         self.first.setdefault(key, instruction)
 

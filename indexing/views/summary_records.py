@@ -230,10 +230,10 @@ class Summary:
         yield from _kinds_table(self, max_rows)
         for title, reasons in (("unknown", self.unknown), ("may", self.may)):
             yield from _reason_table(f"{title} accesses", reasons, max_rows)
-        yield "largest arrays, in bytes:"
+        yield "largest arrays, in bytes:" + ("" if self.largest else " none")
         cells = [[short_shape(a.shape), a.opcode, _place(a)] for a in self.largest]
         yield from _rows(cells, [_bytes(a.bytes) for a in self.largest], max_rows)
-        yield "most re-read operands, in bytes read again:"
+        yield "most re-read operands, in bytes read again:" + ("" if self.reread else " none")
         again = [("" if r.grade == "exact" else "<= ") + f"{r.bytes_again:,}" for r in self.reread]
         yield from _rows([_reread_cells(each) for each in self.reread], again, max_rows)
         if self.uncounted:
