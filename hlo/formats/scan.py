@@ -19,7 +19,7 @@ from hlo.modules.module import Computation
 from hlo.shapes.shape import AnyShape, find_shape
 from hlo.text.lexer import MAX_DIGITS, NAME, check_numbers
 from hlo.text.source import HloError, Source
-from hlo.text.syntax import CALLEE_ATTRIBUTES
+from hlo.text.syntax import CALLEE_ATTRIBUTES, read_value
 
 _KEYWORDS: Final = frozenset({"true", "false", "inf", "nan"})  # literals, also after a value
 _NAME: Final = rf"(?!(?:{'|'.join(sorted(_KEYWORDS))}|ROOT)\b){NAME}"
@@ -41,13 +41,13 @@ def _value(depth: int) -> str:
     return rf"(?:[^\s,{{}}()\[\]\"'/]++|{_QUOTED}|\{{{inner}\}}|\[{inner}\])++"
 
 
-_LITERAL: Final = rf"[-\d?][^()\[\]{{}}\"'/\n]*+|\{{{_nested(2)}\}}"
+_LITERAL: Final = rf"[-\d?][^()\[\]{{}}\"'/\n]*+|\{{{_nested(1)}\}}"
 _LINE: Final = re.compile(
     rf"\s*+(ROOT )?+%?({_NAME}) = "
     rf"((?:[a-z]\w*+\[[\d,]*+\](?:\{{[\w,:()]*+\}})?+)|\({_nested(2)}\)) "
     rf"({NAME})\((?:(%?{NAME}(?:, %?{NAME})*+)|({_LITERAL}))?+\)"
-    rf"((?:, (?!metadata=|backend_config=){_NAME}={_value(2)})*+)"
-    rf"(?:, metadata=\{{{_nested(0)}\}})?+(?:, backend_config={_value(3)})?+",
+    rf"((?:, (?!metadata=|backend_config=){_NAME}={_value(1)})*+)"
+    rf"(?:, metadata=\{{{_nested(0)}\}})?+(, backend_config=)?+",
     re.ASCII,
 )
 _CLOSED: Final = re.compile(r"\s*+\}", re.ASCII)
@@ -84,25 +84,31 @@ class BodyScanner(BodyReader):
 
     def scanned(self, position: int) -> ScannedBody | None:
         """Return the body with its first instruction at `position`; None if it is not regular."""
+        try:
+            return self._scanned(position)
+        except HloError:  # raised again when the body is parsed
+            return None
+
+    def _scanned(self, position: int) -> ScannedBody | None:
         shapes, known_opcodes = self.accepted_shapes, self.accepted_opcodes
         known_attributes = self.accepted_attributes
         names: dict[str, None] = {}
         opcodes: list[str] = []
         root = ""
         while line := _LINE.match(self.text, position):
-            mark, name, shape, opcode, operands, literal, attributes = line.groups()
-            if name in names or (mark and root) or not _are_defined(operands, names):
+            mark, name, shape, opcode, operands, literal, attributes, config = line.groups()
+            position = read_value(self.source, line.end()) if config else line.end()
+            if (mark and root) or not _fits(name, operands, names):
                 return None
             is_known = (
                 shape in shapes and opcode in known_opcodes and attributes in known_attributes
             )
-            if (literal or not is_known) and not self._accepts(line):
+            if (literal or not is_known) and not self._accepts(line, position):
                 return None
             names[name] = None
             opcodes.append(known_opcodes[opcode])
             if mark:
                 root = shape
-            position = line.end()
         end = _CLOSED.match(self.text, position)
         if not end or not names:
             return None
@@ -116,27 +122,22 @@ class BodyScanner(BodyReader):
         computation.end = body.end
         self.computations[computation.name] = computation
 
-    def _accepts(self, line: re.Match[str]) -> bool:
-        """Return True if the parser accepts the shape, literal, opcode and attributes of a line."""
+    def _accepts(self, line: re.Match[str], end: int) -> bool:
+        """Return True if the parser accepts the literal, shape, opcode and attributes of a line.
+
+        Raises:
+            HloError: it does not accept them.
+        """
+        if line[6] and len(line[6]) > MAX_DIGITS:
+            check_numbers(self.source, *line.span(6))
         return (
             (line[3] in self.accepted_shapes or self._accepts_shape(line))
             and (line[4] in self.accepted_opcodes or self._accepts_opcode(line[4]))
-            and (line[6] is None or len(line[6]) <= MAX_DIGITS or self._accepts_literal(line))
-            and (line[7] in self.accepted_attributes or self._accepts_attributes(line))
+            and (line[7] in self.accepted_attributes or self._accepts_attributes(line, end))
         )
 
-    def _accepts_literal(self, line: re.Match[str]) -> bool:
-        try:
-            check_numbers(self.source, *line.span(6))
-        except HloError:
-            return False
-        return True
-
     def _accepts_shape(self, line: re.Match[str]) -> bool:
-        try:
-            shape, end = find_shape(self.source, line.start(3))
-        except HloError:
-            return False
+        shape, end = find_shape(self.source, line.start(3))
         if shape is None or end != line.end(3):
             return False
         self.accepted_shapes[line[3]] = shape
@@ -148,12 +149,9 @@ class BodyScanner(BodyReader):
         self.accepted_opcodes[opcode] = self.words.setdefault(opcode, opcode)
         return True
 
-    def _accepts_attributes(self, line: re.Match[str]) -> bool:
-        try:
-            attributes, _, end = self.attributes(line.start(7), None)
-        except HloError:
-            return False
-        if end != line.end() or "control-predecessors" in attributes:
+    def _accepts_attributes(self, line: re.Match[str], end: int) -> bool:
+        attributes, _, parsed_end = self.attributes(line.start(7), None)
+        if end != parsed_end or "control-predecessors" in attributes:
             return False
         for name in CALLEE_ATTRIBUTES.intersection(attributes):
             value = attributes[name].text
@@ -164,8 +162,10 @@ class BodyScanner(BodyReader):
         return True
 
 
-def _are_defined(operands: str | None, names: Mapping[str, None]) -> bool:
-    """Return True if `operands` are among `names`, or one literal."""
+def _fits(name: str, operands: str | None, names: Mapping[str, None]) -> bool:
+    """Return True if `name` is not among `names`, and `operands` are, or are one literal."""
+    if name in names:
+        return False
     if not operands or operands in _KEYWORDS:
         return True
     return names.keys() >= set(operands.replace("%", "").split(", "))
