@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -125,7 +126,7 @@ def test_interrupts_are_handled_before_other_modules_are_imported() -> None:
 
 
 @pytest.mark.parametrize("module", IMPORTED)
-def test_an_interrupt_during_an_import_prints_nothing(module: str, tmp_path: Path) -> None:
+def test_an_interrupt_during_an_import_prints_no_traceback(module: str, tmp_path: Path) -> None:
     (tmp_path / "m.hlo").write_text(NEGATE)
     done = subprocess.run(
         [sys.executable, "-c", INTERRUPTED, module],
@@ -134,5 +135,41 @@ def test_an_interrupt_during_an_import_prints_nothing(module: str, tmp_path: Pat
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stderr) == (128 + signal.SIGINT, "")
+    assert (done.returncode, done.stderr) == (128 + signal.SIGINT, "interrupted\n")
     assert done.stdout == "importing\n"
+
+
+BLOCKED = """\
+import atexit, os, signal, sys
+from indexing import cli
+from indexing.views import report
+def answer(*_):
+    sys.stdout.write("x")  # waits in the buffer
+    raise KeyboardInterrupt
+report.answer = answer
+atexit.register(print, "the interpreter ends", file=sys.stderr)
+cli.main(["maps", "m.hlo"])
+"""
+
+
+def test_an_interrupted_command_waits_neither_for_a_reader_nor_for_the_interpreter(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "m.hlo").write_text(NEGATE)
+    read, write = os.pipe()  # nobody reads
+    with os.fdopen(read), os.fdopen(write, "w") as full:
+        os.set_blocking(write, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(write, b"x" * 4096)
+        os.set_blocking(write, True)
+        done = subprocess.run(
+            [sys.executable, "-c", BLOCKED],
+            cwd=tmp_path,
+            env={**ENVIRONMENT, "PYTHONUNBUFFERED": ""},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+        )
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")

@@ -168,4 +168,4 @@ def test_workers_end_with_the_command_however_it_ends(
         # standard output ends when neither the command nor a worker is alive
         out, err = process.communicate(timeout=300)
     assert process.returncode == STATUS[number]
-    assert (out, err) == ("", "")
+    assert (out, err) == ("", "interrupted\n" if number == signal.SIGINT else "")

@@ -14,6 +14,10 @@ TYPE_CHECKING = False  # `typing` takes longer to import than this module
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import FrameType
+    from typing import NoReturn
+
+INTERRUPTED = 130  # the exit status of a command that SIGINT ends
+PATIENCE = 0.2  # seconds that the reader of the output has after an interrupt
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -27,8 +31,37 @@ def main(arguments: Sequence[str] | None = None) -> None:
         status = _run_on_streams(sys.argv[1:] if arguments is None else arguments)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # there is nothing left to interrupt
     except KeyboardInterrupt:
-        status = 130
+        status = INTERRUPTED
+    if status == INTERRUPTED:
+        _end_at_once()
     sys.exit(status)
+
+
+def _end_at_once() -> NoReturn:
+    """Report the interrupt and end.
+
+    The interpreter would wait for the reader of the output, and free all modules, which can take a
+    second.
+    """
+    import signal
+    import threading
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    writer = threading.Thread(target=_write_interrupted, daemon=True)
+    writer.start()
+    writer.join(PATIENCE)
+    os._exit(INTERRUPTED)
+
+
+def _write_interrupted() -> None:
+    """Write the message, and the results that the command has not written yet."""
+    import contextlib
+
+    for stream, message in ((sys.stderr, "interrupted\n"), (sys.stdout, "")):
+        if stream is not None:  # closed by the shell
+            with contextlib.suppress(OSError):
+                stream.write(message)
+                stream.flush()
 
 
 def _end(number: int, frame: FrameType | None) -> None:
@@ -51,6 +84,8 @@ def _run_on_streams(arguments: Sequence[str]) -> int:
             stream.reconfigure(errors="backslashreplace")  # for any terminal encoding
     gc.set_threshold(50_000, 20, 50)  # most objects are long-lived: collect rarely
     status = run(arguments)
+    if status == INTERRUPTED:
+        return status
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -66,6 +101,6 @@ def run(arguments: Sequence[str]) -> int:
 
         return invoke(arguments)
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except BrokenPipeError:
         return 141
