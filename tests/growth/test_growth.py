@@ -106,3 +106,41 @@ def test_work_is_at_most_n_log_n(program: str, question: str) -> None:
     work(program, question, 4)  # imports, and results that are shared by all modules
     small, large = work(program, question, SMALL), work(program, question, LARGE)
     assert large <= MAX_GROWTH * small, f"{small:.0f} calls for each instruction became {large:.0f}"
+
+
+# ---------------------------------------------------------------- n = 1,024
+
+LARGEST: Final = 1024
+MAX_LARGEST_GROWTH: Final = 2.5
+"""Limit on the growth of the work for each instruction from n = 16 to 1,024: that of log n."""
+
+LONG: Final = {"loop_nest", "lower", "read_counts", "sweep"}
+"""Questions that take minutes for all programs of 1,024 instructions."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("question", ["parse", *(each for each in QUESTIONS if each not in LONG)])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_work_is_at_most_n_log_n_up_to_1024(program: str, question: str) -> None:
+    work(program, question, 4)
+    small, large = work(program, question, 16), work(program, question, LARGEST)
+    assert large <= MAX_LARGEST_GROWTH * small, f"{small:.0f} calls became {large:.0f}"
+
+
+# Each of n instructions reads all parameters of the instructions before it.
+READ_BY_ALL_LATER: Final = [
+    "sums_of_parameters",
+    "layers",
+    "pads_with_own_values",
+    "concatenations_of_parameters",
+]
+
+
+@pytest.mark.parametrize("program", READ_BY_ALL_LATER)
+def test_a_sweep_over_own_parameters_has_quadratic_answers(program: str) -> None:
+    """The pairs of an instruction and a parameter that it reads are more than n²/2: none can be
+    omitted, so `work` divides by the size of the answer."""
+    for n in (8, 32):
+        module = hlo.parse(PROGRAMS[program](n))
+        answers = indexing.all_to_parameters(module.entry)
+        assert sum(bool(maps) for answer in answers for maps in answer.maps) >= n * n / 2
