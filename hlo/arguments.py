@@ -90,6 +90,17 @@ def brief(value: object) -> str:
     return " ".join(_SHORT.repr(value).split())
 
 
+def brief_text(text: str, limit: int = 160) -> str:
+    """Return a text on one line, shortened in the middle if it is longer than `limit`.
+
+    >>> brief_text("d0 * 2 + d1, domain: d0 in [0, 9]", 20)
+    'd0 * 2 + …in [0, 9]'
+    """
+    line = " ".join(text.split())
+    half = (limit - 1) // 2
+    return line if len(line) <= limit else f"{line[:half]}…{line[-half:]}"
+
+
 def integer(function: str, name: str, value: object) -> int:
     """Return an argument as `int`; integers of NumPy are accepted.
 

@@ -54,6 +54,8 @@ from .maps.simplify import Rewrite as Rewrite
 from .maps.simplify import simplified as simplified
 from .maps.simplify import traced as traced
 from .maps.unused import without_unused as without_unused
-from .views.display import answer_html as answer_html
+from .views.answer_tables import answer_text as answer_text
+from .views.answer_tables import data_frame as data_frame
+from .views.display import html_of as html_of
 
 HOMES: dict[str, str]

@@ -1,8 +1,16 @@
-"""HTML of answers in notebooks."""
+"""Texts, HTML and data frames of answers and other values."""
+
+import re
+import sys
+from typing import Any
+
+import pytest
 
 import hlo
 import indexing
-from indexing.views.display import answer_html
+from hlo.html import MAX_LINES
+from indexing import cli
+from indexing.views.display import html_of
 
 TEXT = """\
 ENTRY e {
@@ -13,26 +21,100 @@ ENTRY e {
   ROOT r = f32[5] what-is-this(q)
 }
 """
+MODULE = hlo.parse(TEXT)
+T, PAIR, ROOT = MODULE.entry["t"], MODULE.entry["pair"], MODULE.entry.root
+WINDOW = indexing.IndexingMap.over((8,), lambda d, s: [d[0] // 2 + s[0]], ranges=(3,))
 
 
-def test_an_answer_is_a_table_with_formulas() -> None:
-    instruction = hlo.parse(TEXT).entry["t"]
-    html = answer_html(indexing.output_to_input(instruction))
-    assert html.startswith("<table>")
-    assert "<code>p</code>" in html
+def test_an_answer_is_a_table_of_texts() -> None:
+    html = indexing.output_to_input(T)._repr_html_()
+    assert html.count("<tr>") == 2
+    assert "(d0, d1) -&gt; (d1, d0), domain: d0 in [0, 4], d1 in [0, 2]</td>" in html
     assert "f32[3,5]" in html
-    assert r"\left(d_{1}, d_{0}\right)" in html
+    assert "$" not in html, "a formula"
 
 
-def test_forward_answers_have_a_row_for_each_output() -> None:
-    instruction = hlo.parse(TEXT).entry["pair"]
-    html = answer_html(indexing.input_to_output(instruction, input_id=1))
-    assert html.count("<tr>") == 3
-    assert "nothing is read" in html.partition("f32[5]")[0]
+def test_forward_answers_have_a_table_for_each_output() -> None:
+    html = html_of(indexing.input_to_output(PAIR, input_id=1))
+    assert html.count("<table>") == 2
+    assert "nothing is read" in html.partition("output 1")[0]
 
 
 def test_unknown_reasons_are_text() -> None:
-    unknown = hlo.parse(TEXT).entry.root
-    html = answer_html(indexing.output_to_input(unknown))
-    assert "what-is-this" in html
-    assert "<code>r</code>" not in html
+    assert "what-is-this" in html_of(indexing.output_to_input(ROOT))
+
+
+def test_names_are_escaped_and_tables_are_limited() -> None:
+    unknown = "<script>alert(1)</script>"
+    (region,) = indexing.output_to_input(T).at(0, 0)
+    values: list[Any] = [region, WINDOW, T, MODULE, MODULE.entry, T.shape, WINDOW.is_injective()]
+    for value in values:
+        assert re.fullmatch(r"<pre [^<>]*>[^<>]*</pre>", value._repr_html_(), re.DOTALL)
+    assert unknown not in html_of(unknown)
+    many = hlo.parse(
+        "ENTRY e { p0 = f32[] parameter(0)"
+        + "".join(f" p{k} = f32[] negate(p{k - 1})" for k in range(1, 300))
+        + "}"
+    )
+    html = many._repr_html_()
+    assert len(html.splitlines()) == MAX_LINES + 1
+    assert "more lines" in html
+    assert indexing.grouped(many.entry.root)._repr_html_().count("<tr>") == MAX_LINES + 2
+
+
+SHOWN: list[tuple[Any, str]] = [
+    (indexing.output_to_input(T), "<output-to-input of 't', output 0: 1 map>"),
+    (indexing.output_to_input(ROOT), "<output-to-input of 'r', output 0: 0 maps, 1 unknown>"),
+    (indexing.input_to_output(PAIR, 1), "<input-to-output of 'pair', operand 1: 1 map>"),
+    (WINDOW, "<map (d0)[s0] -> (s0 + d0 floordiv 2), domain: d0 in [0, 7], s0 in [0, 2]>"),
+    (indexing.grouped(T), "<groups of 2 instructions: 2 maps>"),
+    (WINDOW.multiplicity(), "<multiplicity of 1 map: 24 reads>"),
+    (indexing.collapse(T), "<collapse of 't': f32[3,5] -> f32[5,3]>"),
+    (indexing.loop_nest(T), "<loop nest 't', 1 inputs, 1 stages>"),
+    (WINDOW.loop_nest(), f"<loops of {WINDOW}>"),
+]
+
+
+@pytest.mark.parametrize(("value", "text"), SHOWN, ids=lambda v: type(v).__name__)
+def test_reprs_are_short_and_html_is_defined(value: Any, text: str) -> None:
+    assert repr(value) == text
+    assert value._repr_html_().startswith("<")
+
+
+def test_the_repr_of_a_long_map_is_one_short_line() -> None:
+    extents = tuple(range(2, 40))
+    text = repr(indexing.IndexingMap.identity(extents))
+    assert len(text) < 200
+    assert "…" in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("direction", ["output-to-input", "input-to-output"])
+def test_the_text_of_an_answer_is_that_of_the_command(
+    direction: str, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text(TEXT)
+    module = hlo.load(path)
+    for name in ("t", "r"):
+        with pytest.raises(SystemExit):
+            cli.main(["maps", str(path), "-i", name, "--direction", direction])
+        query: Any = getattr(indexing, direction.replace("-", "_"))
+        assert str(query(module.entry[name])) == capsys.readouterr().out.rstrip("\n")
+
+
+def test_data_frames_have_a_row_for_each_map() -> None:
+    pytest.importorskip("pandas", reason="needs the extra notebook")
+    frame = indexing.output_to_input(T).to_dataframe()
+    assert frame[["operand", "name", "shape", "grade"]].values.tolist() == [
+        [0, "p", "f32[3,5]", "exact"]
+    ]
+    assert frame["map"][0] == str(indexing.output_to_input(T).maps[0][0])
+    (reason,) = indexing.output_to_input(ROOT).to_dataframe()["unknown"]
+    assert "what-is-this" in reason
+
+
+def test_without_pandas_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="pip install pandas"):
+        indexing.output_to_input(T).to_dataframe()

@@ -31,12 +31,12 @@ ENGLISH = words("""
 """)
 FIELD = words("""
     dump file hlo jax jitted protobuf text
-    analysis architecture attribute call class command comparison composition compute constraint
-    consumer custom dimension domain evaluation expression floordiv formula function fusion gather
-    gpu grid hlo-indexing host indices instruction interface isl json latex layout load maxima
-    memory minima mlir mod module non-affine notation numpy op opcode operand parameter pickle
-    print producer product program proof python queue residue runtime shape shell simplification
-    simplified simplifier store sum sympy test thread tile validation variable xla
+    analysis architecture attribute call class command comparison completion composition compute
+    constraint consumer custom dimension domain evaluation expression floordiv formula function
+    fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex layout
+    load maxima memory minima mlir mod module non-affine notation notebook numpy op opcode operand
+    parameter pickle print producer product program proof python queue residue runtime shape shell
+    simplification simplified simplifier store sum sympy test thread tile validation variable xla
 """)
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from hlo import methods
 from hlo.arguments import checked
+from hlo.html import Preformatted
 from hlo.modules.deferred import Deferrable
 from hlo.modules.header import value_of
 from hlo.modules.module_search import ModuleSearch
@@ -42,7 +43,7 @@ class Semantics(NamedTuple):
     infer: Callable[[Instruction], AnyShape]
 
 
-class Instruction:
+class Instruction(Preformatted):
     """One instruction: its name, opcode, operands and attributes.
 
     Attributes:
@@ -170,7 +171,7 @@ class Instruction:
         return f"<{self.opcode} {self.name!r} of {self.computation.name!r}>"
 
 
-class Computation(Deferrable):
+class Computation(Deferrable, Preformatted):
     """A function of its parameters: a sequence of instructions.
 
     Attributes:
@@ -262,7 +263,7 @@ class Computation(Deferrable):
         return f"<computation {self.name!r}, {len(self)} instructions>"
 
 
-class Module(ModuleSearch):
+class Module(ModuleSearch, Preformatted):
     """A program: its computations, one of which is the entry.
 
     Its text, ``str(module)``, parses to an equal module.

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from hlo.arguments import checked, checked_constructor
+from hlo.html import Preformatted
 from hlo.shapes.array_shape import UNBOUNDED as UNBOUNDED
 from hlo.shapes.array_shape import Shape as Shape
 from hlo.shapes.element_type import ELEMENT_TYPES as ELEMENT_TYPES
@@ -31,7 +32,7 @@ from hlo.text.source import HloError, Source
 
 @checked_constructor
 @dataclass(frozen=True, slots=True, eq=False)
-class TupleShape:
+class TupleShape(Preformatted):
     """The shape of a tuple, such as the result of an instruction with several results.
 
     Source: XLA ``xla/shape.h``.
@@ -72,7 +73,7 @@ class TupleShape:
 
 @checked_constructor
 @dataclass(frozen=True, slots=True)
-class OpaqueShape:
+class OpaqueShape(Preformatted):
     """The shape of a value without elements: ``token[]`` or ``opaque[]``.
 
     Source: XLA ``xla/xla_data.proto``, ``PrimitiveType``.
@@ -93,7 +94,7 @@ class OpaqueShape:
 
 @checked_constructor
 @dataclass(frozen=True, slots=True)
-class BufferShape:
+class BufferShape(Preformatted):
     """The shape of a buffer: ``b(f32[2,3]{1,0})``.
 
     Source: StableHLO ``rfcs/20250729-buffer.md``, for the buffer types of HLO.

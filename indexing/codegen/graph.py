@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from indexing.maps.displayed import Displayed
 from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -328,8 +329,8 @@ class Stage:
         return prod(v.upper - v.lower + 1 for v in (*self.dims, *ranges))
 
 
-@dataclass(frozen=True, eq=False)
-class Nest:
+@dataclass(frozen=True, eq=False, repr=False)
+class Nest(Displayed):
     """The stages that compute an array.
 
     Attributes:
@@ -345,6 +346,9 @@ class Nest:
     constants: tuple[Buffer, ...]
     stages: tuple[Stage, ...]
     output: Buffer
+
+    def __repr__(self) -> str:
+        return f"<loop nest {self.name!r}, {len(self.inputs)} inputs, {len(self.stages)} stages>"
 
     @property
     def parameters(self) -> tuple[Buffer, ...]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from typing import Any, Final
 
-from hlo.arguments import checked
+from hlo.arguments import brief_text, checked
 from indexing.codegen.text import Lines, Names, index_text, tuple_text
+from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.printing import require_exact_text
 from indexing.maps.regions.selection import renamed
@@ -68,8 +69,8 @@ static int64_t max(int64_t a, int64_t b) {
 }
 
 
-@dataclass(frozen=True)
-class MapLoopNest:
+@dataclass(frozen=True, repr=False)
+class MapLoopNest(Displayed):
     """The loops over the domain of a map, which visit its pairs in lexicographic order.
 
     Attributes:
@@ -107,6 +108,9 @@ class MapLoopNest:
 
     def __str__(self) -> str:
         return self.source.rstrip()
+
+    def __repr__(self) -> str:
+        return f"<loops of {brief_text(str(self.map))}>"
 
 
 def loop_nest_of_map(m: IndexingMap) -> MapLoopNest:

@@ -24,6 +24,7 @@ from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.deduplicate import deduplicate
+from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.options import OptionChoices, Options
 from indexing.ops.structured_ops import InlineOp
@@ -183,7 +184,7 @@ def all_to_parameters(
     return answering.all_to_parameters(walk_of(**options), computation)
 
 
-class Groups(dict[Instruction, tuple[IndexingMap, ...]]):
+class Groups(dict[Instruction, tuple[IndexingMap, ...]], Displayed):
     """The maps to each instruction, over all leaves of its value.
 
     Attributes:
@@ -196,6 +197,10 @@ class Groups(dict[Instruction, tuple[IndexingMap, ...]]):
             groups.setdefault(array.instruction, {}).update(dict.fromkeys(maps))
         super().__init__({each: tuple(maps) for each, maps in groups.items()})
         self.arrays = arrays
+
+    def __repr__(self) -> str:
+        maps = sum(map(len, self.values()))
+        return f"<groups of {len(self)} instructions: {maps} maps>"
 
 
 @checked

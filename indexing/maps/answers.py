@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import indexing.methods as methods
 from indexing.maps.arrays import Path as Path
+from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.unknown import UndecidedError as UndecidedError
 from simplifier.unknown import Unknown as Unknown
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 Direction: TypeAlias = Literal["output-to-input", "input-to-output"]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer(Displayed):
     """The maps from one output to each operand, or from one operand to each output.
 
     Attributes:
@@ -90,5 +91,23 @@ class Answer:
         """
         return methods.regions_at(self, point, values)
 
-    def _repr_html_(self) -> str:
-        return methods.answer_html(self)
+    def to_dataframe(self) -> Any:
+        """Return a data frame of pandas with a row for each map.
+
+        The columns are ``output``, ``operand``, ``name``, ``shape``, ``path``, ``map``, ``grade``
+        and ``unknown``.  Without a map, nothing is read, or ``unknown`` is the reason.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        return methods.data_frame(self)
+
+    def __str__(self) -> str:
+        return methods.answer_text(self)
+
+    def __repr__(self) -> str:
+        maps, reasons = sum(map(len, self.maps)), sum(reason is not None for reason in self.unknown)
+        start = "output" if self.direction == "output-to-input" else "operand"
+        parts = [f"{maps} map{'s' * (maps != 1)}", *([f"{reasons} unknown"] if reasons else [])]
+        name = f"{self.instruction.name!r}, {start} {self.domain_id}"
+        return f"<{self.direction} of {name}: {', '.join(parts)}>"

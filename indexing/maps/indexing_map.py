@@ -21,7 +21,7 @@ from dataclasses import InitVar, dataclass, field, replace
 from typing import Final, Literal, TypeAlias, get_args
 
 import indexing.methods as methods
-from hlo.arguments import check_fields, checked_on_failure, wrong_argument
+from hlo.arguments import brief_text, check_fields, checked_on_failure, wrong_argument
 from indexing.maps.map_queries import Difference as Difference
 from indexing.maps.map_queries import MapQueries
 from indexing.maps.map_selection import MapSelection
@@ -48,7 +48,7 @@ _GRADES: Final = frozenset(get_args(Grade))
 _INTEGER, _VARIABLE, _EXPR = frozenset({int}), frozenset({Variable}), frozenset({Expr})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
     """A relation between the points of a domain and tuples of results.
 
@@ -255,6 +255,9 @@ class IndexingMap(Notations, MapQueries, MapSelection, Transformations):
 
     def __str__(self) -> str:
         return methods.map_text(self)
+
+    def __repr__(self) -> str:
+        return f"<map {brief_text(str(self))}>"
 
     def pretty(self) -> str:
         """Return the text of the map with one variable per line, as in XLA's documentation.

@@ -28,6 +28,7 @@ import numpy as np
 from hlo.arguments import checked
 from hlo.moved import with_old_keywords
 from indexing.maps.counting import Counted, beyond_budget
+from indexing.maps.displayed import Displayed
 from indexing.maps.given_values import unknown_count
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
 from indexing.maps.relation import MapOrMaps, as_maps, check_spaces
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 
-class Multiplicity:
+class Multiplicity(Displayed):
     """The read counts of the elements that some maps reach.
 
     For maps with the grade "may" the counts are upper bounds of those of the program.
@@ -56,6 +57,11 @@ class Multiplicity:
         self.maps = maps
         self.grade: Grade = "may" if any(m.grade == "may" for m in maps) else "exact"
         self._counted = counted
+
+    def __repr__(self) -> str:
+        total = "unknown" if isinstance(self.total, Unknown) else self.total
+        noun = "map" if len(self.maps) == 1 else "maps"
+        return f"<multiplicity of {len(self.maps)} {noun}: {total} reads>"
 
     @property
     def total(self) -> int | Unknown:

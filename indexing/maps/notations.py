@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import indexing.methods as methods
 from hlo.arguments import checked
+from indexing.maps.displayed import Displayed
 from indexing.maps.map_methods import MapMethods
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown
 
 
-class Notations(MapMethods):
+class Notations(MapMethods, Displayed):
     """Conversion methods of `IndexingMap`; `indexing.maps.interchange` documents each notation.
 
     The library that a notation needs is imported on first use.
@@ -209,7 +210,7 @@ class Notations(MapMethods):
         )
 
     def to_latex(self) -> str:
-        r"""Return the map as LaTeX for math mode.
+        r"""Return the map as LaTeX for math mode: notebooks show ``IPython.display.Math(…)``.
 
         >>> from indexing import IndexingMap
         >>> print(IndexingMap.identity((8,)).to_latex())
@@ -217,6 +218,3 @@ class Notations(MapMethods):
         \quad 0 \le d_{0} \le 7
         """
         return methods.to_latex(self._itself())
-
-    def _repr_latex_(self) -> str:
-        return f"$\\displaystyle {self.to_latex()}$"

@@ -22,6 +22,7 @@ from typing import Literal, TypeAlias
 
 from hlo.arguments import checked
 from hlo.moved import with_old_keywords
+from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
 from indexing.maps.relation import MapOrMaps, as_maps, check_spaces
 from indexing.maps.witnesses import (
@@ -38,7 +39,7 @@ from simplifier.unknown import Unknown
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(Displayed):
     """The answer to a property of maps, with its reason; its truth value is `holds`.
 
     Attributes:

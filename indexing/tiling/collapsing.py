@@ -39,12 +39,13 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TypeAlias
 
-from hlo.arguments import checked
+from hlo.arguments import brief_text, checked
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import AnyShape, Shape
 from indexing.dataflow.queries import output_to_input
 from indexing.maps.answers import Path, Unknown
 from indexing.maps.arrays import ArrayRef, array_leaves, leaf_at
+from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import MappedOp
@@ -91,8 +92,8 @@ class CollapsedArray:
         return IndexingMap.of(d, digits)
 
 
-@dataclass(frozen=True, slots=True)
-class Collapse:
+@dataclass(frozen=True, slots=True, repr=False)
+class Collapse(Displayed):
     """The collapsed shapes and maps of an instruction; the result of `collapse`.
 
     Attributes:
@@ -119,6 +120,12 @@ class Collapse:
     originals: tuple[tuple[MapTuple, ...], ...]
     maps: tuple[tuple[MapTuple, ...], ...]
     _arrays: Mapping[ArrayKey, CollapsedArray]
+
+    def __repr__(self) -> str:
+        arrays = [
+            ", ".join([str(a.collapsed) for a in each]) for each in (self.operands, self.outputs)
+        ]
+        return f"<collapse of {self.instruction.name!r}: {brief_text(' -> '.join(arrays))}>"
 
     @checked
     def restored(self, output_id: int, operand: int) -> MapTuple:

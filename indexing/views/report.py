@@ -145,7 +145,7 @@ def answers_to_parameters(
                 row
                 for k, parameter in enumerate(result.operands)
                 if query.reads(number[parameter], parameter)
-                for row in _rows(number[parameter], parameter, result, k)
+                for row in operand_rows(number[parameter], parameter, result, k)
             ]
             direction, output = result.direction, result.domain_id
             yield _table(last, direction, output, shapes, rows, file, query)
@@ -211,7 +211,7 @@ def _backward_rows(
         answers[output] = {
             k: rows
             for k in range(len(operands))
-            if query.reads(k, operands[k]) and (rows := _rows(k, operands[k], result, k))
+            if query.reads(k, operands[k]) and (rows := operand_rows(k, operands[k], result, k))
         }
     return operands, answers
 
@@ -228,12 +228,12 @@ def _forward_rows(
         if query.reads(k, operand):
             result = dataflow.input_to_output(instruction, input_id=k, **query.options)
             for output in outputs:
-                if rows := _rows(k, operand, result, output):
+                if rows := operand_rows(k, operand, result, output):
                     answers[output][k] = rows
     return operands, answers
 
 
-def _rows(number: int, operand: Instruction, result: Answer, position: int) -> list[MapRow]:
+def operand_rows(number: int, operand: Instruction, result: Answer, position: int) -> list[MapRow]:
     """Return the rows of `operand`, at `position` of the answer; none if nothing is read."""
     maps, unknown = result.maps[position], result.unknown[position]
     if not maps and unknown is None:

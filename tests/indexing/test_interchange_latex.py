@@ -75,7 +75,6 @@ def test_names_become_subscripts_or_are_escaped(name: str, latex: str) -> None:
 def test_maps_print_as_latex(text: str, latex: str) -> None:
     indexing_map = parse_map(text)
     assert indexing_map.to_latex() == latex
-    assert indexing_map._repr_latex_() == f"$\\displaystyle {latex}$"
 
 
 def test_an_empty_domain_is_the_empty_set() -> None:

@@ -181,4 +181,3 @@ def test_latex_is_balanced_and_shows_every_variable() -> None:
     assert latex.count(r"\left") == latex.count(r"\right")
     for name in ("d_{0}", "d_{1}", "s_{0}", r"\mathrm{rt}_{0}"):
         assert name in latex
-    assert EXAMPLE._repr_latex_() == f"$\\displaystyle {latex}$"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hlo.arguments import checked, checked_constructor
+from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.regions.boxes import Box, TooManyBoxes, disjoint, progression, subtracted
 from indexing.maps.regions.images import image_boxes
@@ -39,7 +40,7 @@ _SHOWN: Final = 8
 
 @checked_constructor
 @dataclass(frozen=True, eq=False, repr=False)
-class Region:
+class Region(Displayed):
     """A set of elements of one array.
 
     A region is a union of boxes (slices), and of images of maps that are no unions of few boxes.
