@@ -36,12 +36,12 @@ from .maps.properties import is_single_valued as is_single_valued
 from .maps.properties import is_surjective_onto as is_surjective_onto
 from .maps.regions.answers import OperandRegion as OperandRegion
 from .maps.regions.answers import regions_at as regions_at
+from .maps.regions.needed import region_at as region_at
 from .maps.regions.region import Region as Region
 from .maps.regions.selection import count_pairs as count_pairs
 from .maps.regions.selection import evaluated_at as evaluated_at
 from .maps.regions.selection import fixed as fixed
 from .maps.regions.selection import point_integers as point_integers
-from .maps.regions.selection import region_at as region_at
 from .maps.regions.selection import restricted as restricted
 from .maps.relation import Points as Points
 from .maps.relation import count_domain as count_domain

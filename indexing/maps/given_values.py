@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from hlo.arguments import brief
+from hlo.text.names import nearest
+from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -75,16 +78,53 @@ def with_values(
     return EvaluatedMap(evaluated, remaining, translated_by)
 
 
+def check_names(
+    maps: Iterable[IndexingMap], values: Iterable[str], others: Iterable[str] = ()
+) -> None:
+    """Refuse values for names that no runtime variable of the maps, and no source of one, has.
+
+    Args:
+        others: names whose values the maps do not depend on.
+    Raises:
+        TypeError: there is such a name.
+    """
+    known = {name for m in maps for rt in m.runtime for name in (rt.name, _name(rt))}
+    for name in set(values).difference(known, others):
+        hint = nearest(name, sorted(known)) or f"the maps have {', '.join(sorted(known)) or 'none'}"
+        raise TypeError(f"no runtime variable, and no source of one, is named `{name}`; {hint}")
+
+
 def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValues | None:
     value = values.get(_name(rt), values.get(rt.name))
     if value is None:
         return None
-    array = np.asarray(value, np.int64)
+    array = source_values(rt, value, _name(rt))
     if array.ndim != len(rt.index):
         raise ValueError(
             f"`{_name(rt)}` has {len(rt.index)} dimensions; the given value has {array.ndim}"
         )
-    return RuntimeValues(rt, array)
+    return RuntimeValues(rt, array.astype(np.int64))
+
+
+def source_values(rt: RuntimeVariable, value: ArrayLike, name: str) -> NDArray[Any]:
+    """Return a given value: one integer, or the array of the source.
+
+    Raises:
+        TypeError: the value is not of integers.
+        ValueError: the array has not the shape of the source.
+    """
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"`{name}` needs integers, got {brief(value)}")
+    if array.ndim not in (0, len(rt.index)):
+        raise ValueError(
+            f"`{name}` needs one integer, or an array with {len(rt.index)} dimensions; "
+            f"got {array.ndim} dimensions"
+        )
+    shape = rt.array.array_shape if isinstance(rt.array, ArrayRef) else None
+    if array.ndim and shape is not None and not any(shape.dynamic) and array.shape != shape.dims:
+        raise ValueError(f"`{name}` has shape {shape.dims}; the given value has {array.shape}")
+    return array
 
 
 def _name(rt: RuntimeVariable) -> str:

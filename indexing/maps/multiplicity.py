@@ -175,7 +175,7 @@ def multiplicity(
         the reads may be missing.
     Raises:
         ValueError: the maps have different numbers of dimensions or results, or a value has another
-            rank than its source.
+            rank or shape than its source.
 
     >>> from indexing.maps.text import parse_map
     >>> pairs = parse_map("(d0, d1) -> (d0 + d1), domain: d0 in [0, 2], d1 in [0, 2]")

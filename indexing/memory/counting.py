@@ -28,6 +28,7 @@ from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
+from indexing.maps.given_values import check_names
 from indexing.maps.multiplicity import Multiplicity, multiplicity
 from indexing.maps.options import Options
 
@@ -43,8 +44,9 @@ def read_counts(
 ) -> tuple[Multiplicity | Unknown, ...]:
     """Return the number of reads of each element, for each array of the operands.
 
-    Through a fusion, every path to an element counts once for each point of its loops.  Paths with
-    equal maps count once: a value already read is not read again.
+    Through a fusion, every path to an element counts once for each point of its loops, as if each
+    element recomputed the values inside of the fusion that it needs; so a chain of windows counts
+    many reads.  Two paths with equal maps count once: a value already read is not read again.
 
     Args:
         instruction: the instruction that computes the output.
@@ -56,6 +58,8 @@ def read_counts(
     Raises:
         HloError: the instruction, or an instruction of a computation it calls, is invalid.
         IndexError: `output_id` is out of range.
+        TypeError, ValueError: a value has the name of no runtime variable and of no source, or not
+            the shape of its source.
     Source: XLA ``docs/indexing.md``, "Operand Utilization".
 
     >>> import hlo
@@ -81,6 +85,9 @@ def read_counts(
         maps = map_sets.get((edge.operand, edge.operand_path))
         if maps is not None:
             maps.extend(map(walk.edges.options.simplified, edge.maps), edge.unknown)
+    if values:
+        own = [m for maps in map_sets.values() for m in maps.maps]
+        check_names(own, values, [operand.name for operand in instruction.operands])
     return tuple(
         [
             multiplicity(maps.maps, values) if maps.unknown is None else maps.unknown

@@ -211,8 +211,14 @@ def test_a_gather_is_counted_for_given_indices() -> None:
         [1, 1],
     ]  # 99 is 4
     assert indices.histogram() == {2: 4}
-    with pytest.raises(ValueError, match="`i` has 1 dimensions; the given value has 2"):
+    with pytest.raises(
+        ValueError, match="`i` needs one integer, or an array with 1 dimensions; got 2"
+    ):
         read_counts(root, values={"i": [[1]]})
+    with pytest.raises(ValueError, match=r"`i` has shape \(4,\); the given value has \(1,\)"):
+        read_counts(root, values={"i": [1]})
+    with pytest.raises(TypeError, match="no source of one, is named `ii`; did you mean `i`"):
+        read_counts(root, values={"ii": [1]})
 
 
 def test_a_start_index_only_translates_the_reads() -> None:

@@ -14,6 +14,7 @@ import hlo
 import indexing
 from indexing import Box, IndexingMap, Region, Unknown, parse_map
 from indexing.maps.regions import boxes as box_algebra
+from indexing.maps.regions import needed
 from indexing.maps.regions.images import image_boxes
 from tests.indexing.any_maps import any_maps, meaning
 from tests.oracles import fuzz
@@ -269,6 +270,65 @@ def test_runtime_variables_are_given_by_name_or_source_and_clamped() -> None:
     assert [str(index) for index in indices] == ["[]", "[]"]
 
 
+TABLE = hlo.parse("""ENTRY e { t = f32[90,4] parameter(0)  i = s32[3,5] parameter(1)
+  j = s32[3,5,1] reshape(i)
+  ROOT g = f32[3,5,4] gather(t, j), offset_dims={2}, collapsed_slice_dims={0},
+    start_index_map={0}, index_vector_dim=2, slice_sizes={1,4} }""").entry.root
+
+
+@pytest.mark.parametrize("lookups", [0, 100])
+def test_arrays_of_runtime_values_are_looked_up_at_the_elements_of_the_tile(
+    lookups: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(needed, "MAX_LOOKUPS", lookups)
+    ids = np.array([[7, 0, 9, 200, 3], [1, 1, 1, -4, 5], [60, 20, 40, 80, 11]])[..., None]
+    m = indexing.output_to_input(TABLE).maps[0][0]
+    tiles: list[Any] = [
+        (2, 1),
+        (1, slice(0, 3)),
+        (slice(0, 2), 3),
+        (slice(0, 3, 2), slice(1, 5, 2)),
+    ]
+    for tile in tiles:
+        rows = np.clip(ids[tile], 0, 89)
+        region = m.at(*tile, ..., j=ids)
+        count = rows.size
+        if count <= max(lookups, 1):
+            assert region == Region.of_boxes(
+                [Box((r, 0), (1, 4), (1, 1)) for r in rows.ravel().tolist()], 2
+            )
+            assert region.grade == "exact"
+        assert all((r, 3) in region for r in rows.flat)
+        assert m.at(*tile, ..., j=99) == Region.of_boxes([Box((89, 0), (1, 4), (1, 1))], 2)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.zeros((3, 5, 2), int), r"`j` has shape \(3, 5, 1\); the given value has \(3, 5, 2\)"),
+        ([1, 2], "`j` needs one integer, or an array with 3 dimensions; got 1 dimensions"),
+        (2.5, "`j` needs integers, got 2.5"),
+    ],
+)
+def test_runtime_values_have_the_type_and_shape_of_the_source(value: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        indexing.output_to_input(TABLE).maps[0][0].at(0, 0, 0, j=value)
+    with pytest.raises((TypeError, ValueError), match=message):
+        indexing.output_to_input(TABLE).maps[0][0].multiplicity({"j": value})
+
+
+def test_exact_pieces_for_other_values_than_the_given_ones_are_left_out() -> None:
+    text = """ENTRY e { p = f32[9] parameter(0)  u = f32[4] parameter(1)  i = s32[] parameter(2)
+      ROOT d = f32[9] dynamic-update-slice(p, u, i) }"""
+    answer = indexing.output_to_input(hlo.parse(text).entry.root, exact=True)
+    for start in range(-1, 8):
+        clamped = min(max(start, 0), 5)
+        kept = [k for k in range(9) if not clamped <= k < clamped + 4]
+        region = answer.at(..., i=start)[0]
+        assert isinstance(region, Region)
+        assert region == Region.of_boxes([Box((k,), (1,), (1,)) for k in kept], 1)
+
+
 def test_variables_of_several_maps_with_one_name_and_bounds_are_named_once() -> None:
     rows = [
         parse_map(f"(d0){{rt0}} -> (rt0, {k}), domain: d0 in [0, 3], rt0 in [0, 8]") for k in "02"
@@ -328,13 +388,13 @@ WRONG = [
     (lambda m: m.at(1, -1),                 IndexError,  r"d1 = -1 is outside \[0, 6\]"),
     (lambda m: m.at(1, 2.0),                TypeError,   "d1 needs an integer or a slice, got 2.0"),
     (lambda m: m.at(1, slice(-3, None)),    ValueError,  "do not count from the end"),
-    (lambda m: m.at(1, slice(None, None, -1)), ValueError, "step of d1 is at least 1, got -1"),
+    (lambda m: m.at(1, slice(None, None, -1)), ValueError, "step of d1 must be at least 1, got -1"),
     (lambda m: m.at(1, 2, rt7=0),           TypeError,   "'rt7'"),
-    (lambda m: m.at(1, 2, rt0="x"),         TypeError,   "rt0 needs integers"),
+    (lambda m: m.at(1, 2, rt0="x"),         TypeError,   "`rt0` needs integers"),
     (lambda m: m(1),                        TypeError,   "2 dimensions; got 1 indices"),
     (lambda m: m(1, 2),                     TypeError,   "needs values of s0, rt0: pass s0=…"),
     (lambda m: m(1, 2.5, s0=0, rt0=0),      TypeError,   "d1 needs integers, got 2.5"),
-    (lambda m: m(1, 2, s0=0, rt0=0, x=1),   TypeError,   "'x' is not such a variable"),
+    (lambda m: m(1, 2, s0=0, rt0=0, x=1),   TypeError,   "has no variable 'x' to set"),
     (lambda m: m(1, 99, s0=0, rt0=0, outside="raise"), IndexError, "d1 = 99"),
     (lambda m: m([1, 77], 2, s0=0, rt0=0, outside="raise"), IndexError, "d0 = 77"),
     (lambda m: m(1, 2, s0=0, rt0=0, outside="x"), ValueError, "`outside`"),
@@ -349,7 +409,7 @@ WRONG = [
     (lambda m: m.fix(d7=1),                 TypeError,   "it has d0, d1, rt0, s0"),
     (lambda m: m.fix(d0=1.5),               TypeError,   "d0 needs an integer"),
     (lambda m: m.restrict(d0=3),            TypeError,   r"slice such as slice\(0, 32\), got 3"),
-    (lambda m: m.restrict(x=slice(3)),      TypeError,   "'x' is not such a variable"),
+    (lambda m: m.restrict(x=slice(3)),      TypeError,   "has no variable 'x' to set"),
     (lambda m: m @ 3,                       TypeError,   "unsupported operand"),
     (lambda m: (1,) in m.at(0, 0),          ValueError,  "2 indices, got 1"),
     (lambda m: "ab" in m.at(0, 0),          TypeError,   "integer"),

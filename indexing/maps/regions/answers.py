@@ -13,8 +13,9 @@ from hlo.text.names import nearest
 from indexing.maps.answers import Answer
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.regions.needed import region_inside
 from indexing.maps.regions.region import Region
-from indexing.maps.regions.selection import Index, integer, region_inside
+from indexing.maps.regions.selection import Index, integer
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:

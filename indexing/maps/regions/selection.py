@@ -13,9 +13,7 @@ import numpy as np
 from hlo.arguments import brief, integers
 from hlo.text.names import nearest
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.regions.region import Region
 from indexing.maps.replaced_variables import with_replaced_variables
-from indexing.maps.runtime_variable import RuntimeVariable
 from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -160,43 +158,13 @@ def _integers(value: ArrayLike, name: str) -> NDArray[Any]:
 # ---------------------------------------------------------------- regions
 
 
-def region_at(m: IndexingMap, point: Sequence[Index], values: Mapping[str, ArrayLike]) -> Region:
-    """Return the elements that a tile of points needs; see `IndexingMap.at`."""
-    chosen = _with_values(m, values)
-    indices = _expanded(point, m)
-    restricted = chosen
-    for v, at in zip(m.dims, indices, strict=True):
-        if isinstance(at, slice):
-            restricted = restricted_to(restricted, v, at)
-        else:
-            restricted = _with_value(restricted, v, _checked(v, at))
-    return Region.of([image_of(restricted)], len(m.results))
-
-
-def region_inside(
-    m: IndexingMap, point: Sequence[Index], values: Mapping[str, ArrayLike]
-) -> Region:
-    """Return the elements that a tile needs by a map of a part of the array: `at`, or nothing.
-
-    >>> from indexing import parse_map
-    >>> second = parse_map("(d0) -> (d0 - 6), domain: d0 in [6, 8]")
-    >>> print(region_inside(second, [2], {}), region_inside(second, [7], {}))
-    ∅ [1]
-    """
-    tile = [
-        at if isinstance(at, slice | EllipsisType) else slice(i := integer(at, f"index {k}"), i + 1)
-        for k, at in enumerate(point)
-    ]
-    return region_at(m, tile, values)
-
-
 def image_of(m: IndexingMap) -> IndexingMap:
     """Return the results of `m` as a map without dimensions."""
     return replace(m, dims=(), ranges=(*m.dims, *m.ranges))
 
 
-def _expanded(point: Sequence[Index], m: IndexingMap) -> list[int | slice]:
-    """The point with slices for `...`."""
+def expanded(point: Sequence[Index], m: IndexingMap) -> list[int | slice]:
+    """Return the point with slices for `...`."""
     places = [k for k, at in enumerate(point) if isinstance(at, EllipsisType)]
     rank = len(m.dims)
     if len(places) == 1:
@@ -209,7 +177,13 @@ def _expanded(point: Sequence[Index], m: IndexingMap) -> list[int | slice]:
     return [slice(None) if isinstance(at, EllipsisType) else at for at in point]
 
 
-def _checked(v: Variable, at: int) -> int:
+def checked(v: Variable, at: int) -> int:
+    """Return an index as `int`.
+
+    Raises:
+        IndexError: it is outside of the bounds of the variable.
+        TypeError: it is not an integer.
+    """
     value = integer(at, v.name)
     if not v.lower <= value <= v.upper:
         raise IndexError(f"{v.name} = {value} is outside [{v.lower}, {v.upper}]")
@@ -229,7 +203,7 @@ def fixed(m: IndexingMap, values: Mapping[str, int]) -> IndexingMap:
     """Return the map with values for some variables; see `IndexingMap.fix`."""
     by_name = _check_names(m, values, m.variables)
     for name, value in values.items():
-        m = _with_value(m, by_name[name], integer(value, name, "an integer"))
+        m = with_value(m, by_name[name], integer(value, name, "an integer"))
     return m.simplify()
 
 
@@ -256,7 +230,7 @@ def restricted_to(m: IndexingMap, v: Variable, part: slice) -> IndexingMap:
         for bound in (part.start, part.stop, part.step)
     ]
     if step is not None and step < 1:
-        raise ValueError(f"the step of {v.name} is at least 1, got {step}")
+        raise ValueError(f"the step of {v.name} must be at least 1, got {step}")
     if min(start or 0, stop or 0) < 0 <= v.lower:
         raise ValueError(
             f"{v.name} is in [{v.lower}, {v.upper}], and negative indices do not count from the "
@@ -289,8 +263,8 @@ def renamed(m: IndexingMap, names: Mapping[Variable, str]) -> IndexingMap:
     )
 
 
-def _with_value(m: IndexingMap, v: Variable, value: int) -> IndexingMap:
-    """The map without a variable, on the part of the domain where it has this value."""
+def with_value(m: IndexingMap, v: Variable, value: int) -> IndexingMap:
+    """Return the map without a variable, on the part of the domain where it has this value."""
     if not v.lower <= value <= v.upper:
         dims = [d for d in m.dims if d is not v]
         return IndexingMap.empty(dims, len(m.results))
@@ -300,61 +274,21 @@ def _with_value(m: IndexingMap, v: Variable, value: int) -> IndexingMap:
 # ---------------------------------------------------------------- values by name
 
 
-def _with_values(m: IndexingMap, values: Mapping[str, ArrayLike]) -> IndexingMap:
-    """The map with values of range and runtime variables, by name or by source."""
-    sources = {str(rt.source_name): rt for rt in m.runtime if rt.source is not None}
-    known = {v.name for v in m.variables[len(m.dims) :]} | set(sources)
-    for name in values:
-        if name not in known:
-            _raise_unknown_name(m, name, known)
-    for rt in m.runtime:
-        given = [n for n in (rt.name, str(rt.source_name)) if n in values]
-        if given:
-            m = _with_runtime_value(m, rt, np.asarray(values[given[0]]), given[0])
-    for v in m.ranges:
-        if v.name in values:
-            m = _with_value(m, v, _checked(v, values[v.name]))  # type: ignore[arg-type]
-    return m
-
-
-def _with_runtime_value(
-    m: IndexingMap, rt: RuntimeVariable, array: NDArray[Any], name: str
-) -> IndexingMap:
-    """The map with the value of a runtime variable, or with the bounds of an array of values."""
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} needs integers, got {array!r}")
-    if array.ndim not in (0, len(rt.index)):
-        raise ValueError(
-            f"{name} needs one integer, or an array with {len(rt.index)} dimensions; "
-            f"got {array.ndim} dimensions"
-        )
-    if array.ndim and all(i.is_constant for i in rt.index):
-        array = array[tuple([i.constant for i in rt.index])]
-    low, high = [int(bound) for bound in (array.min(), array.max())]
-    if rt.clamp is not None:
-        low, high = [min(max(x, rt.clamp[0]), rt.clamp[1]) for x in (low, high)]
-    if low < rt.variable.lower or high > rt.variable.upper:
-        raise ValueError(f"{name} = {array} is outside [{rt.variable.lower}, {rt.variable.upper}]")
-    if low == high:
-        return _with_value(m, rt.variable, low)
-    narrowed = Variable(rt.name, low, high)
-    return with_replaced_variables(m, {rt.variable: narrowed.as_expr()}, {rt.variable: narrowed})
-
-
 def _check_names(
     m: IndexingMap, values: Iterable[str], variables: Iterable[Variable]
 ) -> dict[str, Variable]:
     by_name = {v.name: v for v in variables}
     for name in values:
         if name not in by_name:
-            _raise_unknown_name(m, name, by_name)
+            raise_unknown_name(m, name, by_name)
     return by_name
 
 
-def _raise_unknown_name(m: IndexingMap, name: str, known: Iterable[str]) -> NoReturn:
+def raise_unknown_name(m: IndexingMap, name: str, known: Iterable[str]) -> NoReturn:
+    """Raise `TypeError` for a name that is not one of those `known`, with similar names."""
     names = sorted(known)
     hint = nearest(name, names) or f"it has {', '.join(names) or 'none'}"
-    raise TypeError(f"{name!r} is not such a variable of {m}; {hint}")
+    raise TypeError(f"{m} has no variable {name!r} to set; {hint}")
 
 
 def _dimensions(m: IndexingMap) -> str:
