@@ -63,7 +63,7 @@ def test_every_record_of_maps_fits_the_schema(
         valid.validate(row)
     keys = {key for row in rows for key in row}
     optional = {
-        *("at", "region", "box"),  # with --at
+        *("at", "region", "box", "boxes"),  # with --at
         *(["source"] if "--source" not in flags else []),
         *(["steps"] if "--explain" not in flags else []),
         *(["path"] if "parameters" in flags else []),  # no parameter is a tuple
@@ -82,6 +82,16 @@ def test_every_record_of_a_point_fits_the_schema(
     assert {"exact", "may", None} == {row["grade"] for row in rows}
     assert any(row["box"] is None and row["region"] for row in rows)
     assert {"offsets", "sizes", "strides"} in [set(row["box"] or ()) for row in rows]
+    assert any(row["runtime"] for row in rows)
+
+
+def test_boxes_of_a_point_are_all_listed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "m.hlo"
+    path.write_text("ENTRY e { p = f32[30,30] parameter(0)  ROOT r = f32[900] reshape(p) }")
+    (row,) = records(capsys, "maps", str(path), "--at", "0:900:31")
+    assert [box["offsets"] for box in row["boxes"]] == [[k, k] for k in range(30)]
 
 
 # fmt: off

@@ -224,6 +224,7 @@ def test_json_at_a_point_has_the_keys_of_maps(run: Run) -> None:
     assert row.keys() >= other.keys()
     assert (row["map"], row["region"], row["at"]) == (None, "[5, 0:2]", "[0:2, 5]")
     assert row["box"] == {"offsets": [5, 0], "sizes": [1, 2], "strides": [1, 1]}
+    assert row["boxes"] == [row["box"]]
 
 
 @pytest.mark.parametrize(
@@ -255,6 +256,12 @@ KINDS = [
     ("(d0, d1) -> (d0, d1), domain: d0 in [0, 3], d1 in [0, 4]",                         []),
     ("(d0, d1) -> (d1, d0), domain: d0 in [0, 3], d1 in [0, 4]", ["transposing"]),
     ("(d0) -> (d0 floordiv 4, d0 mod 4), domain: d0 in [0, 11]",                         []),
+    ("(d0, d1) -> (d0 * 4 + d1), domain: d0 in [0, 3], d1 in [0, 3]",                    []),
+    ("(d0, d1) -> (d0 + d1 * 4), domain: d0 in [0, 3], d1 in [0, 3]",        ["transposing"]),
+    ("(d0, d1, d2, d3) -> (d0 * 9 + d3, d1 * 4 + d2), domain: d0 in [0, 1], d1 in [0, 2], "
+     "d2 in [0, 3], d3 in [0, 8]",                                           ["transposing"]),
+    ("(d0, d1) -> ((d0 * 6 + d1) floordiv 4, (d0 * 6 + d1) mod 4), domain: d0 in [0, 3], "
+     "d1 in [0, 5]",                                                                     []),
     ("(d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 4], s0 in [0, 6]",
      ["broadcasting", "reducing"]),
     ("(d0, d1) -> (d0), domain: d0 in [0, 3], d1 in [0, 0]",                             []),

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     from indexing.maps.indexing_map import IndexingMap
     from indexing.views.report import MapRow
     from simplifier.atoms import Variable
+    from simplifier.linear import Expr
 
 ACCESS_KINDS: Final = {
-    "transposing": "two results use dimensions in the opposite order",
+    "transposing": "two dimensions are used in the opposite order",
     "windowed": "a result adds a range variable to a dimension",
     "broadcasting": "a dimension is unused: several elements need the same one",
     "reducing": "a range variable is used: an element needs several",
@@ -59,9 +61,28 @@ def kinds_of_map(m: IndexingMap) -> set[str]:
 
 
 def _transposes(m: IndexingMap, used: Sequence[set[Variable]]) -> bool:
-    """Return True if all dimensions of a result follow all those of a later result."""
+    """Return True if two dimensions are used in the opposite order.
+
+    That is: all dimensions of a result follow all those of a later result; or a dimension follows
+    one of a later result, and neither has a part in other results; or they are digits of one
+    result, the later dimension being the more significant digit.
+    """
     places = [[k for k, d in enumerate(m.dims) if d in names] for names in used]
-    return any(min(a) > max(b) for a, b in combinations(filter(None, places), 2))
+    if any(min(a) > max(b) for a, b in combinations(filter(None, places), 2)):
+        return True
+    uses = Counter([k for own in places for k in own])
+    single = [[k for k in own if uses[k] == 1] for own in places]
+    if any(max(a) > min(b) for a, b in combinations(filter(None, single), 2)):
+        return True
+    return any(_has_digits_in_opposite_order(m.dims, result) for result in m.results)
+
+
+def _has_digits_in_opposite_order(dims: Sequence[Variable], result: Expr) -> bool:
+    """Return True for ``d0 + d1 * n``, where `d0` is less than `n`."""
+    own = [(d, abs(c)) for d in dims if (c := result.parts.get(d, 0)) and d.lower < d.upper]
+    return any(
+        high >= low * (d.upper - d.lower + 1) for (d, low), (_, high) in combinations(own, 2)
+    )
 
 
 def _read(m: IndexingMap) -> set[Variable]:

@@ -127,10 +127,12 @@ def map_json(indexing_map: IndexingMap, steps: Sequence[str] | None = None) -> s
 
 
 def _runtime_json(m: IndexingMap) -> str:
-    """Return the sources of the runtime variables of a map."""
-    if not m.runtime:
-        return "[]"
-    sources = [
+    return json.dumps(runtime_records(m)) if m.runtime else "[]"
+
+
+def runtime_records(m: IndexingMap) -> list[dict[str, Any]]:
+    """Return the sources of the runtime variables of a map, as values for JSON."""
+    return [
         {
             "name": v.name,
             "instruction": v.source_name,
@@ -140,7 +142,6 @@ def _runtime_json(m: IndexingMap) -> str:
         }
         for v in m.runtime
     ]
-    return json.dumps(sources)
 
 
 def _parts_json(m: IndexingMap) -> str:

@@ -8,12 +8,13 @@ from dataclasses import replace
 from functools import reduce
 from operator import or_
 from types import EllipsisType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hlo.shapes.shape import AnyShape, Shape
+from indexing.maps.regions.boxes import Box
+from indexing.maps.regions.needed import region_inside
 from indexing.maps.regions.region import Region
-from indexing.maps.regions.selection import region_inside
-from indexing.views.records import json_lines
+from indexing.views.records import json_lines, runtime_records
 from indexing.views.report import (
     MapRow,
     MapTable,
@@ -178,17 +179,28 @@ def _index_text(at: int | slice | EllipsisType) -> str:
 
 
 def _json_line(table: MapTable, row: MapRow, region: Region | None, at: str) -> str:
-    """Return a record as of an operand without a map, with the keys `at`, `region` and `box`."""
+    """Return a record as of an operand without a map, with `at`, `region`, `box` and `boxes`."""
     (line,) = json_lines(replace(table, rows=(replace(row, map=None, steps=()),)))
     record = json.loads(line)
-    box = None if region is None else region.box
-    record["at"], record["region"], record["box"] = at, None, None
+    record |= {"at": at, "region": None, "box": None, "boxes": None}
     if row.unknown is None:
-        record["grade"] = "exact" if region is None else region.grade
-        record["region"] = "∅" if region is None else str(region)
-        record["box"] = box and {
-            "offsets": box.offsets,
-            "sizes": box.sizes,
-            "strides": box.strides,
-        }
+        record |= _region_record(region or Region.of_boxes((), 0))
+    if region is not None and region.runtime:
+        own = [each for each in table.rows if (each.operand, each.path) == (row.operand, row.path)]
+        maps = [each.map for each in own if each.map is not None]
+        record["runtime"] = [variable for m in maps for variable in runtime_records(m)]
     return json.dumps(record)
+
+
+def _region_record(region: Region) -> dict[str, Any]:
+    boxes = region.boxes()
+    return {
+        "grade": region.grade,
+        "region": str(region),
+        "box": region.box and _box_record(region.box),
+        "boxes": None if boxes is None else list(map(_box_record, boxes)),
+    }
+
+
+def _box_record(box: Box) -> dict[str, tuple[int, ...]]:
+    return {"offsets": box.offsets, "sizes": box.sizes, "strides": box.strides}

@@ -163,7 +163,7 @@ def command(
 
     \b
     Kinds of maps (--kind):
-      transposing     two results use dimensions in the opposite order
+      transposing     two dimensions are used in the opposite order
       windowed        a result adds a range variable to a dimension
       broadcasting    a dimension is unused: several elements need the same one
       reducing        a range variable is used: an element needs several
