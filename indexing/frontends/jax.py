@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
-from hlo.arguments import checked
+from hlo.arguments import check_argument
 from hlo.formats.parser import parse
 from hlo.formats.proto import proto_text
 from hlo.modules.module import Module
 from indexing.frontends.naming import parameter_names, with_parameter_names
 
-STAGES: Final = ("lowered", "optimized")
 
-
-@checked
 def from_jax(
     function: Callable[..., Any],
     /,
@@ -41,11 +38,12 @@ def from_jax(
         The module with all constants and metadata: ``instruction.source`` is a line of the program.
     Raises:
         ImportError: jax is not installed.
+        TypeError: `function` is not callable.
         ValueError: `stage` is neither ``lowered`` nor ``optimized``.
     Source: JAX, "Ahead-of-time lowering and compilation"; ``docs/from_jax.md`` has examples.
     """
-    if stage not in STAGES:
-        raise ValueError(f"stage must be 'lowered' or 'optimized', not {stage!r}")
+    for name, value in (("function", function), ("stage", stage)):
+        check_argument(from_jax, name, value)  # a decorator would be in the stack that JAX records
     jax = _jax()
     _hide_this_file()
     jitted = function if hasattr(function, "trace") else jax.jit(function, keep_unused=True)

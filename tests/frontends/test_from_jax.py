@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pytest
@@ -178,12 +178,15 @@ def test_fields_of_pytrees_are_part_of_the_names() -> None:
     assert [p.name for p in module.entry.parameters] == ["s.count", "s.mean.0", "s.mean.1"]
 
 
+STAGES: Final = ("lowered", "optimized")
+
+
 def test_an_optimized_module_may_have_the_names_of_arguments_elsewhere() -> None:
     def function(param_0: Any, add: Any, broadcast_add_fusion: Any, tuple: Any) -> Any:  # noqa: A002
         return param_0 + add[0] + add[1] * broadcast_add_fusion, tuple
 
     args = f32(5), (f32(1), f32(5)), f32(5), f32(2)
-    for stage in indexing.frontends.jax.STAGES:
+    for stage in STAGES:
         module = indexing.from_jax(function, *args, stage=stage)
         names = ["param_0", "add.0", "add.1", "broadcast_add_fusion", "tuple"]
         assert [p.name for p in module.entry.parameters] == names
