@@ -63,6 +63,24 @@ def test_slices_keep_every_computation_once_and_in_order(count: int) -> None:
     assert all(sum(map(len, part)) <= share + largest for part in slices)
 
 
+@pytest.mark.parametrize("count", [1, 2, 5, 40])
+def test_shares_have_every_instruction_once_and_in_order(count: int) -> None:
+    module = hlo.load(EXAMPLES[0])
+    computations = list(module.computations.values())
+    shares = [
+        [
+            (c, k)
+            for c, positions in parallel.share_of(computations, n, count).items()
+            for k in positions
+        ]
+        for n in range(count)
+    ]
+    assert [pair for share in shares for pair in share] == [
+        (i.computation, i.index) for i in module.instructions
+    ]
+    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 MessageKind: TypeAlias = Literal["print", "note", "error"]
 _loaded = lru_cache(maxsize=1)(load_modules)
-SHARD_BYTES: Final = 1 << 19  # bytes of HLO text per shard
+SHARD_BYTES: Final = 1 << 17  # bytes of HLO text per shard
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def shards_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Ite
     """
     is_whole = request.selection.order is not None or request.selection.limit is not None
     size = Path(file).stat().st_size if Path(file).is_file() and not is_whole else 0
-    count = max(1, min(4 * jobs, size // SHARD_BYTES))
+    count = max(1, min(8 * jobs, size // SHARD_BYTES))
     for index in range(count):
         yield Shard(
             file,
@@ -134,8 +134,13 @@ def answer_shard(shard: Shard) -> BufferedReporter:
     record = BufferedReporter(shard.width, shard.colours, shard.debug, shard.max_bytes)
     hidden_bar = Bar()
     for module in _modules(shard, record):
-        computations = slices(list(module.computations.values()), shard.count)[shard.index]
-        answer_all(record, module, computations, shard.request, hidden_bar)
+        every = list(module.computations.values())
+        if shard.request.query.to_parameters:  # one sweep answers a computation
+            computations, share = slices(every, shard.count)[shard.index], None
+        else:
+            share = share_of(every, shard.index, shard.count)
+            computations = [each for each in every if share.get(each)]
+        answer_all(record, module, computations, shard.request, hidden_bar, share)
         if shard.index == shard.count - 1:
             note_matches(record, module, shard.request)
     record.proved = proofs() - before
@@ -163,3 +168,19 @@ def slices(computations: Sequence[Computation], count: int) -> list[list[Computa
         lists[min(count - 1, before * count // max(total, 1))].append(computation)
         before += len(computation)
     return lists
+
+
+def share_of(
+    computations: Sequence[Computation], index: int, count: int
+) -> dict[Computation, range]:
+    """Divide all instructions into `count` shares, in order; return the positions in share `index`.
+
+    A computation may belong to several shares: an ENTRY can take longer than all others together.
+    """
+    total, before = sum(map(len, computations)), 0
+    start, stop = index * total // count, (index + 1) * total // count
+    share: dict[Computation, range] = {}
+    for each in computations:
+        share[each] = range(max(start - before, 0), min(stop - before, len(each)))
+        before += len(each)
+    return share

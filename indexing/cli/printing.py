@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import groupby
@@ -58,10 +58,14 @@ def answer_all(
     computations: Sequence[Computation],
     request: Request,
     bar: Bar,
+    share: Mapping[Computation, range] | None = None,
 ) -> None:
     """Print the answers for the selected instructions of `computations`, and report errors.
 
     If conditions select the instructions, only what their answers need is checked.
+
+    Args:
+        share: the positions of the instructions in each computation; by default, all.
     """
     import_module("indexing.ops")  # registers the ops
     if not request.selection.is_partial:
@@ -69,6 +73,8 @@ def answer_all(
             for error in faults(computations):
                 reporter.hlo_error(error)
     selected = request.selection.instructions(module, computations)
+    if share is not None:
+        selected = [each for each in selected if each.index in share[each.computation]]
     total = len(selected)
     for batch, done in batches(tables(reporter, module, selected, request), reporter):
         bar.update(f"{module.filename}: {batch[0].computation}", done, total)
