@@ -28,8 +28,7 @@ def executed(path: Path) -> Any:
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": path.parent}},
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    ).execute()
+    ).execute(env={**os.environ, "PYTHONPATH": str(ROOT)})
     for name in set(notebook.metadata) - {"kernelspec"}:
         del notebook.metadata[name]  # the version of Python
     return notebook

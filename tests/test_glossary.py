@@ -27,7 +27,7 @@ ENGLISH = words("""
     a accuracy add an and are as at beside between by change command completion contribute decision
     each every exactly executing four from generated glossary go guarantee how in is known later
     limit line method next number numbering of on once one or other quality reason result run
-    restrict several speed start supported that the to two use value visit what where without
+    part several speed start supported that the to two use value what where without
 """)
 FIELD = words("""
     dump file hlo jax jitted protobuf text

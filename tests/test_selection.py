@@ -230,7 +230,10 @@ def test_json_at_a_point_has_the_keys_of_maps(run: Run) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        *[["--at", text] for text in ("1,-2", "a", "1::0", "...,...", "9" * 30, "1,,2")],
+        *[
+            ["--at", text]
+            for text in ("1,-2", "a", "1::0", "5:1,2", "0:4:-1,2", "...,...", "9" * 30, "1,,2")
+        ],
         ["--at", "1,2", "--format", "isl"],
         ["--operand", ""],
         ["--operand", "-1"],

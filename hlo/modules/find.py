@@ -32,10 +32,13 @@ from hlo.modules.patterns import (
     matching,
     name_pattern,
 )
+from hlo.ops.opcodes import OPCODES
 from hlo.shapes.shape import AnyShape, TupleShape
 from hlo.text.names import UnknownName
 
 Path: TypeAlias = tuple[int, ...]
+
+PARAMETER: Final = Pattern("parameter")
 
 FORWARDING: Final = {"opt-barrier", "optimization-barrier", "domain", "add-dependency"}
 """Opcodes whose result is their operand 0."""
@@ -58,14 +61,32 @@ def instructions_of(
     """Return the instructions that meet all conditions, in text order; see `Module.find`."""
     criteria = []
     if name is not None:
-        criteria.append(by_name(name_pattern(name)))
+        pattern = name_pattern(name)
+        _check_name(module, pattern)
+        criteria.append(by_name(pattern))
     if opcode is not None:
+        _check_opcode(module, opcode)
         criteria.append(by_opcode(Pattern(opcode)))
     if op_name is not None:
         criteria.append(by_op_name(Pattern(op_name)))
     if reads is not None:
         criteria.append(among(set(readers_of(module, reads))))
     return tuple(matching(module.computations.values(), criteria))
+
+
+def _check_name(module: Module, pattern: Pattern) -> None:
+    """Refuse the name, not the glob, of an instruction that the module does not have."""
+    computations = module.computations.values()
+    if pattern.is_name and not any(map(pattern.names_some_in, computations)):
+        raise UnknownName(pattern.text, "instruction", known_names(module, pattern))
+
+
+def _check_opcode(module: Module, opcode: str) -> None:
+    """Refuse a word that is no opcode of HLO, nor of this module."""
+    if Pattern(opcode).is_name and opcode not in OPCODES:
+        own = {instruction.opcode for instruction in module.instructions}
+        if opcode not in own:
+            raise UnknownName(opcode, "opcode", sorted(OPCODES | own))
 
 
 def named(module: Module, name: str) -> tuple[Instruction, ...]:
@@ -80,10 +101,12 @@ def named(module: Module, name: str) -> tuple[Instruction, ...]:
     """
     pattern, computations = name_pattern(name), module.computations.values()
     instructions = matching(computations, [by_name(pattern)]) or matching(
-        computations, [by_opcode(Pattern("parameter")), by_op_name(pattern)]
+        computations, [by_opcode(PARAMETER), by_op_name(pattern)]
     )
     if not instructions:
-        raise UnknownName(name, "instruction", known_names(module, pattern))
+        arguments = [p.source.op_name for p in matching(computations, [by_opcode(PARAMETER)])]
+        known = [*known_names(module, pattern), *filter(None, arguments)]
+        raise UnknownName(name, "instruction", known)
     return tuple(instructions)
 
 

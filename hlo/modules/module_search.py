@@ -27,11 +27,13 @@ class ModuleSearch:
             opcode, op_name: patterns of the opcode and of the metadata's ``op_name``.
             reads: an instruction, or its name, that the instructions read: see `readers`.
         Raises:
-            KeyError, ValueError: no instruction is named `reads`; a pattern is invalid.
+            KeyError: no instruction has the name `name` or `reads`, or HLO has no such opcode.
+                Globs and regular expressions may match nothing.
+            ValueError: a pattern is invalid.
 
         >>> from hlo.formats.parser import parse
         >>> module = parse("ENTRY e { p = f32[2] parameter(0) ROOT n = f32[2] negate(p) }")
-        >>> module.find("n*", reads="p"), module.find("q")
+        >>> module.find("n*", reads="p"), module.find("q*")
         ((<negate 'n' of 'e'>,), ())
         """
         return methods.instructions_of(

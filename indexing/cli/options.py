@@ -148,9 +148,14 @@ class PointText(click.ParamType):  # type: ignore[type-arg]  # generic since cli
             return int(word)
         part = re.fullmatch(rf"({number})?:({number})?(?::({number})?)?", word, re.ASCII)
         bounds = [int(bound) if bound else None for bound in part.groups()] if part else []
-        if not bounds or bounds[2] == 0:
-            self.fail(f"expected indices such as 1,0:32,:,... got {word!r}", param, context)
-        return slice(*bounds)
+        if not bounds:
+            hint = "; indices do not count from the end" if word.startswith("-") else ""
+            self.fail(f"expected indices such as 1,0:32,:,... got {word!r}{hint}", param, context)
+        start, stop, step = bounds
+        if step == 0 or (stop is not None and stop <= (start or 0)):
+            reason = "its step is 0" if step == 0 else "it is empty"
+            self.fail(f"{word!r} selects nothing: {reason}", param, context)
+        return slice(start, stop, step)
 
 
 instruction_option = click.option(

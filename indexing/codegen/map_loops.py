@@ -128,7 +128,7 @@ def to_python(m: IndexingMap, name: str = "pairs") -> str:
         ValueError: `name` is not an identifier.
     """
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise ValueError(f"the name of a Python function is an identifier, got {name!r}")
+        raise ValueError(f"`name` must be an identifier of Python, got {name!r}")
     require_exact_text(m)
     m = _with_identifiers(m, {name, *_PYTHON_WORDS})
     lines = Lines()
@@ -192,7 +192,9 @@ def to_c(m: IndexingMap, name: str = "visit") -> str:
         ValueError: `name` is not an identifier of C, or numbers may exceed 64 bits.
     """
     if not (name.isidentifier() and name.isascii()) or name in _C_WORDS:
-        raise ValueError(f"the name of a C function is an identifier, got {name!r}")
+        raise ValueError(
+            f"`name` must be an identifier of C that the function does not use itself, got {name!r}"
+        )
     require_exact_text(m)
     exprs = (*m.results, *[c.expr for c in m.constraints], *[v.as_expr() for v in m.variables])
     if all(expr.is_affine for expr in exprs) and number_type(exprs) is object:

@@ -155,7 +155,7 @@ def test_many_loops_are_one_product() -> None:
 def test_a_function_needs_an_identifier(name: str) -> None:
     m = IndexingMap.identity((3,))
     for convert in (m.to_python, m.to_c):
-        with pytest.raises(ValueError, match="is an identifier, got"):
+        with pytest.raises(ValueError, match="must be an identifier of"):
             convert(name)
 
 

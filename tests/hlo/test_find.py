@@ -72,7 +72,8 @@ CASES = [
     ({"name": "w?"},                                ["w2"]),
     ({"name": "[kq]"},                              ["k", "q"]),
     ({"name": "step/*sum"},                         ["sum"]),
-    ({"name": "main/x"},                            []),
+    ({"name": "main/y*"},                           []),
+    ({"opcode": "fft"},                             []),                  # an opcode of HLO
     ({"name": "/^(ten|one)$/"},                     ["one", "ten"]),
     ({"name": "/UM/"},                              []),                  # case counts
     ({"name": "/step/(s|sum)$/"},                   ["s", "sum"]),
@@ -160,6 +161,13 @@ def test_readers_are_the_instructions_whose_maps_reach_the_source() -> None:
         (lambda m: m.readers("wk"), "no instruction named `wk`; did you mean `wk.1`?"),
         (lambda m: m.readers("f/wk.1"), "no instruction named `f/wk.1`; did you mean `main/wk.1`?"),
         (lambda m: m.find(reads="zzzz*"), "no instruction named `zzzz*`"),
+        (lambda m: m.find("summ"), "no instruction named `summ`; did you mean `sum`?"),
+        (lambda m: m.find("main/x"), "no instruction named `main/x`; did you mean `step/x`?"),
+        (lambda m: m.find(opcode="fushion"), "no opcode named `fushion`; did you mean `fusion`?"),
+        (
+            lambda m: m.readers("params['wx']"),
+            "no instruction named `params['wx']`; did you mean `params['wk']`?",
+        ),
     ],
 )
 def test_an_undefined_name_is_a_key_error_with_similar_names(
