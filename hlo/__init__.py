@@ -10,9 +10,9 @@ True
 Names are loaded on first use; `__init__.pyi` gives their modules.
 """
 
-from hlo.arguments import declare_repairs
 from hlo.moved import declare
 from hlo.public_names import PublicNames
+from hlo.repairs import declare_repairs
 
 _PUBLIC = PublicNames(__name__, __file__)
 __getattr__, __dir__ = _PUBLIC.lookup, _PUBLIC.names

@@ -23,28 +23,13 @@ from reprlib import Repr
 from typing import Any, Final, ParamSpec, TypeVar, Unpack, get_args, get_origin, get_type_hints
 
 from hlo.annotations import alternatives, choices, element_of, fits, hints_of, words
+from hlo.repairs import repair
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_REPAIRS: Final[dict[tuple[str, str], str]] = {}
 _SHORT: Final = Repr()
 _SHORT.maxstring = _SHORT.maxother = 60
-
-
-def declare_repairs(expected: str, repairs: Mapping[str, str]) -> None:
-    """Add expressions that repair a wrong argument.
-
-    Args:
-        expected: the name of the class that is expected.
-        repairs: for names of other classes, an expression that gives the expected value.
-
-    >>> declare_repairs("Fraction", {"float": "Fraction(str(x))"})
-    >>> from fractions import Fraction
-    >>> print(wrong_argument("area", "side", Fraction, 0.5))
-    area: `side` must be a Fraction, not 0.5; write Fraction(str(x))
-    """
-    _REPAIRS.update({(expected, given): repair for given, repair in repairs.items()})
 
 
 def wrong_argument(function: str, name: str, expected: Any, value: object) -> Exception:
@@ -68,8 +53,8 @@ def _repairs(expected: Any, value: object) -> Iterator[str]:
     """Yield the repairs of a value, or of the first wrong element of a sequence."""
     for hint in alternatives(expected):
         for cls in type(value).__mro__:
-            if repair := _REPAIRS.get((getattr(hint, "__name__", ""), cls.__name__)):
-                yield repair
+            if expression := repair(getattr(hint, "__name__", ""), cls.__name__):
+                yield expression
         element = element_of(hint)
         if element is not None and isinstance(value, Sequence) and not isinstance(value, str):
             yield from [

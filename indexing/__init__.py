@@ -13,9 +13,9 @@ loaded on first use.
 
 from __future__ import annotations
 
-from hlo.arguments import declare_repairs
 from hlo.moved import declare
 from hlo.public_names import PublicNames
+from hlo.repairs import declare_repairs
 
 TYPE_CHECKING = False  # `typing` takes longer to import than this module
 if TYPE_CHECKING:
