@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any, Literal, TypeAlias
 
@@ -179,6 +179,15 @@ class Body:
 
     parameters: tuple[Buffer, ...]
     results: tuple[Node, ...]
+    _read_by: dict[int, frozenset[Buffer]] = field(default_factory=dict, init=False, repr=False)
+
+    def read_by(self, result: int) -> frozenset[Buffer]:
+        """Return the parameters that a result depends on."""
+        if result not in self._read_by:
+            nodes = topological_order([self.results[result]], with_cases)
+            reads = [node.buffer for node in nodes if isinstance(node, BufferRead)]
+            self._read_by[result] = frozenset(reads)
+        return self._read_by[result]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,39 +270,6 @@ def exprs_of(nodes: Iterable[Node]) -> Iterator[Expr]:
             yield from node.index
         elif isinstance(node, IndexValue):
             yield node.expr
-
-
-def map_children(node: Any, replacement: Callable[[Any], Any]) -> Any:
-    """Return a node, case, reduction or scatter with ``replacement(n)`` for each child `n`."""
-    match node:
-        case BufferRead() | IndexValue():
-            return replace(node, runtime=_each(node.runtime, replacement)) if node.runtime else node
-        case Apply():
-            return Apply(node.function, _each(node.arguments, replacement), node.name, node.dtype)
-        case Case():
-            return replace(
-                node, value=replacement(node.value), runtime=_each(node.runtime, replacement)
-            )
-        case Choose():
-            cases = tuple([map_children(case, replacement) for case in node.cases])
-            return replace(node, cases=cases, otherwise=replacement(node.otherwise))
-        case Runtime():
-            return replace(node, value=replacement(node.value))
-        case ScatterReduction():
-            runtime = _each(node.runtime, replacement)
-            return replace(node, values=_each(node.values, replacement), runtime=runtime)
-        case Reduction():
-            inits, values = _each(node.inits, replacement), _each(node.values, replacement)
-            node = replace(
-                node, inits=inits, values=values, runtime=_each(node.runtime, replacement)
-            )
-            return replace(node, scatter=map_children(node.scatter, replacement))
-        case _:
-            return node
-
-
-def _each(nodes: tuple[Node, ...], replacement: Callable[[Any], Any]) -> tuple[Any, ...]:
-    return tuple([replacement(node) for node in nodes])
 
 
 # ---------------------------------------------------------------- stages

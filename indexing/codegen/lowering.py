@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import prod
 
 import numpy as np
 
@@ -33,6 +32,7 @@ from indexing.codegen.graph import (
     ScatterReduction,
     dtype_of,
 )
+from indexing.codegen.partition import check_partition
 from indexing.codegen.program_arrays import NoLoopNest, ProgramArray
 from indexing.codegen.reads import Scope
 from indexing.dataflow.queries import element_reads, element_writes
@@ -356,26 +356,3 @@ def _maps_of(array: ProgramArray, exact: bool = False) -> Answer:
     if unknown is not None:
         raise NoLoopNest(unknown)
     return answer
-
-
-def check_partition(array: ProgramArray, maps: list[IndexingMap]) -> None:
-    """Check that the domains partition the array into boxes: each element has one source.
-
-    Raises:
-        NoLoopNest: there are no maps.
-        ValueError: the domains are not disjoint boxes that cover the array.
-    """
-    name = array.instruction.name
-    if not maps:
-        reason = f"no map gives the source of the elements of `{name}`"
-        raise NoLoopNest(Unknown(reason, array.instruction))
-    boxes = [[v.bounds for v in indexing_map.dims] for indexing_map in maps]
-    sizes = [prod(upper - lower + 1 for lower, upper in box) for box in boxes]
-    is_guarded = any(not c.is_true for indexing_map in maps for c in indexing_map.constraints)
-    overlaps = any(_overlap(a, b) for k, a in enumerate(boxes) for b in boxes[:k])
-    if is_guarded or overlaps or sum(sizes) != array.shape.size:
-        raise ValueError(f"the domains of the maps of `{name}` do not partition its elements")
-
-
-def _overlap(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> bool:
-    return all(a[0] <= b[1] and b[0] <= a[1] for a, b in zip(left, right, strict=True))

@@ -15,20 +15,26 @@ All other arrays are inlined into their readers: data movement, and arithmetic t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final
 
 from hlo.modules.module import Computation
 from hlo.shapes.shape import Shape, dtype, leaves
 from indexing.codegen.choices import EnclosingChoices
 from indexing.codegen.graph import (
+    Apply,
     Buffer,
     BufferRead,
     BufferRole,
+    Case,
+    Choose,
     Index,
+    IndexValue,
     Node,
     Reduction,
+    Runtime,
+    ScatterReduction,
     Stage,
-    map_children,
     roots_of,
     topological_order,
     with_cases,
@@ -199,3 +205,36 @@ def _needs_stage(rule: ElementRule, reads: Mapping[BufferRead, Scope], is_long: 
     scopes = set(reads.values())
     is_cheap = isinstance(rule, CopyRule) and len(rule.operands) == 1
     return not is_cheap and (len(scopes) > 1 or any(scope.is_windowed for scope in scopes))
+
+
+def map_children(node: Any, replacement: Callable[[Any], Any]) -> Any:
+    """Return a node, case, reduction or scatter with ``replacement(n)`` for each child `n`."""
+    match node:
+        case BufferRead() | IndexValue():
+            return replace(node, runtime=_each(node.runtime, replacement)) if node.runtime else node
+        case Apply():
+            return Apply(node.function, _each(node.arguments, replacement), node.name, node.dtype)
+        case Case():
+            return replace(
+                node, value=replacement(node.value), runtime=_each(node.runtime, replacement)
+            )
+        case Choose():
+            cases = tuple([map_children(case, replacement) for case in node.cases])
+            return replace(node, cases=cases, otherwise=replacement(node.otherwise))
+        case Runtime():
+            return replace(node, value=replacement(node.value))
+        case ScatterReduction():
+            runtime = _each(node.runtime, replacement)
+            return replace(node, values=_each(node.values, replacement), runtime=runtime)
+        case Reduction():
+            inits, values = _each(node.inits, replacement), _each(node.values, replacement)
+            node = replace(
+                node, inits=inits, values=values, runtime=_each(node.runtime, replacement)
+            )
+            return replace(node, scatter=map_children(node.scatter, replacement))
+        case _:
+            return node
+
+
+def _each(nodes: tuple[Node, ...], replacement: Callable[[Any], Any]) -> tuple[Any, ...]:
+    return tuple([replacement(node) for node in nodes])

@@ -108,6 +108,20 @@ def test_work_is_at_most_n_log_n(program: str, question: str) -> None:
     assert large <= MAX_GROWTH * small, f"{small:.0f} calls for each instruction became {large:.0f}"
 
 
+# Questions whose work was quadratic, with a constant too small for 24 instructions.
+LINEAR: Final = [
+    ("operands_of_map", "loop_nest"),
+    ("equal_operands_of_concatenate", "lower"),
+]
+
+
+@pytest.mark.parametrize(("program", "question"), LINEAR)
+def test_work_of_generated_code_is_linear_up_to_256(program: str, question: str) -> None:
+    work(program, question, 4)
+    small, large = work(program, question, 16), work(program, question, 256)
+    assert large <= 1.4 * small, f"{small:.0f} calls for each instruction became {large:.0f}"
+
+
 # ---------------------------------------------------------------- n = 1,024
 
 LARGEST: Final = 1024

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import compress
 from math import prod
 from typing import Final, TypeAlias
 
@@ -120,7 +121,11 @@ class BlockWriter:
 
     def text_of(self, root: Node) -> Text:
         """Write the lines that compute a node; return its code."""
-        for node in topological_order([root], with_cases):
+
+        def missing(node: Node) -> tuple[Node, ...]:
+            return () if node in self.scope else with_cases(node)
+
+        for node in topological_order([root], missing):
             if node not in self.scope:
                 self.scope[node] = self._code_of(node, node is root)
         return self.scope[root]
@@ -152,9 +157,11 @@ class BlockWriter:
 
     def _applied(self, node: Apply) -> Text:
         arguments = [self.scope[argument] for argument in node.arguments]
-        read = [a for k, a in enumerate(arguments) if reads_parameter(node.function, k)]
+        is_read = [reads_parameter(node.function, k) for k in range(len(arguments))]
+        read = compress(arguments, is_read)
         axes = self.space.ordered([v for a in read for v in a.axes])
-        codes = [expanded(a, axes) if a in read else a.code for a in arguments]
+        texts = zip(arguments, is_read, strict=True)
+        codes = [expanded(a, axes) if reads else a.code for a, reads in texts]
         return Text(self.source.call(node.function, *codes), axes)
 
     def _chosen(self, node: Choose) -> Text:
@@ -253,6 +260,4 @@ def reads_parameter(function: ScalarFunction, parameter: int, result: int = 0) -
     """
     if not isinstance(function, ComputationFunction):
         return True
-    buffer = function.body.parameters[parameter]
-    nodes = topological_order([function.body.results[result]], with_cases)
-    return any(isinstance(node, BufferRead) and node.buffer is buffer for node in nodes)
+    return function.body.parameters[parameter] in function.body.read_by(result)
