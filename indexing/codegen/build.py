@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction
-from indexing.codegen.graph import Body, Buffer, ComputationFunction, Stage
+from indexing.codegen.graph import (
+    Apply,
+    Body,
+    Buffer,
+    ComputationFunction,
+    Node,
+    Stage,
+    topological_order,
+    with_cases,
+)
 from indexing.codegen.lowering import rule_of
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.numpy.program import function_on_arrays
@@ -23,6 +33,10 @@ from indexing.ops.element import ElementwiseRule, element_of
 from indexing.ops.functions import ScalarFunction
 from indexing.ops.structured_ops import MAX_APPLIED_DEPTH, applied_depth
 from simplifier.unknown import first_unknown
+
+MAX_APPLIED_WORK: Final = 1 << 14
+"""Limit on the functions that one application of a computation executes: a chain of computations,
+each of which applies the next one twice, executes exponentially many."""
 
 
 @checked
@@ -114,8 +128,20 @@ def _function_from(applied: Computation) -> ScalarFunction:
     if staging.bodies:
         reason = f"computation `{applied.name}` has array intermediates"
         raise NoLoopNest(Unknown(reason, applied.root))
+    work = _work(nodes)
+    if work > MAX_APPLIED_WORK:
+        reason = (
+            f"budget: applying `{applied.name}` executes more than {MAX_APPLIED_WORK} functions"
+        )
+        raise NoLoopNest(Unknown(reason, applied.root))
     body, name = Body(tuple(staging.inputs.values()), nodes), identifier(applied.name)
-    return ComputationFunction(name, "call", function_on_arrays(name, body), body=body)
+    return ComputationFunction(name, "call", function_on_arrays(name, body), body=body, work=work)
+
+
+def _work(results: Sequence[Node]) -> int:
+    """Return the number of functions that the computation of `results` executes."""
+    applied = [n.function for n in topological_order(results, with_cases) if isinstance(n, Apply)]
+    return sum([f.work if isinstance(f, ComputationFunction) else 1 for f in applied])
 
 
 def _single_function(

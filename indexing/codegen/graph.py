@@ -192,9 +192,14 @@ class Body:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComputationFunction(ScalarFunction):
-    """A computation of the module as a function of scalars."""
+    """A computation of the module as a function of scalars.
+
+    Attributes:
+        work: the number of functions that one application executes.
+    """
 
     body: Body = field(kw_only=True)
+    work: int = field(kw_only=True)
 
 
 # ---------------------------------------------------------------- traversal

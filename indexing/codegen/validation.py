@@ -45,6 +45,9 @@ Status: TypeAlias = Literal["ok", "wrong", "skipped"]
 MAX_ITERATIONS: Final = 20_000
 """Limit on the iterations of the innermost Python loops."""
 
+MAX_EXECUTED: Final = 20_000
+"""Limit on the instructions that calls execute: the perturbation test repeats them."""
+
 MAX_POKED: Final = 1 << 16
 """Limit on the elements of operands and results in the perturbation test."""
 
@@ -120,7 +123,7 @@ def validated(instruction: Instruction, seed: int, max_elements: int) -> Report:
         for each in (*instruction.operands, instruction):
             check_representable(each)
         for called in instruction.called_computations:
-            check_work(called)
+            check_work(called, MAX_EXECUTED)
         case = _Case(instruction, seed)
     except (HloError, MemoryError) as error:
         reason = getattr(error, "message", str(error))

@@ -92,15 +92,30 @@ def _parameters(instruction: Instruction) -> set[int]:
 
 def _is_same(one: Instruction, other: Instruction) -> bool:
     """Return True if both compute the same function of their parameters."""
-    if one.opcode == "parameter" or one is other:
-        return one.opcode == other.opcode
-    names = one.attributes.keys() - _IGNORED
-    is_same = (one.opcode, one.shape, one.literal) == (other.opcode, other.shape, other.literal)
-    is_same = is_same and names == other.attributes.keys() - _IGNORED
-    if not is_same or one.called_computations or len(one.operands) != len(other.operands):
+    pending, compared = [(one, other)], {(one, other)}
+    while pending:
+        one, other = pending.pop()
+        if one is other or one.opcode == other.opcode == "parameter":
+            continue
+        if not _has_same_op(one, other):
+            return False
+        fresh = [
+            pair for pair in zip(one.operands, other.operands, strict=True) if pair not in compared
+        ]
+        compared.update(fresh)
+        pending.extend(fresh)
+    return True
+
+
+def _has_same_op(one: Instruction, other: Instruction) -> bool:
+    """Return True if both apply the same op, without called computations, to their operands."""
+    if one.called_computations or len(one.operands) != len(other.operands):
         return False
-    return all(one.attributes[name] == other.attributes[name] for name in names) and all(
-        map(_is_same, one.operands, other.operands)
+    if (one.opcode, one.shape, one.literal) != (other.opcode, other.shape, other.literal):
+        return False
+    names = one.attributes.keys() - _IGNORED
+    return names == other.attributes.keys() - _IGNORED and all(
+        one.attributes[name] == other.attributes[name] for name in names
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import Recursive, bottom_up, unrolled
 from hlo.shapes.shape import Shape, leaves
+from indexing.dataflow.needed import needed_by
 from indexing.execution.effects import needed
 from indexing.execution.machine import Machine
 from indexing.execution.values import Array, Value, assembled, flattened
@@ -88,11 +89,10 @@ def value_of(machine: Machine, wanted: Instruction, arguments: dict[int, Array])
         for number, parameter in enumerate(wanted.computation.parameters)
         if number in arguments
     }
-    for instruction in wanted.computation.instructions[: wanted.index + 1]:
-        if instruction not in values and all(o in values for o in instruction.operands):
-            if instruction.opcode != "parameter":
-                operands = [values[operand] for operand in instruction.operands]
-                values[instruction] = unrolled(_value(machine, instruction, operands))
+    for instruction in needed_by([wanted]):
+        if instruction not in values:
+            operands = [values[operand] for operand in instruction.operands]
+            values[instruction] = unrolled(_value(machine, instruction, operands))
     return np.asarray(values[wanted])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tests.growth.programs import REVERSE, chain, computation, construct, module
+from tests.growth.programs import ADD, REVERSE, ZERO, chain, computation, construct, module
 
 P = "p = f32[3] parameter(0)"
 NEVER = computation("never", [P, "t = pred[] constant(false)"])
@@ -15,6 +15,23 @@ def nested(n: int, lines: Callable[[str], list[str]], *more: str) -> str:
     bodies = [computation("f0", [P, f"r = {REVERSE}"])]
     bodies += [computation(f"f{k + 1}", [P, *lines(f"f{k}")]) for k in range(n)]
     return module([P, f"r = f32[3] call(p), to_apply=f{n}"], *more, *bodies)
+
+
+def applied(n: int, arity: int, apply: Callable[[str, str], str], *more: str) -> str:
+    """Return a module with computations of scalars, f0 to fn, that apply the one before twice.
+
+    Args:
+        arity: the number of their parameters.
+        apply: ``apply(x, f)`` applies f to x and to the other parameters.
+        more: instructions of the entry.
+    """
+    scalars = [f"{x} = f32[] parameter({k})" for k, x in enumerate("pq"[:arity])]
+    innermost = "sine(p)" if arity == 1 else "atan2(p, q)"
+    bodies = [computation("f0", [*scalars, f"r = f32[] {innermost}"])]
+    for k in range(n):
+        lines = [f"a = f32[] {apply('p', f'f{k}')}", f"r = f32[] {apply('a', f'f{k}')}"]
+        bodies.append(computation(f"f{k + 1}", [*scalars, *lines]))
+    return module([P, *more], *bodies)
 
 
 def twice(call: Callable[[str, str], str]) -> Callable[[str], list[str]]:
@@ -79,3 +96,37 @@ def doubling_conditionals(n: int) -> str:
 @construct
 def doubling_whiles(n: int) -> str:
     return nested(n, twice(lambda x, f: f"while({x}), condition=never, body={f}"), NEVER)
+
+
+@construct
+def doubling_maps(n: int) -> str:
+    last = f"r = f32[3] map(p), dimensions={{0}}, to_apply=f{n}"
+    return applied(n, 1, lambda x, f: f"map({x}), dimensions={{}}, to_apply={f}", last)
+
+
+@construct
+def doubling_reduces(n: int) -> str:
+    last = f"r = f32[] reduce(p, z), dimensions={{0}}, to_apply=f{n}"
+    return applied(n, 2, lambda x, f: f"reduce({x}, q), dimensions={{}}, to_apply={f}", ZERO, last)
+
+
+@construct
+def calls_in_map(n: int) -> str:
+    last = f"r = f32[3] map(p), dimensions={{0}}, to_apply=f{n}"
+    return applied(n, 1, lambda x, f: f"call({x}), to_apply={f}", last)
+
+
+@construct
+def maps_of_arrays(n: int) -> str:
+    """Computations that are no scalar functions: each is applied to two elements."""
+    scalar, pair = "p = f32[] parameter(0)", "f32[2]"
+    bodies = [computation("f0", [scalar, "r = f32[] sine(p)"])]
+    for k in range(n):
+        lines = [
+            f"a = {pair} broadcast(p), dimensions={{}}",
+            f"b = {pair} map(a), dimensions={{0}}, to_apply=f{k}",
+            "z = f32[] constant(0)",
+            "r = f32[] reduce(b, z), dimensions={0}, to_apply=add",
+        ]
+        bodies.append(computation(f"f{k + 1}", [scalar, *lines]))
+    return module([P, f"r = f32[3] map(p), dimensions={{0}}, to_apply=f{n}"], ADD, *bodies)

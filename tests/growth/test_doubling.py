@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from indexing.codegen.validation import validated
 from indexing.execution import run
 from indexing.maps.answers import Unknown
 from tests.growth.programs import PROGRAMS, computation, module
+from tests.growth.work import calls_in
 
 import_module("tests.growth.nested")
 
@@ -48,10 +50,117 @@ def test_execution_is_refused_before_it_starts(construct: str) -> None:
         running.nests_of(program, tile=(3,))
 
 
+# ---------------------------------------------------------------- applied computations
+
+APPLIED = ["doubling_maps", "doubling_reduces", "calls_in_map", "maps_of_arrays"]
+
+
+@pytest.mark.parametrize("depth", [40, DEPTH])  # below and above the limit on nested functions
+@pytest.mark.parametrize("program", APPLIED)
+def test_applied_computations_that_double_are_not_executed(program: str, depth: int) -> None:
+    root = hlo.parse(PROGRAMS[program](depth)).entry.root
+    message = r"calls execute \d{13,} instructions, more than 100000000"
+    with pytest.raises(HloError, match=message):
+        run(root.module, [np.zeros(3, np.float32)])
+    tiles = [None, (3,)] if root.shape == root.operands[0].shape else [None]
+    for tile in tiles:
+        with pytest.raises(HloError, match=message):
+            running.nests_of(root.module, tile=tile)
+    assert isinstance(indexing.loop_nest(root.module.entry), Unknown)
+    (finding,) = validated(root, 0, 100).findings
+    assert finding.status == "skipped"
+    assert finding.details[0].endswith("instructions, more than 20000")
+
+
+@pytest.mark.parametrize("program", APPLIED)
+def test_maps_do_not_execute_applied_computations(program: str) -> None:
+    def answered(n: int) -> int:
+        root = hlo.parse(PROGRAMS[program](n)).entry.root
+        maps = indexing.to_parameters(root).maps
+        assert [m.grade for m in maps[0]] == ["exact"]
+        (counts, *_) = indexing.read_counts(root)
+        assert not isinstance(counts, Unknown)
+        assert (counts.total, counts.maximum) == (3, 1)
+        return n
+
+    def work(n: int) -> float:
+        return calls_in(lambda: answered(n))[0] / n
+
+    work(4)  # results that are shared by all modules
+    assert work(DEPTH) <= 2 * work(DEPTH // 4)
+
+
+def test_loop_nest_names_the_budget_of_applied_computations() -> None:
+    nest = indexing.loop_nest(hlo.parse(PROGRAMS["doubling_maps"](40)).entry)
+    assert isinstance(nest, Unknown)
+    assert nest.reason == "budget: applying `f15` executes more than 16384 functions"
+
+
+@pytest.mark.parametrize("program", APPLIED)
+def test_few_applied_computations_are_executed(program: str) -> None:
+    entry = hlo.parse(PROGRAMS[program](3)).entry
+    array = np.array([1, 2, 3], np.float32)
+    (result,) = run(entry.module, [array])
+    assert running.nests_of(entry.module).run([array])[0].tolist() == result.tolist()
+    if program == "doubling_maps":
+        expected = array
+        for _ in range(8):
+            expected = np.sin(expected)
+        nest = indexing.loop_nest(entry)
+        assert not isinstance(nest, Unknown)
+        assert nest.run(array).tolist() == expected.tolist() == result.tolist()
+
+
+def comparator(*lines: str) -> Module:
+    """Return a sort of three numbers by a comparator of x and y."""
+    operands = ["x = f32[] parameter(0)", "y = f32[] parameter(1)"]
+    less = computation("less", [*operands, *lines])
+    call = "r = f32[3] sort(p), dimensions={0}, to_apply=less"
+    return hlo.parse(module(["p = f32[3] parameter(0)", call], *doubled_scalars("sine(p)"), less))
+
+
+def test_the_key_of_a_sort_is_computed_once() -> None:
+    def sums(name: str) -> list[str]:
+        chain = [name, *[f"{name}{k}" for k in range(DEPTH)]]
+        return [f"{b} = f32[] add({a}, {a})" for a, b in pairwise(chain)]
+
+    last = DEPTH - 1
+    program = comparator(
+        *sums("x"), *sums("y"), f"r = pred[] compare(x{last}, y{last}), direction=LT"
+    )
+    (result,) = run(program, [np.array([3, 1, 2], np.float32)])
+    assert result.tolist() == [1, 2, 3]
+
+
+def test_the_key_of_a_sort_skips_dead_code() -> None:
+    dead = f"d = s32[] call(i), to_apply=f{DEPTH}"
+    lines = "i = s32[] constant(1)", dead, "r = pred[] compare(x, y), direction=GT"
+    (result,) = run(comparator(*lines), [np.array([3, 1, 2], np.float32)])
+    assert result.tolist() == [3, 2, 1]
+
+
+CONTROL = {
+    "conditionals": "conditional(t, {x}, {x}), true_computation={f}, false_computation={f}",
+    "conditions": "while({x}), condition={f}, body=f0",
+}
+
+
+@pytest.mark.parametrize("line", CONTROL.values(), ids=CONTROL)
+def test_control_flow_counts_what_it_always_executes(line: str) -> None:
+    p, t = "p = pred[] parameter(0)", "t = pred[] constant(true)"
+    bodies = [computation("f0", [p, "r = pred[] not(p)"])]
+    for k in range(DEPTH):
+        lines = [f"{y} = pred[] {line.format(x=x, f=f'f{k}')}" for x, y in pairwise("pab")]
+        bodies.append(computation(f"f{k + 1}", [p, t, *lines]))
+    program = hlo.parse(module([p, f"r = pred[] call(p), to_apply=f{DEPTH}"], *bodies))
+    with pytest.raises(HloError, match=r"calls execute \d{19} instructions"):
+        run(program, [np.array(False)])
+
+
 def test_validation_skips_what_cannot_be_executed() -> None:
     (finding,) = validated(doubling("calls").entry.root, 0, 100).findings
     assert finding.status == "skipped"
-    assert finding.details[0].endswith("instructions, more than 100000000")
+    assert finding.details[0].endswith("instructions, more than 20000")
 
 
 @pytest.mark.parametrize("construct", ["conditionals", "whiles"])
