@@ -2,6 +2,8 @@
 
 A quotient is undefined where its divisor is 0.  Laws preserve values where all divisors are
 nonzero: if a quotient cancels, as in ``x // n − x // n``, the result has a value for n = 0 too.
+Sums cancel when they are built, before a domain exists that could exclude these points.  Likewise,
+a constraint ``x // n in [a, b]`` is dropped if it holds wherever n is nonzero.
 """
 
 from __future__ import annotations
