@@ -17,7 +17,7 @@ from indexing.cli.group import COMMANDS
 from indexing.execution import archive
 
 TYPES = {"f32": np.float32, "s32": np.int32}
-MODULE = Path(__file__).parent.parent / "examples" / "attention.opt.hlo"
+MODULE = Path(__file__).parents[2] / "examples" / "attention.opt.hlo"
 
 
 def help_of(name: str, capsys: pytest.CaptureFixture[str]) -> str:

@@ -18,7 +18,7 @@ from indexing import cli
 from indexing.cli import progress
 from indexing.cli.reporter import COLOURS, Reporter
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 # Clears the screen, colours, rings, overwrites the line, forges one, and reverses the text.
 HOSTILE = (

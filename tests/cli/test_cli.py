@@ -22,7 +22,7 @@ from indexing.cli import group
 from indexing.cli.commands.run import MAX_PRINTED
 from indexing.codegen import running, validation
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 TRANSPOSE = """\
 HloModule flip

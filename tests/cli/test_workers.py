@@ -13,7 +13,7 @@ import pytest
 
 from indexing.cli.workers import WorkerDeath, results
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 METHODS = ["fork", "spawn"]  # the defaults of Linux and macOS
 MODULE = (
     "ENTRY e {{ p = f32[3,5] parameter(0)  ROOT {0} = f32[5,3] transpose(p), dimensions={{1,0}} }}"
@@ -36,7 +36,7 @@ class Mask:
 def test_the_imports_of_every_worker_cannot_be_interrupted(method: str) -> None:
     """A worker imports modules before it ignores SIGINT; its task is loaded at that time."""
     text = (
-        "from indexing.cli.workers import results; from tests.test_workers import Mask; "
+        "from indexing.cli.workers import results; from tests.cli.test_workers import Mask; "
         f"print(*[sorted(mask) for mask in results(list, [Mask(), Mask()], 2, {method!r})])"
     )
     done = subprocess.run(

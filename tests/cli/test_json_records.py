@@ -14,7 +14,7 @@ from indexing.views.records import SCHEMA_VERSION, SCHEMAS
 from simplifier.constraints import Constraint
 from simplifier.reading import parse_expr
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(map(str, (ROOT / "examples").glob("*.hlo")))
 # Runtime variables, a tuple operand, an unknown, operands that are not read, an unbounded size.
 ODD = """\

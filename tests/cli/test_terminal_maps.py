@@ -25,7 +25,7 @@ from indexing.views.regions import table_regions, terminal_lines
 from indexing.views.report import DIRECTIONS_BY_OPTION, MapTable, Query, answer, plain
 from indexing.views.terminal import Terminal
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.hlo"))
 ATTENTION = str(ROOT / "examples" / "attention.opt.hlo")
 WIDTHS = (60, 80, 120)

@@ -18,7 +18,7 @@ from indexing import cli
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.records import SCHEMAS
 
-EXAMPLES = sorted(map(str, (Path(__file__).parent.parent / "examples").glob("*.hlo")))
+EXAMPLES = sorted(map(str, (Path(__file__).parents[2] / "examples").glob("*.hlo")))
 
 # A loop, a fusion whose body is no program of its own, `may` maps of two ops, unknown accesses,
 # a tuple parameter, an unbounded size.

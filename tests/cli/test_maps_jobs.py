@@ -12,7 +12,7 @@ import hlo
 from indexing import cli
 from indexing.cli import parallel, progress
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLES = [str(ROOT / "examples" / name) for name in ("attention.opt.hlo", "layernorm.opt.hlo")]
 BROKEN = """\
 fused { p = f32[3] parameter(0)  ROOT n = f32[4] negate(p) }

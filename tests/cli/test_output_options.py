@@ -16,7 +16,7 @@ from indexing import cli
 from indexing.cli import group
 from indexing.cli.reporter import COLOURS, Reporter
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 MODULE = "ENTRY e { p = f32[3,5] parameter(0)  ROOT t = f32[5,3] transpose(p), dimensions={1,0} }"
 STRANGE = "ENTRY e { p = f32[3] parameter(0)  ROOT strange = f32[3] no-such-opcode(p) }"
 

@@ -17,9 +17,9 @@ from indexing.cli.group import COMMANDS, Commands
 from indexing.codegen import validation
 from indexing.codegen.validation import Finding, Report
 from indexing.views.records import SCHEMA_VERSION, SCHEMAS
-from tests.test_json_records import validator
+from tests.cli.test_json_records import validator
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(map(str, (ROOT / "examples").glob("*.hlo")))
 MAP = (
     "(d0)[s0]{rt0} -> (d0 * 2 + s0 + rt0), "

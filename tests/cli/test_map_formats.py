@@ -11,7 +11,7 @@ import pytest
 from indexing import cli, parse_map
 from indexing.maps.interchange import from_mlir
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 NAMES = "dynamic_slice_update.opt embedding_gather.opt layernorm.opt reduce_window.pre"
 EXAMPLES = [str(ROOT / "examples" / f"{name}.hlo") for name in NAMES.split()]
 REQUESTS = [["--to", "parameters"], ["--direction", "both", "--exact"]]

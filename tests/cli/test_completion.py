@@ -11,7 +11,7 @@ import pytest
 
 from indexing.cli.completion import full_names, instruction_names
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "attention.opt.hlo"
 FUSIONS = ["transpose_copy_fusion.2", "transpose_copy_fusion.1", "transpose_copy_fusion"]
 HEAVY = ("numpy", "sympy", "islpy", "rich", "hlo.modules.module", "indexing.ops.base")

@@ -11,7 +11,7 @@ from indexing import cli
 from indexing.cli.printing import MAX_OUTPUTS
 from indexing.views.records import SCHEMAS
 
-EXAMPLE = str(Path(__file__).parent.parent / "examples" / "attention.opt.hlo")
+EXAMPLE = str(Path(__file__).parents[2] / "examples" / "attention.opt.hlo")
 
 
 def wide(outputs: int) -> str:

@@ -14,7 +14,7 @@ import pytest
 from indexing.cli.group import COMMANDS, cli
 from indexing.cli.manual import pages
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "man"
 PAGES = sorted(FOLDER.glob("*"))
 

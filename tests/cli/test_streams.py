@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 COMMAND = f"'{sys.executable}' -m indexing.cli"
 NEGATE = "ENTRY e { c = s32[3] constant({1,2,3})  ROOT n = s32[3] negate(c) }"
 FULL = "error[io]: standard output: No space left on device\n"
