@@ -1,8 +1,9 @@
 # Needs Python >= 3.11, git and make; everything else is installed into $(VENV).
 #
 #   make demo     the indexing maps of every fusion of an attention module
-#   make test     all tests, documentation and notebooks; with COVERAGE=1 also the least covered modules
-#   make quick    the tests without the slow ones, with fewer random examples
+#   make test     the tests, documentation and notebooks; with COVERAGE=1 also the least covered modules
+#   make slow     the slow tests, which `make test` leaves out
+#   make quick    `make test` with fewer random examples
 #   make check    formatting, lint, strict types
 #   make format   repair formatting and what lint can repair
 #   make docs     write the pages that are generated
@@ -36,15 +37,18 @@ COMPILED := build/compiled
 LOCK := requirements-ci.lock
 PACKAGES := hlo indexing simplifier
 
-.PHONY: demo test quick check format docs notebooks fuzz bench wheel compiled test-compiled bench-compiled lock clean
+.PHONY: demo test slow quick check format docs notebooks fuzz bench wheel compiled test-compiled bench-compiled lock clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.runs
 	$(BIN)/hlo-indexing maps $(DEMO) --opcode fusion
 
 test: $(VENV)/.develops
-	$(BIN)/$(PYTEST) $(if $(COVERAGE),--cov --cov-report=)
+	$(BIN)/$(PYTEST) -m "not slow" $(if $(COVERAGE),--cov --cov-report=)
 	@test -z "$(COVERAGE)" || $(BIN)/coverage report --sort=cover | sed -n '1,22p;$$p'
+
+slow: $(VENV)/.develops
+	$(BIN)/$(PYTEST) -m slow
 
 quick: $(VENV)/.develops
 	FUZZ=$(or $(FUZZ),0.4) $(BIN)/$(PYTEST) -m "not slow"
@@ -92,7 +96,7 @@ compiled: wheel
 	cp -R pyproject.toml .pre-commit-config.yaml $(LOCK) Makefile LICENSE *.md benchmarks changelog.d docs examples notebooks tests $(COMPILED)
 
 test-compiled: compiled
-	cd $(COMPILED) && $(abspath $(BIN))/$(PYTEST) tests
+	cd $(COMPILED) && $(abspath $(BIN))/$(PYTEST) -m "not slow" tests
 
 bench-compiled: compiled
 	cd $(COMPILED) && $(abspath $(BIN))/python -m benchmarks.simplify
