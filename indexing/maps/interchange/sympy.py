@@ -17,7 +17,8 @@ from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint, merged
 from simplifier.linear import Affine, Expr
 
-Limits: TypeAlias = Sequence[tuple[Any, Any, Any]]
+Limits: TypeAlias = Sequence[Any]
+"""Limits ``(symbol, lower, upper)``, as tuples or `sympy.Tuple`."""
 """``(symbol, lower, upper)`` for each variable, bounds included, as in ``sympy.Sum``."""
 
 
