@@ -140,9 +140,9 @@ def from_sympy(
         dims, ranges, runtime = results.dims, results.ranges, results.runtime
         constraints = results.constraints
     declared = _Declared()
-    values = [declared.variable(*_limit(limit)) for limit in runtime]
-    dim_variables = [declared.variable(*_limit(limit)) for limit in dims]
-    range_variables = [declared.variable(*_limit(limit)) for limit in ranges]
+    values = [declared.variable(*_limit(limit, "runtime")) for limit in runtime]
+    dim_variables = [declared.variable(*_limit(limit, "dims")) for limit in dims]
+    range_variables = [declared.variable(*_limit(limit, "ranges")) for limit in ranges]
     single = isinstance(results, sympy.Basic | int) and not isinstance(results, sympy.Tuple)
     given = [constraints] if isinstance(constraints, sympy.Basic | bool) else constraints
     for relation in given:
@@ -156,11 +156,11 @@ def from_sympy(
     )
 
 
-def _limit(limit: Any) -> tuple[Any, Any, Any]:
+def _limit(limit: Any, name: str) -> tuple[Any, Any, Any]:
     import sympy
 
     if not isinstance(limit, tuple | list | sympy.Tuple) or len(limit) != 3:
-        raise ValueError(f"expected (symbol, lower, upper), found {limit}")
+        raise ValueError(f"`{name}`: expected (symbol, lower, upper), found {limit}")
     return limit[0], limit[1], limit[2]
 
 
