@@ -54,6 +54,7 @@ class BufferedReporter(Reporter):
     has_answer: bool = False
     reported: set[str] = field(default_factory=set)
     matched: set[Condition] = field(default_factory=set)
+    missed: dict[Condition, tuple[str, str]] = field(default_factory=dict)
     unmarked: Counter[str] = field(default_factory=Counter)
     messages: list[tuple[MessageKind, tuple[str, ...]]] = field(default_factory=list)
     proved: Counter[str] = field(default_factory=Counter)
@@ -90,6 +91,9 @@ def answer_in_parallel(
                 continue
             proved += record.proved
             reporter.matched |= record.matched
+            for condition, missed in record.missed.items():
+                if not any(reporter.missed.get(condition, ())[1:]):
+                    reporter.missed[condition] = missed
             reporter.unmarked += record.unmarked
             reporter.has_answer |= record.has_answer
             for kind, lines in record.messages:
@@ -142,7 +146,8 @@ def answer_shard(shard: Shard) -> BufferedReporter:
             computations = [each for each in every if share.get(each)]
         answer_all(record, module, computations, shard.request, hidden_bar, share)
         if shard.index == shard.count - 1:
-            note_matches(record, module, shard.request)
+            request = shard.request
+            note_matches(record, module, request.selection.conditions, request.is_one_file)
     record.proved = proofs() - before
     return record
 

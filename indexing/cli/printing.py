@@ -35,7 +35,7 @@ class Request:
         notation: the output format.
         all_outputs: print a root with more than `MAX_OUTPUTS` outputs as text.
         point: print the elements that this point or tile needs, in place of maps.
-        is_one_file: True if the command has one file: a pattern must match in it.
+        is_one_file: True if the command has one file.
     """
 
     query: Query
@@ -294,38 +294,45 @@ def is_valid(computation: Computation) -> bool:
     return module.memoised((is_valid, computation), lambda: not any(faults([computation])))
 
 
-def note_matches(reporter: Reporter, module: Module, request: Request) -> None:
-    """Record the conditions that `module` meets; report names, and patterns of the only file."""
+def note_matches(
+    reporter: Reporter, module: Module, conditions: Iterable[Condition], is_one_file: bool
+) -> None:
+    """Record the conditions that `module` meets, and names similar to those that it does not."""
     from hlo.modules.patterns import name_pattern
 
-    for condition in request.selection.conditions:
+    for condition in conditions:
         if condition.is_met(module):
             reporter.matched.add(condition)
-        elif condition.option != "--opcode" and (
-            request.is_one_file or name_pattern(condition.text).is_name
-        ):
-            report_missing(reporter, module, condition)
+        elif condition not in reporter.matched and not any(reporter.missed.get(condition, ())[1:]):
+            # similar names are searched for only where they are few
+            is_name = name_pattern(condition.text).is_name
+            is_asked = condition.option != "--opcode" and (is_one_file or is_name)
+            question = condition.question(module) if is_asked else ""
+            reporter.missed[condition] = module.filename, question
 
 
-def report_missing(reporter: Reporter, module: Module, condition: Condition) -> None:
-    """Report a condition that no instruction of `module` meets."""
-    message = f"error[name]: {module.filename}: {condition.message}"
-    reporter.error(message, *_help(condition.question(module)))
-
-
-def report_no_match(reporter: Reporter, request: Request) -> None:
-    """Report conditions that no file meets, and a selection without an instruction."""
+def report_missed(reporter: Reporter, conditions: Iterable[Condition], is_one_file: bool) -> None:
+    """Report each condition that no instruction of any module meets."""
     from hlo.ops.op import OPS
 
-    import_module("indexing.ops")  # registers the ops
-    for condition in request.selection.conditions:
+    is_complete = is_one_file or not reporter.failed  # a file that failed may have a match
+    for condition in conditions:
         opcode = condition.text
         if condition in reporter.matched:
             continue
         if condition.option == "--opcode" and opcode not in OPS:
             reporter.error(f"error[name]: unknown opcode `{opcode}`", *did_you_mean(opcode, OPS))
-        elif not reporter.failed:
-            reporter.error(f"error[name]: {condition.message}")
+        elif condition in reporter.missed and is_complete:
+            file, question = reporter.missed[condition]
+            has_place = is_one_file and condition.option != "--opcode"
+            place = f"{file}: " if has_place else ""
+            reporter.error(f"error[name]: {place}{condition.message}", *_help(question))
+
+
+def report_no_match(reporter: Reporter, request: Request) -> None:
+    """Report conditions that no module meets, and a selection without an instruction."""
+    import_module("indexing.ops")  # registers the ops
+    report_missed(reporter, request.selection.conditions, request.is_one_file)
     if not (reporter.failed or reporter.has_answer or not request.selection.text):
         reporter.error(f"error[name]: no instruction matches {request.selection.text}")
 

@@ -67,6 +67,7 @@ class Reporter:
         self.max_bytes: int | None = None  # limit on the size of an input, if it is given
         self.reported: set[str] = set()
         self.matched: set[Condition] = set()  # conditions that an instruction of a file meets
+        self.missed: dict[Condition, tuple[str, str]] = {}  # unmet: the file, a similar name
         self.has_printed = False
         self.has_answer = False  # for at least one of the selected instructions
         self.unmarked: Counter[str] = Counter()  # grades and unknowns that a format does not print

@@ -154,6 +154,23 @@ def test_a_pattern_must_match_in_one_of_several_files(run: Run) -> None:
     assert run("-i", "zz*", files=files) == (1, [], message)
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("option", ["-i", "--reads"])
+def test_a_condition_must_be_met_in_one_module(run: Run, option: str, jobs: str) -> None:
+    """A file may contain several modules, and several files are asked at once."""
+    Path("two.hlo").write_text(Path("other.hlo").read_text() + "\n// -----\n" + MODULE)
+    for files in (("two.hlo",), ("other.hlo", "m.hlo"), ("m.hlo", "other.hlo")):
+        for name in ("flip", "fl*"):
+            status, lines, errors = run(option, name, "--jobs", jobs, files=files)
+            assert (status, errors) == (0, "")
+            assert lines
+    help_ = "  = help: did you mean `flip`?\n"
+    message = f"error[name]: two.hlo: no instruction named `flop`\n{help_}"
+    assert run(option, "flop", "--jobs", jobs, files=("two.hlo",)) == (1, [], message)
+    message = f"error[name]: no instruction named `flop`\n{help_}"
+    assert run(option, "flop", "--jobs", jobs, files=("other.hlo", "m.hlo")) == (1, [], message)
+
+
 def test_an_operand_is_requested_by_number_name_or_pattern(run: Run) -> None:
     by_number = run("-i", "joined", "--operand", "1")
     assert by_number == run("-i", "joined", "--operand", "slice.0")

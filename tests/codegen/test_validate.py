@@ -155,6 +155,13 @@ def test_a_name_without_an_instruction_is_an_error(run: Run) -> None:
     assert errors == "error[name]: m.hlo: no instruction named `nobody`\n"
 
 
+def test_a_name_must_occur_in_one_of_several_modules(run: Run, tmp_path: Path) -> None:
+    other = "ENTRY e { p = s32[5] parameter(0) ROOT n = s32[5] negate(p) }"
+    (tmp_path / "two.hlo").write_text(f"{other}\n// -----\n{LESS}{TEXT}")
+    status, _, errors = run("two.hlo", "--no-xla", "-i", "y")
+    assert (status, errors) == (0, "")
+
+
 def test_an_invalid_module_is_reported_and_not_validated(run: Run, tmp_path: Path) -> None:
     (tmp_path / "u.hlo").write_text("ENTRY e { p = s32[5] parameter(0) ROOT n = s32[6] negate(p) }")
     status, lines, errors = run("u.hlo", "m.hlo", "--no-xla", "-i", "y")

@@ -255,5 +255,5 @@ def answer_here(
     with explained() if request.query.explain else nullcontext():
         for module in reporter.modules(files, lazy=request.selection.is_partial):
             answer_all(reporter, module, list(module.computations.values()), request, bar)
-            note_matches(reporter, module, request)
+            note_matches(reporter, module, request.selection.conditions, request.is_one_file)
     return proofs() - before

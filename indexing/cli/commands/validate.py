@@ -17,13 +17,14 @@ from indexing.cli.options import (
     max_input_size_option,
     seed_option,
 )
-from indexing.cli.printing import report_missing
+from indexing.cli.printing import note_matches, report_missed
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
     from hlo.modules.module import Instruction, Module
     from indexing.codegen.validation import Report
     from indexing.views.command_records import Scope
+    from indexing.views.selection import Selection
 
 MAX_ELEMENTS = 1 << 20
 """Default limit on the elements of an array."""
@@ -83,11 +84,15 @@ def command(
       hlo-indexing validate m.hlo -i dot.7
       hlo-indexing validate m.hlo --no-xla --max-elements 3000
     """
+    from indexing.views.selection import Selection
+
     import_module("indexing.ops")  # registers the indexing of each opcode
+    selection = Selection(names=tuple(names))
     for module in reporter.modules(files):
         if reporter.report_errors(module):
             continue
-        reports = _reports(reporter, module, names, seed, max_elements, not no_xla)
+        note_matches(reporter, module, selection.conditions, len(files) == 1)
+        reports = _reports(reporter, module, selection, seed, max_elements, not no_xla)
         if notation == "json":
             _print_json(reporter, module, reports)
             continue
@@ -99,24 +104,25 @@ def command(
         _show(reporter, module, rows)
         summary = ", ".join(f"{counts[status]} {status}" for status in ("ok", "skipped", "wrong"))
         reporter.print(f"{module.filename}: {summary}")
+    report_missed(reporter, selection.conditions, len(files) == 1)
 
 
 def _reports(
     reporter: Reporter,
     module: Module,
-    names: Sequence[str],
+    selection: Selection,
     seed: int,
     max_elements: int,
     with_xla: bool,
 ) -> Iterator[tuple[Scope, Report]]:
     """Yield the report of each instruction, and that of the module compared with XLA."""
-    for instruction in _chosen(reporter, module, names):
+    for instruction in _chosen(module, selection):
         place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
         with reporter.reporting(place):
             from indexing.codegen.validation import validated
 
             yield "instruction", validated(instruction, seed, max_elements)
-    if with_xla and not names:
+    if with_xla and not selection.names:
         with reporter.reporting(module.filename):
             from indexing.codegen.whole_modules import against_xla
 
@@ -134,19 +140,14 @@ def _print_json(
         reporter.print(report_json(report, module.filename, scope))
 
 
-def _chosen(reporter: Reporter, module: Module, names: Sequence[str]) -> Iterator[Instruction]:
-    """Yield the instructions to validate, in text order; report names without an instruction."""
+def _chosen(module: Module, selection: Selection) -> Iterator[Instruction]:
+    """Yield the instructions to validate, in text order."""
     from indexing.codegen.validation import is_checked
-    from indexing.views.selection import Selection
 
-    if not names:
+    if not selection.names:
         yield from filter(is_checked, module.instructions)
         return
-    selection = Selection(names=tuple(names))
     yield from selection.instructions(module, list(module.computations.values()))
-    for condition in selection.conditions:
-        if not condition.is_met(module):
-            report_missing(reporter, module, condition)
 
 
 def _rows(reporter: Reporter, report: Report) -> Iterator[tuple[str, ...]]:
