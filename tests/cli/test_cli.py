@@ -595,7 +595,8 @@ def test_composing_incompatible_spaces_is_an_error(run: Run) -> None:
     second = "(d0, d1) -> (d0), domain: d0 in [0, 7], d1 in [0, 7]"
     status, out, err = run("compose", first, second)
     assert (status, out) == (1, "")
-    assert err.startswith("error[compose]: ")
+    message = "the first map has 1 result, the second takes 2 dimensions:"
+    assert err == f"error[compose]: cannot compose: {message}\n  {first}\n  {second}\n"
 
 
 def test_check_accepts_valid_files(run: Run) -> None:

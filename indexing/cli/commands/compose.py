@@ -37,7 +37,7 @@ def command(
         try:
             composed = inner.then(outer)
         except ValueError as error:  # incompatible index spaces
-            reporter.error(f"error[compose]: {error}")
+            reporter.error(*f"error[compose]: {error}".split("\n"))
             return
         before = proofs()
         show_map(reporter, composed if no_simplify else composed.simplify(certify=verify), notation)
