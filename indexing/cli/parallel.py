@@ -21,6 +21,7 @@ from indexing.cli.workers import WorkerDeath, results
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Module
+    from indexing.maps.indexing_map import IndexingMap
     from indexing.views.selection import Condition
 
 MessageKind: TypeAlias = Literal["print", "note", "error"]
@@ -55,6 +56,7 @@ class BufferedReporter(Reporter):
     reported: set[str] = field(default_factory=set)
     matched: set[Condition] = field(default_factory=set)
     missed: dict[Condition, tuple[str, str]] = field(default_factory=dict)
+    undecided: dict[IndexingMap, str] = field(default_factory=dict)
     unmarked: Counter[str] = field(default_factory=Counter)
     messages: list[tuple[MessageKind, tuple[str, ...]]] = field(default_factory=list)
     proved: Counter[str] = field(default_factory=Counter)
@@ -132,7 +134,7 @@ def shards_of(file: str, jobs: int, request: Request, reporter: Reporter) -> Ite
 
 def answer_shard(shard: Shard) -> BufferedReporter:
     """Return the results and errors of one shard."""
-    from indexing.maps.certificate import proofs
+    from indexing.maps.certificate import proofs, undecided
 
     before = proofs()
     record = BufferedReporter(shard.width, shard.colours, shard.debug, shard.max_bytes)
@@ -144,7 +146,8 @@ def answer_shard(shard: Shard) -> BufferedReporter:
         else:
             share = share_of(every, shard.index, shard.count)
             computations = [each for each in every if share.get(each)]
-        answer_all(record, module, computations, shard.request, hidden_bar, share)
+        with undecided() as record.undecided:
+            answer_all(record, module, computations, shard.request, hidden_bar, share)
         if shard.index == shard.count - 1:
             request = shard.request
             note_matches(record, module, request.selection.conditions, request.is_one_file)

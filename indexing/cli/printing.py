@@ -250,6 +250,38 @@ def note_unmarked(reporter: Reporter, notation: str) -> None:
 def answers(
     reporter: Reporter, module: Module, instructions: Sequence[Instruction], request: Request
 ) -> Iterator[MapTable]:
+    """Yield the answers for some instructions of one computation; note maps that isl cannot decide.
+
+    isl decides only what ``--verify`` requests.
+    """
+    for table in _answers(reporter, module, instructions, request):
+        note_undecided(reporter, table)
+        yield table
+    place = f"{module.filename}: {instructions[0].computation.name}"
+    for reason in dict.fromkeys(reporter.undecided.values()):  # on the way to no table
+        reporter.note(f"note: {place}: isl could not decide a composed map: {reason}")
+    reporter.undecided.clear()
+
+
+def note_undecided(reporter: Reporter, table: MapTable) -> None:
+    """Print a note for each map that isl could not decide on the way to `table`."""
+    place = f"note: {table.file}: {table.computation}: {table.instruction}: isl could not decide"
+    kind = "parameter" if table.to_parameters else "operand"
+    maps = reporter.undecided
+    printed = set()
+    for row in table.rows:
+        if row.map in maps:
+            printed.add(row.map)
+            place_of_row = f"{place} {kind} {row.operand} ({row.name})"
+            reporter.note(f"{place_of_row}: its map is not proved: {maps[row.map]}")
+    for reason in dict.fromkeys(maps[m] for m in maps if m not in printed):
+        reporter.note(f"{place} a map that its maps are composed from: {reason}")
+    maps.clear()
+
+
+def _answers(
+    reporter: Reporter, module: Module, instructions: Sequence[Instruction], request: Request
+) -> Iterator[MapTable]:
     """Yield the answers for some instructions of one computation."""
     from hlo.shapes.shape import leaves
     from indexing.views.report import answer, answers_to_parameters

@@ -22,6 +22,7 @@ from hlo.text.source import HloError, printable
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
+    from indexing.maps.indexing_map import IndexingMap
     from indexing.views.selection import Condition
 
 COLOURS: Final = {
@@ -68,6 +69,7 @@ class Reporter:
         self.reported: set[str] = set()
         self.matched: set[Condition] = set()  # conditions that an instruction of a file meets
         self.missed: dict[Condition, tuple[str, str]] = {}  # unmet: the file, a similar name
+        self.undecided: dict[IndexingMap, str] = {}  # maps not proved by --verify: the obstacle
         self.has_printed = False
         self.has_answer = False  # for at least one of the selected instructions
         self.unmarked: Counter[str] = Counter()  # grades and unknowns that a format does not print
@@ -218,12 +220,15 @@ class Reporter:
         """Print the summary of ``--verify`` on standard error.
 
         Args:
-            proofs: the number of maps ``proved`` equal to their simplified form, and ``unchanged``.
+            proofs: the number of maps ``proved`` equal to their simplified form, of ``unchanged``
+                and of ``undecided`` ones.
         """
         proved, unchanged = proofs.get("proved", 0), proofs.get("unchanged", 0)
-        is_all = not self.failed and proved + unchanged > 1
+        undecided = proofs.get("undecided", 0)
+        is_all = not (self.failed or undecided) and proved + unchanged > 1
         number = ("all " if is_all else "") + counted(proved + unchanged, "map")
-        self.note(f"verified {number}: {proved} simplified, {unchanged} unchanged")
+        rest = f"; isl could not decide {counted(undecided, 'other map')}" if undecided else ""
+        self.note(f"verified {number}: {proved} simplified, {unchanged} unchanged{rest}")
 
     def report_errors(self, module: Module) -> bool:
         """Report each error that `hlo.verify` finds in `module`; return True if there are any."""

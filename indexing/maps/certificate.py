@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from indexing.maps.equality import difference
@@ -42,15 +43,36 @@ def certified(original: IndexingMap, simple: IndexingMap) -> IndexingMap:
     """Return `simple` if ISL proves it equal to `original` as a relation.
 
     Raises:
-        CertificateError: the two differ, or the proof exceeds its budget.
+        CertificateError: the two differ, or the proof exceeds its budget outside of `undecided`.
     """
     gap = None if simple == original else difference(original, simple)
     if isinstance(gap, Unknown):
+        if _undecided:
+            _undecided[-1][simple] = gap.reason.rpartition(": ")[2]
+            _proofs["undecided"] += 1
+            return simple
         raise CertificateError(f"{simple}\nis not proved equal to\n{original}\n{gap}")
     if gap is not None:
         raise CertificateError(f"{simple}\nis not equal to\n{original}\n{gap}")
     _proofs["unchanged" if simple == original else "proved"] += 1
     return simple
+
+
+_undecided: Final[list[dict[IndexingMap, str]]] = []
+
+
+@contextmanager
+def undecided() -> Iterator[dict[IndexingMap, str]]:
+    """Record the maps that isl cannot decide inside the block, and do not raise an error for them.
+
+    Yields:
+        the simplified maps, each with the obstacle.
+    """
+    _undecided.append({})
+    try:
+        yield _undecided[-1]
+    finally:
+        _undecided.pop()
 
 
 _proofs: Final = Counter[str]()
@@ -59,7 +81,8 @@ _proofs: Final = Counter[str]()
 def proofs() -> Counter[str]:
     """Number of maps of this process that were ``proved`` equal to their simplified form.
 
-    Maps that `simplify` did not change are counted as ``unchanged``.
+    Maps that `simplify` did not change are counted as ``unchanged``, and those that isl cannot
+    decide inside a block of `undecided` as ``undecided``.
     """
     return _proofs.copy()
 

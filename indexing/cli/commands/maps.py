@@ -152,6 +152,10 @@ def command(
     The formats isl, mlir and latex print the maps alone, one on each line. A note on standard error
     counts unknown accesses, which have no map, and maps whose grade is `may`.
 
+    With --verify, a map that isl disproves is an error and is not printed. A map that isl cannot
+    decide within its budget is printed, with a note on standard error, and the exit status is 0;
+    maps composed from it are not proved either.
+
     \b
     Notation (docs/notation.md explains it in full):
       d0, s0, rt0     dimension, range variable (takes all its values), runtime value
@@ -247,12 +251,13 @@ def answer_here(
     reporter: Reporter, files: Sequence[str], request: Request, bar: Bar
 ) -> Counter[str]:
     """Print the answers for `files`, computed in this process; return the number of proofs."""
-    from indexing.maps.certificate import proofs
+    from indexing.maps.certificate import proofs, undecided
     from indexing.maps.explanation import explained
 
     before = proofs()
     bar.update("reading", 0)
-    with explained() if request.query.explain else nullcontext():
+    is_explained = explained() if request.query.explain else nullcontext()
+    with is_explained, undecided() as reporter.undecided:
         for module in reporter.modules(files, lazy=request.selection.is_partial):
             answer_all(reporter, module, list(module.computations.values()), request, bar)
             note_matches(reporter, module, request.selection.conditions, request.is_one_file)
