@@ -30,9 +30,10 @@ def _options() -> list[click.Option]:
             metavar="FILE",
             type=FilePath(),
             expose_value=False,
+            is_eager=True,  # the files are checked against it
             callback=_write_to,
-            help="Write the results into FILE, a regular file, which is replaced when they are "
-            "complete; `-` is standard output",
+            help="Write the results into FILE, a regular file other than the inputs, which is "
+            "replaced when they are complete, or a device; `-` is standard output",
         ),
         click.Option(
             ["--color"],

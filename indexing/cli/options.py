@@ -16,8 +16,23 @@ from indexing.cli.completion import (
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def _check_output(
+    context: click.Context, parameter: click.Parameter, files: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Reject inputs that the results would replace."""
+    if not context.resilient_parsing:
+        context.obj.check_inputs(files)
+    return files
+
+
 files_argument = click.argument(
-    "files", metavar="FILE...", nargs=-1, required=True, type=FilePath()
+    "files",
+    metavar="FILE...",
+    nargs=-1,
+    required=True,
+    type=FilePath(),
+    callback=_check_output,
 )
 
 verify_option = click.option(

@@ -93,13 +93,24 @@ class Reporter:
         """Write the results of the run to a file, in place of standard output.
 
         Raises:
-            OSError: the file is not a regular file, or cannot be written.
+            OSError: the file is neither a regular file nor a device, or cannot be written.
         """
         from indexing.execution.output_file import check_writable, is_stdout
 
         if not is_stdout(path):
             check_writable(path)
             self._path, self.width = path, None
+
+    def check_inputs(self, files: Sequence[str]) -> None:
+        """Report an output that is one of the input files, and exit."""
+        if self._path is None:
+            return
+        from indexing.execution.output_file import check_is_no_input
+
+        with self.reporting(self._path):
+            check_is_no_input(self._path, files)
+            return
+        raise click.exceptions.Exit(1)
 
     @contextmanager
     def writing(self) -> Iterator[None]:

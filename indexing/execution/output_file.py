@@ -1,4 +1,4 @@
-"""The file that results are written to: a regular file, replaced atomically, or standard output."""
+"""The file that results are written to: a regular file, replaced atomically, or a stream."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -30,13 +30,30 @@ def check_writable(path: str) -> None:
     """Check that results can be written to `path`, without changing anything.
 
     Raises:
-        OSError: `path` is a directory, a FIFO, a socket or a device, the file is read-only, its
-            folder does not exist, or it is standard output and standard output is closed.
+        OSError: `path` is a directory, a FIFO, a socket or a block device, the file is read-only,
+            its folder does not exist, or it is standard output and standard output is closed.
     """
     if is_stdout(path):
         _stdout()
-    else:
+    elif not _is_device(path):
         _target(path)
+
+
+def check_is_no_input(path: str, inputs: Iterable[str]) -> None:
+    """Check that results written to `path` replace none of the files in `inputs`.
+
+    Raises:
+        OSError: `path` names the same file as an input, possibly through a link.
+    """
+    if is_stdout(path) or not os.path.isfile(path):
+        return
+    for name in inputs:
+        is_same = False
+        with suppress(OSError):  # an input that cannot be read is reported when it is read
+            is_same = os.path.samefile(0 if name == "-" else name, path)
+        if is_same:
+            kind = "standard input" if name == "-" else f"the input {name}"
+            raise OSError(errno.EINVAL, f"{kind} is the same file: write to another one")
 
 
 @contextmanager
@@ -45,7 +62,8 @@ def replaced(path: str) -> Iterator[BinaryIO]:
 
     A symbolic link stays; the file that it points to is replaced or created.  The new file has the
     permissions of the old one, and its owner and group if this process may set them.  If the block
-    raises an exception, `path` is unchanged.  Standard output is written directly.
+    raises an exception, `path` is unchanged.  Standard output and character devices, such as
+    ``/dev/null``, are written directly.
 
     Raises:
         OSError: as `check_writable`, or writing fails.
@@ -59,9 +77,16 @@ def replaced(path: str) -> Iterator[BinaryIO]:
     """
     if is_stdout(path):
         _stdout().flush()
-        with io.BufferedWriter(_Appended()) as stream:
+        with io.BufferedWriter(_Appended(_stdout())) as stream:
             yield stream
         _stdout().flush()
+        return
+    if _is_device(path):
+        with (
+            open(path, "wb", buffering=0) as device,
+            io.BufferedWriter(_Appended(device)) as stream,
+        ):
+            yield stream
         return
     target = _target(path)
     old = target.stat() if target.exists() else None
@@ -80,13 +105,16 @@ def replaced(path: str) -> Iterator[BinaryIO]:
 
 
 class _Appended(io.RawIOBase):
-    """Standard output without seeking, which would corrupt a file opened by ``>>``."""
+    """A stream without seeking, which corrupts files opened by ``>>`` and fails on devices."""
+
+    def __init__(self, stream: BinaryIO | io.RawIOBase) -> None:
+        self.stream = stream
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        return _stdout().write(data)
+        return self.stream.write(data)
 
 
 def _stdout() -> BinaryIO:
@@ -96,6 +124,11 @@ def _stdout() -> BinaryIO:
     if sys.stdout.isatty():
         raise OSError(errno.EINVAL, "standard output is a terminal, and the results are binary")
     return sys.stdout.buffer
+
+
+def _is_device(path: str) -> bool:
+    """Return True if `path` names a character device."""
+    return os.path.exists(path) and stat.S_ISCHR(os.stat(path).st_mode)
 
 
 def _target(path: str) -> Path:

@@ -87,10 +87,51 @@ def test_a_link_stays_and_its_target_is_replaced_with_its_permissions(run: Run) 
     assert Path("target").stat().st_mode & 0o777 == 0o640
 
 
-def test_the_input_may_be_the_output(run: Run) -> None:
-    expected = run("ls m.hlo")[1]
-    assert run("ls m.hlo -o m.hlo")[0] == 0
-    assert Path("m.hlo").read_text() == expected
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ls m.hlo -o m.hlo",
+        "maps -o ./m.hlo strange.hlo m.hlo",
+        "maps m.hlo strange.hlo --jobs 2 -o m.hlo",
+        "maps link -o m.hlo",
+        "maps m.hlo -o link",
+        "run m.hlo --output link",
+        "check m.hlo -o m.hlo",
+        "summary m.hlo -o m.hlo",
+        "validate m.hlo -o m.hlo",
+    ],
+)
+def test_the_input_is_not_replaced(line: str, run: Run) -> None:
+    Path("link").symlink_to("m.hlo")
+    status, out, err = run(line)
+    assert (status, out) == (1, "")
+    assert re.fullmatch(
+        r"error\[io\]: \S+: the input \S+ is the same file: write to another one\n", err
+    )
+    assert Path("m.hlo").read_text() == MODULE
+
+
+def test_the_redirected_standard_input_is_not_replaced(run: Run) -> None:
+    command = [sys.executable, "-m", "indexing.cli", "ls", "-", "-o", "m.hlo"]
+    with open("m.hlo") as stdin:
+        done = subprocess.run(
+            command,
+            stdin=stdin,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+        )
+    message = "error[io]: m.hlo: standard input is the same file: write to another one\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)
+    assert Path("m.hlo").read_text() == MODULE
+
+
+def test_devices_are_written_directly(run: Run) -> None:
+    assert run("ls m.hlo -o /dev/null") == (0, "", "")
+    assert run("run m.hlo --output /dev/null")[0] == 0
+    status, out, err = run("ls m.hlo -o /dev/full")
+    assert (status, out, err) == (1, "", "error[io]: /dev/full: No space left on device\n")
+    assert not [path for path in Path("/dev").iterdir() if path.name.startswith(".hlo-indexing-")]
 
 
 def test_no_result_is_an_empty_file(run: Run) -> None:
@@ -105,7 +146,6 @@ def test_no_result_is_an_empty_file(run: Run) -> None:
         (".", "a directory, expected a regular file"),
         ("no/such/folder", "the folder .* does not exist"),
         ("fifo", "a FIFO, expected a regular file"),
-        ("/dev/null", "a device, expected a regular file"),
         ("readonly", "the file is read-only"),
     ],
 )

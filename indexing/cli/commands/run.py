@@ -131,10 +131,11 @@ def command(
     if notation == "json" and output == "-":
         raise click.UsageError("--format json cannot be used with --output -")
     if output is not None:
-        from indexing.execution.output_file import check_writable
+        from indexing.execution.output_file import check_is_no_input, check_writable
 
         with reporter.reporting(output):  # before the results are computed
             check_writable(output)
+            check_is_no_input(output, filter(None, [file, inputs]))
         if reporter.failed:
             return
     modules = list(reporter.modules([file]))
