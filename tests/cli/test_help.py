@@ -66,3 +66,12 @@ def test_the_exit_statuses_are_documented(capsys: pytest.CaptureFixture[str]) ->
     assert statuses == ["0", "1", "2", "130", "141", "128 + N"]
     assert cli.run(["ls", "none.hlo"]) == 1
     assert cli.run(["ls"]) == 2
+
+
+@pytest.mark.parametrize("name", ["check", "ls", "maps", "run", "summary", "validate"])
+def test_help_lists_the_formats_of_input_files(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = " ".join(help_of(name, capsys).split())
+    assert "StableHLO (.mlir)" in text
+    assert "`-` is HLO text on standard input" in text

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def command(reporter: Reporter, files: Sequence[str], notation: str) -> None:
     """Verify the syntax, attributes and shapes of each FILE.
 
-    A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is standard input. Report every
-    error of a module that parses, and the first error of any other, with its source location.
-    `ops OPCODE` describes the constraints of an op, such as C1.
+    A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    Report every error of a module that parses, and the first error of any other, with its source
+    location. `ops OPCODE` describes the constraints of an op, such as C1.
 
     An unknown opcode is not an error: a warning on stderr gives its first location.
 

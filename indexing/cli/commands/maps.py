@@ -136,7 +136,7 @@ def command(
 ) -> None:
     """Print indexing maps of the modules in FILE...
 
-    A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is standard input.
+    A FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
 
     Without options that select instructions, print the maps of the root of the ENTRY computation.
     --instruction and --opcode select instructions; --reads, --op-name and --kind restrict them, or

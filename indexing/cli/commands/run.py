@@ -113,9 +113,10 @@ def command(
 ) -> None:
     """Run the module in FILE and print or write its results, tuples flattened in order.
 
-    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is standard input. Values of arrays
-    with more than 12 elements are not printed: see --output. Types that NumPy lacks, such
-    as bf16 and s4, are stored as float32 in .npz files. JSON has an object for each array.
+    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    Values of arrays with more than 12 elements are not printed: see --output. Types that NumPy
+    lacks, such as bf16 and s4, are stored as float32 in .npz files. JSON has an object for each
+    array.
 
     Each instruction is executed by the reference kernel of its op. With --tile or --loops, the
     entry computation runs as loop nests generated from its maps: one nest per result if possible,

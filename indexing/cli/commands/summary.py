@@ -34,9 +34,10 @@ from indexing.cli.reporter import Reporter
 def command(reporter: Reporter, files: Sequence[str], limit: int, notation: str) -> None:
     """Summarise the modules in FILE..., HLO text, protobufs (.pb) or StableHLO (.mlir).
 
-    `-` is standard input. The summary lists parameters and results, counts the instructions by
-    opcode and by the kind of their maps (as `maps --kind` selects them), gives the reasons of
-    unknown and `may` maps, and ranks arrays by size and operands by the bytes read again.
+    `-` is HLO text on standard input. The summary lists parameters and results, counts the
+    instructions by opcode and by the kind of their maps (as `maps --kind` selects them), gives the
+    reasons of unknown and `may` maps, and ranks arrays by size and operands by the bytes read
+    again.
 
     Reads are counted for each output of the instructions of ENTRY and of the computations that
     `call`, `while` and `conditional` execute. `<=` marks upper bounds, from `may` maps. All sizes

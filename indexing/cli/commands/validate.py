@@ -62,8 +62,8 @@ def command(
 ) -> None:
     """Validate the maps of every instruction and fusion in FILE... by executing them.
 
-    Each FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is standard input. Operands
-    are random.
+    Each FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    Operands are random.
 
     \b
     Checks:
