@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 MAP_FORMATS = click.Choice(["text", "json", "isl", "mlir", "latex"])
 
 
-# The text that XLA prints around maps: a label, and the source of a runtime variable with its map.
+# The text that XLA prints around maps: the prefix of a line of its log, a label, and the source of
+# a runtime variable with its map.
+_LOG_PREFIX: Final = re.compile(
+    rb"\s*(?:[IWEF]\d{4,8} [\d:.]+ +\d+|\d{4}-\d\d-\d\d [\d:.]+: [IWEF]) [^\s:\]]+:\d+\](?: |$)"
+)
 _LABEL: Final = re.compile(rb"\s*operand id = \d+[ \t]*")
 _SOURCE: Final = re.compile(rb"\s*hlo:")
 _CONTINUED: Final = re.compile(rb"\s*(?:domain\b|\"|is_simplified\b)|(?!.*->).*\bin\s*[\[(]")
@@ -29,8 +33,8 @@ def map_blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield the text of each map in `lines`, with the number of its first line.
 
     A map is one line, or a line that the lines of its domain follow, as `IndexingMap.pretty` and
-    XLA print it.  XLA's labels of operands and sources of runtime variables are blanked out, so
-    that columns stay.
+    XLA print it.  The prefixes of XLA's logs, its labels of operands and its sources of runtime
+    variables are blanked out, so that columns stay.
 
     >>> log = b"operand id = 0\\n(d0) -> (d0),\\ndomain:\\nd0 in [0, 9]\\noperand id = 1\\n() -> ()"
     >>> list(map_blocks(log.splitlines()))
@@ -39,8 +43,9 @@ def map_blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
     block: list[bytes] = []
     first, has_source = 0, False
     for number, given in enumerate(lines, 1):
+        given = _blanked(given, _LOG_PREFIX.match(given))
         label = _LABEL.match(given)
-        line = b" " * label.end() + given[label.end() :] if label else given
+        line = _blanked(given, label)
         if block and (has_source or _SOURCE.match(line)):
             has_source = not has_source
             line = b""
@@ -52,6 +57,11 @@ def map_blocks(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             block.append(line.rstrip(b"\r\n"))
     if block:
         yield first, b"\n".join(block)
+
+
+def _blanked(line: bytes, start: re.Match[bytes] | None) -> bytes:
+    """Return `line` with spaces in place of its start."""
+    return b" " * start.end() + line[start.end() :] if start else line
 
 
 def _continues(before: bytes, line: bytes) -> bool:

@@ -73,6 +73,32 @@ def test_maps_in_one_line_and_in_several_may_be_mixed(simplify: Simplify) -> Non
     assert simplify(text, "--verify")[:2] == (0, [str(m.simplify()) for m in maps])
 
 
+PREFIXES = [
+    "I0000 00:00:1700000000.1 1234 indexing_analysis.cc:99] ",
+    "I1122 19:20:00.123456   77 xla/hlo/analysis/indexing_analysis.cc:1] ",
+    "W20261122 19:20:00.123456 77 indexing_analysis.cc:99] ",
+    "2026-11-22 19:20:00.123456: I xla/hlo/analysis/indexing_analysis.cc:99] ",
+]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("is_on_every_line", [True, False])
+def test_prefixes_of_log_lines_are_skipped(
+    prefix: str, is_on_every_line: bool, simplify: Simplify
+) -> None:
+    lines = LOG.splitlines(keepends=True)
+    log = "".join(
+        prefix + line if is_on_every_line or line.startswith("operand") else line for line in lines
+    )
+    assert simplify(log) == simplify(LOG)
+
+
+def test_an_error_after_a_log_prefix_has_the_column_in_the_log(simplify: Simplify) -> None:
+    status, lines, err = simplify(f"{PREFIXES[0]}(d0) -> (d1), domain: d0 in [0, 3]")
+    assert (status, lines) == (1, [])
+    assert f"<stdin>:1:{len(PREFIXES[0]) + len('(d0) -> (') + 1}" in err
+
+
 def test_logs_of_xla_are_read(simplify: Simplify) -> None:
     status, lines, err = simplify(LOG)
     assert status == 0
