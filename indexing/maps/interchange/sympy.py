@@ -18,8 +18,8 @@ from simplifier.constraints import FALSE, Constraint, merged
 from simplifier.linear import Affine, Expr
 
 Limits: TypeAlias = Sequence[Any]
-"""Limits ``(symbol, lower, upper)``, as tuples or `sympy.Tuple`."""
-"""``(symbol, lower, upper)`` for each variable, bounds included, as in ``sympy.Sum``."""
+"""``(symbol, lower, upper)`` for each variable, bounds included, as in ``sympy.Sum``: tuples, or
+`sympy.Tuple`."""
 
 
 class SympyMap(tuple[Any, ...]):
