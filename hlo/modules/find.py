@@ -38,8 +38,6 @@ from hlo.text.names import UnknownName
 
 Path: TypeAlias = tuple[int, ...]
 
-PARAMETER: Final = Pattern("parameter")
-
 FORWARDING: Final = {"opt-barrier", "optimization-barrier", "domain", "add-dependency"}
 """Opcodes whose result is their operand 0."""
 
@@ -101,10 +99,10 @@ def named(module: Module, name: str) -> tuple[Instruction, ...]:
     """
     pattern, computations = name_pattern(name), module.computations.values()
     instructions = matching(computations, [by_name(pattern)]) or matching(
-        computations, [by_opcode(PARAMETER), by_op_name(pattern)]
+        computations, [by_opcode(Pattern("parameter")), by_op_name(pattern)]
     )
     if not instructions:
-        arguments = [p.source.op_name for p in matching(computations, [by_opcode(PARAMETER)])]
+        arguments = [parameter.source.op_name for parameter in module.entry.parameters]
         known = [*known_names(module, pattern), *filter(None, arguments)]
         raise UnknownName(name, "instruction", known)
     return tuple(instructions)
