@@ -8,7 +8,7 @@ from typing import Final
 from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
-from hlo.shapes.shape import Shape, leaves
+from hlo.shapes.shape import Shape, leaves, unbounded_leaf
 from indexing.execution.interpreter import plan
 from indexing.execution.pointwise import is_pointwise, single_ufunc
 from indexing.execution.values import ExecutionError
@@ -75,8 +75,11 @@ def _applied_instructions(computation: Computation, count: int) -> int:
 
 
 def _size(instruction: Instruction) -> int:
-    """Return the number of elements of the first array of a value."""
-    return next((s.size for _, s in leaves(instruction.shape) if isinstance(s, Shape)), 0)
+    """Return the number of elements of the first array of a value; 0 if it is unknown."""
+    for _, shape in leaves(instruction.shape):
+        if isinstance(shape, Shape):
+            return shape.size if unbounded_leaf(shape) is None else 0
+    return 0
 
 
 def _sorted_elements(instruction: Instruction) -> int:
