@@ -158,7 +158,8 @@ def in_zsh(line: str, environment: Environment) -> list[str]:
         zpty -b z zsh -f -i
         zpty -w z 'PS1=; autoload -Uz compinit && compinit -u -D'
         zpty -w z 'eval "$(_HLO_INDEXING_COMPLETE=zsh_source hlo-indexing)"'
-        zpty -w z 'show() {{ print -r -- "<<$BUFFER>>"; BUFFER=; zle accept-line }}; zle -N show'
+        zpty -w z 'show() {{ print -r -- "<""<$BUFFER>"">"; BUFFER=; zle accept-line }}'
+        zpty -w z 'zle -N show'
         zpty -w z 'bindkey "^X" show; setopt nolistbeep; print -r -- rea''dy'
         zpty -r z answer '*ready*'
         zpty -w -n z $'{line}\\t\\x18'
