@@ -33,7 +33,7 @@ def _options() -> list[click.Option]:
             is_eager=True,  # the files are checked against it
             callback=_write_to,
             help="Write the results into FILE, a regular file other than the inputs, which is "
-            "replaced when they are complete, or a device; `-` is standard output",
+            "replaced when they are complete; `-` is standard output",
         ),
         click.Option(
             ["--color"],

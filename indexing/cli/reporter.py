@@ -93,7 +93,7 @@ class Reporter:
         """Write the results of the run to a file, in place of standard output.
 
         Raises:
-            OSError: the file is neither a regular file nor a device, or cannot be written.
+            OSError: the file is no regular file, or cannot be written.
         """
         from indexing.execution.output_file import check_writable, is_stdout
 

@@ -30,12 +30,12 @@ def check_writable(path: str) -> None:
     """Check that results can be written to `path`, without changing anything.
 
     Raises:
-        OSError: `path` is a directory, a FIFO, a socket or a block device, the file is read-only,
+        OSError: `path` is no regular file, the file is read-only,
             its folder does not exist, or it is standard output and standard output is closed.
     """
     if is_stdout(path):
         _stdout()
-    elif not _is_device(path):
+    else:
         _target(path)
 
 
@@ -62,8 +62,7 @@ def replaced(path: str) -> Iterator[BinaryIO]:
 
     A symbolic link stays; the file that it points to is replaced or created.  The new file has the
     permissions of the old one, and its owner and group if this process may set them.  If the block
-    raises an exception, `path` is unchanged.  Standard output and character devices, such as
-    ``/dev/null``, are written directly.
+    raises an exception, `path` is unchanged.  Standard output is written directly.
 
     Raises:
         OSError: as `check_writable`, or writing fails.
@@ -77,16 +76,9 @@ def replaced(path: str) -> Iterator[BinaryIO]:
     """
     if is_stdout(path):
         _stdout().flush()
-        with io.BufferedWriter(_Appended(_stdout())) as stream:
+        with io.BufferedWriter(_Appended()) as stream:
             yield stream
         _stdout().flush()
-        return
-    if _is_device(path):
-        with (
-            open(path, "wb", buffering=0) as device,
-            io.BufferedWriter(_Appended(device)) as stream,
-        ):
-            yield stream
         return
     target = _target(path)
     old = target.stat() if target.exists() else None
@@ -105,16 +97,13 @@ def replaced(path: str) -> Iterator[BinaryIO]:
 
 
 class _Appended(io.RawIOBase):
-    """A stream without seeking, which corrupts files opened by ``>>`` and fails on devices."""
-
-    def __init__(self, stream: BinaryIO | io.RawIOBase) -> None:
-        self.stream = stream
+    """A stream without seeking, which corrupts files opened by ``>>``."""
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        return self.stream.write(data)
+        return _stdout().write(data)
 
 
 def _stdout() -> BinaryIO:
@@ -124,11 +113,6 @@ def _stdout() -> BinaryIO:
     if sys.stdout.isatty():
         raise OSError(errno.EINVAL, "standard output is a terminal, and the results are binary")
     return sys.stdout.buffer
-
-
-def _is_device(path: str) -> bool:
-    """Return True if `path` names a character device."""
-    return os.path.exists(path) and stat.S_ISCHR(os.stat(path).st_mode)
 
 
 def _target(path: str) -> Path:
