@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from simplifier.atoms import Floor, Variable
-from simplifier.linear import Expr
+from simplifier.atoms import Atom, Floor, Variable
+from simplifier.linear import Affine, Expr, added, as_expr, from_atom
 from simplifier.mods import split
-from simplifier.semiaffine import SemiAffine
+from simplifier.semiaffine import SemiAffine, factors_of, product
 from simplifier.shared import MAX_TREE, atoms_in_order
 
 MAX_TEXT: Final = 1 << 14
@@ -99,6 +99,7 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
 
 
 def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
+    symbolic, expr = _symbolic_mods(expr)
     mods, rest = split(expr)
     constant = rest.constant
     outside = {atom: c for atom, c in rest.terms if isinstance(atom, Variable)}
@@ -115,14 +116,37 @@ def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
             numerator, constant = numerator - atom.divisor, 0
         others.append((coefficient, f"{_operand(numerator, texts)} floordiv {atom.divisor}"))
     for coefficient, dividend, modulus, _ in mods:
-        if others.is_full:
-            break
         nearer = dividend.constant * 2 > modulus
-        dividend = dividend - modulus if nearer else dividend
-        others.append((coefficient, f"{_operand(dividend, texts)} mod {modulus}"))
+        others.append_mod(coefficient, dividend - modulus if nearer else dividend, modulus, texts)
+    for coefficient, dividend, divisor in symbolic:
+        others.append_mod(coefficient, dividend, divisor, texts)
     variables = [(c, variable.name) for variable, c in outside.items()]
     pieces = enumerate([*variables, *others])
     return "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces]), constant
+
+
+def _symbolic_mods(expr: Expr) -> tuple[list[tuple[int, Expr, Expr]], Expr]:
+    """Return ``(coefficient, dividend, divisor)`` of mods with variable divisors, and the rest."""
+    mods: list[tuple[int, Expr, Expr]] = []
+    quotients = [(atom, q) for atom in expr.parts for q in factors_of(atom) if _is_quotient(q)]
+    for atom, quotient in sorted(quotients, key=lambda pair: (-pair[1].depth, pair[1].key)):
+        dividend, divisor = quotient.operands
+        multiple = product(divisor, from_atom(quotient))
+        times, left = divmod(-expr.parts.get(atom, 0), multiple.parts.get(atom, 1))
+        if times and not left:
+            rest = added(added(expr, multiple, times), dividend, -times)
+            if _term_count(rest) < _term_count(expr):
+                mods.append((times, dividend, divisor))
+                expr = rest
+    return mods, expr
+
+
+def _is_quotient(atom: Atom) -> bool:
+    return isinstance(atom, SemiAffine) and atom.operator == "floordiv"
+
+
+def _term_count(expr: Expr) -> int:
+    return len(expr.parts) + bool(expr.constant)
 
 
 class _Terms(list[tuple[int, str]]):
@@ -134,6 +158,12 @@ class _Terms(list[tuple[int, str]]):
     def is_full(self) -> bool:
         """True if further terms are elided."""
         return self.size > MAX_TEXT
+
+    def append_mod(self, coefficient: int, dividend: Expr, modulus: Affine, texts: Texts) -> None:
+        """Add ``coefficient * (dividend mod modulus)`` unless terms are elided."""
+        if not self.is_full:
+            operands = [_operand(as_expr(operand), texts) for operand in (dividend, modulus)]
+            self.append((coefficient, " mod ".join(operands)))
 
     def append(self, term: tuple[int, str]) -> None:
         """Add a term."""

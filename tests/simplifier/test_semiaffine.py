@@ -50,6 +50,16 @@ LAWS = [
     (maximum(3, 5),                 constant(5)),
 ]
 
+TEXTS = [
+    (constant(6) % n,               "6 mod n"),
+    ((i + 1) % n * 3 + j,           "j + ((i + 1) mod n) * 3"),
+    (i - (constant(6) % n) - 5,     "i - 6 mod n - 5"),
+    ((i % n) % (n * z + 1),         "(i mod n) mod (n * z + 1)"),
+    (i // n * n,                    "n * (i floordiv n)"),         # i is not in the sum
+    (constant(6) // n * n,          "n * (6 floordiv n)"),         # nor is 6
+    (i * 2 - i // n * n,            "i + i mod n"),
+]
+
 NEAR_MISSES = [
     # before                        looks like       differs at
     ((i * n + 1) // n,              i,               {"i": 0, "n": 1}),
@@ -218,3 +228,10 @@ def test_a_product_of_sums_has_one_term_for_each_monomial() -> None:
     expr = prod(factors, start=constant(1))
     assert len(expr.terms) == 2**6 - 1
     assert expr.bounds == (1, 4**6)
+
+
+@pytest.mark.parametrize(("expr", "text"), TEXTS)
+def test_mods_by_variables_are_recovered(expr: Expr, text: str) -> None:
+    names = {variable.name: variable for variable in expr.variables()}
+    assert str(expr) == text
+    assert parse_expr(text, names) == expr
