@@ -127,6 +127,9 @@ class RngBitGenerator(UnaryOp):
         return every_element(out, operand).with_grade("may")
 
     def kernel(self, operand: Array) -> Any:
+        if operand.dtype != np.uint64 or operand.shape not in ((2,), (3,)):
+            given = f"{operand.dtype}{list(operand.shape)}"
+            raise ValueError(f"the kernel requires a state u64[2] or u64[3], not {given}")
         generate = three_fry if self.algorithm == "rng_three_fry" else philox
         shape = leaves(self.shape)[-1][1]
         assert isinstance(shape, Shape)  # C2 holds

@@ -3,6 +3,8 @@
 # ruff: noqa: E501 - a row is a line
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,17 @@ def test_bits_equal_those_of_xla(
     assert callable(generator)
     results = generator(np.array(state, np.uint64), sizes, np.dtype(kind))
     assert [array.tolist() for array in results] == [after, bits]
+
+
+@pytest.mark.parametrize(
+    "state", [np.uint64(0), np.zeros(1, np.uint64), np.zeros(4, np.uint64), np.zeros(2, np.uint32)]
+)
+def test_the_default_generator_names_the_states_that_it_takes(state: np.ndarray[Any, Any]) -> None:
+    """The backend defines the states of `rng_default`, so that no constraint refuses them."""
+    kind = f"u{8 * state.itemsize}{list(state.shape)}"
+    sample = f"({kind}, u8[7]) rng-bit-generator({kind} state), algorithm=rng_default"
+    with pytest.raises(ValueError, match=r"requires a state u64\[2\] or u64\[3\], not uint"):
+        parse_sample(sample).run([np.asarray(state)])
 
 
 def test_uniform_numbers_stay_in_their_interval() -> None:
