@@ -161,7 +161,8 @@ class Lowering:
         cases, otherwise = self._cases(array, maps, index)
         rest: Guards = ()
         if otherwise is None and rule.has_padding:
-            otherwise = Scalar(np.zeros((), array.dtype))
+            # The bits of padding are read as those of an operand element.
+            otherwise = Scalar(np.zeros((), array.operand(rule.operands[0]).dtype))
         elif otherwise is None:
             check_partition(array, [indexing_map for _, indexing_map in maps])
             last = cases.pop()
