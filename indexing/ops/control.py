@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from hlo.modules.calls import called_by
 from hlo.modules.module import Computation, Instruction
 from hlo.ops.attributes import computation, computation_list, string
 from hlo.ops.op import (
@@ -39,9 +40,8 @@ def callees(instruction: Instruction, *names: str) -> list[Computation]:
 
     `Instruction.called_computations` has the order of the text.
     """
-    present = [name for name in instruction.attributes if name in names]
-    called = dict(zip(present, instruction.called_computations, strict=True))
-    return [called[name] for name in names if name in called]
+    called = called_by(instruction)
+    return [computation for name in names for computation in called.get(name, ())]
 
 
 @op(
@@ -117,6 +117,9 @@ class While(StructuredOp):
         return [array.path for array in summaries.of(called, output)]
 
 
+_BRANCHES: Final = ("branch_computations", "true_computation", "false_computation")
+
+
 @op(
     "conditional",
     samples=[
@@ -151,21 +154,24 @@ class Conditional(StructuredOp):
 
     @constraint("C2", "pred needs true_computation, false_computation; s32 branch_computations")
     def has_its_branches(self, *operands: Shape) -> Fault:
-        if operands[0].element_type == "s32":
-            at = "true_computation" if self.true_computation else "false_computation"
-            is_wrong = bool(self.true_computation or self.false_computation)
-            return Fault("operand 0 is s32", at, "list branch_computations") if is_wrong else HOLDS
-        if not self.branch_computations:
-            return HOLDS
-        repair = "name true_computation and false_computation"
-        return Fault("operand 0 is pred", "branch_computations", repair)
+        kind, names = operands[0].element_type, _BRANCHES
+        needed = names[:1] if kind == "s32" else names[1:]
+        given = [name for name in names if getattr(self, name)]
+        repair = f"name {' and '.join(needed)}"
+        for name in given:
+            if name not in needed:
+                return Fault(f"operand 0 is {kind}", name, repair)
+        for name in needed:
+            if name not in given:
+                return Fault(f"operand 0 is {kind}, but {name} is missing", None, repair)
+        return HOLDS
 
     @classmethod
     def default_shape(cls, instruction: InstructionLike) -> AnyShape | None:
         called = instruction.called_computations
         return called[0].root.shape if called else None
 
-    @signature("branch_computations", "true_computation", "false_computation")
+    @signature(*_BRANCHES)
     def branches(self, index: AnyShape, *operands: AnyShape) -> list[Signature]:
         return [Signature((operand,), self.shape) for operand in operands]
 

@@ -93,6 +93,9 @@ OF_OPS = [
     ("a predicate that is a float",           "conditional", "f { p = f32[2] parameter(0) }\n" + entry(P, "b = f32[] parameter(1)", "c = f32[2] conditional(b, p, p), branch_computations={f, f}")),
     ("a predicate that has a list",           "conditional", "f { p = f32[2] parameter(0) }\n" + entry(P, "b = pred[] parameter(1)", "c = f32[2] conditional(b, p, p), branch_computations={f, f}")),
     ("a number that has two branches",        "conditional", "f { p = f32[2] parameter(0) }\n" + entry(P, "b = s32[] parameter(1)", "c = f32[2] conditional(b, p, p), true_computation=f, false_computation=f")),
+    ("a number without branches",             "conditional", entry(P, "b = s32[] parameter(1)", "c = f32[2] conditional(b, p)")),
+    ("an empty list of branches",             "conditional", entry(P, "b = s32[] parameter(1)", "c = f32[2] conditional(b, p), branch_computations={}")),
+    ("a predicate that has one branch",       "conditional", "f { p = f32[2] parameter(0) }\n" + entry(P, "b = pred[] parameter(1)", "c = f32[2] conditional(b, p, p), true_computation=f")),
 ]
 ACCEPTED = [
     # text                                                                          reason
