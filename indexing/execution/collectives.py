@@ -225,10 +225,15 @@ def _group_size_help(
     different = [sorted(pair) for pair in zip(operand, declared, strict=True) if len({*pair}) == 2]
     if len(different) != 1 or not different[0][0] or different[0][1] % different[0][0]:
         return ""
-    count, groups = different[0][1] // different[0][0], instruction.attributes.get("replica_groups")
+    return f"{list(declared)} needs {_groups_of(instruction, different[0][1] // different[0][0])}"
+
+
+def _groups_of(instruction: Instruction, count: int) -> str:
+    """Return how to get groups of `count` devices: by `--replicas` if the text gives no groups."""
+    groups = instruction.attributes.get("replica_groups")
     if groups is None or not replica_groups.parse(groups.text).lists():
-        return f"{list(declared)} needs groups of {count} devices: see --replicas"
-    return f"{list(declared)} needs replica groups of {count} devices"
+        return f"groups of {count} devices: see --replicas"
+    return f"replica groups of {count} devices"
 
 
 @handles("all-gather")
@@ -248,10 +253,21 @@ def _all_to_all(machine: Machine, instruction: Instruction, operands: Sequence[V
     op: Any = instruction.op
     group, rows = _rows(machine, instruction, operands)
     if not op.dimensions:
+        _check_operand_per_device(instruction, len(rows))
         return tuple([row[group.position] for row in rows])
     axis = op.dimensions[0]
     parts = [np.split(row[0], len(rows), axis)[group.position] for row in rows]
     return np.concatenate(parts, axis)
+
+
+def _check_operand_per_device(instruction: Instruction, devices: int) -> None:
+    """Check that an all-to-all of tuples has an operand for each device of its group."""
+    operands = len(instruction.operands)
+    if operands != devices:
+        noun = "device" if devices == 1 else "devices"
+        message = f"all-to-all among {devices} {noun} has {operands} operands"
+        help_text = f"it needs {_groups_of(instruction, operands)}"
+        raise failure(instruction, message, "expected one operand for each device", help_text)
 
 
 @handles("collective-broadcast")

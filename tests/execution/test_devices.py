@@ -147,6 +147,18 @@ def test_a_result_for_another_number_of_devices_is_an_error(line: str, help_: st
     assert caught.value.help == help_
 
 
+def test_an_all_to_all_needs_an_operand_for_each_device() -> None:
+    text = """ENTRY e { p = s32[1] parameter(0)  q = s32[1] parameter(1)
+      ROOT r = (s32[1], s32[1]) all-to-all(p, q) }"""
+    inputs = [s32([1]), s32([2])]
+    for count, devices in ((1, "1 device"), (3, "3 devices")):
+        with pytest.raises(hlo.HloError, match=f"among {devices} has 2 operands") as caught:
+            run(hlo.parse(text), inputs, replicas=count)
+        assert caught.value.help == "it needs groups of 2 devices: see --replicas"
+    actual = run(hlo.parse(text), inputs, replicas=2)
+    assert [[int(array[0]) for array in each] for each in actual] == [[1, 1], [2, 2]]
+
+
 def test_a_deadlock_is_an_error() -> None:
     """The first device leaves its loop after one iteration, the second after two."""
     text = f"""{ADD}
