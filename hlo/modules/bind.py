@@ -19,6 +19,7 @@ from hlo.ops.op import CUSTOM_CALL, Field, Op, find_op
 from hlo.shapes.shape import AnyShape, Shape
 from hlo.text.names import nearest
 from hlo.text.source import HloError
+from hlo.text.syntax import CALLEE_ATTRIBUTES
 
 COMMON_ATTRIBUTES: Final = frozenset(
     {
@@ -193,23 +194,28 @@ def unknown_attributes(instruction: Instruction) -> Iterator[HloError]:
             yield _no_attribute(instruction, name, help)
 
 
-def misspelt_attribute(instruction: Instruction) -> HloError | None:
-    """Return the error for an unknown attribute named like one that the instruction lacks.
+def misleading_attribute(instruction: Instruction) -> HloError | None:
+    """Return the error for an unknown attribute that must not be ignored.
 
-    Unlike other unknown attributes, which a newer XLA may define, it must not be ignored: a default
-    would take the place of its value.
+    A newer XLA may define other unknown attributes.  These two kinds change the meaning of the
+    instruction: a name close to that of a missing attribute, whose default would take the place of
+    the value; and a second callee, which the op would take for its own.
     """
     cls = op_class(instruction)
     given = instruction.attributes
     if cls is None or given.keys() <= _known_attributes(cls):
         return None
     known = _known_attributes(cls)
+    callees = sorted(known & CALLEE_ATTRIBUTES)
     lacking = {_stem(name): name for name in sorted(known - COMMON_ATTRIBUTES - given.keys())}
     for name in given:
         if name in known:
             continue
         if near := get_close_matches(_stem(name), lacking, 1, cutoff=_SIMILARITY):
             return _no_attribute(instruction, name, f"did you mean `{lacking[near[0]]}`?")
+        if callees and name in CALLEE_ATTRIBUTES:
+            help = f"it names its computations in {' and '.join(callees)}"  # noqa: A001
+            return _no_attribute(instruction, name, help)
     return None
 
 

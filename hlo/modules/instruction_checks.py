@@ -14,7 +14,7 @@ from typing import Final
 from hlo.modules.bind import (
     bind_op,
     default_shape,
-    misspelt_attribute,
+    misleading_attribute,
     op_class,
     read_op,
     unknown_attributes,
@@ -121,7 +121,7 @@ def check_instruction(
         instruction: the instruction.
         corrected: shapes that replace those of operands and roots of called computations.
     """
-    if error := misspelt_attribute(instruction):
+    if error := misleading_attribute(instruction):
         return error
     try:
         op = instruction.op

@@ -104,6 +104,19 @@ def test_a_misspelt_attribute_is_an_error_even_where_it_has_a_default(
     assert [each.span for each in errors].count(error.span) == 1
 
 
+def test_a_second_callee_is_an_error() -> None:
+    """The op would take the first computation for its own."""
+    module = hlo.parse("""
+        f { p = f32[3] parameter(0)  ROOT n = f32[3] negate(p) }
+        g { p = f32[3] parameter(0)  ROOT r = f32[3] reverse(p), dimensions={0} }
+        ENTRY e { p = f32[3] parameter(0)
+          ROOT r = f32[3] fusion(p), kind=kLoop, to_apply=f, calls=g }""")
+    error = check_instruction(module.entry.root)
+    assert error is not None
+    assert error.message == "fusion has no attribute `to_apply`"
+    assert error.help == "it names its computations in calls"
+
+
 def test_an_unknown_attribute_unlike_those_of_the_op_is_no_misspelling() -> None:
     """A newer XLA may define it."""
     root = entry(P, Z, "ROOT r = f32[2] reduce(p, z), dimensions={1}, to_apply=add, order=1").entry
