@@ -57,5 +57,7 @@ from .maps.unused import without_unused as without_unused
 from .views.answer_tables import answer_text as answer_text
 from .views.answer_tables import data_frame as data_frame
 from .views.display import html_of as html_of
+from .views.tilings import operand_text as operand_text
+from .views.tilings import tiling_text as tiling_text
 
 HOMES: dict[str, str]

@@ -56,6 +56,8 @@ LAYOUT = hlo.Layout((1, 0))
 OTHER_BUILDER = BUILDER.computation("other")
 OTHER_BUILDER.parameter("f32[4]", name="x")
 GATHER = indexing.gather((4, 3), (2,))
+TILING = indexing.tile(DOT, (2, 2), direction="input-to-output")
+assert isinstance(TILING, indexing.Tiling)
 
 KINDS: dict[str, Any] = {
     "None": None,
@@ -116,6 +118,8 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Layout":                       (LAYOUT,           ""),
     "Layout | None":                (None,             "None"),
     "Literal['lowered', 'optimized']": ("lowered",     ""),
+    "Target":                       ("operands",       ""),
+    "TileDirection":                ("output-to-input", ""),
     "MapOrMaps":                    (MAP,              "map"),
     "Mapping[Variable, Affine]":    ({D0: 3},          ""),
     "Mapping[str, ArrayLike] | None": (None,           "None"),
@@ -193,6 +197,7 @@ INSTANCES: dict[str, Any] = {
     "indexing.devices.Devices": indexing.Devices(2),
     "indexing.tiling.Collapse": indexing.collapse(DOT),
     "indexing.tiling.Gather": GATHER,
+    "indexing.tiling.Tiling": TILING,
 }
 """An instance of each class, for its methods."""
 
@@ -208,6 +213,7 @@ MADE_BY_QUERIES = {
     ),
     *("indexing.maps.Verdict", "indexing.maps.Witness", "indexing.maps.Difference"),
     *("indexing.maps.Multiplicity", "indexing.tiling.Collapse", "indexing.tiling.GatherError"),
+    *("indexing.tiling.TiledOperand", "indexing.tiling.Tiling"),
 }
 """Classes whose constructors users do not call."""
 

@@ -8,3 +8,6 @@ from .gathering import gather_of as gather_of
 from .grid import coverage as coverage
 from .grid import thread_map as thread_map
 from .grid import tile_map as tile_map
+from .tiles.operands import TiledOperand as TiledOperand
+from .tiles.tiling import Tiling as Tiling
+from .tiles.tiling import tile as tile

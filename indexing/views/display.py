@@ -17,8 +17,10 @@ from indexing.dataflow.queries import Groups
 from indexing.maps.answers import Answer
 from indexing.maps.multiplicity import Multiplicity
 from indexing.tiling.collapsing import Collapse, CollapsedArray
+from indexing.tiling.tiles.tiling import Tiling
 from indexing.views.answer_tables import tables_of
 from indexing.views.report import MapTable, map_line, path_text, runtime_text, shape_text
+from indexing.views.tilings import COLUMNS, head, operand_rows
 
 if TYPE_CHECKING:
     from indexing.maps.indexing_map import IndexingMap
@@ -48,6 +50,8 @@ def html_of(value: object) -> str:
             return _table(("reads", ""), [(k, str(v)) for k, v in counts.items()])
         case Collapse():
             return _table(("array", "shape", "collapsed"), _collapsed_rows(value))
+        case Tiling():
+            return _table(COLUMNS, operand_rows(value), head(value))
         case LoopNest() | MapLoopNest():
             return preformatted(value.source)
         case _:

@@ -1,0 +1,262 @@
+"""`TiledOperand`: the elements of one array that the tiles of a tiling need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Final, Literal, TypeAlias
+
+import indexing.methods as methods
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape
+from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.tiling.tiles.formulas import TileRange, line_of
+from indexing.tiling.tiles.operand_sets import OperandSets, operand_sets
+from indexing.tiling.tiles.tile_sets import BudgetError, Starts
+from indexing.tiling.tiles.tiled_maps import TileGrid
+from simplifier.atoms import Variable
+from simplifier.linear import Expr, as_expr
+from simplifier.unknown import Unknown
+
+Kind: TypeAlias = Literal["box", "boxes", "bounding", "unknown"]
+
+MAX_BOXES_OF_TILE: Final = 8
+"""Maximum number of disjoint boxes of a tile of the kind "boxes"."""
+
+
+@dataclass(frozen=True, eq=False)
+class TiledOperand:
+    """The elements of one array that the tiles of a tiling need.
+
+    Attributes:
+        instruction: the operand, parameter or output.
+        path: the leaf, if it is a tuple.
+        number: the index of `instruction` among the operands of the answer.
+        maps: the maps from the tiled array to this array.
+        grid: the tiles.
+        unknown: the reason why the maps are incomplete, or `None`.
+    """
+
+    instruction: Instruction
+    path: Path
+    number: int
+    maps: tuple[IndexingMap, ...]
+    grid: TileGrid
+    unknown: Unknown | None = None
+
+    @property
+    def shape(self) -> Shape:
+        """The shape of the array."""
+        shape = ArrayRef(self.instruction, self.path).shape
+        assert isinstance(shape, Shape)
+        return shape
+
+    @cached_property
+    def sets(self) -> OperandSets | Unknown:
+        """The sets of all tiles, in classes of translates."""
+        if self.unknown is not None:
+            return self.unknown
+        try:
+            return operand_sets(self.maps, self.grid)
+        except BudgetError as error:
+            return Unknown(str(error), self.instruction)
+
+    @cached_property
+    def grade(self) -> Grade:
+        """ "exact": counts are exact; "may": they are upper bounds, and sets are supersets."""
+        sets = self.sets
+        if isinstance(sets, Unknown) or self._is_over_approximate:
+            return "may"
+        return "may" if len(sets.products) > 1 or sets.rows > 1 else "exact"
+
+    # ------------------------------------------------------------ kind
+
+    @property
+    def kind(self) -> Kind:
+        """The form of the sets of all tiles.
+
+        "box": each tile needs exactly one strided box, or nothing; "boxes": each tile needs at
+        most `MAX_BOXES_OF_TILE` boxes; "bounding": a tile may need another set, and the box of
+        `offsets`, `sizes` and `strides` contains it; "unknown": the maps are incomplete.
+        """
+        return self._kind[0]
+
+    @property
+    def reason(self) -> str:
+        """The reason why the kind is not "box"; empty for a box."""
+        return self._kind[1]
+
+    @cached_property
+    def _kind(self) -> tuple[Kind, str]:
+        sets = self.sets
+        if self.unknown is not None:
+            return "unknown", str(self.unknown)
+        if isinstance(sets, Unknown):
+            return "bounding", str(sets)
+        may = [m for m in self.maps if m.grade == "may"]
+        if may:
+            return "bounding", f"the map is an over-approximation: {may[0]}"
+        if self._is_over_approximate:
+            return "bounding", f"the set depends on runtime values: {self._runtime_reason}"
+        if not sets.total or sets.boxes == 1:
+            return "box", ""
+        reason = self._reason(sets)
+        if sets.boxes is not None and sets.boxes <= MAX_BOXES_OF_TILE:
+            return "boxes", reason
+        return "bounding", reason
+
+    @property
+    def _is_over_approximate(self) -> bool:
+        if any(m.grade == "may" for m in self.maps):
+            return True
+        sets = self.sets
+        return not isinstance(sets, Unknown) and bool(sets.runtime)
+
+    @property
+    def _runtime_reason(self) -> str:
+        return "; ".join([str(m) for m in self.maps if m.runtime])
+
+    def _reason(self, sets: OperandSets) -> str:
+        if len(sets.products) > 1:
+            return f"runtime values decide whether {len(self.maps)} maps overlap"
+        if sets.rows > 1:
+            return f"up to {sets.rows} runtime values in one tile: {self._runtime_reason}"
+        several = f"{len(self.maps)} maps" if len(self.maps) > 1 else str(self.maps[0])
+        number = "more than a few" if sets.boxes is None else sets.boxes
+        return f"a tile needs up to {number} boxes by {several}"
+
+    # ------------------------------------------------------------ boxes
+
+    @cached_property
+    def lines(self) -> tuple[TileRange, ...] | None:
+        """The indices of the box of each tile in each dimension; `None` without formulas."""
+        sets = self.sets
+        if isinstance(sets, Unknown) or len(sets.products) != 1:
+            return None
+        lines: dict[int, TileRange] = {}
+        for own in sets.products[0]:
+            for k, place in enumerate(own.places):
+                line = line_of(own, k)
+                if line is None:
+                    return None
+                lines[place] = _with_starts(line, own.starts[k], self.runtime, sets.rows)
+        return tuple([lines[place] for place in sorted(lines)])
+
+    @cached_property
+    def runtime(self) -> tuple[RuntimeVariable, ...]:
+        """The runtime variables of `offsets`, with their index over the tile index."""
+        sets = self.sets
+        if isinstance(sets, Unknown):
+            return ()
+        starts = [s for p in sets.products for own in p for each in own.starts for s, _ in each]
+        return tuple(
+            [
+                RuntimeVariable(Variable(f"rt{k}", *s.bounds), s.array, s.position, s.clamp)
+                for k, s in enumerate(dict.fromkeys(starts))
+            ]
+        )
+
+    @property
+    def offsets(self) -> tuple[Expr, ...] | None:
+        """The offset of the box of a tile in each dimension, as expressions of the tile index."""
+        return None if self.lines is None else tuple([line.offset for line in self.lines])
+
+    @property
+    def sizes(self) -> tuple[Expr, ...] | None:
+        """The size of the box of a tile in each dimension; 0 if the tile needs nothing."""
+        return None if self.lines is None else tuple([line.size for line in self.lines])
+
+    @property
+    def strides(self) -> tuple[Expr, ...] | None:
+        """The stride of the box of a tile in each dimension."""
+        return None if self.lines is None else tuple([line.stride for line in self.lines])
+
+    # ------------------------------------------------------------ counts
+
+    @property
+    def tile_bytes(self) -> int | Unknown:
+        """The bytes that the largest tile needs."""
+        return self._bytes(lambda sets: sets.largest)
+
+    @property
+    def bytes(self) -> int | Unknown:
+        """The sum over all tiles of the bytes that each needs, each element once a tile."""
+        return self._bytes(lambda sets: sets.total)
+
+    @cached_property
+    def elements_touched(self) -> int | Unknown:
+        """The number of distinct elements that all tiles together need."""
+        if isinstance(self.sets, Unknown):
+            return self.sets
+        dims = self.grid.dims
+        try:
+            whole = operand_sets(self.maps, TileGrid(dims, dims))
+        except BudgetError as error:
+            return Unknown(str(error), self.instruction)
+        return min(whole.total, self.shape.size)
+
+    @property
+    def bytes_touched(self) -> int | Unknown:
+        """The bytes of the distinct elements that all tiles together need."""
+        count = self.elements_touched
+        return count if isinstance(count, Unknown) else self._size_of(count)
+
+    @property
+    def reuse(self) -> Fraction | Unknown:
+        """Average number of tiles that need an element: `bytes` / `bytes_touched`."""
+        sets, touched = self.sets, self.elements_touched
+        if isinstance(sets, Unknown):
+            return sets
+        if isinstance(touched, Unknown):
+            return touched
+        return Fraction(sets.total, touched) if touched else Fraction(1)
+
+    @property
+    def overfetch(self) -> Fraction | Unknown:
+        """Elements of the smallest boxes of all tiles / elements that the tiles need."""
+        sets = self.sets
+        if isinstance(sets, Unknown):
+            return sets
+        if self.grade == "may":
+            return Unknown(f"the needed elements are not known exactly: {self.reason}")
+        return Fraction(sets.hull_total, sets.total) if sets.total else Fraction(1)
+
+    @cached_property
+    def halo(self) -> tuple[int | Unknown, ...]:
+        """For each dimension of the tiled array, the elements that two neighbouring tiles share.
+
+        The largest number for any two neighbours; 0 for a dimension with one tile.
+        """
+        sets = self.sets
+        if isinstance(sets, Unknown):
+            return (sets,) * len(self.grid.counts)
+        return tuple([sets.halo(k) for k in range(len(self.grid.counts))])
+
+    def _bytes(self, count: Callable[[OperandSets], int]) -> int | Unknown:
+        return self.sets if isinstance(self.sets, Unknown) else self._size_of(count(self.sets))
+
+    def _size_of(self, elements: int) -> int:
+        return -(-elements * self.shape.element_bits // 8)
+
+    def __str__(self) -> str:
+        return methods.operand_text(self)
+
+
+def _with_starts(
+    line: TileRange, starts: Starts, runtime: Sequence[RuntimeVariable], rows: int
+) -> TileRange:
+    """The line with runtime values added to its offset; for several rows, with their bounds."""
+    for start, factor in starts:
+        if rows > 1:
+            low, high = sorted([start.bounds[0] * factor, start.bounds[1] * factor])
+            last = line.stride * (line.size - 1) + (high - low)
+            line = TileRange(line.offset + low, last + 1, as_expr(1))
+        else:
+            named = (start.array, start.position, start.clamp)
+            (rt,) = [r for r in runtime if (r.array, r.index, r.clamp) == named]
+            line = line._replace(offset=line.offset + rt.expr * factor)
+    return line

@@ -1,0 +1,303 @@
+"""The sets that all tiles need of one array: classes of tiles that read translates of one set.
+
+A `TileSets` holds, for each tile, its class and the translation of the set of this class.  It
+covers some results of the maps; the set of a tile is the product over independent `TileSets`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from math import gcd, prod
+from operator import or_
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.regions.boxes import Box, Progression, progression
+from indexing.maps.regions.region import Region
+from indexing.tiling.tiles.separation import Key, Separator
+from indexing.tiling.tiles.tiled_maps import Start, TiledMap
+from simplifier.atoms import Variable
+from simplifier.linear import Expr, as_expr
+from simplifier.unknown import Unknown
+
+MAX_TILES: Final = 1 << 20
+"""Maximum number of tiles whose translations are computed one by one."""
+
+MAX_CLASSES: Final = 1 << 10
+"""Maximum number of classes of tiles whose sets are computed."""
+
+MAX_DEPTH: Final = 64
+"""Maximum depth of divisions in the results of a map of tiles."""
+
+Starts = tuple[tuple[Start, int], ...]
+
+
+class BudgetError(Exception):
+    """The tiles are too many to analyse; the message names the budget."""
+
+
+@dataclass(frozen=True)
+class TileClass:
+    """The set of tiles that are translates of each other.
+
+    Attributes:
+        region: the elements; runtime values that are added to an index are left out.
+        elements: number of elements of `region`.
+        rows: number of combinations of these runtime values in one tile, each with its own
+            translate of the region's elements.
+        count: number of elements; if `rows` exceeds 1, of pairs of a row and an element.
+    """
+
+    region: Region
+    elements: int
+    rows: int
+    count: int
+
+    @cached_property
+    def hull(self) -> Box | None:
+        """The smallest strided box that contains the region; `None` if it is empty."""
+        return strided_hull(self.region)
+
+    @cached_property
+    def is_box(self) -> bool:
+        """True if the set is one strided box, or empty."""
+        return self.hull is None or (self.rows == 1 and self.hull.count() == self.count)
+
+
+@dataclass(frozen=True)
+class TileSets:
+    """The sets of all tiles, for some results of the maps of one array.
+
+    Attributes:
+        tile_index: the variables that the sets depend on.
+        places: the numbers of the results.
+        class_of: the class of each tile, in row-major order.
+        shifts: the translation of each tile, ``(tiles, places)``.
+        exprs: the translation as expressions of the tile index.
+        starts: for each place, runtime values that are added.
+        classes: the sets of the classes.
+    """
+
+    tile_index: tuple[Variable, ...]
+    places: tuple[int, ...]
+    class_of: NDArray[Any]
+    shifts: NDArray[Any]
+    exprs: tuple[Expr, ...]
+    starts: tuple[Starts, ...]
+    classes: tuple[TileClass, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of tiles along each dimension of `tile_index`."""
+        return tuple([v.upper + 1 for v in self.tile_index])
+
+    @cached_property
+    def tiles_of_class(self) -> NDArray[Any]:
+        """The number of tiles in each class."""
+        return np.bincount(self.class_of, minlength=len(self.classes))
+
+    def total(self, value: Callable[[TileClass], int]) -> int:
+        """Return the sum of a value of the classes over all tiles."""
+        counts = self.tiles_of_class.tolist()
+        return sum([n * value(c) for n, c in zip(counts, self.classes, strict=True) if n])
+
+    @property
+    def inhabited(self) -> list[TileClass]:
+        """The classes whose sets are not empty."""
+        return [c for c in self.classes if c.count]
+
+
+def strided_hull(region: Region) -> Box | None:
+    """Return the smallest box, strided, that contains a region; `None` if it is empty.
+
+    >>> print(strided_hull(Region.of_boxes([Box((0,), (2,), (4,)), Box((6,), (1,), (1,))], 1)))
+    [0:7:2]
+    """
+    boxes = region.boxes()
+    if boxes is None:
+        bounding = region.bounding_box
+        if isinstance(bounding, Unknown):
+            raise BudgetError(f"budget: cannot bound {region}: {bounding}")
+        return bounding
+    if not boxes:
+        return None
+    sides = [_line_hull([box.progressions[k] for box in boxes]) for k in range(region.rank)]
+    return Box.of(sides)
+
+
+def _line_hull(parts: Sequence[Progression]) -> Progression:
+    low, high = min([p.offset for p in parts]), max([p.last for p in parts])
+    strides = [p.stride for p in parts if p.size > 1]
+    stride = gcd(*strides, *[p.offset - low for p in parts]) or 1
+    return progression(low, (high - low) // stride + 1, stride)
+
+
+# ---------------------------------------------------------------- the sets of one map
+
+
+def tile_sets(m: TiledMap) -> TileSets:
+    """Return the sets of the tiles of one map, or of an independent part of it.
+
+    Raises:
+        BudgetError: there are more tiles or classes than their budgets.
+    """
+    tiles = prod([v.upper + 1 for v in m.tile_index])
+    _check_depth(m)
+    if tiles > MAX_TILES:
+        raise BudgetError(f"budget: {tiles} tiles, more than {MAX_TILES}")
+    separator = Separator(m.tile_index)
+    shifts, results = _separated(separator, [place.expr for place in m.places])
+    positions = [start.position for place in m.places for start, _ in place.starts]
+    _, rows = _separated(separator, [i for position in positions for i in position])
+    constraints = tuple([separator.constraint(c) for c in m.constraints])
+    inside = IndexingMap.of(
+        (),
+        (*results, *rows),
+        ranges=(*m.variables, *[key.variable for key in separator.keys]),
+        constraints=constraints,
+    )
+    at = tile_points(m.tile_index)
+    class_of, table = _classes([key.values(at, tiles) for key in separator.keys], tiles)
+    return TileSets(
+        m.tile_index,
+        tuple([place.number for place in m.places]),
+        class_of,
+        _columns(shifts, at, tiles),
+        tuple(shifts),
+        tuple([place.starts for place in m.places]),
+        tuple([_class_at(inside, separator.keys, values, len(rows)) for values in table]),
+    )
+
+
+def _columns(
+    exprs: Sequence[Expr], at: Mapping[Variable, NDArray[Any]], count: int
+) -> NDArray[Any]:
+    columns = np.zeros((count, len(exprs)), np.int64)
+    for k, expr in enumerate(exprs):
+        columns[:, k] = expr.value(at)
+    return columns
+
+
+def _separated(separator: Separator, exprs: Iterable[Expr]) -> tuple[list[Expr], list[Expr]]:
+    parts = list(map(separator, exprs))
+    return [shift for shift, _ in parts], [rest for _, rest in parts]
+
+
+def _class_at(
+    inside: IndexingMap, keys: Sequence[Key], values: Sequence[int], rows: int
+) -> TileClass:
+    """The class of tiles with these values of the keys; the last results are the `rows`."""
+    at = {key.variable: as_expr(value) for key, value in zip(keys, values, strict=True)}
+    results, constraints = inside.substituted(at)
+    own = [v for v in inside.ranges if v not in at]
+    rank = len(results) - rows
+    return _class_of(
+        IndexingMap.of((), results[:rank], ranges=own, constraints=constraints), results[rank:]
+    )
+
+
+def _class_of(inside: IndexingMap, rows: list[Expr]) -> TileClass:
+    rank = len(inside.results)
+    region = Region.of([inside], rank)
+    if all(row.is_constant for row in rows):
+        return TileClass(region, _counted(region), 1, _counted(region))
+    pairs = Region.of([replace(inside, results=(*inside.results, *rows))], rank + len(rows))
+    index = Region.of([replace(inside, results=tuple(rows))], len(rows))
+    return TileClass(region, _counted(region), _counted(index), _counted(pairs))
+
+
+def _counted(region: Region) -> int:
+    count = region.count()
+    if isinstance(count, Unknown):
+        raise BudgetError(f"budget: {count}")
+    return count
+
+
+def _check_depth(m: TiledMap) -> None:
+    exprs = [*m.results, *[c.expr for c in m.constraints]]
+    depth = max([getattr(atom, "depth", 0) for expr in exprs for atom in expr.parts], default=0)
+    if depth > MAX_DEPTH:
+        raise BudgetError(f"budget: {depth} nested divisions, more than {MAX_DEPTH}")
+
+
+def tile_points(tile_index: Sequence[Variable]) -> dict[Variable, NDArray[Any]]:
+    """Return the values of the tile index for all tiles, in row-major order."""
+    shape = [v.upper + 1 for v in tile_index]
+    arrays = np.indices(shape, np.int64).reshape(len(shape), prod(shape))
+    return dict(zip(tile_index, arrays, strict=True))
+
+
+def _classes(columns: list[NDArray[Any]], tiles: int) -> tuple[NDArray[Any], list[list[int]]]:
+    """The class of each tile, and the values of the keys in each class."""
+    if not columns:
+        return np.zeros(tiles, np.intp), [[]]
+    table, class_of = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    if len(table) > MAX_CLASSES:
+        raise BudgetError(f"budget: {len(table)} classes of tiles, more than {MAX_CLASSES}")
+    return class_of.reshape(tiles), table.tolist()
+
+
+# ---------------------------------------------------------------- several maps
+
+
+def united(sets: Sequence[TileSets], tile_index: Sequence[Variable]) -> TileSets:
+    """Return the unions of the sets of several maps, tile by tile.
+
+    Args:
+        sets: of the same places, with the same runtime values added.
+        tile_index: the variables that any of them depends on.
+    Raises:
+        BudgetError: there are more tiles or classes than their budgets.
+    """
+    shape = [v.upper + 1 for v in tile_index]
+    tiles = prod(shape)
+    if tiles > MAX_TILES:
+        raise BudgetError(f"budget: {tiles} tiles, more than {MAX_TILES}")
+    points = tile_points(tile_index)
+    tile_of = [
+        np.ravel_multi_index([points[v] for v in own.tile_index], own.shape)
+        if own.tile_index
+        else np.zeros(tiles, np.intp)
+        for own in sets
+    ]
+    class_of = [own.class_of[t] for own, t in zip(sets, tile_of, strict=True)]
+    shifts = [own.shifts[t] for own, t in zip(sets, tile_of, strict=True)]
+    columns = [column[:, None] for column in class_of] + [s - shifts[0] for s in shifts[1:]]
+    joint, table = _classes(list(np.concatenate(columns, axis=1).T), tiles)
+    classes = [_united_class(sets, values) for values in table]
+    first = sets[0]
+    return TileSets(
+        tuple(tile_index), first.places, joint, shifts[0], first.exprs, first.starts, tuple(classes)
+    )
+
+
+def _united_class(sets: Sequence[TileSets], values: Sequence[int]) -> TileClass:
+    rank = len(sets[0].places)
+    own = [s.classes[values[k]] for k, s in enumerate(sets)]
+    regions = [own[0].region]
+    for k, each in enumerate(own[1:]):
+        start = len(sets) + k * rank
+        regions.append(translated(each.region, values[start : start + rank]))
+    region = reduce(or_, regions)
+    count = _counted(region)
+    return TileClass(region, count, 1, count)
+
+
+def translated(region: Region, by: Sequence[int]) -> Region:
+    """Return the region with its elements translated.
+
+    >>> print(translated(Region.of_boxes([Box((0, 0), (2, 3), (1, 1))], 2), (5, 1)))
+    [5:7, 1:4]
+    """
+    pieces = [
+        replace(p, offsets=tuple([o + d for o, d in zip(p.offsets, by, strict=True)]))
+        if isinstance(p, Box)
+        else replace(p, results=tuple([r + d for r, d in zip(p.results, by, strict=True)]))
+        for p in region.pieces
+    ]
+    return replace(region, pieces=tuple(pieces))
