@@ -54,6 +54,10 @@ from .maps.simplify import Rewrite as Rewrite
 from .maps.simplify import simplified as simplified
 from .maps.simplify import traced as traced
 from .maps.unused import without_unused as without_unused
+from .tiling.tiles.size_simplification import simplified_constraints as simplified_constraints
+from .tiling.tiles.size_violations import Violation as Violation
+from .tiling.tiles.size_violations import size_violation as size_violation
+from .tiling.tiles.size_words import constraints_text as constraints_text
 from .views.answer_tables import answer_text as answer_text
 from .views.answer_tables import data_frame as data_frame
 from .views.display import html_of as html_of

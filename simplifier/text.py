@@ -99,7 +99,7 @@ def terms_and_constant(expr: Expr) -> tuple[str, int]:
 
 
 def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
-    symbolic, expr = _symbolic_mods(expr)
+    symbolic, expr = symbolic_mods(expr)
     mods, rest = split(expr)
     constant = rest.constant
     outside = {atom: c for atom, c in rest.terms if isinstance(atom, Variable)}
@@ -125,8 +125,14 @@ def _terms_and_constant(expr: Expr, texts: Texts) -> tuple[str, int]:
     return "".join([_signed(c, text, first=k == 0) for k, (c, text) in pieces]), constant
 
 
-def _symbolic_mods(expr: Expr) -> tuple[list[tuple[int, Expr, Expr]], Expr]:
-    """Return ``(coefficient, dividend, divisor)`` of mods with variable divisors, and the rest."""
+def symbolic_mods(expr: Expr) -> tuple[list[tuple[int, Expr, Expr]], Expr]:
+    """Return ``(coefficient, dividend, divisor)`` of mods with variable divisors, and the rest.
+
+    >>> from simplifier.linear import as_expr, variable
+    >>> n = variable("n", 1, 9)
+    >>> symbolic_mods(as_expr(6) % n + 2)
+    ([(1, Expr('6'), Expr('n'))], Expr('2'))
+    """
     mods: list[tuple[int, Expr, Expr]] = []
     quotients = [(atom, q) for atom in expr.parts for q in factors_of(atom) if _is_quotient(q)]
     for atom, quotient in sorted(quotients, key=lambda pair: (-pair[1].depth, pair[1].key)):

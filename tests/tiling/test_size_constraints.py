@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any, TypeAlias
 
 import pytest
@@ -16,12 +15,12 @@ from indexing.tiling.tiles.size_constraints import (
     SizeCondition,
     SizeConstraints,
     all_of,
-    any_of,
     condition,
 )
-from simplifier import Expr, Variable, as_expr, maximum, minimum, variable
+from simplifier import Expr, Variable, as_expr, variable
 from simplifier.reading import parse_expr
 from tests.oracles import fuzz
+from tests.tiling.size_rows import POINTS, TS, UPPER, rows, tree_of, value_of
 
 Row: TypeAlias = "str | tuple[str, Row, Row]"
 
@@ -88,68 +87,26 @@ def test_predicates_of_xla() -> None:
 
 # ---------------------------------------------------------------- evaluation
 
-UPPER = 7
-TS = [variable(f"ts_{k}", 1, UPPER) for k in range(3)]
-POINTS = list(product(range(1, UPPER + 3), repeat=3))  # beyond the dimensions, too
-LEAVES: list[Expr] = [
-    *TS,
-    *(ts % 3 for ts in TS),
-    *(as_expr(6) % ts for ts in TS),
-    TS[0] * TS[1],
-    TS[0] - TS[1] * 2,
-    (TS[0] * TS[1]) % 4,
-    as_expr(6) % (TS[0] + TS[1]),
-    (TS[1] + 3) // 4,
-    minimum(TS[0], 5) % TS[2],
-    maximum(TS[1], TS[2]),
-]
-BOUNDS = st.one_of(st.none(), st.integers(-2, 9))
-
-
-def rows(depth: int) -> st.SearchStrategy[Any]:
-    """Conditions, as a number of an expression and bounds, and joins of at most `depth` levels."""
-    leaf = st.tuples(st.integers(0, len(LEAVES) - 1), BOUNDS, BOUNDS)
-    if not depth:
-        return leaf
-    inner = rows(depth - 1)
-    return st.one_of(leaf, st.tuples(st.sampled_from("&|"), st.lists(inner, max_size=4)))
-
-
-def tree_of(row: Any) -> SizeConstraints:
-    """The constraints of a random row."""
-    match row:
-        case int(number), lower, upper:
-            return condition(LEAVES[number], lower, upper)
-        case "&", list(parts):
-            return all_of(map(tree_of, parts))
-        case "|", list(parts):
-            return any_of(map(tree_of, parts))
-        case _:
-            raise TypeError(row)
-
-
-def value_of(row: Any, sizes: tuple[int, ...]) -> bool:
-    """The value of a random row at `sizes`, without construction of constraints."""
-    match row:
-        case int(number), lower, upper:
-            expr = LEAVES[number]
-            point = {v: min(sizes[int(v.name[3:])], UPPER) for v in expr.variables()}
-            value = expr.value(point)
-            return (lower is None or lower <= value) and (upper is None or value <= upper)
-        case "&", list(parts):
-            return all(value_of(part, sizes) for part in parts)
-        case "|", list(parts):
-            return any(value_of(part, sizes) for part in parts)
-        case _:
-            raise TypeError(row)
-
 
 @fuzz(100)
 @given(rows(3), st.lists(st.sampled_from(POINTS), min_size=60, max_size=60))
 def test_trees_hold_where_their_conditions_do(row: Any, points: list[tuple[int, ...]]) -> None:
     tree = tree_of(row)
+    simple = tree.simplify()
     for sizes in points:
         assert tree.satisfied_by(sizes) == value_of(row, sizes), sizes
+        assert simple.satisfied_by(sizes) == value_of(row, sizes), (str(simple), sizes)
+
+
+@fuzz(60)
+@given(rows(3), st.dictionaries(st.sampled_from(range(3)), st.integers(1, UPPER)))
+def test_bound_trees_hold_where_the_whole_ones_do(row: Any, values: dict[int, int]) -> None:
+    tree = tree_of(row)
+    bound = tree.bind({Variable(f"ts_{k}", 1, UPPER): size for k, size in values.items()})
+    assert not {v.name for v in bound.variables} & {f"ts_{k}" for k in values}
+    for sizes in POINTS[::29]:
+        whole = tuple(values.get(k, size) for k, size in enumerate(sizes))
+        assert bound.satisfied_by(sizes) == tree.satisfied_by(whole), sizes
 
 
 X = "ts_0 in [2, 4]"

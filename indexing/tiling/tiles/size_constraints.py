@@ -2,8 +2,7 @@
 
 A condition bounds an expression of the tile sizes ``ts_0, ts_1, …``, one for each dimension of the
 tiled array.  The tree is never expanded to a disjunctive normal form, whose size is exponential in
-the number of conjuncts.  A size above the upper bound of its variable, the size of the dimension,
-means the whole dimension.
+the number of conjuncts.  A size above the upper bound of its variable means the whole dimension.
 
 Source: XLA ``xla/service/gpu/model/constraint_expression.h``, for the notation.
 
@@ -22,31 +21,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import gcd, inf
-from typing import Final, NamedTuple
+from typing import Final
 
-from indexing.tiling.tiles.tile_sizes import size_point
+from indexing import methods
+from indexing.tiling.tiles.tile_sizes import SizeSource, size_point
 from simplifier import Affine, Expr, Variable, as_expr
 from simplifier.linear import make
 from simplifier.substitute import Substitution
 from simplifier.text import terms_and_constant
 
 
-class SizeSource(NamedTuple):
-    """The place that imposes a condition: an instruction, and an expression of its map."""
-
-    instruction: str
-    expression: str = ""
-
-    def __str__(self) -> str:
-        place = f"`{self.instruction}`"
-        return f"{place}: {self.expression}" if self.expression else place
-
-
 class SizeConstraints:
     """A condition on tile sizes, or a conjunction or disjunction of constraints; immutable.
 
-    `condition`, `all_of` and `any_of` construct constraints.  Equality is structural, and ignores
-    the reasons and sources of conditions.
+    Equality is structural, and ignores the reasons and sources of conditions.
 
     Attributes:
         parts: the operands of a conjunction or disjunction.
@@ -55,7 +43,7 @@ class SizeConstraints:
     parts: tuple[SizeConstraints, ...] = ()
 
     def __and__(self, other: SizeConstraints) -> SizeConstraints:
-        return all_of([self, other])
+        return all_of((self, other))
 
     def __or__(self, other: SizeConstraints) -> SizeConstraints:
         return any_of([self, other])
@@ -77,6 +65,35 @@ class SizeConstraints:
         True
         """
         return holds(self, size_point(self.variables, sizes))
+
+    def violation(self, sizes: Sequence[int]) -> methods.Violation | None:
+        """Return the first condition that fails for `sizes`, and the nearest legal sizes.
+
+        >>> from simplifier import as_expr, variable
+        >>> print(condition(as_expr(6) % variable("ts_0", 1, 48), 0, 0).violation([5]))
+        ts_0 = 5 does not divide 6: 6 mod ts_0 = 1; legal sizes nearby: 3 and 6
+        """
+        return methods.size_violation(self, sizes)
+
+    def simplify(self) -> SizeConstraints:
+        """Drop parts that the others imply, or that cannot hold together with them.
+
+        >>> from simplifier import as_expr, variable
+        >>> ts_0 = variable("ts_0", 1, 8)
+        >>> print(all_of([condition(ts_0 % 4, 0, 0), condition(ts_0 % 6, 0, 0)]).simplify())
+        unsatisfiable
+        """
+        return methods.simplified_constraints(self)
+
+    def pretty(self) -> str:
+        """Return the constraints in words.
+
+        >>> from simplifier import as_expr, variable
+        >>> ts_0 = variable("ts_0", 1, 48)
+        >>> (condition(as_expr(6) % ts_0, 0, 0) | condition(ts_0 % 6, 0, 0)).pretty()
+        'ts_0 divides 6, or 6 divides ts_0'
+        """
+        return methods.constraints_text(self)
 
     def bind(self, values: Mapping[Variable, Affine]) -> SizeConstraints:
         """Substitute sizes, or expressions of other sizes, for variables.
@@ -120,8 +137,8 @@ class SizeCondition(SizeConstraints):
 
     @cached_property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables of the expression."""
-        return tuple(self.expr.variables())
+        """The variables of the expression, sorted."""
+        return tuple(sorted(self.expr.variables(), key=lambda variable: variable.key))
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -145,13 +162,17 @@ class SizeCondition(SizeConstraints):
 
 @dataclass(frozen=True, eq=False)
 class _Joined(SizeConstraints):
-    """A conjunction or disjunction, compared by its parts in order."""
+    """A conjunction or disjunction; the order of its parts does not matter to equality."""
 
     parts: tuple[SizeConstraints, ...]
 
     @cached_property
+    def _identity(self) -> tuple[type[_Joined], frozenset[SizeConstraints]]:
+        return type(self), frozenset(self.parts)
+
+    @cached_property
     def _hash(self) -> int:
-        return hash((type(self), self.parts))
+        return hash(self._identity)
 
     def __hash__(self) -> int:
         return self._hash
@@ -159,9 +180,7 @@ class _Joined(SizeConstraints):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, _Joined):
-            return NotImplemented
-        return type(self) is type(other) and hash(self) == hash(other) and self.parts == other.parts
+        return isinstance(other, _Joined) and self._identity == other._identity
 
 
 class Conjunction(_Joined):
@@ -254,9 +273,9 @@ def all_of(constraints: Iterable[SizeConstraints]) -> SizeConstraints:
         parts.setdefault(part)
 
     def is_implied(part: SizeConstraints) -> bool:
-        if not isinstance(part, SizeCondition):
-            return part in parts
-        return part.expr in by_expr and by_expr[part.expr].implies(part)
+        if isinstance(part, SizeCondition):
+            return part.expr in by_expr and by_expr[part.expr].implies(part)
+        return part in parts
 
     return _joined(Conjunction, parts, Disjunction, is_implied)
 

@@ -1,12 +1,23 @@
-"""Tile sizes as values of the variables ``ts_0, ts_1, …``, one for each dimension."""
+"""Tile sizes as values of variables ``ts_0, ts_1, …``, and the sources of their constraints."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from simplifier import Variable
+
+
+class SizeSource(NamedTuple):
+    """The place that imposes a condition: an instruction, and an expression of its map."""
+
+    instruction: str
+    expression: str = ""
+
+    def __str__(self) -> str:
+        place = f"`{self.instruction}`"
+        return f"{place}: {self.expression}" if self.expression else place
 
 
 def size_point(variables: Iterable[Variable], sizes: Sequence[int]) -> dict[Variable, int]:
