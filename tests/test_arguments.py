@@ -20,6 +20,7 @@ from hlo.text.names import UnknownName
 from indexing.devices.groups import GroupList
 from indexing.maps import Box, Constraint, RuntimeVariable
 from indexing.maps.regions.boxes import Progression
+from indexing.tiling.tiles.size_constraints import ALWAYS
 from simplifier import Variable
 
 ROOMS = ("maps", "devices", "dataflow", "tiling", "memory", "codegen", "frontends")
@@ -82,6 +83,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "AnyShape | str | None":        (None,             "str None"),
     "ArrayLike":                    ([[0] * 3] * 4,    ALL),
     "ArrayRef | ArrayName | Instruction | str | int | None": (None, "None str int"),
+    "SizeConstraints":              (ALWAYS,           ""),
     "Builder":                      (OTHER_BUILDER,    ""),
     "BuilderValue":                 (VALUE,            ""),
     "BuilderValue | None":          (VALUE,            "None"),

@@ -9,5 +9,7 @@ from .grid import coverage as coverage
 from .grid import thread_map as thread_map
 from .grid import tile_map as tile_map
 from .tiles.operands import TiledOperand as TiledOperand
+from .tiles.symbolic import SymbolicTile as SymbolicTile
+from .tiles.symbolic import symbolic_tile as symbolic_tile
 from .tiles.tiling import Tiling as Tiling
 from .tiles.tiling import tile as tile

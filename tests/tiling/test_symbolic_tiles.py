@@ -1,0 +1,179 @@
+"""Symbolic tiles and closed forms against brute force: the values of a map on every tile."""
+
+import random
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+import pytest
+
+from hlo.modules.module import Instruction
+from hlo.ops.op import OPS
+from indexing import IndexingMap, Unknown, input_to_output, output_to_input, parse_map
+from indexing.tiling.tiles.symbolic import SymbolicTile, closed_form, symbolic_tile
+from tests.ops.samples import samples_of
+
+Point = tuple[int, ...]
+MAX_POINTS = 20_000
+"""Points of a map to enumerate."""
+SEED = 20261122
+
+
+def needed(m: IndexingMap, tile: Sequence[range], runtime: Sequence[int]) -> set[Point]:
+    """The results of a map on a tile, by evaluation at every point."""
+    ranges = [range(v.lower, v.upper + 1) for v in m.ranges]
+    points = [m.evaluate(d, s, runtime) for d in product(*tile) for s in product(*ranges)]
+    return {point for point in points if point is not None}
+
+
+def tiles(sizes: Sequence[int], extents: Sequence[int]) -> Iterator[tuple[Point, list[range]]]:
+    """The index and the elements of each tile of an array."""
+    grids = [range(-(-n // size)) for n, size in zip(extents, sizes, strict=True)]
+    for index in product(*grids):
+        starts = [i * size for i, size in zip(index, sizes, strict=True)]
+        ends = [min(a + size, n) for a, size, n in zip(starts, sizes, extents, strict=True)]
+        yield index, [range(a, b) for a, b in zip(starts, ends, strict=True)]
+
+
+def check_symbolic(m: IndexingMap, tile: SymbolicTile, sizes: Sequence[int]) -> None:
+    """Check the box of every tile in the box of the domain."""
+    rng = random.Random(SEED)
+    runtime = [rng.randint(rt.variable.lower, rt.variable.upper) for rt in m.runtime]
+    values = {rt.name: value for rt, value in zip(m.runtime, runtime, strict=True)}
+    for index, own in tiles(sizes, [d.upper + 1 for d in m.dims]):
+        box = tile.box(sizes, index, **values)
+        elements = set() if box is None else {tuple(e) for e in box.elements().tolist()}
+        assert elements == needed(m, own, runtime), f"{m}, sizes {sizes}, tile {index}\n{tile}"
+
+
+def check_closed_form(m: IndexingMap, sizes: Sequence[int], extents: Sequence[int]) -> bool:
+    """Check the boxes of a closed form; return False if there is none."""
+    form = closed_form(m, sizes, extents)
+    if isinstance(form, Unknown):
+        return False
+    rng = random.Random(SEED)
+    runtime = [rng.randint(rt.variable.lower, rt.variable.upper) for rt in m.runtime]
+    for index, own in tiles(sizes, extents):
+        at = {f"tid_{k}": i for k, i in enumerate(index)}
+        at |= {rt.name: value for rt, value in zip(m.runtime, runtime, strict=True)}
+        sides = []
+        for offset, size, stride in zip(form.offsets, form.sizes, form.strides, strict=True):
+            point = {v: at[v.name] for e in (offset, size) for v in e.variables()}
+            first, count = offset.value(point), size.value(point)
+            sides.append(range(first, first + stride * max(0, count), stride))
+        assert set(product(*sides)) == needed(m, own, runtime), f"{m}, {sizes}, {index}, {form}"
+    return True
+
+
+def points_of(m: IndexingMap) -> int:
+    count = 1
+    for v in (*m.dims, *m.ranges):
+        count *= v.upper - v.lower + 1
+    return count
+
+
+def check(m: IndexingMap, extents: Sequence[int], rounds: int = 6) -> None:
+    rng = random.Random(f"{SEED} {m}")
+    tile = symbolic_tile(m)
+    for _ in range(rounds):
+        sizes = [rng.randint(1, n + 1) for n in extents]
+        check_closed_form(m, sizes, extents)
+        if isinstance(tile, SymbolicTile) and tile.satisfied_by(sizes):
+            check_symbolic(m, tile, sizes)
+
+
+# map, tile sizes that are accepted, tile sizes that are not
+MAPS = [
+    ("(d0) -> (d0 floordiv 6, d0 mod 6), domain: d0 in [0, 47]", "3 12 48 1", "4 9"),
+    ("(d0, d1) -> (d0 * 6 + d1), domain: d0 in [0, 7], d1 in [0, 5]", "1,4 3,6 5,1", "2,5 3,2"),
+    ("(d0) -> (-d0 + 46), domain: d0 in [0, 46]", "3 12 47", ""),
+    ("(d0)[s0] -> (d0 * 2 + s0), domain: d0 in [0, 9], s0 in [0, 2]", "1 4 10", ""),
+    # the last tile must have 2 elements, or the values have gaps
+    ("(d0)[s0] -> (d0 + s0 * 2), domain: d0 in [0, 8], s0 in [0, 2]", "1 3 9 5", "2 4 8"),
+    ("(d0)[s0] -> (d0 + s0 * 2), domain: d0 in [0, 7], s0 in [0, 2]", "1 2 3 4", "7"),
+    ("(d0) -> (d0, d0), domain: d0 in [0, 5]", "1", "2"),
+    # interior padding
+    ("(d0) -> (d0 floordiv 2), domain: d0 in [1, 7], d0 mod 2 in [1, 1]", "1 3 4 8", ""),
+    ("(d0) -> (d0 floordiv 3 + 1), domain: d0 in [2, 8], d0 mod 3 in [2, 2]", "1 2 4 9", ""),
+    ("(d0) -> (d0 - 5), domain: d0 in [5, 15]", "1 4 16", ""),
+    ("(d0) -> (d0 floordiv 3), domain: d0 in [0, 10]", "1 2 5 11", ""),
+    ("(d0) -> (d0 * 5 + 18, 3), domain: d0 in [0, 4]", "1 2 5", ""),
+    ("(d0) -> ((d0 * 5 + 18) floordiv 6, (d0 * 5) mod 6), domain: d0 in [0, 4]", "1", "2"),
+    # reshapes that split and join
+    (
+        "(d0, d1) -> (d0 * 3 + d1 floordiv 4, d1 mod 4), domain: d0 in [0, 3], d1 in [0, 11]",
+        "1,4 1,2 2,12 4,12 3,1 2,4",
+        "1,3 2,8",
+    ),
+    (
+        "(d0, d1) -> (d0 + (d0 * -5 + d1) floordiv 20, (-d0 + d1 floordiv 5) mod 4, d1 mod 5), "
+        "domain: d0 in [0, 7], d1 in [0, 14]",
+        "1,5 4,15 8,15",
+        "1,10 2,15",
+    ),
+    # the prefixes of a scan, and its suffixes
+    ("(d0)[s0] -> (s0), domain: d0 in [0, 6], s0 in [0, 6], d0 - s0 in [0, 6]", "1 3 4 7", ""),
+    ("(d0)[s0] -> (s0), domain: d0 in [0, 6], s0 in [0, 6], d0 - s0 in [-6, 0]", "1 3 4 7", ""),
+    ("(d0)[s0] -> (s0), domain: d0 in [0, 6], s0 in [1, 8], d0 + s0 in [2, 8]", "1 3 4 7", ""),
+    ("(d0, d1) -> (d1, 3), domain: d0 in [5, 5], d1 in [0, 6]", "1,2 3,4 6,7", ""),
+    (
+        "(d0, d1)[s0] -> (d1 + s0 - 1), domain: d0 in [0, 2], d1 in [0, 9], s0 in [0, 2], "
+        "d1 + s0 in [1, 10]",
+        "1,1 2,4 3,10",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize("text, accepted, refused", MAPS, ids=[row[0] for row in MAPS])
+def test_a_tile_has_exactly_the_needed_elements(text: str, accepted: str, refused: str) -> None:
+    m = parse_map(text)
+    tile = symbolic_tile(m)
+    assert isinstance(tile, SymbolicTile), tile
+    for sizes in tile_sizes(accepted):
+        assert tile.satisfied_by(sizes), f"{sizes}: {tile}"
+        check_symbolic(m, tile, sizes)
+    for sizes in tile_sizes(refused):
+        assert not tile.satisfied_by(sizes), f"{sizes}: {tile}"
+    check(m, [d.upper + 1 for d in m.dims], rounds=30)
+
+
+def tile_sizes(text: str) -> list[Point]:
+    return [tuple(map(int, sizes.split(","))) for sizes in text.split()]
+
+
+TIED = "(d0, d1) -> (d0, d1), domain: d0 in [0, 5], d1 in [0, 5], d0 + d1 in [0, 5]"
+UNKNOWN = [
+    ("(d0)[s0] -> (d0 + s0, s0), domain: d0 in [0, 3], s0 in [0, 3]", "s0 in [0, 3] ties"),
+    ("(d0, d1) -> (d1), domain: d0 in [2, 5], d1 in [0, 5]", "only tiles with d0 in [2, 5]"),
+    (TIED, "d0 + d1 in [0, 5] ties several results"),
+]
+
+
+@pytest.mark.parametrize("text, reason", UNKNOWN, ids=[row[1] for row in UNKNOWN])
+def test_what_prevents_a_tile_is_named(text: str, reason: str) -> None:
+    tile = symbolic_tile(parse_map(text))
+    assert isinstance(tile, Unknown)
+    assert reason in tile.reason
+
+
+def maps_of(instruction: Instruction) -> Iterator[tuple[IndexingMap, Sequence[int]]]:
+    """The maps of an instruction in both directions, with the sizes of the tiled array."""
+    answer = output_to_input(instruction)
+    shape = instruction.shape
+    for own in answer.maps:
+        for m in own:
+            if hasattr(shape, "dims"):
+                yield m, shape.dims
+    for k, operand in enumerate(instruction.operands):
+        for own in input_to_output(instruction, k).maps:
+            for m in own:
+                if hasattr(operand.shape, "dims"):
+                    yield m, operand.shape.dims
+
+
+@pytest.mark.parametrize("opcode", sorted(OPS))
+def test_tiles_of_every_op_have_exactly_the_needed_elements(opcode: str) -> None:
+    for sample in samples_of(opcode):
+        for m, extents in maps_of(sample.instruction):
+            if points_of(m) <= MAX_POINTS and not m.is_known_empty and min(extents, default=1):
+                check(m, extents, rounds=4)
