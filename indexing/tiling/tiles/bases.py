@@ -123,9 +123,8 @@ class Base:
         full = self._digits(digit, self.full.size)
         is_full = is_cut and self._is_line and self.dims[0].limit % digit.place == 0
         size = full if is_full else self._digits(digit, self.exact.size)
-        whole = all_of([dim.divides() for dim in self.dims])
         most = digit.radix or (-(-self.dims[0].limit // digit.place) if self._is_line else 0)
-        return Term(offset, 1, size, full=full, whole=whole, most=most)
+        return Term(offset, 1, size, full=full, dims=tuple(self.dims), most=most)
 
     def _digits(self, digit: BaseDigit, size: Expr) -> Expr:
         blocks = (size + (digit.place - 1)) // digit.place

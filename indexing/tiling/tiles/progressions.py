@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from indexing.tiling.tiles.size_constraints import (
@@ -80,7 +81,7 @@ class Term(NamedTuple):
         size: the number of values.
         dim: the dimension of the tiled array whose tile has these values, if it is only one.
         full: the number of values of a full tile, over tile sizes only, if it is known.
-        whole: the condition that the last tile has as many values as a full one.
+        dims: the dimensions whose last tile may have fewer values than a full one.
         most: the largest number of values, for any tile size; 0 if it is not known.
     """
 
@@ -89,7 +90,7 @@ class Term(NamedTuple):
     size: Expr
     dim: TiledDim | None = None
     full: Expr | None = None
-    whole: SizeConstraints = ALWAYS
+    dims: tuple[TiledDim, ...] = ()
     most: int = 0
 
     @classmethod
@@ -102,15 +103,15 @@ class Term(NamedTuple):
         count = constant(size)
         return cls(constant(offset), 1, count, full=count, most=size)
 
-    @classmethod
-    def tile(cls, dim: TiledDim) -> Term:
+    @staticmethod
+    def tile(dim: TiledDim) -> Term:
         """The indices of a tile of a dimension."""
-        return cls(dim.start, 1, dim.extent, dim, dim.size, dim.divides(), dim.limit)
+        return _tile(dim)
 
-    @classmethod
-    def full_tile(cls, dim: TiledDim) -> Term:
+    @staticmethod
+    def full_tile(dim: TiledDim) -> Term:
         """The indices of a tile of a dimension, also those that exceed the dimension."""
-        return cls.tile(dim)._replace(size=dim.size)
+        return _full_tile(dim)
 
     def is_single(self) -> SizeConstraints:
         """The condition that every tile has one value."""
@@ -122,7 +123,11 @@ class Term(NamedTuple):
             return ALWAYS
         if self.dim:
             return self.dim.has_at_least(size)
-        return NEVER if self.full is None else condition(self.full, size) & self.whole
+        return (
+            NEVER
+            if self.full is None
+            else all_of([condition(self.full, size), *[dim.divides() for dim in self.dims]])
+        )
 
     def scaled(self, factor: int) -> Term:
         """Multiply all values by a factor other than 0."""
@@ -130,6 +135,16 @@ class Term(NamedTuple):
             return self._replace(offset=self.offset * factor, step=self.step * factor)
         last = self.offset + (self.size - 1) * self.step
         return self._replace(offset=last * factor, step=self.step * -factor)
+
+
+@lru_cache(maxsize=1 << 12)
+def _tile(dim: TiledDim) -> Term:
+    return Term(dim.start, 1, dim.extent, dim, dim.size, (dim,), dim.limit)
+
+
+@lru_cache(maxsize=1 << 12)
+def _full_tile(dim: TiledDim) -> Term:
+    return Term(dim.start, 1, dim.size, dim, dim.size, (dim,), dim.limit)
 
 
 class SymbolicProgression(NamedTuple):

@@ -8,7 +8,7 @@ share variables must be digits of one base, or have single values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -294,7 +294,7 @@ class _Tile:
     def _side(self, k: int) -> TileSide:
         terms = self.results.terms[k]
         tiles = [t for t in terms if t.dim is not None]
-        rest = self._at_start(self.results.rest[k])
+        rest = self.results.rest[k]  # it does not vary within a tile
         lower, upper = self.results.lower[k], self.results.upper[k]
         alone = len(tiles) == 1 and all(t.dim or t.size.is_constant for t in terms)
         if alone:
@@ -309,8 +309,8 @@ class _Tile:
             values.offset,
             values.size,
             values.stride,
-            maximum(*lower) if lower else None,
-            minimum(*upper) if upper else None,
+            _of_all(maximum, lower),
+            _of_all(minimum, upper),
         )
 
     def _cut_alone(self, k: int, terms: list[Term], rest: Expr) -> list[Term]:
@@ -342,6 +342,10 @@ class _Tile:
             return terms
         factor = self.map.results[k].parts[largest.dim.variable]
         return [*ordered[:-1], Term.full_tile(largest.dim).scaled(factor)]
+
+
+def _of_all(extremum: Callable[..., Expr], bounds: Sequence[Expr]) -> Expr | None:
+    return extremum(*bounds) if len(bounds) > 1 else bounds[0] if bounds else None
 
 
 def _ratio(result: Expr, expr: Expr) -> int:

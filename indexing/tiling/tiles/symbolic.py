@@ -128,13 +128,19 @@ class SymbolicTile(Displayed):
         if any(bound != constant(0) for bound in self.lower_bounds):
             lines[-1] += f" lower bounds [{_listed(self.lower_bounds)}]"
         if self.runtime:
-            lines.append("  runtime: " + ", ".join([str(rt) for rt in self.runtime]))
+            lines.append("  runtime: " + ", ".join(map(_runtime_text, self.runtime)))
         if self.constraints != ALWAYS:
             lines.append(f"  constraints: {self.constraints}")
         return "\n".join(lines)
 
     def __repr__(self) -> str:
         return f"SymbolicTile({str(self.map)!r})"
+
+
+def _runtime_text(rt: RuntimeVariable) -> str:
+    source = "" if rt.source_name is None else f" of {rt.source_name}"
+    at = f"[{_listed(rt.index)}]" if rt.index else ""
+    return f"{rt.name} in [{rt.variable.lower}, {rt.variable.upper}]{source}{at}"
 
 
 def _listed(exprs: Sequence[Expr]) -> str:
@@ -198,6 +204,7 @@ def _symbolic_tile(m: IndexingMap) -> SymbolicTile | Unknown:
     )
 
 
+@lru_cache(maxsize=1 << 12)
 def _symbolic_dim(k: int, d: Variable) -> TiledDim:
     limit = max(1, d.upper + 1)
     index = Variable(f"tid_{k}", 0, limit - 1).as_expr() if limit > 1 else constant(0)
