@@ -14,6 +14,7 @@ from hlo.shapes.shape import Shape
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.tiling.tiles.contiguity import MemoryRuns, box_runs, largest_box
 from indexing.tiling.tiles.formulas import TileRange, line_of
 from indexing.tiling.tiles.operand_sets import OperandSets, operand_sets
 from indexing.tiling.tiles.tile_sets import BudgetError, Starts
@@ -235,6 +236,15 @@ class TiledOperand:
         if isinstance(sets, Unknown):
             return (sets,) * len(self.grid.counts)
         return tuple([sets.halo(k) for k in range(len(self.grid.counts))])
+
+    @cached_property
+    def contiguous(self) -> MemoryRuns | Unknown:
+        """The runs of adjacent elements of the largest tile, in the layout of the array."""
+        if self.kind != "box":
+            return Unknown(f"the tiles are not known to be boxes: {self.reason}")
+        assert isinstance(self.sets, OperandSets)
+        box = largest_box(self.sets)
+        return box if isinstance(box, Unknown) else box_runs(box, self.shape)
 
     def _bytes(self, count: Callable[[OperandSets], int]) -> int | Unknown:
         return self.sets if isinstance(self.sets, Unknown) else self._size_of(count(self.sets))
