@@ -41,12 +41,12 @@ def to_sympy(expr: Expr) -> sympy.Expr:
     3*floor(d0/8) + 1
     """
     mods, rest = split(expr)
-    total: Any = sympy.Integer(rest.constant)
-    for atom, coefficient in rest.terms:
-        total += coefficient * _atom(atom)
+    terms = [coefficient * _atom(atom) for atom, coefficient in rest.terms]
     for mod in mods:
-        total += mod.coefficient * sympy.Mod(to_sympy(mod.dividend), mod.modulus)
-    return total
+        # SymPy looks for common factors in more than quadratic time; `Expr` has divided by them.
+        residue = sympy.Mod(to_sympy(mod.dividend), mod.modulus, evaluate=False)
+        terms.append(mod.coefficient * residue)
+    return sympy.Add(rest.constant, *terms)
 
 
 def _atom(atom: Atom) -> Any:

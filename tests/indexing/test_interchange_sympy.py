@@ -10,9 +10,14 @@ from typing import Any
 import pytest
 import sympy
 from hypothesis import given
+from sympy.core import cache
 
 from indexing import IndexingMap, parse_map
+from indexing.maps.indexing_map import dims
 from indexing.maps.interchange import SympyMap, from_sympy, to_sympy
+from simplifier import as_expr
+from simplifier.constraints import Constraint
+from tests.growth.work import calls_in
 from tests.indexing.any_maps import any_maps, meaning
 from tests.oracles import fuzz, points
 
@@ -122,3 +127,18 @@ def test_a_sympy_map_takes_no_further_limits() -> None:
     sympy_map = to_sympy(IndexingMap.identity((4,)))
     with pytest.raises(ValueError, match="do not apply to a SympyMap"):
         from_sympy(sympy_map, dims=[("d0", 0, 3)])
+
+
+def test_the_work_of_a_conversion_is_linear_in_its_terms_and_constraints() -> None:
+    def work(terms: int, constraints: int) -> int:
+        d = dims((9,) * terms)
+        total = sum((v * (2 * k + 3) for k, v in enumerate(d)), as_expr(0))
+        bounds = [Constraint((total + k) % (7 + k), 0, 5) for k in range(constraints)]
+        some = IndexingMap.of(d, [total // 5], constraints=bounds)
+        cache.clear_cache()  # of SymPy
+        return calls_in(lambda: len(to_sympy(some)))[0]
+
+    work(4, 4)
+    few = work(10, 10)
+    assert work(40, 10) < 6 * few
+    assert work(10, 40) < 6 * few

@@ -5,7 +5,7 @@ Source: SymPy's documentation, "Functions" (``floor``, ``Mod``, ``frac``) and ``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from hlo.arguments import checked
@@ -27,7 +27,7 @@ class SympyMap(tuple[Any, ...]):
 
     Attributes:
         dims, ranges, runtime: ``(symbol, lower, upper)`` for each variable, bounds included.
-        constraints: further relations between the variables, without those that SymPy proves true.
+        constraints: further relations between the variables, without those that their bounds imply.
 
     >>> SympyMap([2]).constraints
     ()
@@ -79,7 +79,6 @@ def to_sympy(indexing_map: IndexingMap) -> SympyMap:
     >>> results, results.dims
     ((floor(d0/4),), ((d0, 0, 7),))
     """
-    import sympy
 
     from simplifier.sympy_bridge import symbol
     from simplifier.sympy_bridge import to_sympy as to_expression
@@ -90,20 +89,37 @@ def to_sympy(indexing_map: IndexingMap) -> SympyMap:
     def limits(variables: Iterable[Variable]) -> Limits:
         return [(symbol(v), v.lower, v.upper) for v in variables]
 
-    relations: list[Any] = []
-    for c in indexing_map.constraints:
-        expr = to_expression(c.expr)
-        if c.lower == c.upper:
-            relations.append(sympy.Eq(expr, c.lower))
-        else:
-            relations += [sympy.Ge(expr, c.lower), sympy.Le(expr, c.upper)]
+    relations = [
+        relation for c in indexing_map.constraints for relation in _relations(c, to_expression)
+    ]
     return SympyMap(
         [to_expression(result) for result in indexing_map.results],
         limits(indexing_map.dims),
         limits(indexing_map.ranges),
         limits([rt.variable for rt in indexing_map.runtime]),
-        [r for r in relations if r is not sympy.true],
+        relations,
     )
+
+
+def _relations(c: Constraint, to_expression: Callable[[Expr], Any]) -> Iterator[Any]:
+    """Yield the relations of a constraint that the bounds of its variables do not imply.
+
+    They are not evaluated: SymPy derives the sign of a sum in more than quadratic time.
+    """
+    import sympy
+
+    lower, upper = c.expr.bounds
+    if c.lower > upper or c.upper < lower:
+        yield sympy.false
+        return
+    expr = to_expression(c.expr)
+    if c.lower == c.upper and lower < upper:
+        yield sympy.Eq(expr, c.lower, evaluate=False)
+        return
+    if lower < c.lower:
+        yield sympy.Ge(expr, c.lower, evaluate=False)
+    if c.upper < upper:
+        yield sympy.Le(expr, c.upper, evaluate=False)
 
 
 @checked
