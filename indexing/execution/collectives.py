@@ -278,9 +278,10 @@ def _broadcast(machine: Machine, instruction: Instruction, operands: Sequence[Va
 
 def _permuted(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> list[Array]:
     """Return the operands of the device that sends to this one; zeros if none does."""
-    if len(leaves(instruction.shape)) < len(operands):
+    op: Any = instruction.op
+    if op.is_in_place:
         message = f"in-place {instruction.opcode} is not simulated"
-        raise failure(instruction, message, "more operands than results")
+        raise failure(instruction, message, "slice_sizes is given")
     pairs = source_target_pairs.parse(instruction.attributes["source_target_pairs"].text)
     linked = [_device_numbers(machine, instruction, pair) for pair in pairs]
     number = machine.device.number

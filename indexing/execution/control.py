@@ -67,6 +67,8 @@ def _conditional(
 @handles("scan")
 def _scan(machine: Machine, instruction: Instruction, operands: Sequence[Value]) -> Value:
     op: Any = instruction.op
+    if reason := op.mismatch(instruction):
+        raise failure(instruction, f"scan cannot be executed: {reason}")
     return op.kernel(*operands, **functions_of(machine, instruction))
 
 

@@ -257,9 +257,21 @@ class PermutingCollective(Collective):
         for side, name in enumerate(("source", "target")):
             devices = [pair[side] for pair in self.source_target_pairs]
             twice = [d for d in dict.fromkeys(devices) if devices.count(d) > 1]
-            if twice and self.slice_sizes == "{}":
+            if twice and not self.is_in_place:
                 return Fault(f"{name} {twice[0]} appears twice", "source_target_pairs")
         return HOLDS
+
+    @constraint("C12", "the operands must be arrays, unless slices are sent")
+    def permutes_arrays(self, *operands: AnyShape) -> Fault:
+        for number, operand in enumerate(operands):
+            if not self.is_in_place and not isinstance(operand, Shape):
+                return Fault(f"operand {number} is {operand}", number)
+        return HOLDS
+
+    @property
+    def is_in_place(self) -> bool:
+        """True if slices are sent: operands are (input, output, input start, output start)."""
+        return self.slice_sizes != "{}"
 
     def participants(self, devices: Devices) -> Participants:
         mode = group_mode(self.channel_id is not None, None)

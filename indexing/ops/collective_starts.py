@@ -148,11 +148,13 @@ class CollectivePermuteStart(CollectiveStart, PermutingCollective):
 
     shape: TupleShape = declared(any_shape=True)
 
-    @constraint("C2", "results must have the shapes of the operands, if there are as many")
+    @constraint("C2", "results must have the shapes of the operands, unless slices are sent")
     def permutes_operands(self, *operands: AnyShape) -> Fault:
         results = self.shape.elements[1]
-        if len(leaves(results)) != len(operands) or results.compatible(as_result(operands)):
+        if self.is_in_place:
             return HOLDS
+        if results.compatible(as_result(operands)):
+            return forwarded_fault(self.shape, operands)
         return Fault(f"the operands are {TupleShape(operands)}, the results {results}")
 
     @property

@@ -283,7 +283,7 @@ class CollectivePermute(PermutingCollective):
         return Exchange() if has_one_to_one_results(instruction) else ANY_ELEMENT
 
     def infer_shape(self, *operands: AnyShape) -> AnyShape:
-        return self.shape
+        return self.shape if self.is_in_place else as_result(operands)
 
     def sized_edges(
         self, instruction: Instruction, output: Path, summaries: Summaries

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, TypeAlias
 import numpy as np
 
 from hlo.modules.instruction_checks import agrees
-from hlo.modules.module import Computation, Instruction
+from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, computation, int_list, integer
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, declared, op
 from hlo.ops.protocols import InstructionLike
@@ -96,12 +96,15 @@ class Scan(StructuredOp):
             results[number] = shape.with_dims((*before, first.dims[axes[0]], *after))
         return TupleShape(tuple(results)) if isinstance(step, TupleShape) else results[0]
 
-    @constraint("C1", "the operands must be arrays")
+    @constraint("C1", "the operands must be arrays, the result an array or a tuple of arrays")
     def has_arrays(self, *operands: AnyShape) -> Fault:
         for number, operand in enumerate(operands):
             if not isinstance(operand, Shape):
                 return Fault(f"operand {number} is {operand}", number)
-        return HOLDS
+        results = self.shape.elements if isinstance(self.shape, TupleShape) else (self.shape,)
+        if all(isinstance(result, Shape) for result in results):
+            return HOLDS
+        return Fault(f"the result is {self.shape}")
 
     @constraint("C2", "at least one operand must be an input; each carry must have a result")
     def has_inputs(self, *operands: Shape) -> Fault:
@@ -147,8 +150,13 @@ class Scan(StructuredOp):
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        body = instruction.called_computations[0]
-        if reason := self._mismatch(instruction, body):
+        operands = [operand.shape for operand in instruction.operands]
+        if unbounded := unbounded_leaf(self.shape, *operands):
+            reason = f"{unbounded} has a dimension of unknown size"
+        else:
+            reason = self.mismatch(instruction)
+        if reason:
+            reason = f"scan `{instruction.name}`: {reason}"
             for number in range(len(instruction.operands)):
                 yield AccessEdge(number, (), output, (), Unknown(reason, instruction))
             return
@@ -158,11 +166,10 @@ class Scan(StructuredOp):
             if maps.maps or maps.unknown is not None:
                 yield AccessEdge(number, (), output, tuple(maps.maps), maps.unknown)
 
-    def _mismatch(self, instruction: Instruction, body: Computation) -> str:
-        """Reason why the computation is not a step of this scan; empty if it is."""
+    def mismatch(self, instruction: Instruction) -> str:
+        """Reason why the called computation is not a step of this scan; empty if it is."""
+        (body,) = instruction.called_computations
         operands: list[AnyShape] = [operand.shape for operand in instruction.operands]
-        if unbounded := unbounded_leaf(self.shape, *operands):
-            return f"scan `{instruction.name}`: {unbounded} has a dimension of unknown size"
         inputs = len(operands) - self.num_carries
         arguments = [self.slice_of(s) if n < inputs else s for n, s in enumerate(operands)]
         values: list[AnyShape] = [self.slice_of(shape) for shape in self._outputs()]
@@ -175,10 +182,7 @@ class Scan(StructuredOp):
         ):
             if len(step) != len(called) or not all(map(agrees, step, called)):
                 expected, actual = TupleShape(tuple(step)), TupleShape(tuple(called))
-                return (
-                    f"scan `{instruction.name}`: the {kind} of `{body.name}` are {actual}, "
-                    f"expected {expected}"
-                )
+                return f"the {kind} of `{body.name}` are {actual}, expected {expected}"
         return ""
 
     def slice_of(self, shape: AnyShape) -> Shape:

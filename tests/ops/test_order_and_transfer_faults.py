@@ -20,6 +20,7 @@ FAULTS = [
     ("f32[3] map(f32[3] p, f32[2] q), to_apply=add",                               "C1", None,      "operand 1 is f32[2], operand 0 is f32[3]"),
     ("f32[3] map(f32[3] p, f32[3] q), dimensions={1}, to_apply=add",               "C2", "{1}",     "dimensions are [1], the operands have rank 1"),
     (f"(f32[3], f32[]) scan(f32[3] p, token[] z), dimensions={{0}}, {SCAN}",       "C1", None,      "operand 1 is token[]"),
+    (f"((f32[3], f32[])) scan(f32[3] p, f32[] z), dimensions={{0}}, {SCAN}",       "C1", None,      "the result is ((f32[3], f32[]))"),
     ("(f32[3], f32[]) scan(f32[3] p, f32[] z), dimensions={0}, num_carries=2, to_apply=add_twice", "C2", "2", "2 carries, 2 operands"),
     (f"(f32[3], f32[]) scan(f32[3] p, f32[] z), dimensions={{1}}, {SCAN}",         "C3", "{1}",     "operand 0 is f32[3]"),
     (f"(f32[2], f32[]) scan(f32[3] p, f32[] z), dimensions={{0}}, {SCAN}",         "C3", "{0}",     "result 0 has size 2, operand 0 has 3"),

@@ -11,6 +11,7 @@ import pytest
 import hlo
 from hlo import Instruction
 from indexing import input_to_output, output_to_input
+from indexing.execution import run
 from indexing.maps.answers import Answer
 from tests.ops.samples import Array, Pair, related
 
@@ -114,3 +115,5 @@ def test_a_scan_of_a_mismatched_step_is_unknown_with_a_reason() -> None:
     assert str(why) == (
         "scan `r`: the parameters of `step` are (f32[2], f32[2]), expected (f32[3], f32[2])"
     )
+    with pytest.raises(hlo.HloError, match="scan cannot be executed: the parameters of `step`"):
+        run(module, [np.zeros((3, 5), np.float32), np.zeros(2, np.float32)])
