@@ -378,7 +378,7 @@ MESSAGES = [
     (lambda: IndexingMap.over((4,), lambda d: d[0]), TypeError, r"`results` .*write \["),
     (lambda: IndexingMap((), (), (), (D0.expr,)), ValueError, "is not one of the map's"),
     (lambda: IndexingMap((D0,), (), (), (3,)), TypeError, r"write as_expr\(value\)"),
-    (lambda: NEST.vectorized().tile_bytes((2,)), ValueError,  "needs 2 positive sizes"),
+    (lambda: NEST.vectorized().tile_bytes((2,)), ValueError,  "one size for each of the 2"),
     (lambda: NEST.vectorized().tile_bytes(2),    TypeError,   "`sizes` must be a sequence"),
 ]
 # fmt: on

@@ -79,7 +79,7 @@ def loop_nest(target: Instruction | Computation, output_id: int = 0) -> LoopNest
         inputs, results = arrays_of(target)
         result = results[numbers[output_id]]
         unknown = first_unknown(*[unbounded(array.ref) for array in (*inputs, result)])
-        return _nest(identifier(target.name), inputs, result) if unknown is None else unknown
+        return _nest(target, output_id, inputs, result) if unknown is None else unknown
     except NoLoopNest as error:
         return error.unknown
 
@@ -92,14 +92,20 @@ def _reached(target: Instruction | Computation) -> list[Instruction]:
     return needed_by([target.root])
 
 
-def _nest(name: str, inputs: Sequence[ProgramArray], result: ProgramArray) -> LoopNest:
+def _nest(
+    target: Instruction | Computation,
+    output_id: int,
+    inputs: Sequence[ProgramArray],
+    result: ProgramArray,
+) -> LoopNest:
     staging = Staging(inputs, function_from)
     output = Buffer("out", result.dims, result.dtype, "stage")
     if result.shape.is_dynamic and result.role != "input":
         rule_of(result)  # of an array of size 0, nothing else is lowered
     stages: tuple[Stage, ...] = staging.stages(result, output) if result.shape.size else ()
     constants = tuple(staging.constants.values())
-    return LoopNest(name, tuple(staging.inputs.values()), constants, stages, output)
+    name, buffers = identifier(target.name), tuple(staging.inputs.values())
+    return LoopNest(target, output_id, name, buffers, constants, stages, output)
 
 
 def function_from(applied: Computation) -> ScalarFunction:

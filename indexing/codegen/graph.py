@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hlo.modules.module import Computation, Instruction
 from indexing.maps.displayed import Displayed
 from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable
@@ -315,13 +316,17 @@ class Nest(Displayed):
     """The stages that compute an array.
 
     Attributes:
-        name: the name of the instruction or computation.
+        target: the instruction or computation.
+        output_id: the number of its output that is computed.
+        name: the name of the generated function.
         inputs: the arrays that `run` takes: the leaves of the operands, in order.
         constants: the array constants of the program.
         stages: in execution order; the last one fills the result.
         output: the buffer of the result.
     """
 
+    target: Instruction | Computation
+    output_id: int
     name: str
     inputs: tuple[Buffer, ...]
     constants: tuple[Buffer, ...]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
+from hlo.modules.module import Instruction
 from indexing.codegen.graph import Array, Nest
 from indexing.codegen.loops import LoopProgram
 from indexing.codegen.numpy.program import Vectorized
+from indexing.tiling.tiles.tiling import Tiling, tile
+from simplifier.unknown import Unknown
 
 
 class LoopNest(Nest):
@@ -55,6 +59,24 @@ class LoopNest(Nest):
     def vectorized(self) -> Vectorized:
         """Return the nest as a NumPy program, for larger arrays."""
         return self._vectorized
+
+    def tiling(self, sizes: Sequence[int]) -> Tiling | Unknown:
+        """Return the tiles of the result, and the elements of the inputs that each tile needs.
+
+        The tiles are those that ``run(tile=sizes)`` and `Vectorized.tiles` execute.
+
+        Raises:
+            ValueError: `sizes` has not one positive size for each dimension.
+
+        >>> import hlo, indexing
+        >>> module = hlo.parse("ENTRY e { p = s32[3] parameter(0)  ROOT n = s32[3] negate(p) }")
+        >>> tiling = indexing.loop_nest(module.entry).tiling((2,))
+        >>> [(tiling.slices(*index), str(tiling.at(*index)[0])) for index in tiling.tiles()]
+        [((slice(0, 2, None),), '[0:2]'), ((slice(2, 3, None),), '[2]')]
+        """
+        if isinstance(self.target, Instruction):
+            return tile(self.target, sizes, output_id=self.output_id)
+        return tile(self.target.root, sizes, to="parameters", output_id=self.output_id)
 
     @cached_property
     def _loops(self) -> LoopProgram:

@@ -38,6 +38,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import array_leaves
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
+from indexing.tiling.tiles.tile_grid import TileGrid
 
 MAX_RESULTS: Final = 16
 """Limit on the results of an entry that runs as one nest per result: the nests of several results
@@ -262,4 +263,4 @@ def _by_nest(nest: LoopNest, arrays: Sequence[Array], tile: tuple[int, ...] | No
 def _sizes(nest: LoopNest, tile: tuple[int, ...]) -> tuple[int, ...]:
     """Return `tile` if it has the rank of the result, otherwise the full sizes."""
     dims = nest.output.dims
-    return tile if len(tile) == len(dims) else tuple([max(n, 1) for n in dims])
+    return tile if len(tile) == len(dims) else TileGrid.whole(dims).sizes

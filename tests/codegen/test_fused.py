@@ -326,7 +326,7 @@ def test_a_tile_of_another_rank_is_an_error() -> None:
     nest = nest_of(
         hlo.parse("ENTRY e { p = f32[2,3] parameter(0) ROOT r = f32[2,3] tanh(p) }").entry
     )
-    message = r"a tile of `e` needs 2 positive sizes, one per dimension of \[2, 3\]; got \(2,\)"
+    message = r"a tile of `e` needs one size for each of the 2 dimensions of \[2, 3\], got 1: \[2\]"
     with pytest.raises(ValueError, match=message):
         nest.run(np.zeros((2, 3), np.float32), tile=(2,))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import product, zip_longest
+from itertools import zip_longest
 from math import prod
 from typing import Any, TypeAlias
 
@@ -30,6 +30,7 @@ from indexing.codegen.numpy.writer import write_stage
 from indexing.codegen.sources import SourceBuilder, functions_in, functions_of
 from indexing.codegen.text import dtype_text, tuple_text
 from indexing.ops.numerics import clamp
+from indexing.tiling.tiles.tile_grid import TileGrid
 from simplifier.atoms import Variable
 from simplifier.substitute import Substitution
 
@@ -123,8 +124,11 @@ class Vectorized:
             actual = f"{result.dtype.name}{list(result.shape)}"
             expected = f"{self.nest.output.dtype.name}{list(dims)}"
             raise ValueError(f"`out`: expected {expected}, got {actual}")
-        for box, block in self.tiles(tile or dims, *arrays):
-            result[box] = block
+        grid = TileGrid.whole(dims) if tile is None else self._grid(tile)
+        parameters = self.nest.with_constants(arrays)
+        for index in grid.tiles():
+            box = grid.slices(index)
+            result[box] = self._block(box, parameters)
         return result
 
     def tiles(
@@ -148,16 +152,39 @@ class Vectorized:
         >>> [(box[0].start, block.tolist()) for box, block in tiles]
         [(0, [-1, -2]), (2, [-3])]
         """
-        dims, sizes = self.nest.output.dims, self._checked(sizes)
-        parameters = self.nest.with_constants(arrays)
-        if 0 in dims:
-            return
-        corners = product(*[range(0, n, size) for n, size in zip(dims, sizes, strict=True)])
-        for corner in corners:
-            box = tuple([(c, min(c + s, n)) for c, s, n in zip(corner, sizes, dims, strict=True)])
-            with np.errstate(all="ignore"):
-                block = self._tile[1](*parameters, *self._boxes(box))
-            yield tuple([slice(*ends) for ends in box]), np.asarray(block)
+        grid, parameters = self._grid(sizes), self.nest.with_constants(arrays)
+        for index in grid.tiles():
+            box = grid.slices(index)
+            yield box, self._block(box, parameters)
+
+    def tile(self, sizes: Sequence[int], index: Sequence[int], *arrays: Array) -> Array:
+        """Return the elements of one tile of the result, computed alone.
+
+        The program uses no input element outside of the regions of ``nest.tiling(sizes)``.
+
+        Args:
+            sizes: tile sizes, one for each dimension of the result.
+            index: the index of the tile, from 0, in each dimension.
+            arrays: one for each of the nest's inputs.
+        Raises:
+            IndexError: the tile is outside of the grid.
+            ValueError: `sizes` is not one positive size for each dimension, the number of indices
+                is not the rank, or an array does not match the inputs.
+
+        >>> import hlo, indexing
+        >>> module = hlo.parse("ENTRY e { p = s32[3] parameter(0)  ROOT n = s32[3] negate(p) }")
+        >>> program = indexing.loop_nest(module.entry).vectorized()
+        >>> program.tile((2,), (1,), np.int32([1, 2, 3])).tolist()
+        [-3]
+        """
+        box = self._grid(sizes).slices(integers("tile", "index", index))
+        return self._block(box, self.nest.with_constants(arrays))
+
+    def _block(self, box: tuple[slice, ...], parameters: Sequence[Array]) -> Array:
+        """The elements of a box of the result."""
+        boxes = self._boxes(tuple([(s.start, s.stop) for s in box]))
+        with np.errstate(all="ignore"):
+            return np.asarray(self._tile[1](*parameters, *boxes))
 
     def tile_bytes(self, sizes: Sequence[int]) -> int:
         """Estimate the memory in bytes of one tile of these sizes, without the inputs.
@@ -169,8 +196,7 @@ class Vectorized:
         Raises:
             ValueError: the tile does not match the result.
         """
-        dims, sizes = self.nest.output.dims, self._checked(sizes)
-        box = tuple([(0, min(size, n)) for size, n in zip(sizes, dims, strict=True)])
+        box = tuple([(0, size) for size in self._grid(sizes).largest])
         total = 0
         for stage, own in zip(self.nest.stages, self._boxes(box), strict=True):
             elements = prod(high - low for low, high in own)
@@ -181,15 +207,10 @@ class Vectorized:
                 total += 2 * elements * iterations * stage.buffers[0].dtype.itemsize
         return total
 
-    def _checked(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """The sizes of a tile; raise an error if they do not match the result."""
-        dims, given = self.nest.output.dims, integers("tile", "sizes", sizes)
-        if len(given) != len(dims) or any(size < 1 for size in given):
-            raise ValueError(
-                f"a tile of `{self.nest.name}` needs {len(dims)} positive sizes, one per "
-                f"dimension of {list(dims)}; got {given}"
-            )
-        return given
+    def _grid(self, sizes: Sequence[int]) -> TileGrid:
+        """The tiles of the result; raise an error if the sizes do not match it."""
+        given = integers("tile", "sizes", sizes)
+        return TileGrid.checked(self.nest.name, self.nest.output.dims, given)
 
     def held_bytes(self, sizes: Sequence[int]) -> int:
         """Call `tile_bytes`; a deprecated name."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.tiling.tiles.tile_grid import TileGrid
 from indexing.tiling.tiles.tile_sets import (
     TileClass,
     TileSets,
@@ -19,7 +20,7 @@ from indexing.tiling.tiles.tile_sets import (
     translated,
     united,
 )
-from indexing.tiling.tiles.tiled_maps import TiledMap, TileGrid, product_of, tiled_map
+from indexing.tiling.tiles.tiled_maps import TiledMap, product_of, tiled_map
 from simplifier.unknown import Unknown
 
 MAX_PAIRS: Final = 1 << 12

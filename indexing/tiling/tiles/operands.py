@@ -17,8 +17,8 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.tiles.contiguity import MemoryRuns, box_runs, largest_box
 from indexing.tiling.tiles.formulas import TileRange, line_of
 from indexing.tiling.tiles.operand_sets import OperandSets, operand_sets
+from indexing.tiling.tiles.tile_grid import TileGrid
 from indexing.tiling.tiles.tile_sets import BudgetError, Starts
-from indexing.tiling.tiles.tiled_maps import TileGrid
 from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr
 from simplifier.unknown import Unknown

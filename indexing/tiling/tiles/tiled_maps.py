@@ -9,69 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from math import prod
 from typing import NamedTuple
 
 from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.independence import connected
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.tiling.tiles.tile_grid import TileGrid
 from simplifier.atoms import Variable, inside_atoms
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
-
-
-@dataclass(frozen=True)
-class TileGrid:
-    """An array of these dimensions, cut into tiles of these sizes.
-
-    >>> grid = TileGrid((10, 8), (4, 16))
-    >>> grid.counts, grid.divides, grid.edge_tiles, grid.slices((2, 0))
-    ((3, 1), (False, False), 3, (slice(8, 10, None), slice(0, 8, None)))
-    """
-
-    dims: tuple[int, ...]
-    sizes: tuple[int, ...]
-
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The number of tiles along each dimension."""
-        return tuple([-(-n // size) for n, size in zip(self.dims, self.sizes, strict=True)])
-
-    @property
-    def divides(self) -> tuple[bool, ...]:
-        """For each dimension, True if all tiles are full."""
-        return tuple([n % size == 0 for n, size in zip(self.dims, self.sizes, strict=True)])
-
-    @property
-    def edge_tiles(self) -> int:
-        """The number of tiles that are not full."""
-        full = prod([n // size for n, size in zip(self.dims, self.sizes, strict=True)])
-        return prod(self.counts) - full
-
-    def slices(self, index: tuple[int, ...]) -> tuple[slice, ...]:
-        """Return the elements of one tile."""
-        both = zip(index, self.dims, self.sizes, strict=True)
-        return tuple([slice(i * size, min((i + 1) * size, n)) for i, n, size in both])
-
-    @cached_property
-    def tile_index(self) -> tuple[Variable, ...]:
-        """The variables ``tid_0, tid_1, …``."""
-        return tuple([Variable(f"tid_{k}", 0, n - 1) for k, n in enumerate(self.counts)])
-
-    @cached_property
-    def inner(self) -> tuple[Variable, ...]:
-        """The variables ``e_0, e_1, …``, the index of an element inside of a tile."""
-        sizes = map(min, self.dims, self.sizes)
-        return tuple([Variable(f"e_{k}", 0, size - 1) for k, size in enumerate(sizes)])
-
-    @cached_property
-    def index(self) -> tuple[Expr, ...]:
-        """The index of an element of the array, by tile index and index inside of the tile."""
-        parts = zip(self.tile_index, self.inner, self.sizes, strict=True)
-        return tuple([tid * size + e for tid, e, size in parts])
 
 
 class Start(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
@@ -18,7 +18,7 @@ from indexing.maps.displayed import Displayed
 from indexing.maps.regions.answers import OperandRegion
 from indexing.tiling.tiles.finished import finished_regions
 from indexing.tiling.tiles.operands import TiledOperand
-from indexing.tiling.tiles.tiled_maps import TileGrid
+from indexing.tiling.tiles.tile_grid import TileGrid
 from simplifier.unknown import Unknown, first_unknown
 
 if TYPE_CHECKING:
@@ -102,16 +102,11 @@ class Tiling(Displayed):
             IndexError: the tile is outside of the grid.
             ValueError: the number of indices is not the rank.
         """
-        index = integers("Tiling", "index", index)
-        if len(index) != len(self.grid):
-            raise ValueError(
-                f"a tile has one index for each of the {len(self.grid)} dimensions of "
-                f"{self.shape}, got {len(index)}"
-            )
-        for k, (at, count) in enumerate(zip(index, self.grid, strict=True)):
-            if not 0 <= at < count:
-                raise IndexError(f"tid_{k} = {at} is outside [0, {count - 1}]")
-        return self._grid.slices(index)
+        return self._grid.slices(integers("Tiling", "index", index))
+
+    def tiles(self) -> Iterator[tuple[int, ...]]:
+        """Yield the index of each tile, in row-major order: the order of `Vectorized.tiles`."""
+        yield from self._grid.tiles()
 
     def at(self, *index: int, **values: ArrayLike) -> tuple[OperandRegion, ...]:
         """Return the elements of each operand that one tile needs.
@@ -223,12 +218,11 @@ def tile(
     shape = _start(answer)
     if isinstance(shape, Unknown):
         return shape
-    own = _checked_sizes(instruction, shape, tuple(sizes))
+    grid = TileGrid.checked(instruction.name, shape.dims, sizes)
     reasons = [reason for reason in answer.unknown if reason is not None]
     if reasons and len(reasons) == len(answer.unknown):
         return reasons[0]
-    grid = TileGrid(shape.dims, own)
-    return Tiling(instruction, own, to, direction, answer, _operands(answer, grid), grid)
+    return Tiling(instruction, grid.sizes, to, direction, answer, _operands(answer, grid), grid)
 
 
 def _tiled_shape(answer: Answer) -> Shape:
@@ -252,24 +246,6 @@ def _start(answer: Answer) -> Shape | Unknown:
     if any(n < 0 for n in shape.dims):
         return Unknown(f"`{start.name}` is {shape}, whose dimensions have unknown sizes", start)
     return shape
-
-
-def _checked_sizes(
-    instruction: Instruction, shape: Shape, sizes: tuple[int, ...]
-) -> tuple[int, ...]:
-    if len(sizes) != shape.rank:
-        example = ", ".join([str(min(n, 32) or 1) for n in shape.dims])
-        raise ValueError(
-            f"a tile of `{instruction.name}` needs one size for each of the {shape.rank} "
-            f"dimensions of {shape}, got {len(sizes)}: {list(sizes)}; write sizes=[{example}]"
-        )
-    for k, size in enumerate(sizes):
-        if size < 1:
-            raise ValueError(
-                f"tile sizes are at least 1, got {size} for dimension {k} of {shape}; the whole "
-                f"dimension is {max(shape.dims[k], 1)}"
-            )
-    return sizes
 
 
 def _operands(answer: Answer, grid: TileGrid) -> tuple[TiledOperand, ...]:
