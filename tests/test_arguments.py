@@ -59,6 +59,8 @@ OTHER_BUILDER.parameter("f32[4]", name="x")
 GATHER = indexing.gather((4, 3), (2,))
 TILING = indexing.tile(DOT, (2, 2), direction="input-to-output")
 assert isinstance(TILING, indexing.Tiling)
+ANALYSIS = indexing.tile_analysis(DOT)
+assert isinstance(ANALYSIS, indexing.TileAnalysis)
 
 KINDS: dict[str, Any] = {
     "None": None,
@@ -121,6 +123,8 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Layout | None":                (None,             "None"),
     "Literal['lowered', 'optimized']": ("lowered",     ""),
     "Target":                       ("operands",       ""),
+    "Instruction | Computation | Iterable[Instruction]": (DOT, ""),
+    "TiledInstruction":             (ANALYSIS.instructions[0], ""),
     "TileDirection":                ("output-to-input", ""),
     "MapOrMaps":                    (MAP,              "map"),
     "Mapping[Variable, Affine]":    ({D0: 3},          ""),
@@ -200,6 +204,8 @@ INSTANCES: dict[str, Any] = {
     "indexing.tiling.Collapse": indexing.collapse(DOT),
     "indexing.tiling.Gather": GATHER,
     "indexing.tiling.Tiling": TILING,
+    "indexing.tiling.TileAnalysis": ANALYSIS,
+    "indexing.tiling.TiledComputation": ANALYSIS.symbolic,
 }
 """An instance of each class, for its methods."""
 
@@ -216,6 +222,8 @@ MADE_BY_QUERIES = {
     *("indexing.maps.Verdict", "indexing.maps.Witness", "indexing.maps.Difference"),
     *("indexing.maps.Multiplicity", "indexing.tiling.Collapse", "indexing.tiling.GatherError"),
     *("indexing.tiling.TiledOperand", "indexing.tiling.Tiling"),
+    *("indexing.tiling.TileAnalysis", "indexing.tiling.TiledComputation"),
+    *("indexing.tiling.TiledInstruction", "indexing.tiling.SymbolicTile"),
 }
 """Classes whose constructors users do not call."""
 

@@ -45,7 +45,7 @@ from indexing.ops.element import (
     element_of,
 )
 from indexing.ops.integer_rules import MAX_CASES, Cases, IntegerRule, clamp_cases, range_of
-from indexing.ops.structured_ops import InlineOp
+from indexing.ops.structured_ops import InlineOp, parameter_numbers
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.interval import contains
@@ -186,7 +186,7 @@ def source_element(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Se
 
 def _copied_from(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]] | None:
     """Return the source of one copy, or None if the instruction computes the element."""
-    forwarded = _forwarded(array)
+    forwarded = source_of(array)
     if forwarded is not None:
         return forwarded, index
     instruction = array.instruction
@@ -214,14 +214,20 @@ def forwarded_from(array: ArrayRef) -> ArrayRef:
     ArrayRef(instruction=<parameter 'p' of 'e'>, path=(0,), calls=())
     """
     steps = 0
-    while steps < MAX_TRACED and (forwarded := _forwarded(array)) is not None:
+    while steps < MAX_TRACED and (forwarded := source_of(array)) is not None:
         array = forwarded
         steps += bool(array.calls)
     return array
 
 
-def _forwarded(array: ArrayRef) -> ArrayRef | None:
-    """Return the array that the instruction of `array` forwards unchanged, or None."""
+def source_of(array: ArrayRef) -> ArrayRef | None:
+    """Return the array that the instruction of `array` forwards unchanged, or None.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = (f32[2], s32[]) parameter(0)  ROOT x = s32[] get-tuple-element(p), "
+    >>> source_of(ArrayRef(hlo.parse(text + "index=1 }").entry.root))
+    ArrayRef(instruction=<parameter 'p' of 'e'>, path=(1,), calls=())
+    """
     instruction, path, calls = array
     op = instruction.op
     if isinstance(op, RoutingOp):
@@ -232,7 +238,7 @@ def _forwarded(array: ArrayRef) -> ArrayRef | None:
     if instruction.opcode == "parameter" and calls:
         call = calls[-1]
         if isinstance(call, Instruction) and isinstance(call.op, InlineOp):
-            number = instruction.computation.parameters.index(instruction)
+            number = parameter_numbers(instruction.computation)[instruction]
             return ArrayRef(call.operands[number], path, calls[:-1])
     return None
 
@@ -298,7 +304,7 @@ def _sources(array: ArrayRef) -> list[ArrayRef]:
     """Return the arrays whose values determine the value of `array`."""
     if not is_integral(array) or fault_of(array.instruction):
         return []
-    forwarded = _forwarded(array)
+    forwarded = source_of(array)
     if forwarded is not None:
         return [forwarded]
     match element_of(array.instruction):
@@ -317,7 +323,7 @@ def _value(array: ArrayRef, memo: dict[ArrayRef, ValueMaps | None]) -> ValueMaps
     limits = range_of(shape.element_type) if shape and is_integral(array) else None
     if shape is None or limits is None or not shape.size or fault_of(instruction):
         return None
-    forwarded = _forwarded(array)
+    forwarded = source_of(array)
     if forwarded is not None:
         return memo[forwarded]
     pieces = _formula(array, shape, memo)

@@ -8,8 +8,12 @@ from .gathering import gather_of as gather_of
 from .grid import coverage as coverage
 from .grid import thread_map as thread_map
 from .grid import tile_map as tile_map
+from .tiles.analysis import TileAnalysis as TileAnalysis
+from .tiles.analysis import tile_analysis as tile_analysis
 from .tiles.operands import TiledOperand as TiledOperand
 from .tiles.symbolic import SymbolicTile as SymbolicTile
 from .tiles.symbolic import symbolic_tile as symbolic_tile
+from .tiles.tiled_computation import TiledComputation as TiledComputation
+from .tiles.tiled_instruction import TiledInstruction as TiledInstruction
 from .tiles.tiling import Tiling as Tiling
 from .tiles.tiling import tile as tile

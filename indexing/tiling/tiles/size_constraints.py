@@ -107,15 +107,20 @@ class SizeConstraints:
         return _rebuilt(self, lambda leaf: _folded(replace(leaf, expr=new(leaf.expr))), {})
 
     def with_source(self, instruction: str, expression: str = "") -> SizeConstraints:
-        """Label the conditions that have no source yet.
+        """Label the conditions without a source, and those whose source has no instruction.
 
         >>> from simplifier import variable
         >>> three = condition(variable("ts_0", 1, 8) % 3, 0, 0).with_source("reshape.1", "d0 / 3")
         >>> print(*three.sources)
         `reshape.1`: d0 / 3
         """
-        source = (SizeSource(instruction, expression),)
-        return _rebuilt(self, lambda c: c if c.sources else replace(c, sources=source), {})
+
+        def label(leaf: SizeCondition) -> SizeConstraints:
+            sources = leaf.sources or (SizeSource("", expression),)
+            named = [s if s.instruction else s._replace(instruction=instruction) for s in sources]
+            return replace(leaf, sources=tuple(named))
+
+        return _rebuilt(self, label, {})
 
 
 @dataclass(frozen=True)
