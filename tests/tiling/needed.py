@@ -16,7 +16,7 @@ import numpy as np
 
 from indexing import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.tiling.tiles.symbolic import SymbolicTile
+from indexing.tiling.tiles.symbolic import ClosedForm, SymbolicTile, closed_form, symbolic_tile
 from simplifier import Variable
 
 Point: TypeAlias = tuple[int, ...]
@@ -82,6 +82,39 @@ def box_of(tile: SymbolicTile, sizes: Sequence[int], index: Point, seed: int = 1
     }
     box = tile.box(sizes, index, **runtime)
     return set() if box is None else set(map(tuple, box.elements().tolist()))
+
+
+def closed_box(
+    m: IndexingMap, form: ClosedForm, index: Point, tile: Sequence[range], seed: int = 1
+) -> Elements:
+    """The elements of the box that a closed form states for one tile."""
+    at = {f"tid_{k}": i for k, i in enumerate(index)}
+    start = {d: own.start for d, own in zip(m.dims, tile, strict=True)}
+    for rt in m.runtime:
+        place = [e.value({v: start.get(v, v.lower) for v in e.variables()}) for e in rt.index]
+        at[rt.name] = int(runtime_value(rt, place, seed))
+    sides = []
+    for offset, size, stride in zip(form.offsets, form.sizes, form.strides, strict=True):
+        point = {v: at[v.name] for e in (offset, size) for v in e.variables()}
+        first, count = offset.value(point), max(0, size.value(point))
+        sides.append(range(first, first + stride * count, stride))
+    return set(product(*sides))
+
+
+def check_tiles(m: IndexingMap, sizes: Sequence[int], array: Sequence[int], seed: int = 1) -> bool:
+    """Check the box of every tile of an array; return False if none is stated."""
+    tile, form = symbolic_tile(m), closed_form(m, sizes, array)
+    is_legal = isinstance(tile, SymbolicTile) and tile.satisfied_by(sizes)
+    for index, own in tiles(sizes, array):
+        elements = needed(m, own, seed)
+        inside = all(i * s < n for i, s, n in zip(index, sizes, extents(m), strict=True))
+        if is_legal and isinstance(tile, SymbolicTile):
+            box = box_of(tile, sizes, index, seed) if inside else set()
+            assert box == elements, f"{m}, sizes {sizes}, tile {index}\n{tile}"
+        if isinstance(form, ClosedForm):
+            box = closed_box(m, form, index, own, seed)
+            assert box == elements, f"{m}, sizes {sizes}, tile {index}\n{form}"
+    return is_legal or isinstance(form, ClosedForm)
 
 
 def is_box(elements: Elements) -> bool:

@@ -17,7 +17,7 @@ from indexing.tiling.tiles.size_constraints import (
 )
 from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr, constant
-from simplifier.semiaffine import minimum
+from simplifier.semiaffine import maximum, minimum
 
 
 class NotTileable(Exception):
@@ -106,11 +106,17 @@ class Base:
         last = (self.exact.offset + self.exact.size - 1) // place
         return Term(first, 1, last - first + 1)
 
-    def with_phase(self, phase: Phase) -> Term:
-        """The values of ``base floordiv modulus`` where ``base mod modulus = residue``."""
+    def with_phase(self, phase: Phase, lowest: int | None = None) -> Term:
+        """The values of ``base floordiv modulus`` where ``base mod modulus = residue``.
+
+        With a `lowest` quotient, smaller ones are left out.
+        """
         first = -((phase.residue - self.exact.offset) // phase.modulus)
         last = (self.exact.offset + self.exact.size - 1 - phase.residue) // phase.modulus
-        return Term(first, 1, last - first + 1)
+        if lowest is None:
+            return Term(first, 1, last - first + 1, may_be_empty=True)
+        first = maximum(first, lowest)
+        return Term(first, 1, maximum(last - first + 1, 0), may_be_empty=True)
 
     def digit(self, digit: BaseDigit, is_cut: bool) -> Term:
         """The values of a digit on a block that `aligned` accepts.

@@ -23,7 +23,7 @@ from indexing.tiling.tiles.size_constraints import (
 )
 from simplifier.atoms import Variable
 from simplifier.linear import Affine, Expr, as_expr, constant
-from simplifier.semiaffine import minimum
+from simplifier.semiaffine import maximum, minimum
 
 ONE: Final = constant(1)
 
@@ -83,6 +83,7 @@ class Term(NamedTuple):
         full: the number of values of a full tile, over tile sizes only, if it is known.
         dims: the dimensions whose last tile may have fewer values than a full one.
         most: the largest number of values, for any tile size; 0 if it is not known.
+        may_be_empty: some tiles have no value; `size` is 0 for these.
     """
 
     offset: Expr
@@ -92,6 +93,7 @@ class Term(NamedTuple):
     full: Expr | None = None
     dims: tuple[TiledDim, ...] = ()
     most: int = 0
+    may_be_empty: bool = False
 
     @classmethod
     def constant(cls, offset: int, size: int) -> Term:
@@ -107,6 +109,11 @@ class Term(NamedTuple):
     def tile(dim: TiledDim) -> Term:
         """The indices of a tile of a dimension."""
         return _tile(dim)
+
+    @staticmethod
+    def part_of_tile(dim: TiledDim) -> Term:
+        """The indices of a tile, of which those that exceed the dimension have none."""
+        return _tile(dim)._replace(size=maximum(dim.extent, 0), may_be_empty=True)
 
     @staticmethod
     def full_tile(dim: TiledDim) -> Term:
@@ -184,6 +191,9 @@ def sum_of(terms: Sequence[Term], offset: Affine = 0) -> SymbolicProgression:
             size = size * term.size
     else:
         size = extent // stride + 1
+        for term in several:
+            if term.may_be_empty:
+                size = size * minimum(term.size, 1)
     return SymbolicProgression(start, size, stride, any_of(_alternatives(several)))
 
 

@@ -205,8 +205,22 @@ class _Tile:
         residue = (phase.residue + shift) % phase.modulus
         own = Phase(values.base, phase.modulus, residue)
         self._require(values.contiguous, part.expr)
-        self._add(part, values.with_phase(own))
-        self._cut_phase(part, own)
+        lowest = self._lowest_quotient(own)
+        is_result = part.factor == 1 and self.map.results[part.place].parts == part.expr.parts
+        if lowest is not None and is_result:  # the result is cut instead
+            self.results.lower[part.place].append(self.results.rest[part.place] + lowest)
+            lowest = None
+        self._add(part, values.with_phase(own, lowest))
+
+    def _lowest_quotient(self, phase: Phase) -> int | None:
+        """The lowest quotient by a phase's modulus, if its dimension does not start at 0."""
+        if not any(v in self.dims and v.lower > 0 for v in phase.base.variables()):
+            return None
+        v = _shifted_variable(phase.base)
+        if v is None:
+            raise NotTileable(f"{phase} on a part of the tiled array")
+        low = phase.base.constant + v.lower
+        return -(-(low - phase.residue) // phase.modulus)
 
     def _is_alone(self, part: Part) -> bool:
         """True if a part is its result, but for a constant, and tile sizes are symbolic."""
@@ -242,7 +256,17 @@ class _Tile:
             if simple:
                 self._add(part, self.term(part.variables[0]))
             else:
-                self._add(part, Term.constant(0, 1)._replace(offset=self._at_start(part.expr)))
+                self._add(part, self._point(part))
+
+    def _point(self, part: Part) -> Term:
+        """The single value of a part on a tile; none if its point is not in the domain."""
+        point = Term.constant(0, 1)._replace(offset=self._at_start(part.expr))
+        partial = [d for v in part.variables if (d := self.dims.get(v)) and self.is_partial(d)]
+        for dim in partial:
+            after, before = dim.start - dim.variable.lower + 1, dim.limit - dim.start
+            inside = [maximum(minimum(distance, 1), 0) for distance in (after, before)]
+            point = point._replace(size=point.size * inside[0] * inside[1], may_be_empty=True)
+        return point
 
     def _at_start(self, expr: Expr) -> Expr:
         starts = {v: d.start for v, d in self.dims.items()}
@@ -262,7 +286,8 @@ class _Tile:
             return self.windows[v].term
         if v in self.ranges:
             return Term.constant(v.lower, v.upper - v.lower + 1)
-        return Term.tile(self.dims[v])
+        dim = self.dims[v]
+        return Term.part_of_tile(dim) if self.is_short(dim) else Term.tile(dim)
 
     # ------------------------------------------------------------ bounds of results
 
@@ -278,18 +303,6 @@ class _Tile:
             self.results.upper[k].append(as_expr(ends[1] + 1))
             return
         raise NotTileable(f"{constraint} ties several results, or bounds a part of one")
-
-    def _cut_phase(self, part: Part, phase: Phase) -> None:
-        """Apply the lower bound of a dimension that has a phase."""
-        v = phase.base.as_variable or _shifted_variable(phase.base)
-        if v is None or v not in self.dims or v.lower == 0:
-            return
-        low = phase.base.constant + v.lower
-        first = -(-(low - phase.residue) // phase.modulus)
-        if part.factor != 1:
-            raise NotTileable(f"{v.name} >= {v.lower} bounds a multiple of {part.expr}")
-        rest = self.results.rest[part.place]
-        self.results.lower[part.place].append(rest + first)
 
     def _side(self, k: int) -> TileSide:
         terms = self.results.terms[k]

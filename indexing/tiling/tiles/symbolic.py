@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 
 import indexing.methods as methods
 from hlo.arguments import checked, checked_constructor
@@ -45,8 +46,8 @@ class SymbolicTile(Displayed):
 
     Attributes:
         map: the map from the tiled array.
-        offsets, sizes, strides: maps from ``(ts_0, …, tid_0, …)`` to one value for each result; the
-            offsets may have runtime variables.  A stride is 0 where the size is 1 by construction.
+        offsets, sizes, strides: maps from ``(ts_0, …, tid_0, …)`` and runtime variables to one
+            value for each result.  A stride is 0 where the size is 1 by construction.
         lower_bounds, upper_bounds: for each result, the bounds ``lower <= value < upper`` of needed
             elements.  A box of the last tile of a dimension may exceed them.
         constraints: the tile sizes for which this holds.
@@ -62,7 +63,7 @@ class SymbolicTile(Displayed):
 
     @property
     def runtime(self) -> tuple[RuntimeVariable, ...]:
-        """The runtime variables of the offsets."""
+        """The runtime variables of the offsets, sizes and bounds."""
         return self.offsets.runtime
 
     @property
@@ -187,15 +188,16 @@ def _symbolic_tile(m: IndexingMap) -> SymbolicTile | Unknown:
         *[Variable(f"ts_{k}", 1, limit) for k, limit in enumerate(limits)],
         *[Variable(f"tid_{k}", 0, limit - 1) for k, limit in enumerate(limits)],
     )
-    runtime = _runtime(m, tiled, [side.offset for side in tile.sides])
-
-    def over(exprs: Iterable[Expr], rts: tuple[RuntimeVariable, ...] = ()) -> IndexingMap:
-        return IndexingMap(variables, (), rts, tuple(exprs), (), m.grade)
-
     bounds = [_own_bounds(side, k, m) for k, side in enumerate(tile.sides)]
+    sides = [(side.offset, side.size, side.stride) for side in tile.sides]
+    runtime = _runtime(m, tiled, chain(*sides, *bounds))
+
+    def over(exprs: Iterable[Expr]) -> IndexingMap:
+        return IndexingMap(variables, (), runtime, tuple(exprs), (), m.grade)
+
     return SymbolicTile(
         m,
-        over([side.offset for side in tile.sides], runtime),
+        over([side.offset for side in tile.sides]),
         over([side.size for side in tile.sides]),
         over([side.stride for side in tile.sides]),
         tuple([lower for lower, _ in bounds]),
@@ -219,10 +221,10 @@ def _own_bounds(side: TileSide, k: int, m: IndexingMap) -> tuple[Expr, Expr]:
 
 
 def _runtime(
-    m: IndexingMap, tiled: Sequence[TiledDim], offsets: Iterable[Expr]
+    m: IndexingMap, tiled: Sequence[TiledDim], exprs: Iterable[Expr]
 ) -> tuple[RuntimeVariable, ...]:
-    """The runtime variables of offsets: those whose index varies have tiles of size 1."""
-    used = mentioned(offsets)
+    """The runtime variables of a tile: those whose index varies have tiles of size 1."""
+    used = mentioned(exprs)
     starts = Substitution({dim.variable: dim.start for dim in tiled})
     return tuple([rt.substituted(starts) for rt in m.runtime if rt.variable in used])
 
