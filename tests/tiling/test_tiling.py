@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from itertools import product
+from random import Random
 from typing import Any
 
 import pytest
 
 import hlo
 import indexing
-from indexing import Region, TiledOperand, Tiling, Unknown
-from indexing.maps.regions.boxes import Box
-
-Elements = set[tuple[int, ...]]
+from hlo.ops.op import OPS
+from hlo.shapes.shape import AnyShape, Shape, leaves
+from indexing import Tiling, Unknown
+from indexing.ops.samples import instruction_of
+from tests.ops.samples import ALL
+from tests.oracles import scaled
+from tests.tiling.tiling_oracle import check_finished, check_tiling
 
 
 def tiling_of(text: str, sizes: tuple[int, ...], **options: Any) -> Tiling:
@@ -21,106 +23,6 @@ def tiling_of(text: str, sizes: tuple[int, ...], **options: Any) -> Tiling:
     tiling = indexing.tile(hlo.parse(f"ENTRY e {{\n{text}\n}}").entry.root, sizes, **options)
     assert isinstance(tiling, Tiling), tiling
     return tiling
-
-
-def tiles_of(tiling: Tiling) -> list[tuple[int, ...]]:
-    return list(product(*map(range, tiling.grid)))
-
-
-def needed(tiling: Tiling, operand: TiledOperand, index: tuple[int, ...]) -> Elements:
-    """The elements that a tile needs, from the values of the maps at each point."""
-    points = set(product(*[range(s.start, s.stop) for s in tiling.slices(*index)]))
-    elements: Elements = set()
-    for m in operand.maps:
-        inner = (*m.ranges, *[rt.variable for rt in m.runtime])
-        values = list(product(*[range(v.lower, v.upper + 1) for v in inner]))
-        for point in points:
-            for each in values:
-                ranges, runtime = each[: len(m.ranges)], each[len(m.ranges) :]
-                result = m.evaluate(point, ranges, runtime)
-                if result is not None:
-                    elements.add(result)
-    return elements
-
-
-def as_box(elements: Elements) -> Box | None:
-    """The elements as one strided box; `None` if they are empty or no box."""
-    sides = [sorted(set(side)) for side in zip(*elements, strict=True)]
-    strides = [side[1] - side[0] if len(side) > 1 else 1 for side in sides]
-    if not elements or any(
-        side != list(range(side[0], side[-1] + 1, s))
-        for side, s in zip(sides, strides, strict=True)
-    ):
-        return None
-    box = Box(tuple([s[0] for s in sides]), tuple(map(len, sides)), tuple(strides))
-    return box if box.count() == len(elements) else None
-
-
-def hull(elements: Elements) -> int:
-    """The number of elements of the smallest strided box."""
-    count = 1
-    for side in zip(*elements, strict=True):
-        values = set(side)
-        spans = [
-            (max(values) - min(values)) // s + 1
-            for s in range(1, max(values) + 2)
-            if all((v - min(values)) % s == 0 for v in values)
-        ]
-        count *= min(spans)
-    return count
-
-
-def check(tiling: Tiling) -> None:
-    """Compare all attributes of a tiling without runtime variables with brute force."""
-    for operand in tiling.operands:
-        sets = {index: needed(tiling, operand, index) for index in tiles_of(tiling)}
-        for index, elements in sets.items():
-            region = tiling.at(*index)[operand.number]
-            assert isinstance(region, Region)
-            assert {tuple(row) for row in region.elements().tolist()} == elements
-        if operand.grade == "exact":
-            check_kind(operand, sets)
-            check_counts(tiling, operand, sets)
-
-
-def check_kind(operand: TiledOperand, sets: dict[tuple[int, ...], Elements]) -> None:
-    boxes = {index: as_box(elements) for index, elements in sets.items()}
-    is_box = all(boxes[index] is not None for index, elements in sets.items() if elements)
-    assert (operand.kind == "box") == is_box, (operand, boxes)
-    assert bool(operand.reason) != is_box
-    if not is_box or operand.offsets is None:
-        return
-    assert operand.sizes is not None
-    assert operand.strides is not None
-    for index, box in boxes.items():
-        point = {v: index[int(v.name[4:])] for v in operand.grid.tile_index}
-        sizes = tuple([size.value(point) for size in operand.sizes])
-        if box is None:
-            assert 0 in sizes
-            continue
-        offsets = tuple([offset.value(point) for offset in operand.offsets])
-        strides = tuple([stride.value(point) for stride in operand.strides])
-        assert Box(offsets, sizes, strides) == box, (operand, index)
-
-
-def check_counts(
-    tiling: Tiling, operand: TiledOperand, sets: dict[tuple[int, ...], Elements]
-) -> None:
-    total = sum(map(len, sets.values()))
-    touched = len(Elements().union(*sets.values()))
-    bits = operand.shape.element_bits
-    assert operand.bytes == -(-total * bits // 8)
-    assert operand.bytes_touched == -(-touched * bits // 8)
-    assert operand.tile_bytes == -(-max(map(len, sets.values()), default=0) * bits // 8)
-    if touched:
-        assert operand.reuse * touched == total
-        assert operand.overfetch * total == sum([hull(e) for e in sets.values() if e])
-    for k, count in enumerate(tiling.grid):
-        shared = [0]
-        for index, elements in sets.items():
-            if index[k] + 1 < count:
-                shared.append(len(elements & sets[*index[:k], index[k] + 1, *index[k + 1 :]]))
-        assert operand.halo[k] == max(shared), (operand, k)
 
 
 # fmt: off
@@ -156,7 +58,7 @@ CASES = [
 def test_a_tiling_agrees_with_brute_force(text: str, sizes: tuple[int, ...], kinds: str) -> None:
     tiling = tiling_of(text, sizes)
     assert [operand.kind for operand in tiling.operands] == kinds.split(), tiling
-    check(tiling)
+    check_tiling(tiling, seed=1)
 
 
 def test_tiles_of_an_operand_finish_outputs_that_read_nothing_else() -> None:
@@ -165,16 +67,32 @@ def test_tiles_of_an_operand_finish_outputs_that_read_nothing_else() -> None:
         "ROOT r = f32[1,4,1] convolution(p, k), window={size=3 stride=2}, dim_labels=b0f_0io->b0f"
     )
     tiling = tiling_of(text, (1, 4, 1), direction="input-to-output")
-    check(tiling)
-    reads: Counter[tuple[int, ...]] = Counter()
-    sets = {index: needed(tiling, tiling.operands[0], index) for index in tiles_of(tiling)}
-    for elements in sets.values():
-        reads.update(elements)
-    for index, elements in sets.items():
-        (finished,) = tiling.finished(*index)
-        assert isinstance(finished, Region)
-        own = {tuple(row) for row in finished.elements().tolist()}
-        assert own == {e for e in elements if reads[e] == 1}
+    check_tiling(tiling, seed=1)
+    check_finished(tiling, seed=1)
+
+
+@pytest.mark.parametrize("opcode", ALL)
+def test_tilings_of_all_ops_agree_with_brute_force(opcode: str) -> None:
+    samples = OPS[opcode].samples
+    for seed, text in enumerate(samples[: scaled(len(samples))]):
+        random = Random(f"{opcode} {seed}")
+        instruction = instruction_of(text)
+        arrays = list(enumerate(leaves(instruction.shape)))
+        jobs: list[tuple[dict[str, Any], AnyShape]] = [
+            ({"output_id": k}, shape) for k, (_, shape) in arrays
+        ]
+        for k, operand in enumerate(instruction.operands):
+            jobs.append(({"direction": "input-to-output", "operand_id": k}, operand.shape))
+        for options, shape in jobs:
+            if not isinstance(shape, Shape) or -1 in shape.dims:
+                continue
+            sizes = [random.randint(1, n + 1) for n in shape.dims]
+            exact = random.random() < 0.3
+            tiling = indexing.tile(instruction, sizes, exact=exact, **options)
+            if isinstance(tiling, Tiling):
+                check_tiling(tiling, seed)
+                if "direction" in options:
+                    check_finished(tiling, seed)
 
 
 @pytest.mark.parametrize(
@@ -193,7 +111,7 @@ def test_wrong_sizes_are_refused(sizes: tuple[int, ...], message: str) -> None:
 def test_sizes_beyond_the_dimension_mean_the_whole_dimension() -> None:
     tiling = tiling_of("p = f32[7,5] parameter(0)  ROOT r = f32[7,5] negate(p)", (100, 5))
     assert (tiling.grid, tiling.divides, tiling.edge_tiles) == ((1, 1), (False, True), 1)
-    check(tiling)
+    check_tiling(tiling, seed=1)
 
 
 def test_an_instruction_without_maps_is_unknown() -> None:

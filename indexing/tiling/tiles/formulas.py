@@ -1,19 +1,19 @@
 """Offsets, sizes and strides of the boxes of all tiles as formulas of the tile index.
 
-Formulas are found among few candidates, and hold for every tile: each is compared with the boxes of
-all tiles.
+Formulas are fitted to the boxes of all tiles, and hold for each of them: every candidate is
+compared with all values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from indexing.maps.regions.boxes import Progression
-from indexing.tiling.tiles.tile_sets import TileSets, tile_points
+from indexing.tiling.tiles.tile_sets import TileSets, shape_of, tile_points
 from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr
 from simplifier.semiaffine import maximum, minimum
@@ -33,84 +33,187 @@ class TileRange(NamedTuple):
     stride: Expr
 
 
-class _Lines(NamedTuple):
-    """The indices of each tile in one dimension, as arrays."""
-
-    offsets: Array
-    sizes: Array
-    inhabited: Array
-    stride: int
-
-    @property
-    def lasts(self) -> Array:
-        lasts: Array = self.offsets + self.stride * (self.sizes - 1)
-        return lasts
+EMPTY = TileRange(as_expr(0), as_expr(0), as_expr(1))
+"""The indices of an array that no tile needs."""
 
 
-def line_of(sets: TileSets, k: int) -> TileRange | None:
+class _Tiles(NamedTuple):
+    """The points of a tile index, and the tiles whose values are compared."""
+
+    variables: tuple[Variable, ...]
+    at: Mapping[Variable, Array]
+    where: Array
+
+    def values(self, expr: Expr) -> Array:
+        """The values of an expression for all tiles."""
+        values: Array = np.broadcast_to(np.asarray(expr.value(self.at)), self.where.shape)
+        return values
+
+    def agrees(self, expr: Expr, values: Array) -> bool:
+        """True if the expression has these values, where they are compared."""
+        return bool((self.values(expr)[self.where] == values[self.where]).all())
+
+    def fitted(self, values: Array, shifts: Iterable[Expr]) -> Expr | None:
+        """An expression ``clip(shift + linear)`` with these values; `None` without any."""
+        low, high = (int(f(values[self.where])) for f in (np.min, np.max))
+        for shift in dict.fromkeys(shifts):
+            rest = (values - self.values(shift)).reshape(shape_of(self.variables))
+            for linear in self._linear(rest):
+                for candidate in _clipped(shift + linear, low, high):
+                    if self.agrees(candidate, values):
+                        return candidate
+        return None
+
+    def _linear(self, values: Array) -> Iterator[Expr]:
+        """Candidates for a linear function with many of these values."""
+        mask = self.where.reshape(values.shape)
+        slopes = [_slopes(values, mask, axis) for axis in range(values.ndim)]
+        steepest = [each[-1] for each in slopes]
+        common = [each[0] for each in slopes]
+        for chosen in dict.fromkeys([(0,) * values.ndim, tuple(common), tuple(steepest)]):
+            linear = as_expr(0)
+            for v, slope in zip(self.variables, chosen, strict=True):
+                linear += v * slope
+            rest = values.reshape(-1) - self.values(linear)
+            own = rest[self.where]
+            extremes = int(own.min()), int(own.max())
+            for constant in dict.fromkeys([*_most_common(own), *extremes]):
+                yield linear + constant
+
+
+def _clipped(base: Expr, low: int, high: int) -> Iterator[Expr]:
+    yield base
+    yield maximum(base, low)
+    yield minimum(base, high)
+    yield minimum(maximum(base, low), high)
+
+
+def _slopes(values: Array, mask: Array, axis: int) -> list[int]:
+    """The most common difference of neighbours, and the most common one that is not 0."""
+    size = values.shape[axis]
+    near, far = np.arange(size - 1), np.arange(1, size)
+    steps = values.take(far, axis) - values.take(near, axis)
+    steps = steps[mask.take(far, axis) & mask.take(near, axis)]
+    if not steps.size:
+        return [0]
+    return [_most_common(steps)[0], *_most_common(steps[steps != 0])[:1]]
+
+
+def _most_common(values: Array) -> list[int]:
+    """The two most common values, the first one first; nothing without values."""
+    each, counts = np.unique(values, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    return [int(v) for v in each[order][:2]]
+
+
+def range_of(sets: TileSets, k: int) -> TileRange | None:
     """Return the indices of all tiles in the k-th of the places of `sets`.
 
     For sets that are no boxes, these are the indices of the smallest box.  `None` if no formula is
     known.
     """
-    lines = [
+    sides = [
         Progression(0, 0, 1) if c.hull is None else c.hull.progressions[k] for c in sets.classes
     ]
-    strides = {p.stride for p in lines if p.size > 1}
+    strides = {p.stride for p in sides if p.size > 1}
     if len(strides) > 1:
         return None
-    own = np.array(lines, np.int64)[sets.class_of]
-    arrays = _Lines(
-        sets.shifts[:, k] + own[:, 0], own[:, 1], own[:, 1] > 0, min(strides, default=1)
-    )
-    if not arrays.inhabited.any():
-        return TileRange(as_expr(0), as_expr(0), as_expr(1))
-    at = tile_points(sets.tile_index)
-    constants = sorted({p.offset for p in lines if p.size})
-    for offset in _offsets(sets.exprs[k], constants, arrays):
-        if not _agrees(offset, arrays.offsets, at, arrays.inhabited):
-            continue
-        for size in _sizes(offset, sets.exprs[k], lines, arrays):
-            if _agrees(size, arrays.sizes, at, np.ones(len(own), bool)):
-                return TileRange(offset, size, as_expr(arrays.stride))
+    stride = min(strides, default=1)
+    own = np.array(sides, np.int64)[sets.class_of]
+    offsets, sizes = sets.shifts[:, k] + own[:, 0], own[:, 1]
+    if not sizes.any():
+        return EMPTY
+    tiles = _Tiles(sets.tile_index, tile_points(sets.tile_index), sizes > 0)
+    shifts = (sets.exprs[k], *sets.corners[k])
+    offset = tiles.fitted(offsets, shifts)
+    if offset is None:
+        return None
+    lasts = offsets + stride * (sizes - 1)
+    size = _size(tiles, sizes, offset, lasts, shifts, stride)
+    return None if size is None else TileRange(offset, size, as_expr(stride))
+
+
+def _size(
+    tiles: _Tiles,
+    sizes: Array,
+    offset: Expr,
+    lasts: Array,
+    shifts: Sequence[Expr],
+    stride: int,
+) -> Expr | None:
+    """An expression with these sizes, 0 included."""
+    everywhere = tiles._replace(where=np.ones(len(sizes), bool))
+    direct = everywhere.fitted(sizes, [as_expr(0)])
+    if direct is not None:
+        return direct
+    last = tiles.fitted(lasts, shifts)
+    if last is None:
+        return None
+    low, high = (int(f(lasts[tiles.where])) for f in (np.min, np.max))
+    first = int(tiles.values(offset)[tiles.where].min())
+    for end in (last, minimum(last, high), maximum(last, low)):
+        for start in (offset, maximum(offset, first)):
+            size = (end - start) // stride + 1
+            for candidate in (size, maximum(size, 0)):
+                if everywhere.agrees(candidate, sizes):
+                    return candidate
     return None
 
 
-def _agrees(expr: Expr, expected: Array, at: dict[Variable, Array], where: Array) -> bool:
-    values = np.broadcast_to(np.asarray(expr.value(at)), expected.shape)
-    return bool((values[where] == expected[where]).all())
+def _conditions(sets: TileSets) -> list[tuple[Expr, int, int]] | None:
+    """The bounds of expressions of the tile index for which the sets are not empty.
+
+    `None` if the sets are empty for other tiles, too.
+    """
+    at = tile_points(sets.tile_index)
+    inhabited = np.array([c.count > 0 for c in sets.classes])[sets.class_of]
+    inside = np.ones(len(inhabited), bool)
+    conditions = []
+    for key in sets.keys:
+        values = np.broadcast_to(np.asarray(key.value(at)), inhabited.shape)
+        low, high = int(values[inhabited].min()), int(values[inhabited].max())
+        inside &= (values >= low) & (values <= high)
+        conditions.append((key, low, high))
+    return conditions if (inside == inhabited).all() else None
 
 
-def _offsets(shift: Expr, constants: list[int], lines: _Lines) -> Iterator[Expr]:
-    """Candidates of the offset: translated, and cut at the first index of the array."""
-    offsets = lines.offsets[lines.inhabited]
-    if len(constants) == 1:
-        yield shift + constants[0]
-        return
-    low, high = int(offsets.min()), int(offsets.max())
-    for c in dict.fromkeys([constants[0], constants[-1], *constants[:4]]):
-        yield maximum(shift + c, low)
-        yield minimum(shift + c, high)
-        yield minimum(maximum(shift + c, low), high)
+def ranges_of(product: Sequence[TileSets]) -> tuple[TileRange, ...] | None:
+    """Return the indices of all tiles in each dimension of an array.
+
+    Args:
+        product: sets whose product is needed.
+    """
+    ranges: dict[int, TileRange] = {}
+    conditions: list[TileSets] = []
+    for own in product:
+        if not own.places and any(not c.count for c in own.classes):
+            conditions.append(own)
+        for k, place in enumerate(own.places):
+            line = range_of(own, k)
+            if line is None:
+                return None
+            ranges[place] = line
+    listed = [ranges[place] for place in sorted(ranges)]
+    if conditions and listed:
+        limited = _limited(listed[0], conditions)
+        if limited is None:
+            return None
+        listed[0] = limited
+    return tuple(listed)
 
 
-def _sizes(offset: Expr, shift: Expr, lines: list[Progression], at: _Lines) -> Iterator[Expr]:
-    """Candidates of the size: constant, and cut at the last index of the array."""
-    sizes = {p.size for p in lines if p.size}
-    last = int(at.lasts[at.inhabited].max())
-    largest = max(sizes)
-    ends = [p.last for p in lines if p.size]
-    candidates = [as_expr(largest), minimum(largest, (last - offset) // at.stride + 1)]
-    candidates += [
-        (minimum(shift + end, last) - offset) // at.stride + 1
-        for end in dict.fromkeys([max(ends), min(ends)])
-    ]
-    if at.inhabited.all():
-        yield from candidates
-        return
-    first = int(at.offsets[at.inhabited].min())
-    for size in candidates:
-        yield maximum(size, 0)
-        yield maximum(minimum(size, (last - offset) // at.stride + 1), 0)
-    for end in dict.fromkeys([max(ends), min(ends)]):
-        yield maximum((minimum(shift + end, last) - maximum(offset, first)) // at.stride + 1, 0)
+def _limited(line: TileRange, conditions: Iterable[TileSets]) -> TileRange | None:
+    """The range with a size of 0 for tiles whose conditions do not hold."""
+    size = line.size
+    largest = size.bounds[1]
+    for own in conditions:
+        if not own.inhabited:
+            return EMPTY
+        bounds = _conditions(own)
+        if bounds is None:
+            return None
+        for key, low, high in bounds:
+            inside = [(key - (low - 1)) * largest] if low > key.bounds[0] else []
+            inside += [(high + 1 - key) * largest] if high < key.bounds[1] else []
+            size = maximum(minimum(size, *inside), 0)
+    return line._replace(size=size)

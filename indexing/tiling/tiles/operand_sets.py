@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 from typing import Final
@@ -12,15 +12,20 @@ import numpy as np
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.tiling.tiles.starts import Starts
 from indexing.tiling.tiles.tile_grid import TileGrid
 from indexing.tiling.tiles.tile_sets import (
+    BudgetError,
     TileClass,
     TileSets,
+    is_start,
     tile_sets,
     translated,
     united,
 )
-from indexing.tiling.tiles.tiled_maps import TiledMap, product_of, tiled_map
+from indexing.tiling.tiles.tiled_maps import TiledMap, product_of, tiled_maps
+from simplifier.atoms import Variable
+from simplifier.interval import Interval
 from simplifier.unknown import Unknown
 
 MAX_PAIRS: Final = 1 << 12
@@ -35,11 +40,13 @@ class OperandSets:
         grid: the tiles.
         products: the union of these products is needed.  Usually there is one; there are several
             if it depends on runtime values whether they overlap.
+        starts: the runtime values that the sets depend on.
         runtime: runtime variables that take all values: the sets are over-approximations.
     """
 
     grid: TileGrid
     products: tuple[tuple[TileSets, ...], ...]
+    starts: Starts | None = None
     runtime: tuple[RuntimeVariable, ...] = ()
 
     @property
@@ -47,20 +54,35 @@ class OperandSets:
         """The number of elements of the largest tile."""
         return sum([prod([max(_counts(s), default=0) for s in p]) for p in self.products])
 
+    @cached_property
+    def bounds(self) -> Interval:
+        """Bounds of the sum over all tiles of the number of elements, for any runtime values."""
+        each = [self._sum(p, lambda c: c.count) for p in self.products]
+        return sum([low for low, _ in each]), sum([high for _, high in each])
+
     @property
     def total(self) -> int:
-        """The sum over all tiles of the number of elements that each needs."""
-        return sum([self._sum(p, lambda c: c.count) for p in self.products])
+        """The sum over all tiles of the number of elements that each needs; an upper bound."""
+        return self.bounds[1]
 
     @property
-    def hull_total(self) -> int:
-        """The sum over all tiles of the number of elements of the smallest boxes."""
-        return sum([self._sum(p, lambda c: c.hull.count() if c.hull else 0) for p in self.products])
+    def hull_total(self) -> int | None:
+        """The sum over all tiles of the elements of the smallest boxes, if it is constant."""
+        each = [self._sum(p, lambda c: c.hull.count() if c.hull else 0) for p in self.products]
+        return sum([high for _, high in each]) if all(low == high for low, high in each) else None
 
-    def _sum(self, sets: tuple[TileSets, ...], value: Callable[[TileClass], int]) -> int:
+    @property
+    def is_exact(self) -> bool:
+        """True if counts are exact for all runtime values; otherwise they are upper bounds."""
+        if self.runtime or len(self.products) > 1 or self.rows > 1:
+            return False
+        return self.bounds[0] == self.bounds[1]
+
+    def _sum(self, sets: tuple[TileSets, ...], value: Callable[[TileClass], int]) -> Interval:
         used = {v for s in sets for v in s.tile_index}
         repeated = prod([v.upper + 1 for v in self.grid.tile_index if v not in used])
-        return repeated * prod([s.total(value) for s in sets])
+        each = [s.total(value) for s in sets]
+        return repeated * prod([low for low, _ in each]), repeated * prod([n for _, n in each])
 
     @cached_property
     def rows(self) -> int:
@@ -121,7 +143,9 @@ def _box_count(c: TileClass) -> int | None:
 
 def _common(sets: TileSets, axis: int) -> int | Unknown:
     """The maximum number of common elements of neighbouring tiles along an axis."""
-    if any(i.variables() for own in sets.starts for start, _ in own for i in start.position):
+    if not sets.is_uniform or any(
+        i.variables() for own in sets.starts for start, _ in own for i in start.position
+    ):
         return Unknown("the runtime values of neighbouring tiles differ")
     shape = sets.shape
     class_of = sets.class_of.reshape(shape)
@@ -153,9 +177,30 @@ def operand_sets(maps: Sequence[IndexingMap], grid: TileGrid) -> OperandSets:
     """
     if not all(grid.dims):
         return OperandSets(grid, ())
-    tiled = [tiled_map(m, grid) for m in maps if not m.is_known_empty]
+    listed = [m for m in maps if not m.is_known_empty]
+    try:
+        return _operand_sets(listed, grid, is_fixing=True)
+    except BudgetError:
+        if any(m.runtime for m in listed):
+            return _operand_sets(listed, grid, is_fixing=False)
+        raise
+
+
+def _operand_sets(maps: Sequence[IndexingMap], grid: TileGrid, is_fixing: bool) -> OperandSets:
+    tiled, starts = tiled_maps(maps, grid, is_fixing)
+    uniform = {v for s, v in starts.names.items() if not any(i.variables() for i in s.position)}
+    products = tuple(
+        [
+            tuple([replace(s, is_uniform=_starts_in(s) <= uniform) for s in product])
+            for product in _products(tiled, grid)
+        ]
+    )
     runtime = tuple([rt for m in tiled for rt in m.runtime])
-    return OperandSets(grid, _products(tiled, grid), runtime)
+    return OperandSets(grid, products, starts, runtime)
+
+
+def _starts_in(sets: TileSets) -> set[Variable]:
+    return {v for v in sets.tile_index if is_start(v)}
 
 
 def _products(tiled: Sequence[TiledMap], grid: TileGrid) -> tuple[tuple[TileSets, ...], ...]:
@@ -176,7 +221,8 @@ def _united(different: Sequence[TileSets], grid: TileGrid) -> Sequence[TileSets]
     if len(different) == 1 or not _have_equal_starts(different):
         return different
     used = {v for s in different for v in s.tile_index}
-    tile_index = [v for v in grid.tile_index if v in used]
+    runtime = sorted({v for v in used if is_start(v)}, key=lambda v: v.name)
+    tile_index = [*[v for v in grid.tile_index if v in used], *runtime]
     return [united(different, tile_index)]
 
 

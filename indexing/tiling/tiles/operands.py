@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,11 +15,11 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.tiles.contiguity import MemoryRuns, box_runs, largest_box
-from indexing.tiling.tiles.formulas import TileRange, line_of
+from indexing.tiling.tiles.formulas import EMPTY, TileRange, ranges_of
 from indexing.tiling.tiles.operand_sets import OperandSets, operand_sets
+from indexing.tiling.tiles.starts import Starts
 from indexing.tiling.tiles.tile_grid import TileGrid
-from indexing.tiling.tiles.tile_sets import BudgetError, Starts
-from simplifier.atoms import Variable
+from indexing.tiling.tiles.tile_sets import AddedStarts, BudgetError
 from simplifier.linear import Expr, as_expr
 from simplifier.unknown import Unknown
 
@@ -72,7 +72,9 @@ class TiledOperand:
         sets = self.sets
         if isinstance(sets, Unknown) or self._is_over_approximate:
             return "may"
-        return "may" if len(sets.products) > 1 or sets.rows > 1 else "exact"
+        whole = self._whole
+        is_exact = isinstance(whole, Unknown) or whole.is_exact
+        return "exact" if sets.is_exact and is_exact else "may"
 
     # ------------------------------------------------------------ kind
 
@@ -133,48 +135,44 @@ class TiledOperand:
     # ------------------------------------------------------------ boxes
 
     @cached_property
-    def lines(self) -> tuple[TileRange, ...] | None:
+    def ranges(self) -> tuple[TileRange, ...] | None:
         """The indices of the box of each tile in each dimension; `None` without formulas."""
         sets = self.sets
-        if isinstance(sets, Unknown) or len(sets.products) != 1:
+        if isinstance(sets, Unknown) or len(sets.products) > 1:
             return None
-        lines: dict[int, TileRange] = {}
-        for own in sets.products[0]:
-            for k, place in enumerate(own.places):
-                line = line_of(own, k)
-                if line is None:
-                    return None
-                lines[place] = _with_starts(line, own.starts[k], self.runtime, sets.rows)
-        return tuple([lines[place] for place in sorted(lines)])
+        if not sets.total:
+            return (EMPTY,) * self.shape.rank
+        (product,) = sets.products
+        ranges = ranges_of(product)
+        if ranges is None or sets.starts is None:
+            return None
+        starts = {
+            place: s for own in product for place, s in zip(own.places, own.starts, strict=True)
+        }
+        return tuple(
+            [_with_starts(r, starts[k], sets.starts, sets.rows) for k, r in enumerate(ranges)]
+        )
 
     @cached_property
     def runtime(self) -> tuple[RuntimeVariable, ...]:
         """The runtime variables of `offsets`, with their index over the tile index."""
         sets = self.sets
-        if isinstance(sets, Unknown):
-            return ()
-        starts = [s for p in sets.products for own in p for each in own.starts for s, _ in each]
-        return tuple(
-            [
-                RuntimeVariable(Variable(f"rt{k}", *s.bounds), s.array, s.position, s.clamp)
-                for k, s in enumerate(dict.fromkeys(starts))
-            ]
-        )
+        return () if isinstance(sets, Unknown) or sets.starts is None else sets.starts.runtime
 
     @property
     def offsets(self) -> tuple[Expr, ...] | None:
         """The offset of the box of a tile in each dimension, as expressions of the tile index."""
-        return None if self.lines is None else tuple([line.offset for line in self.lines])
+        return None if self.ranges is None else tuple([line.offset for line in self.ranges])
 
     @property
     def sizes(self) -> tuple[Expr, ...] | None:
         """The size of the box of a tile in each dimension; 0 if the tile needs nothing."""
-        return None if self.lines is None else tuple([line.size for line in self.lines])
+        return None if self.ranges is None else tuple([line.size for line in self.ranges])
 
     @property
     def strides(self) -> tuple[Expr, ...] | None:
         """The stride of the box of a tile in each dimension."""
-        return None if self.lines is None else tuple([line.stride for line in self.lines])
+        return None if self.ranges is None else tuple([line.stride for line in self.ranges])
 
     # ------------------------------------------------------------ counts
 
@@ -189,16 +187,21 @@ class TiledOperand:
         return self._bytes(lambda sets: sets.total)
 
     @cached_property
-    def elements_touched(self) -> int | Unknown:
-        """The number of distinct elements that all tiles together need."""
-        if isinstance(self.sets, Unknown):
-            return self.sets
+    def _whole(self) -> OperandSets | Unknown:
+        """The set that all tiles together need, as that of a single tile."""
+        if self.unknown is not None:
+            return self.unknown
         dims = self.grid.dims
         try:
-            whole = operand_sets(self.maps, TileGrid(dims, dims))
+            return operand_sets(self.maps, TileGrid(dims, dims))
         except BudgetError as error:
             return Unknown(str(error), self.instruction)
-        return min(whole.total, self.shape.size)
+
+    @property
+    def elements_touched(self) -> int | Unknown:
+        """The number of distinct elements that all tiles together need."""
+        whole = self._whole
+        return whole if isinstance(whole, Unknown) else min(whole.total, self.shape.size)
 
     @property
     def bytes_touched(self) -> int | Unknown:
@@ -222,9 +225,12 @@ class TiledOperand:
         sets = self.sets
         if isinstance(sets, Unknown):
             return sets
-        if self.grade == "may":
+        if self._is_over_approximate or not sets.is_exact:
             return Unknown(f"the needed elements are not known exactly: {self.reason}")
-        return Fraction(sets.hull_total, sets.total) if sets.total else Fraction(1)
+        boxes = sets.hull_total
+        if boxes is None:
+            return Unknown("the smallest boxes depend on runtime values")
+        return Fraction(boxes, sets.total) if sets.total else Fraction(1)
 
     @cached_property
     def halo(self) -> tuple[int | Unknown, ...]:
@@ -256,17 +262,13 @@ class TiledOperand:
         return methods.operand_text(self)
 
 
-def _with_starts(
-    line: TileRange, starts: Starts, runtime: Sequence[RuntimeVariable], rows: int
-) -> TileRange:
+def _with_starts(line: TileRange, added: AddedStarts, starts: Starts, rows: int) -> TileRange:
     """The line with runtime values added to its offset; for several rows, with their bounds."""
-    for start, factor in starts:
+    for start, factor in added:
         if rows > 1:
             low, high = sorted([start.bounds[0] * factor, start.bounds[1] * factor])
             last = line.stride * (line.size - 1) + (high - low)
             line = TileRange(line.offset + low, last + 1, as_expr(1))
         else:
-            named = (start.array, start.position, start.clamp)
-            (rt,) = [r for r in runtime if (r.array, r.index, r.clamp) == named]
-            line = line._replace(offset=line.offset + rt.expr * factor)
+            line = line._replace(offset=line.offset + starts.names[start] * factor)
     return line

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from math import gcd, prod
 from operator import or_
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,12 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import Box, Progression, progression
 from indexing.maps.regions.region import Region
 from indexing.tiling.tiles.separation import Key, Separator
-from indexing.tiling.tiles.tiled_maps import Start, TiledMap
+from indexing.tiling.tiles.starts import Start
+from indexing.tiling.tiles.tiled_maps import TiledMap
 from simplifier.atoms import Variable
+from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
+from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
 
 MAX_TILES: Final = 1 << 20
@@ -34,7 +37,7 @@ MAX_CLASSES: Final = 1 << 10
 MAX_DEPTH: Final = 64
 """Maximum depth of divisions in the results of a map of tiles."""
 
-Starts = tuple[tuple[Start, int], ...]
+AddedStarts: TypeAlias = tuple[tuple[Start, int], ...]
 
 
 class BudgetError(Exception):
@@ -74,13 +77,16 @@ class TileSets:
     """The sets of all tiles, for some results of the maps of one array.
 
     Attributes:
-        tile_index: the variables that the sets depend on.
+        tile_index: the variables that the sets depend on: of the tile index, then runtime values.
         places: the numbers of the results.
         class_of: the class of each tile, in row-major order.
         shifts: the translation of each tile, ``(tiles, places)``.
         exprs: the translation as expressions of the tile index.
+        corners: for each place, the result at the first and at the last element of the tile.
+        keys: the values of the tile index that decide on the class.
         starts: for each place, runtime values that are added.
         classes: the sets of the classes.
+        is_uniform: True if runtime values of `tile_index` are equal for all tiles.
     """
 
     tile_index: tuple[Variable, ...]
@@ -88,28 +94,43 @@ class TileSets:
     class_of: NDArray[Any]
     shifts: NDArray[Any]
     exprs: tuple[Expr, ...]
-    starts: tuple[Starts, ...]
+    corners: tuple[tuple[Expr, Expr], ...]
+    keys: tuple[Expr, ...]
+    starts: tuple[AddedStarts, ...]
     classes: tuple[TileClass, ...]
+    is_uniform: bool = True
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of tiles along each dimension of `tile_index`."""
-        return tuple([v.upper + 1 for v in self.tile_index])
+        return shape_of(self.tile_index)
 
-    @cached_property
-    def tiles_of_class(self) -> NDArray[Any]:
-        """The number of tiles in each class."""
-        return np.bincount(self.class_of, minlength=len(self.classes))
+    def total(self, value: Callable[[TileClass], int]) -> Interval:
+        """Return bounds of the sum of a value of the classes over all tiles.
 
-    def total(self, value: Callable[[TileClass], int]) -> int:
-        """Return the sum of a value of the classes over all tiles."""
-        counts = self.tiles_of_class.tolist()
-        return sum([n * value(c) for n, c in zip(counts, self.classes, strict=True) if n])
+        The smallest and the largest sum for any runtime values.
+        """
+        numbers = list(map(value, self.classes))
+        runtime = prod([n for n, v in zip(self.shape, self.tile_index, strict=True) if is_start(v)])
+        if runtime == 1:
+            tiles = np.bincount(self.class_of, minlength=len(numbers)).tolist()
+            total = sum([n * count for n, count in zip(numbers, tiles, strict=True)])
+            return total, total
+        each = np.array(numbers, np.int64)[self.class_of].reshape(-1, runtime)
+        if self.is_uniform:
+            sums = each.sum(axis=0)
+            return int(sums.min()), int(sums.max())
+        return int(each.min(axis=1).sum()), int(each.max(axis=1).sum())
 
     @property
     def inhabited(self) -> list[TileClass]:
         """The classes whose sets are not empty."""
         return [c for c in self.classes if c.count]
+
+
+def is_start(v: Variable) -> bool:
+    """True for a variable of a tile index that is a runtime value."""
+    return not v.name.startswith("tid_")
 
 
 def strided_hull(region: Region) -> Box | None:
@@ -146,7 +167,7 @@ def tile_sets(m: TiledMap) -> TileSets:
     Raises:
         BudgetError: there are more tiles or classes than their budgets.
     """
-    tiles = prod([v.upper + 1 for v in m.tile_index])
+    tiles = prod(shape_of(m.tile_index))
     _check_depth(m)
     if tiles > MAX_TILES:
         raise BudgetError(f"budget: {tiles} tiles, more than {MAX_TILES}")
@@ -169,9 +190,17 @@ def tile_sets(m: TiledMap) -> TileSets:
         class_of,
         _columns(shifts, at, tiles),
         tuple(shifts),
+        tuple([_corners(place.expr, m.variables) for place in m.places]),
+        tuple([key.expr for key in separator.keys]),
         tuple([place.starts for place in m.places]),
         tuple([_class_at(inside, separator.keys, values, len(rows)) for values in table]),
     )
+
+
+def _corners(expr: Expr, variables: Sequence[Variable]) -> tuple[Expr, Expr]:
+    """The expression where all variables are smallest, and where they are largest."""
+    low, high = (Substitution({v: as_expr(v.bounds[side]) for v in variables}) for side in (0, 1))
+    return low(expr), high(expr)
 
 
 def _columns(
@@ -206,13 +235,16 @@ def _class_of(inside: IndexingMap, rows: list[Expr]) -> TileClass:
     region = Region.of([inside], rank)
     if all(row.is_constant for row in rows):
         return TileClass(region, _counted(region), 1, _counted(region))
-    pairs = Region.of([replace(inside, results=(*inside.results, *rows))], rank + len(rows))
-    index = Region.of([replace(inside, results=tuple(rows))], len(rows))
-    return TileClass(region, _counted(region), _counted(index), _counted(pairs))
+    pairs = replace(inside, results=(*inside.results, *rows)).count_image()
+    index = replace(inside, results=tuple(rows)).count_image()
+    return TileClass(region, _counted(region), _known(index), _known(pairs))
 
 
 def _counted(region: Region) -> int:
-    count = region.count()
+    return _known(region.count())
+
+
+def _known(count: int | Unknown) -> int:
     if isinstance(count, Unknown):
         raise BudgetError(f"budget: {count}")
     return count
@@ -225,11 +257,16 @@ def _check_depth(m: TiledMap) -> None:
         raise BudgetError(f"budget: {depth} nested divisions, more than {MAX_DEPTH}")
 
 
+def shape_of(tile_index: Iterable[Variable]) -> tuple[int, ...]:
+    """Return the number of values of each variable."""
+    return tuple([v.upper - v.lower + 1 for v in tile_index])
+
+
 def tile_points(tile_index: Sequence[Variable]) -> dict[Variable, NDArray[Any]]:
     """Return the values of the tile index for all tiles, in row-major order."""
-    shape = [v.upper + 1 for v in tile_index]
+    shape = shape_of(tile_index)
     arrays = np.indices(shape, np.int64).reshape(len(shape), prod(shape))
-    return dict(zip(tile_index, arrays, strict=True))
+    return {v: array + v.lower for v, array in zip(tile_index, arrays, strict=True)}
 
 
 def _classes(columns: list[NDArray[Any]], tiles: int) -> tuple[NDArray[Any], list[list[int]]]:
@@ -254,13 +291,12 @@ def united(sets: Sequence[TileSets], tile_index: Sequence[Variable]) -> TileSets
     Raises:
         BudgetError: there are more tiles or classes than their budgets.
     """
-    shape = [v.upper + 1 for v in tile_index]
-    tiles = prod(shape)
+    tiles = prod(shape_of(tile_index))
     if tiles > MAX_TILES:
         raise BudgetError(f"budget: {tiles} tiles, more than {MAX_TILES}")
     points = tile_points(tile_index)
     tile_of = [
-        np.ravel_multi_index([points[v] for v in own.tile_index], own.shape)
+        np.ravel_multi_index([points[v] - v.lower for v in own.tile_index], own.shape)
         if own.tile_index
         else np.zeros(tiles, np.intp)
         for own in sets
@@ -271,8 +307,12 @@ def united(sets: Sequence[TileSets], tile_index: Sequence[Variable]) -> TileSets
     joint, table = _classes(list(np.concatenate(columns, axis=1).T), tiles)
     classes = [_united_class(sets, values) for values in table]
     first = sets[0]
-    return TileSets(
-        tuple(tile_index), first.places, joint, shifts[0], first.exprs, first.starts, tuple(classes)
+    return replace(
+        first,
+        tile_index=tuple(tile_index),
+        class_of=joint,
+        shifts=shifts[0],
+        classes=tuple(classes),
     )
 
 

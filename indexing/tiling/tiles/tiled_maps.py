@@ -1,37 +1,25 @@
 """Maps of tiles: the dimensions of a map replaced by a tile index and an index inside of the tile.
 
 >>> m = IndexingMap.over((10,), lambda d: [d[0] * 2])
->>> print(tiled_map(m, TileGrid((10,), (4,))).results[0])
+>>> ((tiled,), _) = tiled_maps([m], TileGrid((10,), (4,)))
+>>> print(tiled.results[0])
 e_0 * 2 + tid_0 * 8
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from indexing.maps.arrays import ArrayName, ArrayRef
 from indexing.maps.independence import connected
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.tiling.tiles.starts import Start, Starts, starts_of
 from indexing.tiling.tiles.tile_grid import TileGrid
-from simplifier.atoms import Variable, inside_atoms
+from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
-from simplifier.substitute import Substitution
-
-
-class Start(NamedTuple):
-    """A runtime variable that is added to a result: its source element, over the tile's variables.
-
-    Equal starts have equal values.
-    """
-
-    array: ArrayRef | ArrayName | None
-    position: tuple[Expr, ...]
-    clamp: tuple[int, int] | None
-    bounds: tuple[int, int]
 
 
 class Place(NamedTuple):
@@ -52,11 +40,13 @@ class TiledMap:
     """A map over a tile index, variables inside of the tile, and runtime values.
 
     Attributes:
+        tile_index: the variables that are constant in a tile: the tile index, and runtime values
+            that are analysed one by one.
         variables: the variables inside of the tile.
         places: the results.
         constraints: conditions on the variables and the tile index.
-        runtime: the runtime variables of the map that are not only added to results: they take
-            all of their values, so the map is an over-approximation.
+        runtime: the runtime variables of the map that take all values of their bounds: if there
+            are any, the map is an over-approximation.
     """
 
     tile_index: tuple[Variable, ...]
@@ -113,26 +103,52 @@ def _owns(group: set[Variable], used: set[Variable]) -> bool:
     return used <= group and bool(used) == bool(group)
 
 
-def tiled_map(m: IndexingMap, grid: TileGrid) -> TiledMap:
-    """Return a map with its dimensions replaced by the tile index and the index in the tile."""
+def tiled_maps(
+    maps: Sequence[IndexingMap], grid: TileGrid, is_fixing: bool = True
+) -> tuple[list[TiledMap], Starts]:
+    """Return maps with dimensions replaced by the tile index and the index in the tile.
+
+    Args:
+        maps: the maps from the tiled array to another array.
+        grid: the tiles.
+        is_fixing: see `starts_of`.
+    """
+    starts = starts_of(maps, grid.index, grid.tile_index, is_fixing)
+    each = zip(maps, starts.of_maps, strict=True)
+    return [_tiled_map(m, grid, own, starts) for m, own in each], starts
+
+
+def _tiled_map(
+    m: IndexingMap, grid: TileGrid, own: Mapping[Variable, Start], starts: Starts
+) -> TiledMap:
+    fixed = {v: starts.names[s] for v, s in own.items() if s in starts.fixed}
+    added = {v: s for v, s in own.items() if v not in fixed}
+    rest = [rt.variable for rt in m.runtime if rt.variable not in own]
+    any_value = {v: Variable(f"any_{v.name}", *v.bounds) for v in rest}
     values = dict(zip(m.dims, grid.index, strict=True))
+    values |= {v: new.as_expr() for v, new in (*fixed.items(), *any_value.items())}
     results, constraints = m.substituted(values)
-    for d, value in values.items():
-        low, high = value.bounds
-        if low < d.lower or high > d.upper:
-            constraints.append(Constraint(value, d.lower, d.upper))
-    swap = Substitution(values)
-    added = {
-        rt.variable: Start(rt.array, tuple(map(swap, rt.index)), rt.clamp, rt.variable.bounds)
-        for rt in m.runtime
-        if _is_added(rt, m)
-    }
-    others = tuple([rt for rt in m.runtime if rt.variable not in added])
-    tids = [v for v in grid.tile_index if v.lower < v.upper]
-    inner = [v for v in grid.inner if v.lower < v.upper]
-    variables = (*inner, *m.ranges, *[rt.variable for rt in others])
-    places = tuple([_place(k, result, added) for k, result in enumerate(results)])
-    return TiledMap(tuple(tids), variables, places, tuple(constraints), others)
+    limits = [c for v in (*m.dims, *fixed) if (c := _limit(v, values[v])) is not None]
+    outside = (*grid.tile_index, *dict.fromkeys(fixed.values()))
+    inside = (*_several(grid.inner), *m.ranges, *_several(any_value.values()))
+    return TiledMap(
+        _several(outside),
+        inside,
+        tuple([_place(k, result, added) for k, result in enumerate(results)]),
+        (*constraints, *limits),
+        tuple([rt for rt in m.runtime if rt.variable in any_value]),
+    )
+
+
+def _several(variables: Iterable[Variable]) -> tuple[Variable, ...]:
+    """The variables with more than one value: others are constants in expressions."""
+    return tuple([v for v in variables if v.lower < v.upper])
+
+
+def _limit(v: Variable, value: Expr) -> Constraint | None:
+    """The condition that a value is in the bounds of a variable; `None` if it always is."""
+    low, high = value.bounds
+    return Constraint(value, v.lower, v.upper) if low < v.lower or high > v.upper else None
 
 
 def _place(number: int, result: Expr, added: Mapping[Variable, Start]) -> Place:
@@ -143,22 +159,3 @@ def _place(number: int, result: Expr, added: Mapping[Variable, Start]) -> Place:
             starts.append((added[atom], factor))
             result -= atom * factor
     return Place(number, result, tuple(starts))
-
-
-def _is_added(rt: RuntimeVariable, m: IndexingMap) -> bool:
-    """True if the value is only added to results, and takes all values of its clamp."""
-    mixed = set[Variable]()
-    for result in m.results:
-        mixed |= inside_atoms(result)
-    for c in m.constraints:
-        mixed |= set(c.expr.variables())
-    return (
-        rt.array is not None
-        and rt.variable not in mixed
-        and rt.clamp == rt.variable.bounds
-        and not any(i.variables() and m.runtime and _uses_runtime(i, m) for i in rt.index)
-    )
-
-
-def _uses_runtime(expr: Expr, m: IndexingMap) -> bool:
-    return not {rt.variable for rt in m.runtime}.isdisjoint(expr.variables())
