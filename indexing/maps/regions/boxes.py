@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from hlo.arguments import checked, checked_constructor
+from hlo.arguments import checked_constructor, checked_on_failure
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -154,7 +154,7 @@ class Box:
         object.__setattr__(self, "strides", tuple(strides))
 
     @classmethod
-    @checked
+    @checked_on_failure
     def of(cls, progressions: Iterable[Progression]) -> Box:
         """Return the product of progressions.
 
@@ -162,11 +162,12 @@ class Box:
         [0:4, 1:12:5]
         """
         listed = list(progressions)
-        return cls(
-            tuple([p.offset for p in listed]),
-            tuple([p.size for p in listed]),
-            tuple([p.stride for p in listed]),
-        )
+        box = object.__new__(cls)  # without the checks of types: boxes are made by thousands
+        object.__setattr__(box, "offsets", tuple([p.offset for p in listed]))
+        object.__setattr__(box, "sizes", tuple([p.size for p in listed]))
+        object.__setattr__(box, "strides", tuple([p.stride for p in listed]))
+        box.__post_init__()
+        return box
 
     @property
     def progressions(self) -> tuple[Progression, ...]:

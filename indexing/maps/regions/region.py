@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from hlo.arguments import checked, checked_constructor
+from hlo.arguments import checked, checked_constructor, checked_on_failure
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.regions.boxes import Box, TooManyBoxes, disjoint, progression, subtracted
@@ -71,7 +71,7 @@ class Region(Displayed):
     # ------------------------------------------------------------ construction
 
     @classmethod
-    @checked
+    @checked_on_failure
     def of(cls, maps: Iterable[IndexingMap], rank: int) -> Region:
         """Return all results of maps without dimensions, for any values of runtime variables.
 
@@ -127,7 +127,10 @@ class Region(Displayed):
         except TooManyBoxes:
             images += [map_of(box) for box in boxes]
             boxes = []
-        return cls(rank, (*boxes, *dict.fromkeys(images)), grade, runtime)
+        region = object.__new__(cls)  # without the checks of types: there may be many pieces
+        parts = (*boxes, *dict.fromkeys(images))
+        region.__dict__.update(rank=rank, pieces=parts, grade=grade, runtime=runtime)
+        return region
 
     # ------------------------------------------------------------ boxes
 
