@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -19,7 +19,7 @@ from indexing.maps.regions.answers import OperandRegion
 from indexing.tiling.tiles.finished import finished_regions
 from indexing.tiling.tiles.operands import TiledOperand
 from indexing.tiling.tiles.tile_grid import TileGrid
-from simplifier.unknown import Unknown, first_unknown
+from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -95,6 +95,22 @@ class Tiling(Displayed):
             return touched
         return Fraction(needed, touched) if touched else Fraction(1)
 
+    @checked
+    def with_sizes(self, sizes: Sequence[int]) -> Tiling:
+        """Return the tiling of the same array by other sizes; the maps are not computed again.
+
+        Raises:
+            ValueError: `sizes` has not one positive size for each dimension.
+
+        >>> import hlo
+        >>> text = "ENTRY e { p = f32[9] parameter(0)  ROOT n = f32[9] negate(p) }"
+        >>> tile(hlo.parse(text).entry.root, (4,)).with_sizes((2,)).grid
+        (5,)
+        """
+        grid = TileGrid.checked(self.instruction.name, self.shape.dims, sizes)
+        operands = _operands(self.answer, grid)
+        return replace(self, sizes=grid.sizes, operands=operands, _grid=grid)
+
     def slices(self, *index: int) -> tuple[slice, ...]:
         """Return the elements of one tile, as slices of the tiled array.
 
@@ -160,8 +176,10 @@ class Tiling(Displayed):
 
 
 def _sum(numbers: Sequence[int | Unknown]) -> int | Unknown:
-    unknown = first_unknown(*[n for n in numbers if isinstance(n, Unknown)])
-    return unknown or sum([n for n in numbers if not isinstance(n, Unknown)])
+    unknown = next((n for n in numbers if isinstance(n, Unknown)), None)
+    if unknown is not None:
+        return unknown
+    return sum([n for n in numbers if not isinstance(n, Unknown)])
 
 
 @checked
