@@ -20,6 +20,7 @@ from hlo.text.names import UnknownName
 from indexing.devices.groups import GroupList
 from indexing.maps import Box, Constraint, RuntimeVariable
 from indexing.maps.regions.boxes import Progression
+from indexing.tiling import XlaCandidates
 from indexing.tiling.tiles.size_constraints import ALWAYS
 from simplifier import Variable
 
@@ -80,6 +81,7 @@ ALL = " ".join(KINDS)
 EXAMPLES: dict[str, tuple[Any, str]] = {
     # annotation                    valid example      other kinds that are valid
     "Affine":                       (D0,               "int"),
+    "AcceptedKind":                 ("box",            ""),
     "AnyShape":                     (SHAPE,            ""),
     "AnyShape | str":               ("f32[4]",         "str"),
     "AnyShape | str | None":        (None,             "str None"),
@@ -92,6 +94,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Callable[..., Any]":           (lambda: None,     "map"),  # maps are called
     "Callable[..., Iterable[Affine]]": (lambda d: d,   "map"),
     "Callable[[Expr], Expr]":       (lambda e: e,      "map"),
+    "Callable[[Tiling], bool] | None": (None,          "None map"),
     "Collection[Facet]":            ((),               ""),
     "Computation":                  (ENTRY,            ""),
     "Expr":                         (D0 * 2,           ""),
@@ -122,15 +125,19 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Layout":                       (LAYOUT,           ""),
     "Layout | None":                (None,             "None"),
     "Literal['lowered', 'optimized']": ("lowered",     ""),
+    "SizesToTry":                   ("powers",         ""),
     "Target":                       ("operands",       ""),
     "Instruction | Computation | Iterable[Instruction]": (DOT, ""),
     "TiledInstruction":             (ANALYSIS.instructions[0], ""),
     "TileDirection":                ("output-to-input", ""),
+    "TilingLimits | None":          (None,             "None"),
+    "XlaCandidates":                (XlaCandidates("r = f32[] add(a, b)", ()), ""),
     "MapOrMaps":                    (MAP,              "map"),
     "Mapping[Variable, Affine]":    ({D0: 3},          ""),
     "Mapping[str, ArrayLike] | None": (None,           "None"),
     "Mapping[str, Interval] | None": (None,            "None"),
     "Module":                       (MODULE,           "module"),
+    "Objective":                    ("bytes",          ""),
     "Points":                       ((1, 2),           ""),
     "Points | None":                ((1, 2),           "None"),
     "methods.Points":               ((1, 2),           ""),
@@ -224,6 +231,9 @@ MADE_BY_QUERIES = {
     *("indexing.tiling.TiledOperand", "indexing.tiling.Tiling"),
     *("indexing.tiling.TileAnalysis", "indexing.tiling.TiledComputation"),
     *("indexing.tiling.TiledInstruction", "indexing.tiling.SymbolicTile"),
+    *("indexing.tiling.BestTilings", "indexing.tiling.RankedTiling"),
+    *("indexing.tiling.XlaCandidate", "indexing.tiling.XlaCandidates"),
+    "indexing.tiling.RankComparison",
 }
 """Classes whose constructors users do not call."""
 

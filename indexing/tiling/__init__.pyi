@@ -10,6 +10,11 @@ from .grid import thread_map as thread_map
 from .grid import tile_map as tile_map
 from .tiles.analysis import TileAnalysis as TileAnalysis
 from .tiles.analysis import tile_analysis as tile_analysis
+from .tiles.candidates import BestTilings as BestTilings
+from .tiles.candidates import best_tilings as best_tilings
+from .tiles.candidates import valid_tilings as valid_tilings
+from .tiles.limits import TilingLimits as TilingLimits
+from .tiles.measures import RankedTiling as RankedTiling
 from .tiles.operands import TiledOperand as TiledOperand
 from .tiles.symbolic import SymbolicTile as SymbolicTile
 from .tiles.symbolic import symbolic_tile as symbolic_tile
@@ -17,3 +22,8 @@ from .tiles.tiled_computation import TiledComputation as TiledComputation
 from .tiles.tiled_instruction import TiledInstruction as TiledInstruction
 from .tiles.tiling import Tiling as Tiling
 from .tiles.tiling import tile as tile
+from .tiles.xla_candidates import XlaCandidate as XlaCandidate
+from .tiles.xla_candidates import XlaCandidates as XlaCandidates
+from .tiles.xla_candidates import parse_candidates as parse_candidates
+from .tiles.xla_ranks import RankComparison as RankComparison
+from .tiles.xla_ranks import compare_candidates as compare_candidates

@@ -17,8 +17,19 @@ from indexing.dataflow.queries import Groups
 from indexing.maps.answers import Answer
 from indexing.maps.multiplicity import Multiplicity
 from indexing.tiling.collapsing import Collapse, CollapsedArray
+from indexing.tiling.tiles.candidates import BestTilings
 from indexing.tiling.tiles.tiling import Tiling
+from indexing.tiling.tiles.xla_ranks import RankComparison
 from indexing.views.answer_tables import tables_of
+from indexing.views.best_tilings import (
+    COMPARED_COLUMNS,
+    RANKED_COLUMNS,
+    best_head,
+    best_notes,
+    compared_row,
+    comparison_head,
+    ranked_row,
+)
 from indexing.views.report import MapTable, map_line, path_text, runtime_text, shape_text
 from indexing.views.tilings import COLUMNS, head, operand_rows
 
@@ -52,6 +63,11 @@ def html_of(value: object) -> str:
             return _table(("array", "shape", "collapsed"), _collapsed_rows(value))
         case Tiling():
             return _table(COLUMNS, operand_rows(value), head(value))
+        case BestTilings():
+            title = "; ".join([best_head(value), *best_notes(value)])
+            return _table(RANKED_COLUMNS, map(ranked_row, value), title)
+        case RankComparison():
+            return _table(COMPARED_COLUMNS, map(compared_row, value.rows), comparison_head(value))
         case LoopNest() | MapLoopNest():
             return preformatted(value.source)
         case _:

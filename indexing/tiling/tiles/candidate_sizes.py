@@ -19,6 +19,8 @@ from itertools import product
 from math import isqrt, prod
 from typing import Final, Literal, TypeAlias, get_args
 
+from indexing.tiling.tiles.tile_grid import TileGrid
+
 SizeChoice: TypeAlias = Literal["powers", "divisors", "xla", "all"]
 """An enumeration of the tile sizes of a dimension of size n: ``powers``: the powers of two below n,
 and n; ``divisors``: those, and the divisors of n; ``xla``: the enumeration of XLA; ``all``: 1 to
@@ -106,17 +108,13 @@ class TileSizes:
         """Yield the tile sizes, the last dimension varying fastest, as XLA enumerates them."""
         return product(*self.choices)
 
-    def grid(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the number of tiles along each dimension.
+    def grid(self, sizes: Sequence[int]) -> TileGrid:
+        """Return the tiles of these sizes; a size of 0, of an empty dimension, counts as 1.
 
-        >>> TileSizes.of((10, 4)).grid((4, 2))
+        >>> TileSizes.of((10, 4)).grid((4, 2)).counts
         (3, 2)
         """
-        return tuple([-(-n // max(1, s)) for n, s in zip(self.dims, sizes, strict=True)])
-
-    def clipped(self, sizes: Sequence[int]) -> tuple[int, ...]:
-        """Return the sizes of the largest tile: no larger than the array."""
-        return tuple([min(n, s) for n, s in zip(self.dims, sizes, strict=True)])
+        return TileGrid(self.dims, tuple([max(1, size) for size in sizes]))
 
     def coarsest(self) -> Iterator[tuple[int, ...]]:
         """Yield the tile sizes that refine no others.
@@ -135,6 +133,24 @@ class TileSizes:
         for k, (own, n) in enumerate(zip(self.choices, self.dims, strict=True)):
             for size in _finer(own, sizes[k], n):
                 yield (*sizes[:k], size, *sizes[k + 1 :])
+
+    def thinned(self, limit: int) -> TileSizes:
+        """Return about `limit` tile sizes at most.
+
+        Every other size is left out of the dimension with the most sizes, until the limit holds.
+        The smallest and the largest size of each dimension remain.
+
+        >>> TileSizes.of((64, 8)).thinned(16).choices
+        ((1, 4, 16, 64), (1, 2, 4, 8))
+        """
+        choices = list(self.choices)
+        while prod(map(len, choices)) > limit:
+            k = max(range(len(choices)), key=lambda k: len(choices[k]))
+            own = choices[k]
+            if len(own) <= 2:
+                break
+            choices[k] = tuple(dict.fromkeys((*own[:-1:2], own[-1])))
+        return TileSizes(self.dims, tuple(choices))
 
     def refines(self, inner: Sequence[int], outer: Sequence[int]) -> bool:
         """True if each tile of `inner` lies in one tile of `outer`.

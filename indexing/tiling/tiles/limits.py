@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from math import prod
 from typing import Final
 
+from hlo.arguments import checked, checked_constructor
 from indexing.devices.gpus import gpu
 
 XLA_REGISTER_SHARE: Final = 0.4
@@ -118,6 +119,7 @@ class TileMemory:
         )
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TilingLimits:
     """Limits that a tiling must keep; `None` does not limit.
@@ -156,6 +158,7 @@ class TilingLimits:
                 raise ValueError(f"{field.name}={value}: expected at least 0")
 
     @classmethod
+    @checked
     def of_gpu(cls, name: str) -> TilingLimits:
         """Return the registers, the shared memory and the number of blocks of a GPU model.
 
@@ -174,6 +177,7 @@ class TilingLimits:
         )
 
     @classmethod
+    @checked
     def xla(cls, name: str) -> TilingLimits:
         """Return the limits by which XLA prunes the tilings of a Triton fusion on a GPU model.
 
