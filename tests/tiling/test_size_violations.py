@@ -132,6 +132,15 @@ def test_intersections_keep_the_sources_that_matter() -> None:
     assert [s.instruction for s in sources(low & low.bind({}))] == ["low"]
 
 
+def test_a_source_is_completed_once() -> None:
+    part = condition(a, 2, 9).with_source("", "d0 * 2")
+    assert str(part.violation([1])) == (
+        "ts_0 = 1: expected 2 <= ts_0 <= 9 (d0 * 2); legal sizes nearby: 2"
+    )
+    assert str(*sources(part.with_source("add.1", "whole map"))) == "`add.1`: d0 * 2"
+    assert sources(part.with_source("add.1").with_source("add.2"))[0].instruction == "add.1"
+
+
 def sources(tree: SizeConstraints) -> Any:
     assert isinstance(tree, SizeCondition)
     return tree.sources

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import gcd, inf
 from typing import Final
 
@@ -34,10 +34,8 @@ from simplifier.text import terms_and_constant
 class SizeConstraints:
     """A condition on tile sizes, or a conjunction or disjunction of constraints; immutable.
 
-    Equality is structural, and ignores the reasons and sources of conditions.
-
-    Attributes:
-        parts: the operands of a conjunction or disjunction.
+    Equality is structural, and ignores the reasons and sources of conditions.  A conjunction or
+    disjunction has `parts`.
     """
 
     parts: tuple[SizeConstraints, ...] = ()
@@ -183,9 +181,7 @@ class _Joined(SizeConstraints):
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return isinstance(other, _Joined) and self._identity == other._identity
+        return self is other or (isinstance(other, _Joined) and self._identity == other._identity)
 
 
 class Conjunction(_Joined):
@@ -234,18 +230,25 @@ def _folded(leaf: SizeCondition) -> SizeConstraints:
         return ALWAYS
     if max(low, lower) > min(high, upper):
         return NEVER
-    text, constant = terms_and_constant(leaf.expr)
-    expr = leaf.expr - constant
-    factor = gcd(expr.constant, *expr.parts.values()) * (-1 if text.startswith("-") else 1)
+    expr, constant, factor = _divided(leaf.expr)
     if (constant, factor) == (0, 1):
         return leaf
-    expr = make([(atom, c // factor) for atom, c in expr.terms], expr.constant // factor)
     lower, upper = lower - constant, upper - constant
     if factor < 0:
         lower, upper, factor = -upper, -lower, -factor
     lower = lower if lower == -inf else -(-lower // factor)
     upper = upper if upper == inf else upper // factor
     return _folded(replace(leaf.between(lower, upper), expr=expr))
+
+
+@lru_cache(maxsize=1 << 12)
+def _divided(expr: Expr) -> tuple[Expr, int, int]:
+    """Return ``(e, c, factor)`` with ``expr = e * factor + c``; the text of `e` has no constant."""
+    text, constant = terms_and_constant(expr)
+    rest = expr - constant
+    factor = gcd(rest.constant, *rest.parts.values()) * (-1 if text.startswith("-") else 1)
+    parts = [(atom, coefficient // factor) for atom, coefficient in rest.terms]
+    return make(parts, rest.constant // factor), constant, factor
 
 
 def all_of(constraints: Iterable[SizeConstraints]) -> SizeConstraints:

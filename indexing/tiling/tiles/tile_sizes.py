@@ -16,8 +16,8 @@ class SizeSource(NamedTuple):
     expression: str = ""
 
     def __str__(self) -> str:
-        place = f"`{self.instruction}`"
-        return f"{place}: {self.expression}" if self.expression else place
+        place = f"`{self.instruction}`" if self.instruction else ""
+        return ": ".join([text for text in (place, self.expression) if text])
 
 
 def size_point(variables: Iterable[Variable], sizes: Sequence[int]) -> dict[Variable, int]:
