@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
 
 import numpy as np
 import pytest
 
 import hlo
 import indexing
-from indexing import Tiling
+from indexing import Tiling, Unknown
 from indexing.codegen.nest import LoopNest
+from tests.checks import checks
+from tests.ops.samples import MAPPED, Sample, samples_of
+from tests.tiling import poison
+from tests.tiling.poison import (
+    Array,
+    Mask,
+    check_input_tiles,
+    check_tiles,
+    masks_of,
+    sources_of,
+)
 
 ROWS = """
 add { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT s = s32[] add(a, b) }
@@ -73,3 +86,78 @@ def test_a_result_without_elements_has_no_tiles() -> None:
     p, out = np.zeros((0, 3), np.int32), np.empty((0, 3), np.int32)
     assert nest.vectorized().run(p, out=out) is out
     assert list(nest.vectorized().tiles((2, 2), p)) == []
+
+
+# ---------------------------------------------------------------- poisoned operands
+
+
+def few_tiles(random: np.random.Generator, dims: Sequence[int], most: int) -> list[int]:
+    """Random tile sizes, of at most `most` tiles."""
+    sizes = [int(random.integers(1, n + 2)) for n in dims]
+    while prod([-(-n // size) for n, size in zip(dims, sizes, strict=True)]) > most:
+        sizes = [2 * size for size in sizes]
+    return sizes
+
+
+def poisons(sample: Sample, random: np.random.Generator) -> list[list[Array | None]]:
+    return [[None] * len(sample.shapes), [*sample.inputs(random)]]
+
+
+def check_sample(sample: Sample, random: np.random.Generator) -> None:
+    """Check random tiles of each output, and of one operand."""
+    inputs, others = sample.inputs(random), poisons(sample, random)
+    named = dict(zip([o.name for o in sample.instruction.operands], inputs, strict=True))
+    for output, shape in enumerate(sample.outputs):
+        nest = indexing.loop_nest(sample.instruction, output)
+        program = None if isinstance(nest, Unknown) else nest.vectorized()
+        for exact in (False, True):
+            sizes = few_tiles(random, shape.dims, 4)
+            tiling = indexing.tile(sample.instruction, sizes, output_id=output, exact=exact)
+            assert isinstance(tiling, Tiling), tiling
+            if exact and sample.instruction.opcode == "convolution":
+                others = others[1:]  # exact maps omit factors of padding, but zero times NaN is NaN
+            values = {name: named[name] for name in sources_of(tiling)}
+            check_tiles(tiling, sample.run, inputs, others, values, program=program)
+            if not any(m.grade == "may" for maps in tiling.answer.maps for m in maps):
+                break
+    operand = int(random.integers(len(inputs)))
+    sizes = few_tiles(random, sample.arrays[operand].dims, 3)
+    tiling = indexing.tile(
+        sample.instruction, sizes, direction="input-to-output", operand_id=operand
+    )
+    assert isinstance(tiling, Tiling), tiling
+    check_input_tiles(tiling, sample.run, inputs, others)
+
+
+def seeded(sample: Sample) -> np.random.Generator:
+    return np.random.default_rng([*sample.text.encode()])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("opcode", MAPPED)
+def test_tiles_of_all_ops_use_nothing_outside_of_their_regions(opcode: str) -> None:
+    with checks() as check:
+        for sample in samples_of(opcode):
+            if len(sample.arrays) == len(sample.shapes):
+                with check(sample.text):
+                    check_sample(sample, seeded(sample))
+
+
+@pytest.mark.parametrize("opcode", ["add", "concatenate", "dot", "reduce", "reverse", "transpose"])
+def test_poison_detects_a_missed_element(opcode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first element of each region is omitted."""
+    sample = samples_of(opcode)[0]
+    sizes, random = [2] * sample.outputs[0].rank, seeded(sample)
+    tiling = indexing.tile(sample.instruction, sizes)
+    assert isinstance(tiling, Tiling)
+    inputs = sample.inputs(random)
+    for operand in range(len(inputs)):
+
+        def omitting(arrays: Sequence[Array], regions: Any, operand: int = operand) -> list[Mask]:
+            masks = masks_of(arrays, regions)
+            masks[operand].flat[masks[operand].argmax()] = False
+            return masks
+
+        monkeypatch.setattr(poison, "masks_of", omitting)
+        with pytest.raises(AssertionError, match="needs more than"):
+            check_tiles(tiling, sample.run, inputs, poisons(sample, random))
