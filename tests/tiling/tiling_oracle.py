@@ -89,6 +89,7 @@ def check_tiling(tiling: Tiling, seed: int) -> None:
         sets = sets_of(tiling, operand, values)
         check_regions(tiling, operand, sets)
         check_kind(operand, sets, values)
+        check_pieces(operand, sets, values)
         check_counts(tiling, operand, sets)
 
 
@@ -141,6 +142,21 @@ def check_kind(operand: TiledOperand, sets: Sets, values: RuntimeValues) -> None
                 assert size == 1 or stride == box.strides[k], (operand, index)
         if kind == "box" and lines and not elements:
             assert any(size == 0 for _, size, _ in lines), (operand, index)
+
+
+def check_pieces(operand: TiledOperand, sets: Sets, values: RuntimeValues) -> None:
+    """The pieces are disjoint boxes, and their union is what the tile needs."""
+    for index, elements in sets.items() if operand.pieces is not None else ():
+        at = {v: index[int(v.name[4:])] for v in operand.grid.tile_index}
+        at |= {rt.variable: values.value(rt, at) for rt in operand.runtime}
+        listed: list[tuple[int, ...]] = []
+        for piece in operand.pieces or ():
+            sides = [[e.value(at) for e in side] for side in piece]
+            lines = [[offset + stride * i for i in range(size)] for offset, size, stride in sides]
+            listed += product(*lines)
+        if operand.shape.rank:
+            assert len(listed) == len(elements), (operand, index)
+            assert set(listed) == elements, (operand, index)
 
 
 def check_counts(tiling: Tiling, operand: TiledOperand, sets: Sets) -> None:

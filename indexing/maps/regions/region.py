@@ -106,6 +106,19 @@ class Region(Displayed):
         return cls._normalised(rank, tuple(boxes), "exact", ())
 
     @classmethod
+    def _made(
+        cls,
+        rank: int,
+        pieces: tuple[Piece, ...],
+        grade: Grade,
+        runtime: tuple[RuntimeVariable, ...],
+    ) -> Region:
+        """The region, without the checks of types: there may be many pieces."""
+        region = object.__new__(cls)
+        region.__dict__.update(rank=rank, pieces=pieces, grade=grade, runtime=runtime)
+        return region
+
+    @classmethod
     def _normalised(
         cls,
         rank: int,
@@ -127,10 +140,7 @@ class Region(Displayed):
         except TooManyBoxes:
             images += [map_of(box) for box in boxes]
             boxes = []
-        region = object.__new__(cls)  # without the checks of types: there may be many pieces
-        parts = (*boxes, *dict.fromkeys(images))
-        region.__dict__.update(rank=rank, pieces=parts, grade=grade, runtime=runtime)
-        return region
+        return cls._made(rank, (*boxes, *dict.fromkeys(images)), grade, runtime)
 
     # ------------------------------------------------------------ boxes
 
@@ -360,3 +370,12 @@ class Region(Displayed):
     def __repr__(self) -> str:
         grade = ", grade='may'" if self.grade == "may" else ""
         return f"Region({str(self)!r}, rank={self.rank}{grade})"
+
+
+def disjoint_region(boxes: Iterable[Box], rank: int) -> Region:
+    """Return the union of disjoint boxes in order of offsets, as `image_boxes` returns them.
+
+    >>> print(disjoint_region([Box((0,), (4,), (1,)), Box((6,), (4,), (1,))], rank=1))
+    [0:4] ∪ [6:10]
+    """
+    return Region._made(rank, tuple(boxes), "exact", ())

@@ -7,12 +7,14 @@ compared with all values.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product as combinations
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from indexing.maps.regions.boxes import Progression
+from indexing.maps.regions.boxes import Box, Progression
 from indexing.tiling.tiles.tile_sets import TileSets, shape_of, tile_points
 from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr
@@ -106,15 +108,15 @@ def _most_common(values: Array) -> list[int]:
     return [int(v) for v in each[order][:2]]
 
 
-def range_of(sets: TileSets, k: int) -> TileRange | None:
-    """Return the indices of all tiles in the k-th of the places of `sets`.
+def range_of(sets: TileSets, k: int, boxes: Sequence[Box | None]) -> TileRange | None:
+    """Return the indices of a box of all tiles in the k-th of the places of `sets`.
 
-    For sets that are no boxes, these are the indices of the smallest box.  `None` if no formula is
-    known.
+    Args:
+        boxes: the box in each class, without the translation of a tile.
+    Returns:
+        The indices; `None` if no formula is known.
     """
-    sides = [
-        Progression(0, 0, 1) if c.hull is None else c.hull.progressions[k] for c in sets.classes
-    ]
+    sides = [Progression(0, 0, 1) if box is None else box.progressions[k] for box in boxes]
     strides = {p.stride for p in sides if p.size > 1}
     if len(strides) > 1:
         return None
@@ -125,10 +127,17 @@ def range_of(sets: TileSets, k: int) -> TileRange | None:
         return EMPTY
     tiles = _Tiles(sets.tile_index, tile_points(sets.tile_index), sizes > 0)
     shifts = (sets.exprs[k], *sets.corners[k])
-    offset = tiles.fitted(offsets, shifts)
+    firsts = {p.offset for p in sides if p.size}
+    if len(firsts) == 1:
+        offset: Expr | None = shifts[0] + min(firsts)
+    else:
+        offset = tiles.fitted(offsets, shifts)
     if offset is None:
         return None
     lasts = offsets + stride * (sizes - 1)
+    widths = {p.size for p in sides}
+    if len(widths) == 1:
+        return TileRange(offset, as_expr(min(widths)), as_expr(stride))
     size = _size(tiles, sizes, offset, lasts, shifts, stride)
     return None if size is None else TileRange(offset, size, as_expr(stride))
 
@@ -178,18 +187,48 @@ def _conditions(sets: TileSets) -> list[tuple[Expr, int, int]] | None:
 
 
 def ranges_of(product: Sequence[TileSets]) -> tuple[TileRange, ...] | None:
-    """Return the indices of all tiles in each dimension of an array.
+    """Return the indices of the smallest boxes of all tiles in each dimension of an array.
 
     Args:
         product: sets whose product is needed.
     """
+    return _ranges_at(product, [[c.hull for c in own.classes] for own in product])
+
+
+def pieces_of(product: Sequence[TileSets], limit: int) -> list[tuple[TileRange, ...]] | None:
+    """Return the indices of disjoint boxes whose union each tile needs.
+
+    Returns:
+        At most `limit` boxes, some of which may be empty for a tile; `None` if more are needed, or
+        no formulas are known.
+    """
+    choices: list[list[list[Box | None]]] = []
+    for own in product:
+        boxes = [[c.hull] if c.is_box else c.region.boxes(limit) for c in own.classes]
+        known = [each for each in boxes if each is not None]
+        if len(known) < len(boxes):
+            return None
+        count = max(map(len, known))
+        choices.append(
+            [[each[k] if k < len(each) else None for each in known] for k in range(count)]
+        )
+    if prod(map(len, choices)) > limit:
+        return None
+    pieces = [_ranges_at(product, chosen) for chosen in combinations(*choices)]
+    listed = [piece for piece in pieces if piece is not None]
+    return listed if len(listed) == len(pieces) else None
+
+
+def _ranges_at(
+    product: Sequence[TileSets], boxes: Sequence[Sequence[Box | None]]
+) -> tuple[TileRange, ...] | None:
     ranges: dict[int, TileRange] = {}
     conditions: list[TileSets] = []
-    for own in product:
+    for own, chosen in zip(product, boxes, strict=True):
         if not own.places and any(not c.count for c in own.classes):
             conditions.append(own)
         for k, place in enumerate(own.places):
-            line = range_of(own, k)
+            line = range_of(own, k, chosen)
             if line is None:
                 return None
             ranges[place] = line

@@ -19,6 +19,7 @@ from indexing.tiling.tiles.tile_sets import (
     TileClass,
     TileSets,
     is_start,
+    numbered,
     tile_sets,
     translated,
     united,
@@ -153,20 +154,28 @@ def _common(sets: TileSets, axis: int) -> int | Unknown:
     size = shape[axis]
     near, far = np.arange(size - 1), np.arange(1, size)
     distance = shifts.take(far, axis) - shifts.take(near, axis)
-    columns = [class_of.take(near, axis), class_of.take(far, axis)]
-    table = np.stack([c.reshape(-1) for c in columns], axis=1)
-    table = np.concatenate([table, distance.reshape(len(table), -1)], axis=1)
-    pairs = np.unique(table, axis=0)
+    places = [distance[..., k] for k in range(len(sets.places))]
+    columns = [class_of.take(near, axis), class_of.take(far, axis), *places]
+    _, pairs = numbered([column.reshape(-1) for column in columns])
     if len(pairs) > MAX_PAIRS:
         return Unknown(f"budget: {len(pairs)} pairs of neighbouring tiles, more than {MAX_PAIRS}")
     most = 0
     for first, second, *by in pairs.tolist():
-        a, b = sets.classes[first].region, sets.classes[second].region
-        count = (a & translated(b, by)).count()
+        count = _common_count(sets.classes[first], sets.classes[second], by)
         if isinstance(count, Unknown):
             return count
         most = max(most, count)
     return most
+
+
+def _common_count(first: TileClass, second: TileClass, by: Sequence[int]) -> int | Unknown:
+    """The number of common elements of a set, and of the translate of another one."""
+    if first.hull is None or second.hull is None:
+        return 0
+    sides = zip(first.hull.progressions, second.hull.progressions, by, strict=True)
+    if any(a.last < b.offset + d or b.last + d < a.offset for a, b, d in sides):
+        return 0
+    return (first.region & translated(second.region, by)).count()
 
 
 def operand_sets(maps: Sequence[IndexingMap], grid: TileGrid) -> OperandSets:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,8 +14,9 @@ from hlo.shapes.shape import Shape
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.tiling.tiles.bounds import bounding_ranges
 from indexing.tiling.tiles.contiguity import MemoryRuns, box_runs, largest_box
-from indexing.tiling.tiles.formulas import EMPTY, TileRange, ranges_of
+from indexing.tiling.tiles.formulas import EMPTY, TileRange, pieces_of, ranges_of
 from indexing.tiling.tiles.operand_sets import OperandSets, operand_sets
 from indexing.tiling.tiles.starts import Starts
 from indexing.tiling.tiles.tile_grid import TileGrid
@@ -137,17 +138,42 @@ class TiledOperand:
     @cached_property
     def ranges(self) -> tuple[TileRange, ...] | None:
         """The indices of the box of each tile in each dimension; `None` without formulas."""
+        if self.unknown is not None:
+            return None
         sets = self.sets
         if isinstance(sets, Unknown) or len(sets.products) > 1:
-            return None
+            return bounding_ranges(self.maps, self.grid, self.shape.dims)
         if not sets.total:
             return (EMPTY,) * self.shape.rank
         (product,) = sets.products
         ranges = ranges_of(product)
-        if ranges is None or sets.starts is None:
+        return None if ranges is None else self._moved(ranges, sets)
+
+    @cached_property
+    def pieces(self) -> tuple[tuple[TileRange, ...], ...] | None:
+        """Disjoint boxes whose union each tile needs, for the kinds "box" and "boxes".
+
+        Each box has the indices in each dimension, as expressions of the tile index; boxes may be
+        empty for some tiles.  `None` without formulas, and for sets that are not few boxes.
+        """
+        sets, ranges = self.sets, self.ranges
+        if self.kind == "box":
+            return None if ranges is None else (ranges,)
+        if self.kind != "boxes" or isinstance(sets, Unknown):
             return None
+        if sets.rows > 1 or len(sets.products) > 1:
+            return None
+        pieces = pieces_of(sets.products[0], MAX_BOXES_OF_TILE)
+        return None if pieces is None else tuple([self._moved(piece, sets) for piece in pieces])
+
+    def _moved(self, ranges: Sequence[TileRange], sets: OperandSets) -> tuple[TileRange, ...]:
+        """The indices translated by the runtime values that are added to them."""
+        if sets.starts is None:
+            return tuple(ranges)
         starts = {
-            place: s for own in product for place, s in zip(own.places, own.starts, strict=True)
+            place: added
+            for own in sets.products[0]
+            for place, added in zip(own.places, own.starts, strict=True)
         }
         return tuple(
             [_with_starts(r, starts[k], sets.starts, sets.rows) for k, r in enumerate(ranges)]

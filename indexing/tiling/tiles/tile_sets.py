@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import Box, Progression, progression
-from indexing.maps.regions.region import Region
+from indexing.maps.regions.images import image_boxes
+from indexing.maps.regions.region import Region, disjoint_region
 from indexing.tiling.tiles.separation import Key, Separator
 from indexing.tiling.tiles.starts import Start
 from indexing.tiling.tiles.tiled_maps import TiledMap
@@ -28,8 +29,11 @@ from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown
 
-MAX_TILES: Final = 1 << 20
+MAX_TILES: Final = 1 << 22
 """Maximum number of tiles whose translations are computed one by one."""
+
+MAX_CODES: Final = 1 << 22
+"""Maximum number of combinations of values to number without sorting them."""
 
 MAX_CLASSES: Final = 1 << 10
 """Maximum number of classes of tiles whose sets are computed."""
@@ -231,13 +235,20 @@ def _class_at(
 
 
 def _class_of(inside: IndexingMap, rows: list[Expr]) -> TileClass:
-    rank = len(inside.results)
-    region = Region.of([inside], rank)
+    region = _region_of(inside)
     if all(row.is_constant for row in rows):
         return TileClass(region, _counted(region), 1, _counted(region))
     pairs = replace(inside, results=(*inside.results, *rows)).count_image()
     index = replace(inside, results=tuple(rows)).count_image()
     return TileClass(region, _counted(region), _known(index), _known(pairs))
+
+
+def _region_of(m: IndexingMap) -> Region:
+    """The results of a map."""
+    boxes = None if m.is_known_empty else image_boxes(m.simplify())
+    if boxes is None:
+        return Region.of([m], len(m.results))
+    return disjoint_region(boxes, len(m.results))
 
 
 def _counted(region: Region) -> int:
@@ -273,10 +284,35 @@ def _classes(columns: list[NDArray[Any]], tiles: int) -> tuple[NDArray[Any], lis
     """The class of each tile, and the values of the keys in each class."""
     if not columns:
         return np.zeros(tiles, np.intp), [[]]
-    table, class_of = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+    class_of, table = numbered(columns)
     if len(table) > MAX_CLASSES:
         raise BudgetError(f"budget: {len(table)} classes of tiles, more than {MAX_CLASSES}")
-    return class_of.reshape(tiles), table.tolist()
+    return class_of, table.tolist()
+
+
+def numbered(columns: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the number of each row of a table, and its distinct rows in the order of numbers.
+
+    >>> numbers, rows = numbered([np.array([3, 5, 3]), np.array([0, -9, 0])])
+    >>> numbers.tolist(), rows.tolist()
+    ([0, 1, 0], [[3, 0], [5, -9]])
+    """
+    codes, count = np.zeros(len(columns[0]), np.int64), 1
+    for column in columns:
+        low = int(column.min()) if len(column) else 0
+        size = int(column.max()) - low + 1 if len(column) else 1
+        codes, count = codes * size + (column - low), count * size
+        if count > MAX_CODES:
+            _, codes = np.unique(codes, return_inverse=True)
+            codes = codes.reshape(-1)
+            count = int(codes.max()) + 1
+    first = np.full(count, -1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last write is that of the first row
+    (present,) = np.nonzero(first >= 0)
+    numbers = np.zeros(count, np.int64)
+    numbers[present] = np.arange(len(present))
+    rows = np.stack([column[first[present]] for column in columns], axis=1)
+    return numbers[codes], rows
 
 
 # ---------------------------------------------------------------- several maps
