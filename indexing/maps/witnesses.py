@@ -248,7 +248,7 @@ def _unreached_with_constants(
     """An element of `target` that no map reaches if each of `reads` has a constant value."""
     values = tuple([_free(read, f"v{k}") for k, read in enumerate(reads)])
     constant = [_with_constants(copy, reads, values) for copy in copies]
-    point = unions.uncovered(constant, exact.Relation((*target, *values), (), (), ()))
+    point = unions.uncovered(constant, (*target, *values))
     if point is None or isinstance(point, Unknown):
         return point
     if len({read.array for read in reads}) < len(reads):

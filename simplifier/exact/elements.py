@@ -8,9 +8,12 @@ from typing import Final
 
 import numpy as np
 
+from simplifier.atoms import Variable
 from simplifier.exact.encode import Relation
 from simplifier.exact.enumeration import can_enumerate, pairs
 from simplifier.exact.points import Array, box_arrays, number_type
+from simplifier.shared import is_deep
+from simplifier.unknown import Unknown
 
 MAX_ENUMERATED: Final = 1 << 22
 """Maximum number of points of a box to evaluate at once."""
@@ -30,7 +33,7 @@ def distinct_results(relation: Relation) -> Array | None:
     if not points:
         return np.zeros((0, rank), np.int64)
     exprs = (*relation.results, *[c.expr for c in relation.constraints])
-    if not all(expr.is_affine for expr in exprs):
+    if not all(expr.is_affine and not is_deep(expr) for expr in exprs):
         if not can_enumerate(relation):
             return None
         rows = sorted({results for _, results in pairs(relation)})
@@ -45,6 +48,42 @@ def distinct_results(relation: Relation) -> Array | None:
         inside &= ~arrays.broken(constraint)
     columns = [np.broadcast_to(arrays.values(r), shape)[inside] for r in relation.results]
     return distinct_rows(columns, int(inside.sum()))
+
+
+def first_uncovered(
+    relations: Sequence[Relation], box: Sequence[Variable]
+) -> tuple[int, ...] | Unknown | None:
+    """Return the first point of a box that is not a result of the relations; `None` without any.
+
+    The box may be much larger than the relations.
+
+    >>> from simplifier.atoms import Variable
+    >>> d0, e0, e1 = Variable("d0", 0, 9), Variable("e0", 0, 2**80), Variable("e1", 1, 3)
+    >>> first_uncovered([Relation((d0,), (), (d0 // 3, d0 % 3 + 1), ())], (e0, e1))
+    (3, 2)
+    """
+    parts: list[Array] = [np.zeros((0, len(box)), np.int64)]
+    for relation in relations:
+        rows = distinct_results(relation)
+        if rows is None:
+            return Unknown(f"beyond the budget of {MAX_ENUMERATED} points to enumerate")
+        inside = np.ones(len(rows), bool)
+        for k, v in enumerate(box):
+            inside &= (rows[:, k] >= v.lower) & (rows[:, k] <= v.upper)
+        parts.append(rows[inside])
+    together = np.concatenate(parts)
+    covered = distinct_rows(list(together.T), len(together))
+    # The covered points are in lexicographic order, like the points of the box.
+    first: list[list[int]] = [[]] * len(box)  # of as many points of the box, and one more
+    rest = np.arange(min(len(covered) + 1, prod([v.upper - v.lower + 1 for v in box])))
+    for k, v in reversed(list(enumerate(box))):
+        size = v.upper - v.lower + 1
+        is_longer = size > len(covered)
+        first[k] = ((rest if is_longer else rest % size) + v.lower).tolist()
+        rest = rest * 0 if is_longer else rest // size
+    covered_points = map(tuple, covered.tolist())
+    points = zip(*first, strict=True) if box else iter([()] * len(rest))
+    return next((p for p in points if p != next(covered_points, None)), None)
 
 
 def distinct_rows(columns: Sequence[Array], count: int) -> Array:
@@ -63,7 +102,10 @@ def distinct_rows(columns: Sequence[Array], count: int) -> Array:
     lows = [int(column.min()) for column in columns]
     sizes = [int(c.max()) - low + 1 for c, low in zip(columns, lows, strict=True)]
     if prod(sizes) >= 1 << 62:
-        return np.unique(np.stack(columns, axis=1), axis=0)
+        ordered = np.stack(columns, axis=1)[np.lexsort(columns[::-1])]
+        is_first = np.ones(count, bool)
+        is_first[1:] = np.any(ordered[1:] != ordered[:-1], axis=1)
+        return ordered[is_first]
     key = np.zeros(count, np.int64)
     for column, low, size in zip(columns, lows, sizes, strict=True):
         key = key * size + (column - low)

@@ -95,8 +95,21 @@ def isl_budget(budget: int, *relations: Relation, limit: int = MAX_POINTS) -> in
 
     Relations that can be enumerated get `FIRST_BUDGET`.
     """
-    least = min(budget, FIRST_BUDGET)
-    return least if can_enumerate(*relations, limit=limit) else pieces_budget(budget, *relations)
+    if not can_enumerate(*relations, limit=limit):
+        return pieces_budget(budget, *relations)
+    return min(budget, FIRST_BUDGET)
+
+
+def array_budget(budget: int, *relations: Relation) -> int:
+    """Return `isl_budget` for a query whose answer can be enumerated in an array.
+
+    Up to `MAX_AT_ONCE` points, the budget is at most that of a query with many divisions.
+    """
+    limit = isl_budget(budget, *relations)
+    if not can_enumerate(*relations, limit=MAX_AT_ONCE):
+        return limit
+    words = _words([e for r in relations for e in _exprs(r)])
+    return min(limit, max(FIRST_BUDGET, LEAST_BUDGET // words**2))
 
 
 def pieces_budget(budget: int, *relations: Relation) -> int:
@@ -113,13 +126,13 @@ def pieces_budget(budget: int, *relations: Relation) -> int:
     least = LEAST_BUDGET // words**2
     if can_enumerate(*relations):
         return min(budget, max(FIRST_BUDGET, least // 5))
-    share = (1 + divisions + extrema // FEW_EXTREMA) * words
-    return min(budget, max(FIRST_BUDGET, least, budget // share**2))
+    share = 1 + divisions + extrema // FEW_EXTREMA
+    return min(budget, max(FIRST_BUDGET, least, budget // (share**2 * words**3)))
 
 
 def counting_budget(budget: int, relation: Relation) -> int:
-    """Return `isl_budget` for a count, whose operations take longer if numbers exceed 64 bits."""
-    return isl_budget(budget, relation) // max(1, _words(_exprs(relation)) - 2)
+    """Return `array_budget` for a count, whose operations take longer beyond 64 bits."""
+    return array_budget(budget, relation) // max(1, _words(_exprs(relation)) - 2)
 
 
 def _words(exprs: Iterable[Expr]) -> int:
@@ -187,12 +200,6 @@ def first_unmatched(
         if all(any(_holds(choice, at) for choice in clause) for clause in conditions):
             return *point, *results
     return None
-
-
-def first_uncovered(relations: Sequence[Relation], target: Relation) -> tuple[int, ...] | None:
-    """Return the first input of `target` that is not a result of the relations, if any."""
-    covered = {results for relation in relations for _, results in pairs(relation)}
-    return next((point for point, _ in pairs(target) if point not in covered), None)
 
 
 # ---------------------------------------------------------------- arrays

@@ -12,6 +12,7 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
+from simplifier.exact.elements import distinct_results
 from simplifier.exact.encode import Relation, as_domain, as_map
 from simplifier.exact.enumeration import (
     LEAST_BUDGET,
@@ -130,17 +131,16 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
     500000
     """
 
-    def enumerate_results() -> int:
-        return len({results for _, results in pairs(relation)})
-
-    if needs_enumeration(relation):
-        return enumerate_results()
-    number = within_budget(
-        lambda ctx: to_int(as_map(ctx, relation).range().count_val()),
-        counting_budget(budget, relation),
-    )
-    undecided = should_enumerate_after(number, budget, relation)
-    return enumerate_results() if undecided else number
+    number: int | Unknown = Unknown("isl cannot represent the relation")
+    if not needs_enumeration(relation):
+        number = within_budget(
+            lambda ctx: to_int(as_map(ctx, relation).range().count_val()),
+            counting_budget(budget, relation),
+        )
+        if not should_enumerate_after(number, budget, relation, limit=MAX_AT_ONCE):
+            return number
+    rows = distinct_results(relation)
+    return number if rows is None else len(rows)
 
 
 def inverse(relation: Relation, budget: int = BUDGET) -> tuple[Relation, ...] | Unknown:

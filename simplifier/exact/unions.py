@@ -5,7 +5,7 @@ A union is a sequence of relations with the same numbers of inputs and results.
 >>> from simplifier.atoms import Variable
 >>> d0 = Variable("d0", 0, 9)
 >>> halves = Relation((d0,), (), (d0 // 2,), ())
->>> uncovered([halves], Relation((Variable("e0", 0, 5),), (), (), ()))
+>>> uncovered([halves], (Variable("e0", 0, 5),))
 (5,)
 """
 
@@ -22,11 +22,12 @@ from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
+from simplifier.exact.elements import first_uncovered
 from simplifier.exact.encode import Relation, as_map, as_set
 from simplifier.exact.enumeration import (
     MAX_AT_ONCE,
+    array_budget,
     first_point,
-    first_uncovered,
     first_unmatched,
     isl_budget,
     pieces_budget,
@@ -92,17 +93,18 @@ def only_first(
 
 
 def uncovered(
-    relations: Sequence[Relation], target: Relation, budget: int = BUDGET
+    relations: Sequence[Relation], box: Sequence[Variable], budget: int = BUDGET
 ) -> Point | Unknown | None:
-    """Return a point of `target` that is not a result; `None` if every point is."""
+    """Return a point of `box` that is not a result; `None` if every point is."""
 
     def compute(ctx: Any) -> Point | None:
-        points = as_set(ctx, target)
+        points = as_set(ctx, Relation(tuple(box), (), (), ()))
         return _sample(points.subtract(_union(ctx, relations).range()) if relations else points)
 
-    answer = within_budget(compute, isl_budget(budget, *relations, target))
-    if should_enumerate_after(answer, budget, *relations, target):
-        return first_uncovered(relations, target)
+    answer = within_budget(compute, array_budget(budget, *relations))
+    if should_enumerate_after(answer, budget, *relations, limit=MAX_AT_ONCE):
+        uncovered_point = first_uncovered(relations, box)
+        return answer if isinstance(uncovered_point, Unknown) else uncovered_point
     return answer
 
 

@@ -6,15 +6,20 @@ Small domains are enumerated where isl exceeds its budget, so their answers are 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from indexing import IndexingMap, Unknown, parse_map
 from indexing.maps.indexing_map import dims
 from simplifier import Expr, Variable, exact, maximum, minimum
 from simplifier.constraints import Constraint
 from simplifier.exact import queries, unions
+from simplifier.exact.elements import first_uncovered
 from simplifier.exact.encode import Relation
 from simplifier.exact.enumeration import (
     FIRST_BUDGET,
@@ -26,6 +31,7 @@ from simplifier.exact.enumeration import (
     pieces_budget,
 )
 from simplifier.shared import term_count
+from tests.oracles import fuzz
 
 
 def coprime(*sizes: int) -> IndexingMap:
@@ -159,6 +165,41 @@ def test_budgets_of_large_numbers_are_smaller(budgets: list[int]) -> None:
     x = d[0] * (2**200 + 1) + d[1] * (2**200 - 3) + d[2] * 7
     assert isinstance(IndexingMap.of(d, [x % (2**200 - 1), x // 2**198]).count_image(), Unknown)
     assert max(budgets) < FIRST_BUDGET // 2
+
+
+def test_large_numbers_of_many_points_are_enumerated_in_arrays(budgets: list[int]) -> None:
+    d = dims((60,) * 3)  # more than MAX_POINTS
+    x = d[0] * (2**60 + 1) + d[1] * (2**60 - 3) + d[2] * 7
+    m = IndexingMap.of(d, [x % (2**60 - 1), x // (2**60 // 3)])
+    a, b, c = np.indices((60,) * 3)
+    low = 2 * a - 2 * b + 7 * c
+    rows = {*zip((low % (2**60 - 1)).flat, (3 * (a + b) + low // (2**60 // 3)).flat, strict=True)}
+    assert m.count_image() == len(rows)
+    verdict = m.is_surjective_onto((2**60, 400))
+    assert not isinstance(verdict, Unknown | bool)
+    assert verdict.witness is not None
+    assert verdict.witness.results == ((0, 1),)
+    assert (0, 0) in rows
+    assert (0, 1) not in rows
+    assert max(budgets) < 2 * FIRST_BUDGET
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=3), st.data())
+@fuzz(60)
+def test_the_first_uncovered_point_is_the_first_of_the_box(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    box = [Variable(f"e{k}", data.draw(st.integers(-2, 2)), 0) for k in range(len(sizes))]
+    box = [Variable(v.name, v.lower, v.lower + n - 1) for v, n in zip(box, sizes, strict=True)]
+    d = dims((4, 3))
+    factors = data.draw(st.lists(st.integers(-2, 3), min_size=len(box), max_size=len(box)))
+    results = tuple([d[0] * f + d[1] // (k + 1) - 1 for k, f in enumerate(factors)])
+    some = Relation(d, (), results, ())
+    every = [range(v.lower, v.upper + 1) for v in box]
+    covered = {values for _, values in pairs(some)}
+    by_hand = next((point for point in product(*every) if point not in covered), None)
+    assert first_uncovered([some], box) == by_hand
+    assert first_uncovered([], box) == tuple([v.lower for v in box])
 
 
 def test_the_coverage_of_a_schedule_is_within_the_budget() -> None:
