@@ -46,10 +46,11 @@ def _set_size(machine: Machine, instruction: Instruction, operands: Sequence[Val
     if not 0 <= size <= shape.dims[axis]:
         message = f"size {size} of dimension {axis} of {shape} is out of range"
         raise failure(instruction, message, f"expected a size in [0, {shape.dims[axis]}]")
-    sizes = list(array.shape)
-    sizes[axis] = size
-    kept = array[tuple([slice(0, n) for n in sizes])]
     flags = shape.dynamic if shape.is_dynamic else (False,) * shape.rank
+    sizes = list(array.shape)
+    if flags[axis]:  # otherwise the elements beyond the size are undefined, and kept here
+        sizes[axis] = size
+    kept = array[tuple([slice(0, n) for n in sizes])]
     padded = [n if flag else m for n, m, flag in zip(sizes, shape.dims, flags, strict=True)]
     out = np.zeros(padded, array.dtype)
     out[tuple([slice(0, n) for n in kept.shape])] = kept
