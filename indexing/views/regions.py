@@ -184,7 +184,7 @@ def _json_line(table: MapTable, row: MapRow, region: Region | None, at: str) -> 
     record = json.loads(line)
     record |= {"at": at, "region": None, "box": None, "boxes": None}
     if row.unknown is None:
-        record |= _region_record(region or Region.of_boxes((), 0))
+        record |= region_record(region or Region.of_boxes((), 0))
     if region is not None and region.runtime:
         own = [each for each in table.rows if (each.operand, each.path) == (row.operand, row.path)]
         maps = [each.map for each in own if each.map is not None]
@@ -192,7 +192,8 @@ def _json_line(table: MapTable, row: MapRow, region: Region | None, at: str) -> 
     return json.dumps(record)
 
 
-def _region_record(region: Region) -> dict[str, Any]:
+def region_record(region: Region) -> dict[str, Any]:
+    """Return a region as a value for JSON: its text, and its boxes if it is a union of few."""
     boxes = region.boxes()
     return {
         "grade": region.grade,

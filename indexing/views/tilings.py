@@ -9,7 +9,10 @@ from indexing.tiling.tiles.operands import TiledOperand
 from indexing.tiling.tiles.tiling import Tiling
 from simplifier.unknown import Unknown
 
-COLUMNS = ("operand", "kind", "offsets", "sizes", "strides", "bytes", "touched", "reuse")
+COLUMNS = (
+    *("operand", "kind", "offsets", "sizes", "strides"),
+    *("bytes of a tile", "bytes", "touched", "reuse", "contiguous"),
+)
 """The columns of `operand_rows`."""
 
 
@@ -30,25 +33,43 @@ def head(tiling: Tiling) -> str:
 
 def operand_text(operand: TiledOperand) -> str:
     """Return the line of one operand."""
-    row = dict(zip(COLUMNS, operand_row(operand), strict=True))
-    parts = [f"{row['operand']}: {row['kind']}"]
-    parts += [f"{name} {row[name]}" for name in COLUMNS[2:5] if row[name]]
-    if row["bytes"]:
-        parts.append(f"{row['bytes']} bytes read, {row['touched']} distinct, reuse {row['reuse']}")
-    line = ", ".join(parts)
+    line = f"{operand_row(operand)[0]}: {', '.join(operand_parts(operand))}"
     return f"{line} ({operand.reason})" if operand.reason else line
+
+
+def operand_parts(operand: TiledOperand) -> list[str]:
+    """Return the kind, the box and the counts of one operand, each with its name."""
+    row = dict(zip(COLUMNS, operand_row(operand), strict=True))
+    parts = [row["kind"], *box_parts(operand)]
+    if row["bytes"]:
+        parts.append(f"{row['bytes of a tile']} bytes in a tile")
+        parts.append(f"{row['bytes']} bytes read, {row['touched']} distinct, reuse {row['reuse']}")
+    return parts + [row["contiguous"]] * bool(row["contiguous"])
+
+
+def box_parts(operand: TiledOperand) -> list[str]:
+    """Return the offsets, sizes and strides of the boxes, or of boxes that contain the tiles."""
+    row = dict(zip(COLUMNS, operand_row(operand), strict=True))
+    parts = [f"{name} {row[name]}" for name in COLUMNS[2:5] if row[name]]
+    if parts and operand.kind != "box":
+        parts[0] = f"inside of {parts[0]}"
+    return parts
 
 
 def operand_row(operand: TiledOperand) -> tuple[str, ...]:
     """Return the values of `COLUMNS` for one operand."""
     path = "".join([f"{{{i}}}" for i in operand.path])
     name = f"{operand.instruction.name}{path} {operand.shape}"
-    lines = [_list(operand.offsets), _list(operand.sizes), _list(operand.strides)]
+    if operand.kind == "unknown":
+        return name, operand.kind, *[""] * 8
     if operand.bytes == 0:
-        return name, "nothing is read", "", "", "", "", "", ""
+        return name, "nothing is read", *[""] * 8
+    lines = [_list(operand.offsets), _list(operand.sizes), _list(operand.strides)]
     most = "<= " if operand.grade == "may" else ""
-    counts = [_number(operand.bytes, most), _number(operand.bytes_touched, most)]
-    return name, operand.kind, *lines, *counts, ratio_text(operand.reuse)
+    counts = [operand.tile_bytes, operand.bytes, operand.bytes_touched]
+    runs = "" if isinstance(operand.contiguous, Unknown) else str(operand.contiguous)
+    numbers = [_number(count, most) for count in counts]
+    return name, operand.kind, *lines, *numbers, ratio_text(operand.reuse), runs
 
 
 def operand_rows(tiling: Tiling) -> Iterator[tuple[str, ...]]:

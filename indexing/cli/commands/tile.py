@@ -1,0 +1,313 @@
+"""``hlo-indexing tile``: tiles of instructions, and what each tile needs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from indexing.cli.completion import FilePath, complete_instructions
+from indexing.cli.options import (
+    OperandName,
+    format_option,
+    instruction_option,
+    max_input_size_option,
+)
+from indexing.cli.reporter import Reporter
+from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
+
+if TYPE_CHECKING:
+    from indexing.tiling.tiles.tiling import Target, TileDirection, Tiling
+    from indexing.views.report import Query
+    from indexing.views.tile_lines import TileEntry
+    from indexing.views.tile_subjects import TileSubject
+    from simplifier.unknown import Unknown
+
+
+@click.command("tile")
+@click.argument("file", metavar="FILE", type=FilePath())
+@instruction_option
+@click.option(
+    "--sizes",
+    metavar="SIZES",
+    type=SizesText(has_whole=True),
+    help="Choose the size of a tile in each dimension, such as 32,64; `:` is a whole dimension",
+)
+@click.option(
+    "--at",
+    "index",
+    metavar="INDEX",
+    type=TileIndexText(),
+    help="Print the elements of each operand that one tile needs, such as the tile 1,0",
+)
+@click.option(
+    "--direction",
+    default="output-to-input",
+    show_default=True,
+    type=click.Choice(["output-to-input", "input-to-output"]),
+    help="Tile an output, or an operand",
+)
+@click.option(
+    "--to",
+    "target",
+    default="operands",
+    show_default=True,
+    type=click.Choice(["operands", "parameters"]),
+    help="Choose the arrays that a tile needs: the operands, or the parameters of the computation "
+    "(output-to-input only)",
+)
+@click.option(
+    "--output",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Tile output N",
+)
+@click.option(
+    "--operand",
+    metavar="N|NAME",
+    type=OperandName(),
+    shell_complete=complete_instructions,
+    help="Tile this operand, with --direction input-to-output: its number, its name, a glob or "
+    "/regex/; by default, operand 0",
+)
+@click.option(
+    "--exact",
+    is_flag=True,
+    help="Use disjoint exact maps instead of one over-approximation where that is possible",
+)
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Give the reasons why tiles are boxes or not, the constraint that the sizes violate, and "
+    "sizes nearby that are legal",
+)
+@max_input_size_option
+@format_option(click.Choice(["text", "json"]))
+@click.pass_obj
+def command(
+    reporter: Reporter,
+    file: str,
+    names: tuple[str, ...],
+    sizes: tuple[int, ...] | None,
+    index: tuple[int, ...] | None,
+    direction: TileDirection,
+    target: Target,
+    output: int,
+    operand: int | str | None,
+    exact: bool,
+    explain: bool,
+    notation: str,
+) -> None:
+    """Print what each tile of an instruction of the module in FILE needs of its operands.
+
+    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    Without --instruction, the root of the ENTRY computation is tiled.
+
+    A tile is a part of the output with the sizes of --sizes; sizes may exceed the dimensions. For
+    each operand, the command prints the elements that a tile needs, as a box with offsets, sizes
+    and strides, and how many bytes all tiles read together. With --direction input-to-output, a
+    tile is a part of an operand, and the elements are those of the outputs that read it.
+
+    Without --sizes, print the symbolic tile of each map: the box of a tile of any size, and the
+    constraints under which it is one.
+
+    \b
+    Kinds:
+      box             each tile needs one strided box
+      boxes           each tile needs at most 8 boxes
+      bounding        a tile may need another set; the box contains it
+
+    \b
+    Notation:
+      tid_0, ts_0     index of a tile, and its size, in dimension 0
+      rt0 = NAME[..]  the element that gives the runtime value rt0; e_0 is an index in the tile
+      <=              an upper bound, from a `may` map
+      reuse           average number of tiles that need an element
+      contiguous      runs of adjacent elements of a tile, in the layout of the operand
+
+    \b
+    Examples:
+      hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 1,4,16,8
+      hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 1,4,16,8 --at 0,0,0,1
+      hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 2,4,:,8 --explain
+      hlo-indexing tile m.hlo -i transpose_copy_fusion.2
+    """
+    from indexing.views.report import Query
+
+    _check_options(sizes, index, direction, target, operand)
+    query = Query(operand=operand, output_id=output)
+    reporter.check_inputs([file])
+    for subject in _subjects(reporter, file, names, query, direction, target, exact):
+        with reporter.reporting(_place(subject)):
+            _print(reporter, subject, sizes, index, explain, notation)
+
+
+def _check_options(
+    sizes: tuple[int, ...] | None,
+    index: tuple[int, ...] | None,
+    direction: TileDirection,
+    target: Target,
+    operand: int | str | None,
+) -> None:
+    """Reject options that contradict each other."""
+    if index is not None and sizes is None:
+        raise click.UsageError("--at needs --sizes")
+    if direction == "input-to-output" and target == "parameters":
+        raise click.UsageError("--to parameters cannot be used with --direction input-to-output")
+    if direction == "output-to-input" and operand is not None:
+        raise click.UsageError("--operand needs --direction input-to-output")
+
+
+def _subjects(
+    reporter: Reporter,
+    file: str,
+    names: tuple[str, ...],
+    query: Query,
+    direction: TileDirection,
+    target: Target,
+    exact: bool,
+) -> Iterator[TileSubject]:
+    """Yield the arrays to tile; report names without an instruction, operand or output."""
+    from indexing.cli.printing import note_matches, report_missed
+    from indexing.views.selection import Selection
+    from indexing.views.tile_subjects import TileSubject
+
+    import_module("indexing.ops")  # registers the ops
+    selection = Selection(names)
+    is_forward = direction == "input-to-output"
+    for module in reporter.modules([file], lazy=selection.is_partial):
+        computations = list(module.computations.values())
+        for instruction in selection.instructions(module, computations):
+            place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
+            if missing := query.missing_in(instruction):
+                reporter.error(f"error[name]: {place} has no {missing}")
+                continue
+            if is_forward and not instruction.operands:
+                reporter.error(f"error[name]: {place} has no operands")
+                continue
+            every = enumerate(instruction.operands)
+            numbers = [k for k, operand in every if query.reads(k, operand)]
+            if query.operand is None or not is_forward:
+                numbers = [0]
+            for number in numbers:
+                yield TileSubject(
+                    instruction,
+                    module.filename,
+                    target,
+                    direction,
+                    query.output_id or 0,
+                    number,
+                    exact,
+                )
+        note_matches(reporter, module, selection.conditions, is_one_file=True)
+    report_missed(reporter, selection.conditions, is_one_file=True)
+
+
+def _place(subject: TileSubject) -> str:
+    instruction = subject.instruction
+    return f"{subject.file}: {instruction.computation.name}: {instruction.name}"
+
+
+def _print(
+    reporter: Reporter,
+    subject: TileSubject,
+    sizes: tuple[int, ...] | None,
+    index: tuple[int, ...] | None,
+    explain: bool,
+    notation: str,
+) -> None:
+    """Print the symbolic tiles of an array, its tiles of given sizes, or one of them."""
+    from indexing.views import tile_lines, tile_records
+    from indexing.views.report import plain
+    from simplifier.unknown import Unknown
+
+    paint = reporter.paint if reporter.width is None else plain  # of notes, which are wrapped
+    if sizes is None:
+        if notation == "json":
+            _print_all(reporter, tile_records.symbolic_json(subject))
+        else:
+            entries = list(tile_lines.symbolic_entries(subject, paint))
+            _print_entries(reporter, subject, "symbolic tile", entries)
+        return
+    tiling = _tiling(reporter, subject, sizes)
+    if tiling is None:
+        return
+    if isinstance(tiling, Unknown):
+        if notation == "json":
+            _print_all(reporter, tile_records.unknown_lines(subject, tiling))
+        else:
+            _print_entries(reporter, subject, f"unknown: {tiling.reason}", None)
+    elif index is not None and not _is_in_grid(reporter, subject, tiling, index):
+        return
+    elif notation == "json":
+        if index is None:
+            _print_all(reporter, tile_records.tiling_json(subject, tiling, explain))
+        else:
+            _print_all(reporter, tile_records.region_json(subject, tiling, index))
+    elif index is None:
+        entries = list(tile_lines.tiling_entries(subject, tiling, explain, paint))
+        _print_entries(reporter, subject, tile_lines.tiling_title(tiling), entries)
+    else:
+        entries = list(tile_lines.region_entries(subject, tiling, index, paint))
+        _print_entries(reporter, subject, tile_lines.index_title(tiling, index), entries)
+
+
+def _print_all(reporter: Reporter, lines: Iterable[str]) -> None:
+    for line in lines:
+        reporter.print(line)
+
+
+def _print_entries(
+    reporter: Reporter, subject: TileSubject, title: str, entries: Sequence[TileEntry] | None
+) -> None:
+    """Print a heading, and an entry for each array."""
+    from indexing.views.tile_lines import tile_lines, tile_terminal_lines
+
+    if reporter.width is None:
+        _print_all(reporter, tile_lines(subject, title, entries, reporter.paint))
+        return
+    reporter.print("")
+    width, paint = reporter.width, reporter.paint
+    _print_all(reporter, tile_terminal_lines(subject, title, entries, width, paint))
+
+
+def _tiling(
+    reporter: Reporter, subject: TileSubject, sizes: tuple[int, ...]
+) -> Tiling | Unknown | None:
+    """Return the tiling; report sizes of another rank, and return None."""
+    from hlo.shapes.shape import Shape
+    from indexing.views.report import shape_text
+
+    shape = subject.shape
+    if not isinstance(shape, Shape):
+        return subject.tiling(())  # unknown, with a reason
+    if len(sizes) != shape.rank:
+        example = ",".join([str(max(1, min(n, 32))) for n in shape.dims])
+        count = "1 size" if len(sizes) == 1 else f"{len(sizes)} sizes"
+        reporter.error(
+            f"error[tile]: {_place(subject)}: --sizes has {count}, but {shape_text(shape)} has "
+            f"rank {shape.rank}",
+            f"  = help: write one size for each dimension, such as --sizes {example or repr('')}",
+        )
+        return None
+    whole = zip(sizes, shape.dims, strict=True)
+    return subject.tiling(tuple([max(n, 1) if size == WHOLE else size for size, n in whole]))
+
+
+def _is_in_grid(
+    reporter: Reporter, subject: TileSubject, tiling: Tiling, index: tuple[int, ...]
+) -> bool:
+    """Report the index of a tile that is outside of the grid, or has another rank."""
+    try:
+        tiling.slices(*index)
+    except (IndexError, ValueError) as error:
+        reporter.error(
+            f"error[at]: {_place(subject)}: --at {','.join(map(str, index))}: {error}",
+            f"  = help: the grid is {list(tiling.grid)}",
+        )
+        return False
+    return True

@@ -1,0 +1,150 @@
+"""The tiled array of the command ``tile``: one output or operand of an instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hlo.shapes.shape import AnyShape, leaves
+from indexing.dataflow.queries import input_to_output, output_to_input, to_parameters
+from indexing.tiling.tiles.operands import TiledOperand
+from indexing.tiling.tiles.tiling import Target, TileDirection, Tiling, tile
+from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.report import Paint, parameter_number, path_text, plain, shape_text
+from simplifier.unknown import Unknown
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Instruction
+    from indexing.maps.answers import Answer
+    from indexing.maps.arrays import Path
+
+
+class ArrayLabel(NamedTuple):
+    """An array that a tile reads, or that reads a tile: its role, number, name, leaf and shape."""
+
+    role: str
+    number: int
+    name: str
+    path: Path | None
+    shape: AnyShape
+
+    def text(self, paint: Paint = plain) -> str:
+        """Return the label as text."""
+        name = f"{paint(self.name, 'name')}{path_text(self.path)}"
+        return f"{self.role} {self.number} {name} {shape_text(self.shape)}"
+
+
+@dataclass(frozen=True, slots=True)
+class TileSubject:
+    """The array that is tiled, and the arrays whose elements are asked for.
+
+    Attributes:
+        instruction: the instruction.
+        file: the name of its file.
+        to: "operands" or "parameters".
+        direction: "input-to-output" for the tiles of an operand.
+        output: the number of the tiled output.
+        operand: the number of the tiled operand, for "input-to-output".
+        exact: use exact maps, in pieces.
+    """
+
+    instruction: Instruction
+    file: str
+    to: Target = "operands"
+    direction: TileDirection = "output-to-input"
+    output: int = 0
+    operand: int = 0
+    exact: bool = False
+
+    @property
+    def is_forward(self) -> bool:
+        """True for tiles of an operand, and the outputs that read them."""
+        return self.direction == "input-to-output"
+
+    @property
+    def shape(self) -> AnyShape:
+        """The shape of the tiled array."""
+        if self.is_forward:
+            return self.instruction.operands[self.operand].shape
+        return self._output_shape
+
+    @property
+    def _output_shape(self) -> AnyShape:
+        outputs = leaves(self.instruction.shape)
+        return outputs[self.output][1] if outputs else self.instruction.shape
+
+    def tiling(self, sizes: tuple[int, ...]) -> Tiling | Unknown:
+        """Return the tiles of these sizes."""
+        return tile(
+            self.instruction,
+            sizes,
+            self.to,
+            self.output,
+            self.direction,
+            self.operand,
+            self.exact,
+        )
+
+    def answer(self) -> Answer:
+        """Return the maps of the tiled array."""
+        if self.is_forward:
+            return input_to_output(self.instruction, self.operand, exact=self.exact)
+        maps_of = to_parameters if self.to == "parameters" else output_to_input
+        return maps_of(self.instruction, self.output, exact=self.exact)
+
+    def label(self, instruction: Instruction, number: int, path: Path = ()) -> ArrayLabel:
+        """Return the label of one array of the answer.
+
+        Args:
+            number: the position of `instruction` in the answer.
+        """
+        shape = dict(leaves(instruction.shape)).get(path, instruction.shape)
+        leaf = path if path else None
+        if self.is_forward:
+            outputs = leaves(instruction.shape)
+            path, shape = outputs[number] if outputs else ((), instruction.shape)
+            return ArrayLabel("output", number, instruction.name, path or None, shape)
+        if self.to == "parameters":
+            own = parameter_number(instruction)
+            number = number if own is None else own
+            return ArrayLabel("parameter", number, instruction.name, leaf, shape)
+        return ArrayLabel("operand", number, instruction.name, leaf, shape)
+
+    def label_of(self, operand: TiledOperand) -> ArrayLabel:
+        """Return the label of one array of a tiling."""
+        return self.label(operand.instruction, operand.number, operand.path)
+
+    def head(self, paint: Paint = plain) -> Iterator[tuple[str, str]]:
+        """Yield the words of the heading, each with its style."""
+        instruction = self.instruction
+        yield f"{self.file}:", ""
+        yield f"{instruction.computation.name}:", ""
+        yield instruction.name, "name"
+        yield f"= {shape_text(self._output_shape)} {instruction.opcode},", ""
+        yield f"{self.direction},", ""
+        if self.is_forward:
+            operand = instruction.operands[self.operand]
+            yield f"operand {self.operand} {operand.name} {shape_text(operand.shape)},", ""
+        elif len(leaves(instruction.shape)) > 1:
+            yield f"output {self.output},", ""
+
+    def record(self, result: str) -> dict[str, Any]:
+        """Return the fields of all JSON records about the tiled array.
+
+        Args:
+            result: the kind of the record.
+        """
+        return {
+            "file": self.file,
+            "computation": self.instruction.computation.name,
+            "instruction": self.instruction.name,
+            "opcode": self.instruction.opcode,
+            "direction": self.direction,
+            "to": self.to,
+            "output": None if self.is_forward else self.output,
+            "tiled_operand": self.operand if self.is_forward else None,
+            "shape": shape_record(self.shape),
+            "result": result,
+            "schema_version": SCHEMA_VERSION,
+        }
