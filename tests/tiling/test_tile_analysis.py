@@ -350,6 +350,52 @@ def test_tiles_beyond_the_budget_are_unknown(monkeypatch: pytest.MonkeyPatch) ->
     assert {each.instruction.name for each in analysis.instructions} >= {"p", "n", "s3"}
 
 
+def test_all_tiles_together_have_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tile_graph, "MAX_ALL_TILES", 3)
+    monkeypatch.setattr(tile_graph, "MAX_ARRAYS", 4)
+    analysis = analysed("""
+  p = f32[9] parameter(0)
+  a = f32[9] negate(p)
+  b = f32[9] negate(a)
+  c = f32[9] negate(b)
+  d = f32[9] negate(c)
+  ROOT e = f32[9] negate(d)""")
+    known = [each.name for each in analysis.instructions if not isinstance(each.tile, Unknown)]
+    assert known == ["c.tile_0", "d.tile_0", "e.tile_0"]
+    reasons = [each.reason for each in analysis.unknown]
+    assert reasons == ["budget: there are more than 3 different tiles"]
+
+
+def test_long_chains_of_convolutions_are_over_approximated() -> None:
+    lines = ["c0 = f32[1,40,1] parameter(0)", "k = f32[3,1,1] parameter(1)"]
+    attributes = "window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f"
+    for number in range(1, 10):
+        conv = f"f32[1,40,1] convolution(c{number - 1}, k), {attributes}"
+        lines.append(f"c{number} = {conv}")
+    analysis = analysed("\n".join(lines))
+    tiles = analysis.symbolic.tiles_of(analysis.arrays[0].instruction.operands[0])
+    grades = [None if each.map is None else each.map.grade for each in tiles]
+    assert grades == ["exact"]
+    first = analysis.arrays[0].instruction.computation["c0"]
+    maps = [each.map for each in analysis.symbolic.tiles_of(first)]
+    assert {None if m is None else m.grade for m in maps} == {"may"}
+    assert all(m is not None and len(m.ranges) <= 3 for m in maps)
+
+
+def test_root_whose_operand_is_in_a_loop_of_another_root() -> None:
+    analysis = analysed("""
+  p = f32[4,6] parameter(0)
+  z = f32[] constant(0)
+  n = f32[4,6] negate(p)
+  s = f32[4] reduce(n, z), dimensions={1}, to_apply=add
+  b = f32[4,6] broadcast(s), dimensions={0}
+  d = f32[4,6] subtract(n, b)
+  t = f32[6,4] transpose(d), dimensions={1,0}
+  ROOT r = (f32[4], f32[6,4]) tuple(s, t)""")
+    assert not any(isinstance(root.tiled, Unknown) for root in analysis.roots)
+    assert check(analysis, tuple([min(2, each.size) for each in analysis.dimensions])) > 0
+
+
 def test_long_chains_of_reshapes_take_one_tile_each(monkeypatch: pytest.MonkeyPatch) -> None:
     visits: list[object] = []
     visit = tile_graph.TileGraph._visit

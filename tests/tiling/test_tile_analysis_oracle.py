@@ -69,6 +69,18 @@ MODULES = {
   q = f32[4,2] parameter(1)
   n = f32[4,3] negate(p)
   ROOT c = f32[4,5] concatenate(n, q), dimensions={1}""",
+    "concatenate of one column": """
+  p = f32[4,5] parameter(0)
+  q = f32[4,1] parameter(1)
+  n = f32[4,1] negate(q)
+  ROOT c = f32[4,7] concatenate(n, p, n), dimensions={1}""",
+    "concatenate of rows of digits": """
+  p = f32[12] parameter(0)
+  q = f32[8] parameter(1)
+  a = f32[12,1] reshape(p)
+  b = f32[8,1] reshape(q)
+  c = f32[20,1] concatenate(a, b), dimensions={0}
+  ROOT r = f32[5,4] reshape(c)""",
     "reshape": """
   p = f32[12,2] parameter(0)
   a = f32[24] reshape(p)

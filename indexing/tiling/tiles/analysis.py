@@ -83,7 +83,7 @@ class TileAnalysis(Displayed):
     @cached_property
     def symbolic(self) -> TiledComputation:
         """The tiled computation with symbolic tile sizes."""
-        return self._tiled(_symbolic, None)
+        return self._tiled(self._symbolic, None)
 
     @property
     def roots(self) -> tuple[RootTile, ...]:
@@ -110,10 +110,16 @@ class TileAnalysis(Displayed):
         """The tile sizes of the root and of the loops for which all tiles are boxes."""
         return self._constraints(None)
 
+    def _symbolic(self, node: TileNode, whole: int | None = None) -> TileBox | Unknown:
+        if node.map is None:
+            assert node.unknown is not None
+            return node.unknown
+        return symbolic_box(node.map, [each.size for each in self.dimensions], whole)
+
     def _constraints(self, whole: int | None) -> SizeConstraints:
         parts: dict[TileBox, SizeConstraints] = {}
         for node in self.graph.nodes():
-            box = _symbolic(node, whole)
+            box = self._symbolic(node, whole)
             if isinstance(box, TileBox) and box not in parts:
                 parts[box] = box.constraints.with_source(node.array.instruction.name, _text(node))
         return all_of(parts.values())
@@ -244,13 +250,6 @@ def _analysis(
         size = variable.upper + 1
         dimensions.append(TileDimension("sequential", size, array, rank + number))
     return TileAnalysis(target, tuple(dimensions), arrays, maps, graph)
-
-
-def _symbolic(node: TileNode, whole: int | None = None) -> TileBox | Unknown:
-    if node.map is None:
-        assert node.unknown is not None
-        return node.unknown
-    return symbolic_box(node.map, whole)
 
 
 def _concrete(node: TileNode, tile_sizes: Sequence[int], sizes: Sequence[int]) -> TileBox | Unknown:

@@ -28,6 +28,8 @@ from simplifier.unknown import first_unknown
 
 MAX_TILED_ROOTS: Final = 4
 """Limit on the roots that are tried as the tiled one."""
+MAX_NEEDED: Final = 512
+"""Limit on the instructions that such a root depends on; beyond it, no tile is derived so."""
 MAX_SHARED: Final = 8
 """Limit on the arrays through which a tile of a further root is derived."""
 
@@ -128,18 +130,24 @@ def _candidates(graph: TileGraph, array: ArrayRef) -> Iterator[IndexingMap]:
         if node.map is not None:
             yield node.map
     source = graph.computed(array)
+    needed = needed_by([source.instruction])
+    if len(needed) > MAX_NEEDED:
+        return
     walk = Walk(LocalEdges(_OPTIONS))
-    walk.prepare(needed_by([source.instruction]), backward=False)
+    walk.prepare(needed, backward=False)
     reached = walk.forward(source._replace(calls=()))
     shared = sorted(reached, key=lambda each: -each.instruction.index)
     tried = 0
     for each in shared:
         forward = reached[each]
         nodes = graph.nodes_of(each._replace(calls=source.calls))
-        if len(nodes) != 1 or nodes[0].map is None or forward.unknown or len(forward.maps) != 1:
+        start = nodes[0].map if len(nodes) == 1 else None
+        if start is None or len(start.dims) != graph.rank:  # an array inside a loop
+            continue
+        if forward.unknown is not None or len(forward.maps) != 1:
             continue
         (onward,) = forward.maps
-        yield _OPTIONS.composed(nodes[0].map, onward)
+        yield _OPTIONS.composed(start, onward)
         tried += 1
         if tried == MAX_SHARED:
             return

@@ -6,7 +6,7 @@ dimension k, be it a dimension of a root or a loop, which the maps call ``dk``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
@@ -14,12 +14,38 @@ from typing import NamedTuple
 
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.regions.boxes import Box, Progression, progression
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.tiles.size_constraints import ALWAYS, SizeConstraints
 from indexing.tiling.tiles.symbolic import SymbolicTile, closed_form, symbolic_tile
 from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr, constant
 from simplifier.substitute import Substitution
+
+
+class TileCondition(NamedTuple):
+    """``lower <= start <= upper``: other tiles need no element.
+
+    A map that covers a part of a dimension, as that of an operand of a concatenation, has
+    elements only for the tiles that touch the part; `start` is the first element of a tile.
+    """
+
+    start: Expr
+    lower: Expr
+    upper: Expr
+
+    def mapped(self, swap: Substitution) -> TileCondition:
+        """Return the condition with variables replaced."""
+        return TileCondition(*map(swap, self))
+
+    @property
+    def is_true(self) -> bool:
+        """True if bounds of the variables show that the condition holds."""
+        low, high = self.start.bounds
+        return low >= self.lower.bounds[1] and high <= self.upper.bounds[0]
+
+    def __str__(self) -> str:
+        return f"{self.start} in [{self.lower}, {self.upper}]"
 
 
 class TileBox(NamedTuple):
@@ -30,6 +56,7 @@ class TileBox(NamedTuple):
             before sizes are given.  The offsets may have runtime variables.
             A stride is 0 where the size is 1 for all sizes of tiles; its text is 1, as in XLA.
         lower_bounds, upper_bounds: for each dimension the bounds of the needed elements.
+        conditions: the tiles that have elements; by default all.
         runtime: the runtime variables.
         grade: "may" if the box may have elements that are not needed.
         constraints: the tile sizes for which this holds.
@@ -40,14 +67,20 @@ class TileBox(NamedTuple):
     strides: tuple[Expr, ...]
     lower_bounds: tuple[Expr, ...]
     upper_bounds: tuple[Expr, ...]
+    conditions: tuple[TileCondition, ...] = ()
     runtime: tuple[RuntimeVariable, ...] = ()
     grade: str = "exact"
     constraints: SizeConstraints = ALWAYS
 
     def variables(self) -> set[str]:
         """Return the names of the variables on which the elements depend."""
+        return {v.name for v in self.free()}
+
+    def free(self) -> set[Variable]:
+        """Return the variables of all expressions."""
         exprs = chain(self.offsets, self.sizes, self.strides, self.lower_bounds, self.upper_bounds)
-        return {v.name for expr in exprs for v in expr.variables()}
+        parts = chain(exprs, *self.conditions, *[rt.index for rt in self.runtime])
+        return {v for expr in parts for v in expr.variables()}
 
     def mapped(self, swap: Substitution) -> TileBox:
         """Return the box with variables replaced."""
@@ -57,6 +90,7 @@ class TileBox(NamedTuple):
             strides=tuple(map(swap, self.strides)),
             lower_bounds=tuple(map(swap, self.lower_bounds)),
             upper_bounds=tuple(map(swap, self.upper_bounds)),
+            conditions=tuple([condition.mapped(swap) for condition in self.conditions]),
             runtime=tuple([rt.substituted(swap) for rt in self.runtime]),
         )
 
@@ -73,34 +107,73 @@ class TileBox(NamedTuple):
         if any(low != zero and (offset - low).bounds[0] < 0 for low, offset in pairs):
             lists["lower bounds"] = self.lower_bounds
         text = " ".join([f"{name} [{_listed(exprs)}]" for name, exprs in lists.items()])
+        if self.conditions:
+            text += f" constraints {{{', '.join(map(str, self.conditions))}}}"
         return f"{text} (may)" if self.grade == "may" else text
+
+    def at(self, index: Sequence[int], runtime: Mapping[str, int]) -> Box | None:
+        """Return the elements of the tile with this index; `None` if it has none.
+
+        Args:
+            index: the index of the tile in each dimension of the tile space.
+            runtime: the value of each runtime variable, by name.
+        """
+        named = {f"tid_{k}": i for k, i in enumerate(index)} | dict(runtime)
+        values = {v: named[v.name] for v in self.free()}
+        for each in self.conditions:
+            start, lower, upper = [expr.value(values) for expr in each]
+            if not lower <= start <= upper:
+                return None
+        sides: list[Progression] = []
+        rows = zip(
+            *(self.offsets, self.sizes, self.strides, self.lower_bounds, self.upper_bounds),
+            strict=True,
+        )
+        for row in rows:
+            first, size, stride, low, high = [expr.value(values) for expr in row]
+            step = stride or 1
+            start, stop = max(0, -((first - low) // step)), min(size, -((first - high) // step))
+            if start >= stop:
+                return None
+            sides.append(progression(first + start * step, stop - start, step))
+        return Box.of(sides)
 
 
 def _listed(exprs: Iterable[Expr]) -> str:
     return ", ".join(map(str, exprs))
 
 
-def symbolic_box(to_array: IndexingMap, whole: int | None = None) -> TileBox | Unknown:
+def symbolic_box(
+    to_array: IndexingMap, sizes: Sequence[int], whole: int | None = None
+) -> TileBox | Unknown:
     """Return the box that a tile of any size needs.
 
     Args:
         to_array: the map from the tiled dimensions ``d0, d1, …``; a map may lack some.
+        sizes: the size of each dimension of the tile space.
         whole: the number of the first dimension that tiles have as a whole: the loops.
 
-    >>> print(symbolic_box(IndexingMap.over((10, 6), lambda d: [d[1]])))
+    >>> print(symbolic_box(IndexingMap.over((10, 6), lambda d: [d[1]]), [10, 6]))
     offsets [tid_1 * ts_1] sizes [ts_1] strides [1] upper bounds [6]
     """
+    own = tuple([sizes[number_of(d)] for d in to_array.dims])
     if to_array.runtime:  # a memo would keep the instructions of a module alive
-        return _symbolic_box(to_array, whole)
-    return _memoised_box(to_array, whole)
+        return _symbolic_box(to_array, own, whole)
+    return _memoised_box(to_array, own, whole)
 
 
 @lru_cache(maxsize=1 << 13)
-def _memoised_box(to_array: IndexingMap, whole: int | None) -> TileBox | Unknown:
-    return _symbolic_box(to_array, whole)
+def _memoised_box(
+    to_array: IndexingMap, own: tuple[int, ...], whole: int | None
+) -> TileBox | Unknown:
+    return _symbolic_box(to_array, own, whole)
 
 
-def _symbolic_box(to_array: IndexingMap, whole: int | None) -> TileBox | Unknown:
+def _symbolic_box(
+    to_array: IndexingMap, own: Sequence[int], whole: int | None
+) -> TileBox | Unknown:
+    """Return the box of a map whose dimensions have the sizes `own` in the tile space."""
+    conditions = _conditions(to_array, own, whole)
     to_array = _used(to_array if whole is None else with_whole_loops(to_array, whole))
     tile = symbolic_tile(to_array)
     if isinstance(tile, Unknown):
@@ -111,14 +184,30 @@ def _symbolic_box(to_array: IndexingMap, whole: int | None) -> TileBox | Unknown
         tile.strides.results,
         tile.lower_bounds,
         tile.upper_bounds,
+        (),
         tile.runtime,
         to_array.grade,
         tile.constraints,
     )
-    swap = _renumbered(tile, [_number(d) for d in to_array.dims])
-    if not swap:
-        return box
-    return box.mapped(Substitution(swap))._replace(constraints=box.constraints.bind(swap))
+    swap = _renumbered(tile, [number_of(d) for d in to_array.dims])
+    if swap:
+        box = box.mapped(Substitution(swap))._replace(constraints=box.constraints.bind(swap))
+    return box._replace(conditions=conditions)
+
+
+def _conditions(
+    to_array: IndexingMap, own: Sequence[int], whole: int | None = None
+) -> tuple[TileCondition, ...]:
+    """Return the tiles that touch the domain of a map, where it is a part of a dimension."""
+    conditions: list[TileCondition] = []
+    for d, size in zip(to_array.dims, own, strict=True):
+        k = number_of(d)
+        if (d.lower > 0 or d.upper < size - 1) and (whole is None or k < whole):
+            ts = Variable(f"ts_{k}", 1, size).as_expr()
+            start = Variable(f"tid_{k}", 0, size - 1) * ts
+            lower = ts * -1 + (d.lower + 1) if d.lower else constant(0)
+            conditions.append(TileCondition(start, lower, constant(d.upper)))
+    return tuple(conditions)
 
 
 def _renumbered(tile: SymbolicTile, numbers: Sequence[int]) -> dict[Variable, Expr]:
@@ -146,17 +235,18 @@ def concrete_box(
     >>> print(concrete_box(IndexingMap.over((10, 6), lambda d: [d[1]]), [4, 2], [10, 6]))
     offsets [tid_1 * 2] sizes [2] strides [1] upper bounds [6]
     """
-    box = symbolic_box(to_array)
+    box = symbolic_box(to_array, sizes)
     if isinstance(box, TileBox) and box.constraints.satisfied_by(tile_sizes):
         return _at_sizes(box, tile_sizes, sizes)
     used = _used(to_array)
-    numbers = [_number(d) for d in used.dims]
-    form = closed_form(used, [tile_sizes[k] for k in numbers], [sizes[k] for k in numbers])
+    numbers = [number_of(d) for d in used.dims]
+    limits = [max(1, d.upper + 1) for d in used.dims]  # `_conditions` excludes the other tiles
+    form = closed_form(used, [tile_sizes[k] for k in numbers], limits)
     if isinstance(form, Unknown):
         return _better_reason(box, tile_sizes, form)
     exprs = chain(form.offsets, form.sizes)
     swap = {
-        v: v.renamed(f"tid_{numbers[_number(v)]}").as_expr()
+        v: v.renamed(f"tid_{numbers[number_of(v)]}").as_expr()
         for expr in exprs
         for v in expr.variables()
         if v.name.startswith("tid_")
@@ -165,7 +255,11 @@ def concrete_box(
     zero = (constant(0),) * len(upper)
     strides = tuple(map(as_expr, form.strides))
     exact = TileBox(form.offsets, form.sizes, strides, zero, upper, grade=used.grade)
-    return exact.mapped(Substitution(swap))._replace(runtime=used.runtime)
+    own = [sizes[number_of(d)] for d in to_array.dims]
+    located = exact.mapped(Substitution(swap))._replace(
+        conditions=_conditions(to_array, own), runtime=_runtime_at(used, tile_sizes)
+    )
+    return _at_sizes(located, tile_sizes, sizes)
 
 
 def _better_reason(box: TileBox | Unknown, tile_sizes: Sequence[int], form: Unknown) -> Unknown:
@@ -180,24 +274,33 @@ def _at_sizes(box: TileBox, tile_sizes: Sequence[int], sizes: Sequence[int]) -> 
     A size that is larger than a dimension remains where the upper bound cuts it.
     """
     values: dict[Variable, Expr] = {}
-    exprs = chain(box.offsets, box.sizes, box.strides, box.lower_bounds, box.upper_bounds)
-    for v in {v for expr in exprs for v in expr.variables()}:
+    for v in box.free():
         if v.name.startswith("ts_"):
-            values[v] = constant(min(tile_sizes[_number(v)], v.upper))
+            values[v] = constant(min(tile_sizes[number_of(v)], v.upper))
         elif v.name.startswith("tid_"):
-            number = _number(v)
+            number = number_of(v)
             last = -(-sizes[number] // min(tile_sizes[number], sizes[number])) - 1
             values[v] = Variable(v.name, 0, last).as_expr() if last else constant(0)
     concrete = box.mapped(Substitution(values))
     return concrete._replace(
         sizes=tuple(
             [
-                as_expr(tile_sizes[_number(v)]) if v is not None else size
+                as_expr(tile_sizes[number_of(v)]) if v is not None else size
                 for v, size in zip(map(_variable, box.sizes), concrete.sizes, strict=True)
             ]
         ),
+        conditions=tuple([each for each in concrete.conditions if not each.is_true]),
         constraints=ALWAYS,
     )
+
+
+def _runtime_at(m: IndexingMap, tile_sizes: Sequence[int]) -> tuple[RuntimeVariable, ...]:
+    """Return the runtime variables of a map, whose indices are those of a tile's first element."""
+    starts = {
+        d: Variable(f"tid_{number_of(d)}", 0, d.upper) * tile_sizes[number_of(d)] for d in m.dims
+    }
+    swap = Substitution(starts)
+    return tuple([rt.substituted(swap) for rt in m.runtime])
 
 
 def _variable(expr: Expr) -> Variable | None:
@@ -208,7 +311,7 @@ def _variable(expr: Expr) -> Variable | None:
     return variables[0] if variables[0].name.startswith("ts_") else None
 
 
-def _number(variable: Variable) -> int:
+def number_of(variable: Variable) -> int:
     """Return k for ``dk``, ``ts_k`` and ``tid_k``."""
     return int(variable.name.lstrip("dtis_"))
 
@@ -225,7 +328,7 @@ def _used(to_array: IndexingMap) -> IndexingMap:
 
 def with_whole_loops(to_array: IndexingMap, rank: int) -> IndexingMap:
     """Return a map with the loops, the dimensions from `rank`, as range variables again."""
-    loops = [d for d in to_array.dims if _number(d) >= rank]
+    loops = [d for d in to_array.dims if number_of(d) >= rank]
     if not loops:
         return to_array
     taken = len(to_array.ranges)

@@ -14,12 +14,14 @@ from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeAlias
 
 from hlo.modules.module import Instruction
+from hlo.shapes.shape import leaves
 from indexing.dataflow.edges import LocalEdges
 from indexing.dataflow.runtime import folded, source_of
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.map_set import over_approximate
 from indexing.maps.options import Options
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.structure import GetTupleElement, Tuple
@@ -30,8 +32,14 @@ from simplifier.unknown import first_unknown
 
 MAX_TILES: Final = 64
 """Limit on the different tiles of one array; further tiles are unknown."""
+MAX_ALL_TILES: Final = 1 << 12
+"""Limit on the tiles of all arrays together; further tiles are unknown."""
 MAX_ARRAYS: Final = 1 << 14
-"""Limit on the arrays of all calls together; the operands of further ones are not visited."""
+"""Limit on the arrays of all calls together; the operands of further ones are not visited.  There
+are unknown tiles then: each array has a tile, and there are more than `MAX_ALL_TILES`."""
+MAX_PARTS: Final = 16
+"""Limit on range variables, runtime variables and constraints of one map; beyond it, the map is
+over-approximated.  A chain of convolutions or windows adds parts with each of them."""
 MAX_WEIGHT: Final = 1 << 12
 """Limit on the atoms in the text of one map; beyond it, the tile is unknown."""
 
@@ -87,6 +95,7 @@ class TileGraph:
 
     Attributes:
         roots: the node of each start.
+        rank: the number of tiled dimensions.
         loop_table: the loops of each instruction.
     """
 
@@ -97,14 +106,16 @@ class TileGraph:
         inside: Inside,
         loops: LoopTable = _NO_LOOPS,
     ) -> None:
-        self._inside, self._rank = inside, rank
+        self._inside, self.rank = inside, rank
         self._nodes: dict[ArrayRef, dict[IndexingMap | None, TileNode]] = {}
         self.loop_table: LoopTable = dict(loops)
         self._order: list[tuple[tuple[int, ...], ArrayRef]] = []  # a heap, users first
         self._visited: list[ArrayRef] = []
+        self._tiles = 0
         self.roots = [self._add(array, start) for array, start in starts]
         while self._order and len(self._visited) < MAX_ARRAYS:
             self._visit(heappop(self._order)[1])
+        self._visited += [array for _, array in sorted(self._order)]
 
     @property
     def loops(self) -> Iterator[TileLoop]:
@@ -139,8 +150,9 @@ class TileGraph:
             place = (*[-call.index for call in array.calls], -array.instruction.index)
             heappush(self._order, (place, array))
         if to_array is not None and to_array not in nodes:
-            unknown = _over_budget(array, to_array, len(nodes))
+            unknown = _over_budget(array, to_array, len(nodes), self._tiles)
             to_array = to_array if unknown is None else None
+            self._tiles += unknown is None
         node = nodes.get(to_array)
         if node is None:
             node = nodes[to_array] = TileNode(array, to_array, unknown)
@@ -152,6 +164,9 @@ class TileGraph:
         if not self._inside(array):
             return
         instruction = array.instruction
+        if set(self._nodes[array]) == {None}:
+            self._follow_unknown(self._nodes[array][None])
+            return
         _WALK.prepare([instruction], backward=True)
         nodes = self._nodes[array].values()
         loops = self._loops_of(array)
@@ -160,6 +175,13 @@ class TileGraph:
             placed = _placed(edge, array.calls)
             for node in nodes:
                 self._follow(node, edge, placed, operand, loops)
+
+    def _follow_unknown(self, node: TileNode) -> None:
+        """Add unknown nodes for all operands of an unknown node."""
+        for number, each in enumerate(node.array.instruction.operands):
+            for path, _ in leaves(each.shape):
+                operand = ArrayRef(each, path, node.array.calls)
+                node.operands.append((number, self._add(operand, None, node.unknown)))
 
     def _follow(
         self,
@@ -177,7 +199,7 @@ class TileGraph:
             return
         for read in maps:
             first, second = with_loops(node.map, read, edge.operand, loops)
-            to_operand = _OPTIONS.composed(first, second)
+            to_operand = _short(_OPTIONS.composed(first, second), operand)
             if not to_operand.is_known_empty:
                 node.operands.append((edge.operand, self._add(operand, to_operand)))
 
@@ -185,7 +207,7 @@ class TileGraph:
         """Return the loops of an instruction; the leaves of its value share them."""
         key = array._replace(path=())
         if key not in self.loop_table:
-            start = self._rank + sum(map(len, self.loop_table.values()))
+            start = self.rank + sum(map(len, self.loop_table.values()))
             self.loop_table[key] = tuple(
                 [
                     (loop, Variable(f"d{number}", 0, loop.size - 1))
@@ -228,13 +250,26 @@ def _in_calls(read: IndexingMap, calls: tuple[Instruction, ...]) -> IndexingMap:
     return replace(read, runtime=tuple(runtime))
 
 
-def _over_budget(array: ArrayRef, to_array: IndexingMap, tiles: int) -> Unknown | None:
-    """Return the reason if an array has no room for one more tile, or if its map is too long."""
+def _short(to_operand: IndexingMap, operand: ArrayRef) -> IndexingMap:
+    """Return a map, over-approximated if it has more than `MAX_PARTS` parts."""
+    parts = len(to_operand.ranges) + len(to_operand.runtime) + len(to_operand.constraints)
+    shape = operand.array_shape
+    if parts <= MAX_PARTS or shape is None:
+        return to_operand
+    return over_approximate(to_operand, shape.dims)
+
+
+def _over_budget(
+    array: ArrayRef, to_array: IndexingMap, tiles: int, all_tiles: int
+) -> Unknown | None:
+    """Return the reason if an array, or all together, have too many tiles, or a map is too long."""
     name = array.instruction.name
     if tiles >= MAX_TILES:
         return Unknown(
             f"budget: `{name}` has more than {MAX_TILES} different tiles", array.instruction
         )
+    if all_tiles >= MAX_ALL_TILES:
+        return Unknown(f"budget: there are more than {MAX_ALL_TILES} different tiles")
     weight = sum([result.weight for result in to_array.results])
     if weight > MAX_WEIGHT:
         return Unknown(
