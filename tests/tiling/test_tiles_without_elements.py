@@ -26,6 +26,8 @@ MAPS = [
     # the point of a tile of size 1 may lie outside of the domain
     ("(d0) -> (d0 floordiv 2, d0 floordiv 3)", "d0 in [1, 4]",        "7"),
     ("(d0) -> (d0 floordiv 2, d0 floordiv 3)", "d0 in [0, 4]",        "7"),
+    ("(d0, d1) -> (d0, d0 * 2 + d1 * 2 + d0 floordiv 2)", "d0 in [1, 3], d1 in [0, 2]", "4,3"),
+    ("(d0, d1) -> (d0, d0 * 2 + d1 * 2 + d0 floordiv 2)", "d0 in [0, 3], d1 in [0, 2]", "4,3"),
     # two dimensions beyond the domain: the product of two negative sizes is positive
     ("(d0, d1) -> (d0 * 3 + d1)", "d0 in [0, 3], d1 in [0, 2]",       "7,7"),
     ("(d0, d1) -> (d0 * 3 + d1 * 2)", "d0 in [0, 3], d1 in [0, 2]",   "7,7"),

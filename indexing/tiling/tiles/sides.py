@@ -260,7 +260,7 @@ class _Tile:
 
     def _point(self, part: Part) -> Term:
         """The single value of a part on a tile; none if its point is not in the domain."""
-        point = Term.constant(0, 1)._replace(offset=self._at_start(part.expr))
+        point = Term.constant(0, 1)._replace(offset=self._at_start(part.expr), most=0)
         partial = [d for v in part.variables if (d := self.dims.get(v)) and self.is_partial(d)]
         for dim in partial:
             after, before = dim.start - dim.variable.lower + 1, dim.limit - dim.start
