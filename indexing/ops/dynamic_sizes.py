@@ -1,7 +1,8 @@
 """Ops on dynamic dimensions, whose sizes are computed at runtime.
 
 A kernel's arrays have the maximum sizes (the bounds). Elements beyond the runtime size are
-undefined. An op that needs only the size of an operand reads none of its elements.
+undefined. A runtime size is a property of every element of an array: all elements depend on it, and
+an op that needs the size of an operand may read any element.
 
 Source: XLA ``docs/operation_semantics.md``, "DynamicReshape", "GetDimensionSize" and
 "SetDimensionSize".
@@ -46,7 +47,10 @@ def _size_fault(size: Shape, number: int) -> Fault:
     ],
 )
 class GetDimensionSize(UnaryOp):
-    """The size of one dimension of the operand; no element of the operand is read."""
+    """The size of one dimension of the operand.
+
+    No element's value affects it, but a dynamic size is known with the elements only.
+    """
 
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     dimensions: tuple[int, ...] = attribute(int_list)
@@ -62,7 +66,8 @@ class GetDimensionSize(UnaryOp):
         return Shape("s32", ())
 
     def output_to_input(self, out: Shape, operand: Shape) -> OperandMaps:
-        return ()
+        is_dynamic = any(operand.dynamic[k] for k in self.dimensions if operand.dynamic)
+        return every_element(out, operand).with_grade("may") if is_dynamic else ()
 
     def kernel(self, operand: Array) -> Array:
         return np.asarray(operand.shape[self.dimensions[0]], np.int32)
@@ -79,7 +84,8 @@ class GetDimensionSize(UnaryOp):
 class SetDimensionSize(BinaryOp):
     """The operand with the runtime size `right` along one dimension.
 
-    The size affects which elements are defined, but no element's value.
+    The size affects which elements are defined, but no element's value; operations on the result,
+    such as a reduction, use the defined elements only.
     """
 
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
@@ -101,7 +107,7 @@ class SetDimensionSize(BinaryOp):
     def output_to_input(
         self, out: Shape, left: Shape, right: Shape
     ) -> tuple[OperandMaps, OperandMaps]:
-        return IndexingMap.identity(out), ()
+        return IndexingMap.identity(out), every_element(out, right).with_grade("may")
 
     def valid_operands(self, operands: Sequence[Any]) -> Sequence[Any]:
         array, size = operands
@@ -156,17 +162,17 @@ class DynamicReshape(VariadicOp):
         return self.shape.with_element_type(operands[0].element_type).with_layout(None)
 
     def output_to_input(self, out: Shape, *operands: Shape) -> list[OperandMaps]:
+        maps = [every_element(out, shape).with_grade("may") for shape in operands]
         if self._has_static_positions(operands[0]):
-            reshaped = IndexingMap.over(out, lambda i: reindexed(i, out.dims, operands[0].dims))
-            return [reshaped, *[()] * out.rank]
-        return [every_element(out, shape).with_grade("may") for shape in operands]
+            maps[0] = IndexingMap.over(out, lambda i: reindexed(i, out.dims, operands[0].dims))
+        return list(maps)
 
     def input_to_output(self, out: Shape, *operands: Shape) -> list[OperandMaps]:
         array = operands[0]
+        maps = [every_element(shape, out).with_grade("may") for shape in operands]
         if self._has_static_positions(array):
-            reshaped = IndexingMap.over(array, lambda j: reindexed(j, array.dims, out.dims))
-            return [reshaped, *[()] * out.rank]
-        return [every_element(shape, out).with_grade("may") for shape in operands]
+            maps[0] = IndexingMap.over(array, lambda j: reindexed(j, array.dims, out.dims))
+        return list(maps)
 
     def _has_static_positions(self, operand: Shape) -> bool:
         """Return True if no element's row-major position depends on a runtime size."""

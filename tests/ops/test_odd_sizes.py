@@ -139,3 +139,37 @@ def test_a_reshape_to_another_number_of_elements_names_the_sizes(size: int) -> N
     assert "the product of the sizes, `n` and `m`" in str(error.value)
     (result,) = run(module, [elements, np.int32(2), np.int32(3)])
     assert result.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+SIZED = """
+add {{ a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }}
+ENTRY e {{
+  p = f32[2,3] parameter(0)  n = s32[] parameter(1)
+  d = f32[2,<=3] set-dimension-size(p, n), dimensions={{1}}
+  z = f32[] constant(0)
+  ROOT root = {root}
+}}"""
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "f32[2] reduce(d, z), dimensions={1}, to_apply=add",
+        "s32[] get-dimension-size(d), dimensions={1}",
+    ],
+)
+def test_a_runtime_size_is_read_by_what_uses_the_defined_elements(root: str) -> None:
+    module = hlo.parse(SIZED.format(root=root))
+    answer = indexing.to_parameters(module.entry.root)
+    (read,) = answer.maps[1]
+    assert read.grade == "may"
+    assert read.evaluate((0,) * len(read.dims)) == ()
+    p = np.ones((2, 3), np.float32)
+    results = [run(module, [p, np.int32(n)])[0] for n in (1, 2)]
+    assert not np.array_equal(*results)
+
+
+def test_a_dynamic_reshape_reads_its_sizes() -> None:
+    text = "f32[<=6,2] dynamic-reshape(f32[<=4,3] p, s32[] n, s32[] m)"
+    answer = indexing.output_to_input(instruction_of(text))
+    assert [m.grade for maps in answer.maps for m in maps] == ["exact", "may", "may"]
