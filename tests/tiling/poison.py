@@ -6,6 +6,7 @@ If a region lacked an element that a tile needs, the tile of the poisoned operan
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -74,6 +75,14 @@ def with_all_leaves(tiling: Tiling, regions: Iterable[OperandRegion]) -> Iterato
     for operand, region in zip(tiling.answer.operands, regions, strict=True):
         count = len(leaves(operand.shape)) if isinstance(region, Unknown) else 1
         yield from [region] * count
+
+
+def few_tiles(random: np.random.Generator, dims: Sequence[int], most: int) -> list[int]:
+    """Random tile sizes, of at most `most` tiles."""
+    sizes = [int(random.integers(1, n + 2)) for n in dims]
+    while prod([-(-n // size) for n, size in zip(dims, sizes, strict=True)]) > most:
+        sizes = [2 * size for size in sizes]
+    return sizes
 
 
 def sources_of(tiling: Tiling) -> set[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from tests.tiling.poison import (
     Mask,
     check_input_tiles,
     check_tiles,
+    few_tiles,
     masks_of,
     sources_of,
 )
@@ -89,14 +89,6 @@ def test_a_result_without_elements_has_no_tiles() -> None:
 
 
 # ---------------------------------------------------------------- poisoned operands
-
-
-def few_tiles(random: np.random.Generator, dims: Sequence[int], most: int) -> list[int]:
-    """Random tile sizes, of at most `most` tiles."""
-    sizes = [int(random.integers(1, n + 2)) for n in dims]
-    while prod([-(-n // size) for n, size in zip(dims, sizes, strict=True)]) > most:
-        sizes = [2 * size for size in sizes]
-    return sizes
 
 
 def poisons(sample: Sample, random: np.random.Generator) -> list[list[Array | None]]:
