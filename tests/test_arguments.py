@@ -180,6 +180,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "tuple[AnyShape, ...]":         ((SHAPE,),         ""),
     "tuple[Constraint, ...]":       ((),               ""),
     "tuple[Expr, ...]":             ((),               ""),
+    "tuple[Instruction, ...] | None": (None,           "None"),
     "tuple[RuntimeVariable, ...]":  ((),               ""),
     "tuple[Piece, ...]":            ((BOX,),           ""),
     "tuple[Variable, ...]":         ((),               ""),
@@ -234,6 +235,7 @@ MADE_BY_QUERIES = {
     *("indexing.tiling.BestTilings", "indexing.tiling.RankedTiling"),
     *("indexing.tiling.XlaCandidate", "indexing.tiling.XlaCandidates"),
     "indexing.tiling.RankComparison",
+    *(f"indexing.dataflow.{name}" for name in ("InductionVariable", "LoopFacts", "TripCount")),
 }
 """Classes whose constructors users do not call."""
 

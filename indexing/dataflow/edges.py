@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaf_number, leaves
-from indexing.dataflow.runtime import folded, forwarded_from
+from indexing.dataflow.copies import forwarded_from
+from indexing.dataflow.runtime import folded
 from indexing.dataflow.scalars import scalar_value
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path

@@ -24,37 +24,31 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import affine_table, element_at, is_integral
 from indexing.dataflow.conversions import is_conversion, keeps_every_value
+from indexing.dataflow.copies import MAX_TRACED, copied_operands, is_function, source_of
 from indexing.dataflow.soundness import fault_of
-from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.ops.base import MappedOp, RoutingOp
+from indexing.ops.base import MappedOp
 from indexing.ops.element import (
     ConstantRule,
     CopyRule,
-    ElementRule,
     ElementwiseRule,
     IotaRule,
     element_of,
 )
 from indexing.ops.integer_rules import MAX_CASES, Cases, IntegerRule, clamp_cases, range_of
-from indexing.ops.structured_ops import InlineOp, parameter_numbers
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.interval import contains
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
-
-MAX_TRACED: Final = 1 << 12
-"""Limit on the arrays in calls through which a value is traced: computations that call others
-twice, which call others twice, have exponentially many."""
 
 ValueMaps: TypeAlias = tuple[IndexingMap, ...]
 """Disjoint maps from the index of each element to its value; together they cover the array."""
@@ -172,16 +166,22 @@ def source_element(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Se
 
     Runtime variables refer to instructions, so the result is never a leaf of a tuple.
     """
-    source, steps = (array, index), 0
+    sources = [(array, index), *copied_elements(array, index)]
+    return next((source for source in reversed(sources) if not source[0].path), sources[0])
+
+
+def copied_elements(
+    array: ArrayRef, index: Sequence[Expr]
+) -> Iterator[tuple[ArrayRef, Sequence[Expr]]]:
+    """Yield each element that the element at `index` of `array` is a copy of, nearest first."""
+    steps = 0
     while steps < MAX_TRACED:
         copied = None if fault_of(array.instruction) else _copied_from(array, index)
         if copied is None:
-            return source
+            return
         array, index = copied
         steps += bool(array.calls)
-        if not array.path:
-            source = copied
-    return source
+        yield copied
 
 
 def _copied_from(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequence[Expr]] | None:
@@ -193,73 +193,11 @@ def _copied_from(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequ
     rule = element_of(instruction)
     if is_conversion(rule) and keeps_every_value(instruction):
         return ArrayRef(instruction.operands[0], (), array.calls), index
-    for operand, reads in _copies(instruction, rule):
+    for operand, reads in copied_operands(instruction, rule):
         swap = Substitution(dict(zip(reads.dims, index, strict=True)))
         if all(c.is_true for c in _conditions(reads, index)):
             return ArrayRef(operand, (), array.calls), list(map(swap, reads.results))
     return None
-
-
-def forwarded_from(array: ArrayRef) -> ArrayRef:
-    """Return the array that `array` is identical to, through tuples, copies and calls.
-
-    >>> import hlo, indexing
-    >>> root = hlo.parse('''ENTRY e {
-    ...   p = (f32[2], s32[]) parameter(0)
-    ...   x = f32[2] get-tuple-element(p), index=0
-    ...   y = f32[2] copy(x)
-    ...   ROOT t = (f32[2]) tuple(y)
-    ... }''').entry.root
-    >>> forwarded_from(ArrayRef(root, (0,)))
-    ArrayRef(instruction=<parameter 'p' of 'e'>, path=(0,), calls=())
-    """
-    steps = 0
-    while steps < MAX_TRACED and (forwarded := source_of(array)) is not None:
-        array = forwarded
-        steps += bool(array.calls)
-    return array
-
-
-def source_of(array: ArrayRef) -> ArrayRef | None:
-    """Return the array that the instruction of `array` forwards unchanged, or None.
-
-    >>> import hlo, indexing
-    >>> text = "ENTRY e { p = (f32[2], s32[]) parameter(0)  ROOT x = s32[] get-tuple-element(p), "
-    >>> source_of(ArrayRef(hlo.parse(text + "index=1 }").entry.root))
-    ArrayRef(instruction=<parameter 'p' of 'e'>, path=(1,), calls=())
-    """
-    instruction, path, calls = array
-    op = instruction.op
-    if isinstance(op, RoutingOp):
-        number, inside = op.route(path)
-        return ArrayRef(instruction.operands[number], inside, calls)
-    if isinstance(op, InlineOp):
-        return ArrayRef(instruction.called_computations[0].root, path, (*calls, instruction))
-    if instruction.opcode == "parameter" and calls:
-        call = calls[-1]
-        if isinstance(call, Instruction) and isinstance(call.op, InlineOp):
-            number = parameter_numbers(instruction.computation)[instruction]
-            return ArrayRef(call.operands[number], path, calls[:-1])
-    return None
-
-
-def _copies(instruction: Instruction, rule: ElementRule) -> list[tuple[Instruction, IndexingMap]]:
-    """Return the copied operands with their maps; none if a map is not a function."""
-    op = instruction.op
-    if not isinstance(op, MappedOp) or not isinstance(rule, CopyRule) or rule.function:
-        return []
-    maps = op.reads(instruction.shape, tuple([o.shape for o in instruction.operands]))
-    copies = []
-    for number in rule.operands:
-        reads = maps[number]
-        if isinstance(reads, Unknown) or not all(map(_is_function, reads)):
-            return []
-        copies += [(instruction.operands[number], read) for read in reads]
-    return copies
-
-
-def _is_function(read: IndexingMap) -> bool:
-    return not read.ranges and not read.runtime and read.grade == "exact"
 
 
 # ---------------------------------------------------------------- values
@@ -311,7 +249,7 @@ def _sources(array: ArrayRef) -> list[ArrayRef]:
         case ElementwiseRule(function=function) if function and function.integer:
             operands = list(array.instruction.operands)
         case CopyRule() as rule:
-            operands = [operand for operand, _ in _copies(array.instruction, rule)]
+            operands = [operand for operand, _ in copied_operands(array.instruction, rule)]
         case _:
             return []
     return [ArrayRef(operand, (), array.calls) for operand in operands]
@@ -354,7 +292,7 @@ def _copied_value(
 ) -> list[IndexingMap] | None:
     """Return the value of a copy: the values of its operands at other indices."""
     result_maps: list[IndexingMap] = []
-    copies = _copies(array.instruction, rule)
+    copies = copied_operands(array.instruction, rule)
     for operand, read in copies:
         pieces = memo[ArrayRef(operand, (), array.calls)]
         if pieces is None:
@@ -395,5 +333,5 @@ def _operand_reads(
     assert isinstance(op, MappedOp)
     operand_maps = op.reads(instruction.shape, tuple([o.shape for o in instruction.operands]))
     for operand, maps in zip(instruction.operands, operand_maps, strict=True):
-        is_one = isinstance(maps, tuple) and len(maps) == 1 and _is_function(maps[0])
+        is_one = isinstance(maps, tuple) and len(maps) == 1 and is_function(maps[0])
         yield operand, maps[0] if isinstance(maps, tuple) and is_one else None

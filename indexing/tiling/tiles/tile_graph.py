@@ -15,8 +15,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import leaves
+from indexing.dataflow.copies import source_of
 from indexing.dataflow.edges import LocalEdges
-from indexing.dataflow.runtime import folded, source_of
+from indexing.dataflow.runtime import folded
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef

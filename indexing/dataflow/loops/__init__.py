@@ -1,0 +1,1 @@
+"""Loops: induction variables, trip counts, and unrolling of ``while`` instructions."""
