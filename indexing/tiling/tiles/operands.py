@@ -70,12 +70,16 @@ class TiledOperand:
     @cached_property
     def grade(self) -> Grade:
         """ "exact": counts are exact; "may": they are upper bounds, and sets are supersets."""
-        sets = self.sets
-        if isinstance(sets, Unknown) or self._is_over_approximate:
+        if not self.is_exact:
             return "may"
         whole = self._whole
-        is_exact = isinstance(whole, Unknown) or whole.is_exact
-        return "exact" if sets.is_exact and is_exact else "may"
+        return "exact" if isinstance(whole, Unknown) or whole.is_exact else "may"
+
+    @property
+    def is_exact(self) -> bool:
+        """True if `bytes` and `tile_bytes` are exact; False if they are upper bounds."""
+        sets = self.sets
+        return not isinstance(sets, Unknown) and not self._is_over_approximate and sets.is_exact
 
     # ------------------------------------------------------------ kind
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from math import gcd, prod
 from operator import or_
 from typing import Any, Final, TypeAlias
@@ -34,6 +34,9 @@ MAX_TILES: Final = 1 << 22
 
 MAX_CODES: Final = 1 << 22
 """Maximum number of combinations of values to number without sorting them."""
+
+MAX_MEMOISED_TILES: Final = 1 << 10
+"""Maximum number of tiles whose sets are memoised."""
 
 MAX_CLASSES: Final = 1 << 10
 """Maximum number of classes of tiles whose sets are computed."""
@@ -172,9 +175,20 @@ def tile_sets(m: TiledMap) -> TileSets:
         BudgetError: there are more tiles or classes than their budgets.
     """
     tiles = prod(shape_of(m.tile_index))
-    _check_depth(m)
     if tiles > MAX_TILES:
         raise BudgetError(f"budget: {tiles} tiles, more than {MAX_TILES}")
+    return _memoised(m) if tiles <= MAX_MEMOISED_TILES else _tile_sets(m)
+
+
+@lru_cache(1024)
+def _memoised(m: TiledMap) -> TileSets:
+    """The sets of few tiles; operands and tilings often have common parts."""
+    return _tile_sets(m)
+
+
+def _tile_sets(m: TiledMap) -> TileSets:
+    tiles = prod(shape_of(m.tile_index))
+    _check_depth(m)
     separator = Separator(m.tile_index)
     shifts, results = _separated(separator, [place.expr for place in m.places])
     positions = [start.position for place in m.places for start, _ in place.starts]
