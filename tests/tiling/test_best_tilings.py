@@ -23,6 +23,7 @@ from indexing.tiling import (
     parse_candidates,
     valid_tilings,
 )
+from indexing.tiling.tiles import candidates
 from indexing.tiling.tiles.candidate_sizes import TileSizes
 from indexing.tiling.tiles.measures import Objective
 
@@ -288,32 +289,44 @@ def test_valid_tilings_are_built_on_demand(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(list(islice(lazy, 5))) == len(log) == 5
 
 
-def test_rank_6_keeps_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+RANK_6 = ",".join(["64"] * 6)
+
+
+def test_rank_6_needs_few_tilings(monkeypatch: pytest.MonkeyPatch) -> None:
     log = built(monkeypatch)
-    dims = ",".join(["64"] * 6)
-    big = root(f"p = f32[{dims}] parameter(0)  ROOT n = f32[{dims}] negate(p)")
-    result = best_tilings(big, top=3, limits=TilingLimits(max_elements=1 << 20), max_tilings=50)
+    big = root(f"p = f32[{RANK_6}] parameter(0)  ROOT n = f32[{RANK_6}] negate(p)")
+    result = best_tilings(big, top=3, limits=TilingLimits(max_elements=1 << 32))
     assert isinstance(result, BestTilings)
     assert result.candidates == 7**6
-    assert [r.memory.result.count for r in result] == [1 << 20] * 3
-    assert len(log) <= 51
-    wanted = {(2,) * 6}
-    limits = TilingLimits(max_elements=1 << 6)
-    hard = best_tilings(big, predicate=lambda t: t.sizes in wanted, limits=limits, max_tilings=20)
-    assert isinstance(hard, BestTilings)
-    assert not hard.ranked
-    assert hard.incomplete.endswith("budget: max_tilings=20 tilings built")
-    assert "better tilings may exist: " in str(hard)
-    assert str(hard.refused[0]).startswith("20 tilings refused by predicate: ")
+    assert [r.memory.result.count for r in result] == [1 << 32] * 3
+    assert not result.incomplete
+    assert len(log) == 3  # no tiling moves fewer bytes than one tile of the whole array
 
 
-def test_rank_9_leaves_out_sizes() -> None:
-    dims = ",".join(["16"] * 9)
-    big = root(f"p = s8[{dims}] parameter(0)  ROOT n = s8[{dims}] negate(p)")
-    result = best_tilings(big, top=1, limits=TilingLimits(max_elements=4096))
+def test_rank_6_keeps_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = built(monkeypatch)
+    big = root(f"p = f32[{RANK_6}] parameter(0)  ROOT n = f32[{RANK_6}] negate(p)")
+    result = best_tilings(big, predicate=lambda t: t.sizes == (1,) * 6, max_tilings=20)
     assert isinstance(result, BestTilings)
-    assert result[0].memory.result.count == 4096
-    assert "of 1,953,125 tile sizes tried" in result.incomplete
+    assert not result.ranked
+    assert len(log) == result.built == 20
+    assert result.incomplete.endswith("budget: max_tilings=20 tilings built")
+    assert "better tilings may exist: " in str(result)
+    assert str(result.refused[0]).startswith("20 tilings refused by predicate: [64, 64, 64, ")
+
+
+def test_too_many_sizes_are_thinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles of a product with 64 elements: [8, 8] is best, and is left out of the sizes."""
+    instruction = root(DOT.format(m=64, k=4, n=64))
+    limits = TilingLimits(max_elements=64)
+    full = best_tilings(instruction, top=1, limits=limits)
+    assert isinstance(full, BestTilings)
+    assert (full[0].sizes, full.incomplete) == ((8, 8), "")
+    monkeypatch.setattr(candidates, "MAX_SIZES", 20)
+    thinned = best_tilings(instruction, top=1, limits=limits)
+    assert isinstance(thinned, BestTilings)
+    assert thinned[0].sizes == (4, 16)
+    assert thinned.incomplete == "16 of 49 tile sizes tried"
 
 
 # ------------------------------------------------------------ other rules
@@ -382,6 +395,78 @@ def test_wrong_arguments_are_refused() -> None:
 
 # ------------------------------------------------------------ XLA
 
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "mirror"])
+def test_symbolic_constraints_accept_only_boxes(name: str) -> None:
+    """For one map of each operand; two maps, as in `mirror`, are constrained separately."""
+    tilings = valid_tilings(root(PROGRAMS[name]), "all", accept="bounding", symbolic=True)
+    assert not isinstance(tilings, Unknown)
+    accepted = {tiling.sizes for tiling in tilings}
+    assert accepted
+    assert all(counts(name).measured(sizes)[3] for sizes in accepted)
+
+
+def test_symbolic_constraints_may_be_stricter_than_the_sets() -> None:
+    text = "p = f32[2,3,4] parameter(0)  ROOT r = f32[4,6] reshape(p)"
+    sets, symbolic = (
+        {t.sizes for t in valid_tilings(root(text), "all", symbolic=own)}  # type: ignore[union-attr]
+        for own in (False, True)
+    )
+    assert symbolic < sets
+    result = best_tilings(root(text), sizes=[[1], [2]], symbolic=True)
+    assert isinstance(result, BestTilings)
+    assert [(r.rule, r.sizes) for r in result.refused] == [("symbolic=True", (1, 2))]
+    assert result.refused[0].reason.startswith("ts_1 = 2: expected ts_1 = 1")
+
+
+GOOD_TILINGS = """
+max_computation { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT m = f32[] maximum(a, b) }
+add_computation { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+fused_computation {
+  param_0 = f32[8192,50304] parameter(0)
+  param_1 = s32[4,2048] parameter(1)
+  broadcast = s32[4,2048,50304] broadcast(param_1), dimensions={0,1}
+  iota = s32[4,2048,50304] iota(), iota_dimension=2
+  compare = pred[4,2048,50304] compare(broadcast, iota), direction=EQ
+  bitcast = f32[4,2048,50304] bitcast(param_0)
+  constant = f32[] constant(-inf)
+  reduce = f32[8192] reduce(param_0, constant), dimensions={1}, to_apply=max_computation
+  bitcast.1 = f32[4,2048] bitcast(reduce)
+  broadcast.1 = f32[4,2048,50304] broadcast(bitcast.1), dimensions={0,1}
+  subtract = f32[4,2048,50304] subtract(bitcast, broadcast.1)
+  exponential = f32[4,2048,50304] exponential(subtract)
+  constant.1 = f32[] constant(0)
+  reduce.1 = f32[4,2048] reduce(exponential, constant.1), dimensions={2}, to_apply=add_computation
+  log = f32[4,2048] log(reduce.1)
+  broadcast.2 = f32[4,2048,50304] broadcast(log), dimensions={0,1}
+  subtract.1 = f32[4,2048,50304] subtract(subtract, broadcast.2)
+  constant.2 = f32[] constant(0)
+  broadcast.3 = f32[4,2048,50304] broadcast(constant.2), dimensions={}
+  select = f32[4,2048,50304] select(compare, subtract.1, broadcast.3)
+  bitcast.2 = f32[4,2048,393,128] bitcast(select)
+  ROOT reduce.2 = f32[4,2048,393] reduce(bitcast.2, constant.2), dimensions={3},
+    to_apply=add_computation
+}
+ENTRY entry_computation {
+  param_0 = f32[8192,50304] parameter(0)
+  param_1 = s32[4,2048] parameter(1)
+  ROOT fusion = f32[4,2048,393] fusion(param_0, param_1), kind=kCustom, calls=fused_computation
+}
+"""
+"""The fusion of XLA's ``symbolic_tile_analysis_test.cc``, test
+``GetGoodTilingsWorksForSoftmaxAndReduceExample``, which expects tilings."""
+
+
+def test_a_softmax_with_a_reduction_has_tilings() -> None:
+    fusion = hlo.parse(GOOD_TILINGS).entry.root
+    for symbolic in (False, True):
+        tilings = valid_tilings(fusion, "xla", symbolic=symbolic)
+        assert not isinstance(tilings, Unknown)
+        first = list(islice(tilings, 3))
+        assert [tiling.sizes for tiling in first] == [(1, 1, 1), (1, 1, 2), (1, 1, 4)]
+        assert [o.kind for tiling in first for o in tiling.operands] == ["box"] * 6
+
+
 SOFTMAX = """
 add { x = f32[] parameter(0)  y = f32[] parameter(1)  ROOT s = f32[] add(x, y) }
 fused {
@@ -417,12 +502,10 @@ def test_a_softmax_loads_what_xla_expects() -> None:
     assert loads[1, 1] == 911 * (P0 + 512 * P1)
 
 
-def dump(*candidates: tuple[list[int], str, int]) -> str:
+def dump(*own: tuple[list[int], str, int]) -> str:
     """A dump in the form of XLA's; see test_xla_candidates.py for the source of the format."""
-    lines = [
-        f"=== Cost model top-{len(candidates)} candidates for: multiply = f32[512,911] m() ==="
-    ]
-    for k, (sizes, time, read) in enumerate(candidates):
+    lines = [f"=== Cost model top-{len(own)} candidates for: multiply = f32[512,911] m() ==="]
+    for k, (sizes, time, read) in enumerate(own):
         tiles = " ".join([f"sizes: {size}" for size in sizes])
         lines.append(
             f"Candidate #{k}: block_config: {{output_tiles {{ {tiles} }} num_warps: 2}}, "

@@ -37,6 +37,7 @@ from indexing.tiling.tiles.measures import (
     tile_memory,
 )
 from indexing.tiling.tiles.search import Evaluated, best_first
+from indexing.tiling.tiles.symbolic import SymbolicTile, symbolic_tile
 from indexing.tiling.tiles.tiling import Target, Tiling, tile
 from simplifier.unknown import Unknown
 
@@ -121,6 +122,7 @@ def valid_tilings(
     limits: TilingLimits | None = None,
     predicate: Callable[[Tiling], bool] | None = None,
     accept: AcceptedKind = "box",
+    symbolic: bool = False,
     to: Target = "operands",
     output_id: int = 0,
 ) -> Iterator[Tiling] | Unknown:
@@ -139,6 +141,8 @@ def valid_tilings(
         predicate: another condition of the caller.
         accept: "box"; "boxes" to accept operands of which a tile needs a few boxes, too; "bounding"
             to accept any set.
+        symbolic: refuse sizes that violate the constraints of `symbolic_tile` for one of the maps,
+            as XLA does, although the sets of all tiles may be boxes.
         to: "operands" of the instruction, or "parameters" of its computation.
         output_id: number of the tiled output.
     Returns:
@@ -157,7 +161,7 @@ def valid_tilings(
     if isinstance(whole, Unknown):
         return whole
     choices = TileSizes.of(whole.shape.dims, sizes)
-    return _Rules(choices, whole, limits or TilingLimits(), accept, predicate).valid()
+    return _Rules(choices, whole, limits or TilingLimits(), accept, predicate, symbolic).valid()
 
 
 @checked
@@ -169,6 +173,7 @@ def best_tilings(
     limits: TilingLimits | None = None,
     predicate: Callable[[Tiling], bool] | None = None,
     accept: AcceptedKind = "box",
+    symbolic: bool = False,
     to: Target = "operands",
     output_id: int = 0,
     max_tilings: int = 500,
@@ -192,7 +197,7 @@ def best_tilings(
         instruction: the instruction whose output is tiled.
         objective: the figure to rank by.
         top: number of tilings to return.
-        sizes, limits, predicate, accept, to, output_id: as for `valid_tilings`.
+        sizes, limits, predicate, accept, symbolic, to, output_id: as for `valid_tilings`.
         max_tilings: maximum number of tilings to build; `BestTilings.incomplete` reports if it is
             exceeded.
     Returns:
@@ -218,14 +223,21 @@ def best_tilings(
         return whole
     all_sizes = TileSizes.of(whole.shape.dims, sizes)
     choices = all_sizes.thinned(MAX_SIZES)
-    rules = _Rules(choices, whole, limits or TilingLimits(), accept, predicate)
+    rules = _Rules(choices, whole, limits or TilingLimits(), accept, predicate, symbolic)
+    floor = rules.bound(measured(whole, rules.single), objective)
     result = best_first(
-        choices, rules.is_refused, lambda own: rules.evaluate(own, objective), top, max_tilings
+        choices,
+        rules.is_refused,
+        lambda own: rules.evaluate(own, objective),
+        top,
+        max_tilings,
+        floor,
     )
     incomplete = []
-    if choices != all_sizes:
+    is_optimal = len(result.items) == top and result.items[-1][0] == floor
+    if choices != all_sizes and not is_optimal:
         incomplete.append(f"{len(choices):,} of {len(all_sizes):,} tile sizes tried")
-    if not result.is_complete:
+    if not result.is_complete and not is_optimal:
         incomplete.append(f"budget: max_tilings={max_tilings} tilings built")
     return BestTilings(
         whole.shape,
@@ -257,12 +269,14 @@ class _Rules:
         limits: TilingLimits,
         accept: AcceptedKind,
         predicate: Callable[[Tiling], bool] | None,
+        symbolic: bool,
     ) -> None:
         self.choices = choices
         self.whole = whole
         self.limits = limits
         self.kinds = _KINDS[: _KINDS.index(accept) + 1]
         self.predicate = predicate
+        self.symbolic = _symbolic_tiles(whole) if symbolic else []
         self.single = SingleElements(whole)
         self.refused: dict[str, Refusals] = {}
 
@@ -294,6 +308,8 @@ class _Rules:
             if operand.kind not in self.kinds:
                 reason = f"operand {operand.number} has the kind {operand.kind!r}: {operand.reason}"
                 return Refusals(f"accept={self.kinds[-1]!r}", 1, tiling.sizes, reason)
+        if violation := next(self.violations(tiling.sizes), None):
+            return Refusals("symbolic=True", 1, tiling.sizes, violation)
         memory = tile_memory(tiling)
         if isinstance(memory, Unknown):
             return Refusals(COUNTS, 1, tiling.sizes, str(memory))
@@ -302,6 +318,14 @@ class _Rules:
         if self.predicate is not None and not self.predicate(tiling):
             return Refusals("predicate", 1, tiling.sizes, "the predicate is false")
         return None
+
+    def violations(self, sizes: tuple[int, ...]) -> Iterator[str]:
+        """Yield the constraints of symbolic tiles that tile sizes violate, in words."""
+        for symbolic in self.symbolic:
+            if isinstance(symbolic, Unknown):
+                yield f"no symbolic tile: {symbolic}"
+            elif not symbolic.satisfied_by(sizes):
+                yield str(symbolic.violation(sizes))
 
     def evaluate(self, sizes: tuple[int, ...], objective: Objective) -> Evaluated[RankedTiling]:
         """Return the value of a tiling, and a bound for the tilings that refine it."""
@@ -315,7 +339,20 @@ class _Rules:
             self.refused[refusal.rule] = replace(known, count=known.count + 1)
         if isinstance(ranked, Unknown):
             return Evaluated(None, 0, 0)
-        value = ranked.value(objective)
-        # upper bounds of "may" grow with refinement by no rule
-        bound = value if ranked.grade == "exact" else 0
-        return Evaluated(None if refusal else ranked, value, bound)
+        bound = self.bound(ranked, objective)
+        return Evaluated(None if refusal else ranked, ranked.value(objective), bound)
+
+    @staticmethod
+    def bound(ranked: RankedTiling | Unknown, objective: Objective) -> int:
+        """Return a lower bound for the tilings that refine this one; upper bounds give none."""
+        if isinstance(ranked, Unknown) or ranked.grade == "may":
+            return 0
+        return ranked.value(objective)
+
+
+def _symbolic_tiles(whole: Tiling) -> list[SymbolicTile | Unknown]:
+    """Return the symbolic tiles of the maps, over-approximations as XLA has them."""
+    answer = tile(whole.instruction, whole.sizes, whole.to, whole.answer.domain_id)
+    operands = () if isinstance(answer, Unknown) else answer.operands
+    maps = [m for operand in operands for m in operand.maps]
+    return [symbolic_tile(m) for m in dict.fromkeys(maps)]

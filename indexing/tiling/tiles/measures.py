@@ -146,7 +146,8 @@ def measured(tiling: Tiling, single: SingleElements) -> RankedTiling | Unknown:
             if isinstance(own, Unknown):
                 return own
             requested += own
-            grade = "may" if "may" in (access.grade, operand.grade) else grade
+            if not (access.is_exact and operand.is_exact):
+                grade = "may"
     return RankedTiling(tiling, loaded, requested, memory, grade, single)
 
 

@@ -55,6 +55,7 @@ def best_first(
     evaluate: Callable[[tuple[int, ...]], Evaluated[T]],
     top: int,
     budget: int,
+    floor: int = 0,
 ) -> SearchResult[T]:
     """Return the tilings of the smallest values.
 
@@ -67,6 +68,7 @@ def best_first(
         evaluate: builds a tiling.
         top: number of tilings to return.
         budget: maximum number of tilings to build.
+        floor: a lower bound on all values.
 
     >>> sizes = TileSizes.of((8, 8))
     >>> rows = lambda s: Evaluated(s, 64 // s[0], 64 // s[0])
@@ -87,7 +89,7 @@ def best_first(
             heappush(heap, (key(own, bound), 1, own))
 
     for own in sizes.coarsest():
-        push(own, 0)
+        push(own, floor)
     best: list[tuple[int, T]] = []
     built = 0
     while heap and len(best) < top:
