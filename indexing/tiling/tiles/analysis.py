@@ -49,6 +49,7 @@ from indexing.tiling.tiles.size_constraints import SizeConstraints, all_of
 from indexing.tiling.tiles.tile_boxes import (
     TileBox,
     concrete_box,
+    number_of,
     symbolic_box,
     with_whole_loops,
 )
@@ -102,12 +103,15 @@ class TileAnalysis(Displayed):
 
     @cached_property
     def constraints(self) -> SizeConstraints:
-        """The tile sizes of the root for which all tiles are boxes, if loops are not tiled."""
+        """The tile sizes of the root for which all tiles but unknown ones are boxes.
+
+        The loops are not tiled.
+        """
         return self._constraints(self.rank)
 
     @cached_property
     def loop_constraints(self) -> SizeConstraints:
-        """The tile sizes of the root and of the loops for which all tiles are boxes."""
+        """The tile sizes of the root and of the loops for which all but unknown tiles are boxes."""
         return self._constraints(None)
 
     def _symbolic(self, node: TileNode, whole: int | None = None) -> TileBox | Unknown:
@@ -120,9 +124,15 @@ class TileAnalysis(Displayed):
         parts: dict[TileBox, SizeConstraints] = {}
         for node in self.graph.nodes():
             box = self._symbolic(node, whole)
+            if isinstance(box, Unknown):  # but maybe not with tiled loops
+                box = self._symbolic(node)
             if isinstance(box, TileBox) and box not in parts:
                 parts[box] = box.constraints.with_source(node.array.instruction.name, _text(node))
-        return all_of(parts.values())
+        constraints = all_of(parts.values())
+        if whole is not None:
+            loops = [v for v in constraints.variables if number_of(v) >= whole]
+            constraints = constraints.bind({v: v.upper for v in loops})
+        return constraints.simplify()
 
     @checked
     def tiled(self, sizes: Sequence[int]) -> TiledComputation:
