@@ -54,7 +54,7 @@ def to_parameters(walk: Walk, instruction: Instruction, output_id: int) -> Answe
     require_sound_parameters(instruction.computation)
     walk.prepare(needed_by([instruction]), backward=True)
     parameters = instruction.computation.parameters
-    return _parameter_answer(walk, start, output_id, parameters, walk.to_parameters(start))
+    return _parameter_answer(walk, start, output_id, parameters, walk.to_only_parameter(start))
 
 
 def all_to_parameters(walk: Walk, computation: Computation) -> Iterator[Answer]:

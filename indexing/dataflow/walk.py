@@ -94,6 +94,36 @@ class Walk:
         """Return the maps from `start` to the parameters of its computation, and on the way."""
         return self.backward(start, toward=_dependent_on_parameters(start.instruction.computation))
 
+    def to_only_parameter(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
+        """Return the maps of `to_parameters`, composed as by `sweep` if there is one parameter.
+
+        In both ways, each array has one set of maps.  The sets of `sweep` start at smaller arrays
+        in a tree of updates, so a `may` map of the parameter absorbs the others early.
+        """
+        parameters = start.instruction.computation.parameters
+        if sum(len(leaves(parameter.shape)) for parameter in parameters) != 1:
+            return self.to_parameters(start)
+        computed: dict[ArrayRef, dict[ArrayRef, MapSet]] = {}
+        for array in reversed(self._dependencies(start)):
+            computed[array] = self._prepend_edges(array, computed)
+        return computed[start]
+
+    def _dependencies(self, start: ArrayRef) -> list[ArrayRef]:
+        """Return the arrays on the way from `start` to parameters, users before operands."""
+        toward = _dependent_on_parameters(start.instruction.computation)
+        reached = {start: None}
+        waiting = _UsersFirst(start, None)
+        order: list[ArrayRef] = []
+        for instruction, arrays in waiting:
+            order += arrays
+            for array in arrays:
+                for edge in self.backward_edges(array, fold=True):
+                    to = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
+                    if to not in reached and to.instruction in toward:
+                        reached[to] = None
+                        waiting.add(to)
+        return order
+
     def forward(
         self, end: ArrayRef, within: Collection[Instruction] | None = None
     ) -> dict[ArrayRef, MapSet]:
@@ -173,7 +203,7 @@ class Walk:
         are_others = False
         for edge in walk.backward_edges(array, fold=True):
             operand = ArrayRef(array.instruction.operands[edge.operand], edge.operand_path)
-            for parameter, later in computed[operand].items():
+            for parameter, later in computed.get(operand, {}).items():
                 if later.lost_exactness != lost:
                     are_others = True
                     continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -14,7 +16,8 @@ from indexing.maps.options import Options
 from tests.oracles import union
 
 DATA = Path(__file__).parent / "data"
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLES = ROOT / "examples"
 MODULES = [*sorted(DATA.glob("*.hlo")), *sorted(EXAMPLES.glob("*.hlo"))]
 
 
@@ -51,6 +54,30 @@ def test_a_scan_has_one_map(size: int) -> None:
         ((full,),) = answer.maps
         text = f"(d0)[s0] -> (s0), domain: d0 in [0, {size - 1}], s0 in [0, {size - 1}]"
         assert (str(full), full.grade) == (text, "may")
+
+
+CALLS = """
+import sys, hlo, indexing
+from tests.growth.work import calls_in
+entry = hlo.load(sys.argv[1]).entry
+question = {
+    "walk": lambda: len(indexing.to_parameters(entry.root).maps),
+    "sweep": lambda: len(list(indexing.all_to_parameters(entry))),
+}[sys.argv[2]]
+print(calls_in(question)[0])
+"""
+
+
+@pytest.mark.parametrize("size", [64, 1024])
+def test_a_walk_from_one_instruction_makes_fewer_calls_than_a_sweep(size: int) -> None:
+    """Each in a process of its own: the second would find compositions in caches."""
+
+    def calls(question: str) -> int:
+        path = str(DATA / f"associative_scan_{size}.hlo")
+        command = [sys.executable, "-c", CALLS, path, question]
+        return int(subprocess.run(command, capture_output=True, check=True, cwd=ROOT).stdout)
+
+    assert calls("walk") < calls("sweep")
 
 
 def updates(count: int) -> hlo.Computation:
