@@ -12,7 +12,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.transpose import Reverse
 from tests.analysis_fuzz.bases import programs
 from tests.analysis_fuzz.mutants import mutant
-from tests.analysis_fuzz.questions import WrongAnswerError, ask, questions_about
+from tests.analysis_fuzz.questions import WrongAnswerError, _tiled_on, ask, questions_about
 from tests.analysis_fuzz.rows import Program
 from tests.analysis_fuzz.shrink import shrunk
 from tests.oracles import scaled
@@ -77,6 +77,23 @@ def test_a_wrong_map_is_found_by_execution(monkeypatch: pytest.MonkeyPatch) -> N
     )
     with pytest.raises(WrongAnswerError):
         ask(text.replace("3,4", "5,4"), 0)
+
+
+def test_rounding_that_a_division_amplifies_is_no_wrong_answer() -> None:
+    """With these inputs, the sum at [1, 2, 5] is 1e-4, with an error of 1e-7."""
+    text = """
+      add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+      ENTRY e {
+        one = f32[] constant(1)
+        q = f32[2,4,16] parameter(1)
+        p = f32[2,4,16,16] parameter(0)
+        s = f32[2,4,16] reduce(p, one), dimensions={3}, to_apply=add
+        ROOT d = f32[2,4,16] divide(q, s)
+      }"""
+    seed = 20693118
+    with pytest.raises(WrongAnswerError):
+        _tiled_on(hlo.parse(text), seed)
+    ask(text, seed)
 
 
 def test_a_failure_shrinks_to_the_instructions_that_cause_it() -> None:
