@@ -34,6 +34,10 @@ MAPS = [
     ("(d0, d1) -> (d0 + d1)", "d0 in [0, 3], d1 in [0, 2]",           "5,6"),
     ("(d0, d1)[s0] -> (d0 + d1 * 2 + s0)",
      "d0 in [0, 3], d1 in [0, 2], s0 in [0, 2]",                      "5,5"),
+    # windows on a part of the array, as gradients of windows have them
+    ("(d0)[s0] -> (d0 - s0 - 1)", "d0 in [1, 6], s0 in [0, 1], d0 - s0 in [1, 5]", "8"),
+    ("(d0)[s0] -> (d0 * -2 + s0)", "d0 in [2, 5], s0 in [0, 2]",       "7"),
+    ("(d0)[s0] -> (d0 * 2 + s0)", "d0 in [2, 5], s0 in [0, 0]",       "7"),
     # sizes with runtime variables
     ("(d0){rt0} -> ((d0 + rt0) floordiv 2 + 1)",
      "d0 in [0, 4], rt0 in [0, 2], (d0 + rt0) mod 2 in [0, 0]",       "5"),

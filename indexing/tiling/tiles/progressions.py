@@ -111,9 +111,16 @@ class Term(NamedTuple):
         return _tile(dim)
 
     @staticmethod
-    def part_of_tile(dim: TiledDim) -> Term:
-        """The indices of a tile, of which those that exceed the dimension have none."""
+    def short_tile(dim: TiledDim) -> Term:
+        """The indices of a tile; a tile beyond the dimension has none."""
         return _tile(dim)._replace(size=maximum(dim.extent, 0), may_be_empty=True)
+
+    @staticmethod
+    def part_of_tile(dim: TiledDim) -> Term:
+        """The indices of a tile in the bounds of the map's dimension; some tiles have none."""
+        start = maximum(dim.start, dim.variable.lower)
+        stop = minimum(dim.start + dim.size, dim.limit)
+        return Term(start, 1, maximum(stop - start, 0), may_be_empty=True)
 
     @staticmethod
     def full_tile(dim: TiledDim) -> Term:

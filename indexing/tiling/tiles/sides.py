@@ -287,7 +287,7 @@ class _Tile:
         if v in self.ranges:
             return Term.constant(v.lower, v.upper - v.lower + 1)
         dim = self.dims[v]
-        return Term.part_of_tile(dim) if self.is_short(dim) else Term.tile(dim)
+        return Term.short_tile(dim) if self.is_short(dim) else Term.tile(dim)
 
     # ------------------------------------------------------------ bounds of results
 
@@ -332,13 +332,13 @@ class _Tile:
         if self.sizes is not None and not self.is_partial(dim):
             return terms  # the extents are exact
         factor = self.map.results[k].parts[dim.variable]
-        full = Term.full_tile(dim).scaled(factor)
         others = [t for t in terms if t.dim is None]
+        if others and (self.sizes is not None or dim.variable.lower > 0):
+            return [*others, Term.part_of_tile(dim).scaled(factor)]
+        full = Term.full_tile(dim).scaled(factor)
         ends = sorted([factor * dim.variable.lower, factor * dim.variable.upper])
         low = sum([t.offset for t in others], rest)
         reach = sum([t.step * (t.size.constant - 1) for t in others])
-        if others and (self.sizes is not None or dim.variable.lower > 0):
-            raise NotTileable(f"{self.map.results[k]} on a part of the tiled array")
         self.results.lower[k].append(low + ends[0])
         self.results.upper[k].append(low + ends[1] + reach + 1)
         return [*others, full]
