@@ -24,10 +24,11 @@ def words(text: str) -> set[str]:
 
 
 ENGLISH = words("""
-    a accuracy add an and are as at beside between by change command completion contribute decision
-    each every exactly executing four from generated glossary go guarantee how in is known later
-    limit line method next number numbering of on once one or other quality reason result run
-    part several speed start supported that the to two use value what where without
+    a accuracy add all an and any are as at beside best between by change command completion
+    contribute decision each every exactly executing four from generated glossary go guarantee how
+    in is kind known later limit line method move next number numbering of on once one or other part
+    quality reason result run several speed start supported that the through to two use value what
+    where with without
 """)
 FIELD = words("""
     dump file hlo jax jitted protobuf text
