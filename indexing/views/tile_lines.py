@@ -12,9 +12,12 @@ from hlo.shapes.shape import Shape, leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.answers import OperandRegion
 from indexing.maps.regions.region import Region
+from indexing.tiling.tiles.candidates import BestTilings
 from indexing.tiling.tiles.size_constraints import ALWAYS
 from indexing.tiling.tiles.tiling import Tiling
 from indexing.views.alignment import aligned
+from indexing.views.best_tilings import RANKED_COLUMNS, best_notes, ranked_row
+from indexing.views.best_tilings import aligned as aligned_numbers
 from indexing.views.regions import point_text
 from indexing.views.report import Paint, path_text, plain, runtime_text, shape_text
 from indexing.views.tile_reasons import map_text, reasons, symbolic_parts, symbolic_tile_of
@@ -177,7 +180,7 @@ def tile_lines(
 
     Without entries, because nothing is known, there is only the heading.
     """
-    yield f"{_heading(subject, paint)} {title}"
+    yield f"{heading(subject, paint)} {title}"
     if entries is not None and not entries:
         yield "  no operands"
     for entry in entries or ():
@@ -186,7 +189,8 @@ def tile_lines(
             yield f"    {note}"
 
 
-def _heading(subject: TileSubject, paint: Paint) -> str:
+def heading(subject: TileSubject, paint: Paint) -> str:
+    """Return the place, shape, opcode and direction of the tiled array."""
     return " ".join([_styled(paint, style, word) for word, style in subject.head()])
 
 
@@ -259,3 +263,13 @@ def _number_lines(entries: Sequence[TileEntry], width: int, paint: Paint) -> lis
         for line, entry in zip(lines[1:], listed, strict=True)
     ]
     return [lines[0], *painted]
+
+
+def best_lines(subject: TileSubject, best: BestTilings, paint: Paint = plain) -> Iterator[str]:
+    """Yield a heading, the table of the best tilings, and the notes about the search."""
+    yield f"{heading(subject, paint)} best tilings by {best.objective}"
+    rows = list(map(ranked_row, best.ranked))
+    for line in aligned_numbers([RANKED_COLUMNS, *rows]) if rows else ["none"]:
+        yield f"  {line}"
+    for note in best_notes(best):
+        yield f"  {note}"

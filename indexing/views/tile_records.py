@@ -9,6 +9,7 @@ from typing import Any
 
 from indexing.maps.regions.region import Region
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.tiling.tiles.candidates import BestTilings
 from indexing.tiling.tiles.contiguity import MemoryRuns
 from indexing.tiling.tiles.operands import TiledOperand
 from indexing.tiling.tiles.tiling import Tiling
@@ -72,6 +73,34 @@ def symbolic_json(subject: TileSubject) -> Iterator[str]:
             grade = "exact" if reason is None else None
             record |= {"map": None, "grade": grade, "unknown": _reason(reason), **_NO_TILE}
             yield json.dumps(record)
+
+
+def best_json(subject: TileSubject, best: BestTilings) -> Iterator[str]:
+    """Yield an object for each of the best tilings, and one with the effort of the search."""
+    for rank, ranked in enumerate(best.ranked, 1):
+        record = subject.record("ranked") | {
+            "objective": best.objective,
+            "rank": rank,
+            "tile_sizes": ranked.sizes,
+            "tiles": ranked.memory.tiles,
+            "grade": ranked.grade,
+            "bytes": ranked.bytes,
+            "requested": ranked.requested,
+            "reuse": _number(ranked.reuse),
+            "working_set": ranked.memory.working_set,
+        }
+        yield json.dumps(record)
+    record = subject.record("search") | {
+        "objective": best.objective,
+        "candidates": best.candidates,
+        "built": best.built,
+        "refused": [
+            {"rule": r.rule, "count": r.count, "tile_sizes": r.sizes, "reason": r.reason}
+            for r in best.refused
+        ],
+        "incomplete": best.incomplete,
+    }
+    yield json.dumps(record)
 
 
 _NO_TILE: dict[str, Any] = {

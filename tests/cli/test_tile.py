@@ -201,7 +201,36 @@ def test_every_record_fits_the_schema(small: str, run: Run) -> None:
             for flags in ([], ["--explain"], ["--at", ",".join("0" * shape.rank)]):
                 rows = records(run, *one, "--sizes", sizes, *flags)
                 keys |= {key for record in rows for key in record}
+    keys |= {key for row in records(run, small, "-i", "r", "--search") for key in row}
     assert keys == set(validator("tile").schema["properties"]) - {"finished"}
+
+
+def test_the_search_prints_the_best_tilings(small: str, run: Run) -> None:
+    limits = ("--limits", "working-set=32,min-elements=2", "--top", "2")
+    status, out, err = run(small, "-i", "r", "--search", *limits)
+    best = indexing.best_tilings(
+        hlo.load(small).entry["r"],
+        limits=indexing.TilingLimits(max_working_set=32, min_elements=2),
+        top=2,
+    )
+    assert not isinstance(best, indexing.Unknown)
+    head, *lines = out.splitlines()
+    assert (status, err, lines) == (0, "", [f"  {line}" for line in str(best).splitlines()[1:]])
+    assert head.endswith("r = f32[4,4] reshape, output-to-input, best tilings by bytes")
+    *ranked, search = records(run, small, "-i", "r", "--search", *limits)
+    assert [tuple(row["tile_sizes"]) for row in ranked] == [each.sizes for each in best]
+    assert search["built"] == best.built
+    (row,) = records(run, small, "-i", "u", "--search")
+    assert row["result"] == "unknown"
+
+
+def test_the_search_has_the_objectives_and_candidates_of_python(small: str, run: Run) -> None:
+    rows = records(run, small, "-i", "c", "--search", "--candidates", "all", "--accept", "boxes")
+    assert rows[-1]["candidates"] == 16
+    (row, _) = records(
+        run, small, "-i", "c", "--search", "--objective", "reuse", "--top", "1", "--limits", "H100"
+    )
+    assert row["objective"] == "reuse"
 
 
 # fmt: off
@@ -217,6 +246,12 @@ ERRORS = [
     (["-i", "r", "--sizes", "2,3", "--at", "2,0"],    1, "tid_0 = 2 is outside [0, 1]"),
     (["-i", "r", "--sizes", "2,3", "--at", "2"],      1, "the grid is [2, 2]"),
     (["-i", "r", "--sizes", "2,3", "--at", "x,0"],    2, "'x,0' is not the index of a tile"),
+    (["-i", "r", "--top", "3"],                       2, "--top needs --search"),
+    (["-i", "r", "--candidates", "xla"],              2, "--candidates needs --search"),
+    (["-i", "r", "--search", "--sizes", "2,3"],       2, "--search cannot be used with --sizes"),
+    (["-i", "r", "--search", "--limits", "H1"],       2, "expected a GPU such as H100"),
+    (["-i", "r", "--search", "--limits", "tiles=x"],  2, "expected a size such as 512MiB"),
+    (["-i", "r", "--search", "--limits", "x=1"],      2, "'x' is no limit"),
     (["-i", "r", "--at", "0,0"],                      2, "--at needs --sizes"),
     (["-i", "r", "--sizes", "2,3", "--output", "1"],  1, "has no output 1 (number of outputs: 1)"),
     (["-i", "r", "--operand", "0"],                   2, "--operand needs --direction"),

@@ -16,6 +16,7 @@ from indexing.cli.options import (
     seed_option,
 )
 from indexing.cli.reporter import Reporter, counted
+from indexing.cli.tile_options import SizesText
 
 if TYPE_CHECKING:
     from hlo.modules.module import Module
@@ -25,18 +26,6 @@ if TYPE_CHECKING:
 
 MAX_PRINTED = 12
 """Limit on the elements of an array whose values are printed."""
-
-
-def _tile(
-    context: click.Context, parameter: click.Parameter, value: str | None
-) -> tuple[int, ...] | None:
-    """Parse the tile sizes."""
-    if value is None:
-        return None
-    words = value.split(",")
-    if not all(word.strip().isdecimal() and int(word) > 0 for word in words):
-        raise click.BadParameter(f"{value!r} is not a list of positive sizes, such as 32,64")
-    return tuple(map(int, words))
 
 
 @click.command("run")
@@ -87,7 +76,7 @@ def _tile(
 @click.option(
     "--tile",
     metavar="SIZES",
-    callback=_tile,
+    type=SizesText(),
     help="Run the generated NumPy programs tile by tile; SIZES has one size per result dimension, "
     "such as 32,64; results of another rank are not tiled",
 )

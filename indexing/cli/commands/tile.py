@@ -17,8 +17,13 @@ from indexing.cli.options import (
 )
 from indexing.cli.reporter import Reporter
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
+from indexing.cli.tile_search import print_best, search_options, search_request
 
 if TYPE_CHECKING:
+    from indexing.tiling.tiles.candidate_sizes import SizeChoice
+    from indexing.tiling.tiles.candidates import AcceptedKind
+    from indexing.tiling.tiles.limits import TilingLimits
+    from indexing.tiling.tiles.measures import Objective
     from indexing.tiling.tiles.tiling import Target, TileDirection, Tiling
     from indexing.views.report import Query
     from indexing.views.tile_lines import TileEntry
@@ -85,6 +90,7 @@ if TYPE_CHECKING:
     help="Give the reasons why tiles are boxes or not, the constraint that the sizes violate, and "
     "sizes nearby that are legal",
 )
+@search_options
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
@@ -100,6 +106,12 @@ def command(
     operand: int | str | None,
     exact: bool,
     explain: bool,
+    search: bool,
+    objective: Objective | None,
+    limits: TilingLimits | None,
+    candidates: SizeChoice | None,
+    accept: AcceptedKind | None,
+    top: int | None,
     notation: str,
 ) -> None:
     """Print what each tile of an instruction of the module in FILE needs of its operands.
@@ -113,7 +125,11 @@ def command(
     tile is a part of an operand, and the elements are those of the outputs that read it.
 
     Without --sizes, print the symbolic tile of each map: the box of a tile of any size, and the
-    constraints under which it is one.
+    constraints under which it is one. With --search, print the tilings that move the fewest bytes.
+
+    --limits takes a GPU (H100), the limits by which XLA prunes tilings (xla:H100), or single ones:
+    min-elements=N, elements=N, working-set=SIZE, registers=N, shared-memory=SIZE, tiles=N.
+    Registers and shared memory are estimates.
 
     \b
     Kinds:
@@ -135,15 +151,32 @@ def command(
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 1,4,16,8 --at 0,0,0,1
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 2,4,:,8 --explain
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2
+      hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --top 3
     """
     from indexing.views.report import Query
 
     _check_options(sizes, index, direction, target, operand)
+    wanted = search_request(
+        search,
+        objective=objective,
+        limits=limits,
+        sizes=candidates,
+        accept=accept,
+        top=top,
+        excluded={
+            "--sizes": sizes is not None,
+            "--explain": explain,
+            "--direction input-to-output": direction == "input-to-output",
+        },
+    )
     query = Query(operand=operand, output_id=output)
     reporter.check_inputs([file])
     for subject in _subjects(reporter, file, names, query, direction, target, exact):
         with reporter.reporting(_place(subject)):
-            _print(reporter, subject, sizes, index, explain, notation)
+            if wanted is not None:
+                print_best(reporter, subject, wanted, notation)
+            else:
+                _print(reporter, subject, sizes, index, explain, notation)
 
 
 def _check_options(

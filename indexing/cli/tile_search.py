@@ -1,0 +1,127 @@
+"""The search for the best tilings, for the command ``tile``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from indexing.cli.reporter import Reporter
+from indexing.cli.tile_options import LimitsText
+
+if TYPE_CHECKING:
+    from indexing.tiling.tiles.candidate_sizes import SizeChoice
+    from indexing.tiling.tiles.candidates import AcceptedKind
+    from indexing.tiling.tiles.limits import TilingLimits
+    from indexing.tiling.tiles.measures import Objective
+    from indexing.views.tile_subjects import TileSubject
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """The options of the search; see `indexing.best_tilings`."""
+
+    objective: Objective = "bytes"
+    limits: TilingLimits | None = None
+    sizes: SizeChoice = "powers"
+    accept: AcceptedKind = "box"
+    top: int = 10
+
+
+def search_options(command: F) -> F:
+    """The options ``--search`` and those that need it."""
+    options = [
+        click.option(
+            "--search",
+            is_flag=True,
+            help="Print the tilings that move the fewest bytes, the best first",
+        ),
+        click.option(
+            "--objective",
+            type=click.Choice(["bytes", "requested", "reuse"]),
+            help="With --search: rank by the bytes that all tiles load and store (the default), by "
+            "the bytes of each access separately, or by the reuse of loaded elements",
+        ),
+        click.option(
+            "--limits",
+            metavar="LIMITS",
+            type=LimitsText(),
+            help="With --search: limits on the tiles, such as H100 or working-set=64KiB",
+        ),
+        click.option(
+            "--candidates",
+            type=click.Choice(["powers", "divisors", "xla", "all"]),
+            help="With --search: try powers of two and whole dimensions (the default), also all "
+            "divisors, the sizes that XLA enumerates, or all sizes",
+        ),
+        click.option(
+            "--accept",
+            type=click.Choice(["box", "boxes", "bounding"]),
+            help="With --search: accept tiles that are one box (the default), a few boxes, or any "
+            "set",
+        ),
+        click.option(
+            "--top",
+            metavar="N",
+            type=click.IntRange(min=1),
+            help="With --search: print N tilings; by default, 10",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def search_request(
+    search: bool, excluded: Mapping[str, bool], **options: Any
+) -> SearchRequest | None:
+    """Return the request; None without ``--search``.
+
+    Raises:
+        click.UsageError: an option needs ``--search``, or cannot be used with it.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    if not search:
+        if given:
+            option = "candidates" if next(iter(given)) == "sizes" else next(iter(given))
+            raise click.UsageError(f"--{option} needs --search")
+        return None
+    for option, is_given in excluded.items():
+        if is_given:
+            raise click.UsageError(f"--search cannot be used with {option}")
+    return SearchRequest(**given)
+
+
+def print_best(
+    reporter: Reporter, subject: TileSubject, request: SearchRequest, notation: str
+) -> None:
+    """Print the best tilings of an output."""
+    from indexing.tiling.tiles.candidates import best_tilings
+    from indexing.views import tile_records
+    from indexing.views.tile_lines import best_lines, heading
+    from simplifier.unknown import Unknown
+
+    best = best_tilings(
+        subject.instruction,
+        objective=request.objective,
+        top=request.top,
+        sizes=request.sizes,
+        limits=request.limits,
+        accept=request.accept,
+        to=subject.to,
+        output_id=subject.output,
+    )
+    lines: Iterable[str]
+    text: Iterable[str]
+    if isinstance(best, Unknown):
+        lines = tile_records.unknown_lines(subject, best)
+        text = [f"{heading(subject, reporter.paint)} unknown: {best.reason}"]
+    else:
+        lines = tile_records.best_json(subject, best)
+        text = best_lines(subject, best, reporter.paint)
+    for line in lines if notation == "json" else text:
+        reporter.print(line)
