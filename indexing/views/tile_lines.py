@@ -62,6 +62,8 @@ def tiling_title(tiling: Tiling) -> str:
     """
     count = prod(tiling.grid)
     title = f"tiles {list(tiling.sizes)}, grid {list(tiling.grid)}"
+    if tiling.to == "parameters":
+        title += ", parameters that are read"
     if not tiling.edge_tiles:
         return f"{title}, {'the tile is' if count == 1 else f'all {count:,} tiles are'} full"
     dims = zip(tiling.shape.dims, tiling.sizes, tiling.divides, strict=True)
@@ -78,8 +80,10 @@ def tiling_title(tiling: Tiling) -> str:
 def tiling_entries(
     subject: TileSubject, tiling: Tiling, explain: bool, paint: Paint = plain
 ) -> Iterator[TileEntry]:
-    """Yield the box, the bytes and the reuse of each array."""
+    """Yield the box, the bytes and the reuse of each array; parameters without any are left out."""
     for operand in tiling.operands:
+        if tiling.to == "parameters" and not operand.maps and operand.unknown is None:
+            continue
         label = subject.label_of(operand)
         if operand.unknown is not None:
             yield TileEntry(label, [f"unknown: {operand.unknown.reason}"])

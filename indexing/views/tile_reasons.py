@@ -13,6 +13,7 @@ from indexing.tiling.tiles.size_constraints import ALWAYS
 from indexing.tiling.tiles.size_violations import Violation
 from indexing.tiling.tiles.symbolic import SymbolicTile, symbolic_tile
 from indexing.views.report import map_line
+from indexing.views.tilings import ratio_text
 from simplifier.unknown import Unknown
 
 MAX_EXPLAINED: Final = 4
@@ -31,6 +32,7 @@ def reasons(operand: TiledOperand, instruction: str) -> Iterator[str]:
     >>> for line in reasons(tiling.operands[0], "r"):
     ...     print(line)
     boxes: a tile needs up to 2 boxes by (d0) -> (d0 floordiv 4, d0 mod 4), domain: d0 in [0, 11]
+    the smallest boxes have 1.5 times the elements that are needed
     violated: 4 does not divide ts_0 = 5: ts_0 mod 4 = 1 (`r`: d0 floordiv 4, d0 mod 4); \
 legal sizes nearby: 4 and 8
     sizes nearby for which every tile is one box: ts_0 = 4 and 8
@@ -39,6 +41,7 @@ legal sizes nearby: 4 and 8
         return
     if operand.reason:
         yield f"{operand.kind}: {operand.reason}"
+    yield from _sharing_texts(operand)
     is_violated = False
     for m in operand.maps[:MAX_EXPLAINED]:
         tile = symbolic_tile_of(m, instruction)
@@ -59,6 +62,20 @@ legal sizes nearby: 4 and 8
             yield f"sizes nearby for which every tile is one box: {', or '.join(sizes)}"
         else:
             yield "no size of one dimension makes every tile one box"
+
+
+def _sharing_texts(operand: TiledOperand) -> Iterator[str]:
+    """Yield the elements that neighbouring tiles share, and those of boxes that are not needed."""
+    shared = [
+        f"{count:,} in dimension {k}"
+        for k, count in enumerate(operand.halo)
+        if not isinstance(count, Unknown) and count
+    ]
+    if shared:
+        yield f"elements that two neighbouring tiles share, at most: {', '.join(shared)}"
+    factor = operand.overfetch
+    if not isinstance(factor, Unknown) and factor > 1:
+        yield f"the smallest boxes have {ratio_text(factor)} times the elements that are needed"
 
 
 def _constraint_text(tile: SymbolicTile, violation: Violation | None) -> Iterator[str]:

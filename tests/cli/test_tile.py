@@ -36,6 +36,14 @@ ENTRY e {
   ROOT all = (f32[4,4], f32[9], f32[]) tuple(r, u, n)
 }
 """
+WINDOW = """\
+sum { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT s = f32[] add(a, b) }
+ENTRY e {
+  p = f32[18] parameter(0)
+  zero = f32[] constant(0)
+  ROOT w = f32[16] reduce-window(p, zero), window={size=3}, to_apply=sum
+}
+"""
 COLOUR = re.compile(r"\x1b\[\d*m")
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 
@@ -134,11 +142,17 @@ def test_the_reasons_name_the_constraint_and_legal_sizes(small: str, run: Run) -
     )
 
 
-def test_sizes_that_are_legal_although_a_constraint_fails_are_explained(run: Run) -> None:
-    text = "ENTRY e { p = f32[12] parameter(0)  ROOT r = f32[3,4] reshape(p) }"
-    tiling = indexing.tile(hlo.parse(text).entry.root, (3, 4))
-    assert isinstance(tiling, Tiling)
-    assert tiling.operands[0].kind == "box"
+def test_the_halo_and_the_elements_that_are_not_needed_are_explained(
+    tmp_path: Path, small: str, run: Run
+) -> None:
+    path = tmp_path / "window.hlo"
+    path.write_text(WINDOW)
+    out = run(str(path), "--sizes", "4", "--explain")[1]
+    assert "    elements that two neighbouring tiles share, at most: 2 in dimension 0\n" in out
+    assert (
+        "the smallest boxes have 1.12 times the elements"
+        in run(small, "-i", "r", "--sizes", "2,3", "--explain")[1]
+    )
 
 
 def test_without_sizes_the_tile_is_symbolic(small: str, run: Run) -> None:
@@ -185,6 +199,9 @@ def test_outputs_and_parameters_are_chosen(small: str, run: Run) -> None:
         ("parameter", 0, "p"),
         ("parameter", 1, "q"),
     ]
+    out = run(small, "-i", "c", "--sizes", "4", "--to", "parameters")[1]
+    assert "parameters that are read" in out
+    assert len(run(small, "-i", "p", "--sizes", "4", "--to", "parameters")[1].splitlines()) == 2
     assert ", output 1, " in run(small, "--sizes", "3", "--output", "1")[1]
 
 
