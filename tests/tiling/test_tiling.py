@@ -40,7 +40,7 @@ CASES = [
     ("p = f32[7,5] parameter(0)  ROOT r = f32[3,2] slice(p), slice={[1:7:2],[0:5:3]}", (2, 1),
      "box"),
     ("p = f32[7] parameter(0)  v = f32[] parameter(1)\n"
-     "ROOT r = f32[14] pad(p, v), padding=-1_2_1",   (4,), "box bounding"),
+     "ROOT r = f32[14] pad(p, v), padding=-1_2_1",   (4,), "box box"),
     ("p = f32[7,5] parameter(0)  q = f32[5,4] parameter(1)\n"
      "ROOT r = f32[7,4] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}", (3, 2),
      "box box"),

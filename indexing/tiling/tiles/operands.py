@@ -103,6 +103,8 @@ class TiledOperand:
         sets = self.sets
         if self.unknown is not None:
             return "unknown", str(self.unknown)
+        if not self.shape.rank:  # one element, or nothing
+            return "box", ""
         if isinstance(sets, Unknown):
             return "bounding", str(sets)
         may = [m for m in self.maps if m.grade == "may"]
