@@ -219,7 +219,7 @@ def _check_tile(module: Module, tile: tuple[int, ...]) -> None:
     if len(tile) in ranks:
         return
     numbers = " or ".join(map(str, sorted(ranks))) or "no"
-    sizes = ",".join(map(str, tile))
+    sizes = ",".join(map(str, tile)) or "[]"
     message = f"tile {sizes} has rank {len(tile)}, but results have rank {numbers}"
     shapes = [str(shape.with_layout(None)) for shape in _shapes(root)]
     listed = ", ".join([*shapes[:4], *(["..."] if len(shapes) > 4 else [])])
