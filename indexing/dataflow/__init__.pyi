@@ -10,6 +10,7 @@ from .loops.counted import trip_count as trip_count
 from .loops.facts import InductionVariable as InductionVariable
 from .loops.facts import LoopFacts as LoopFacts
 from .loops.facts import TripCount as TripCount
+from .loops.unroll import unroll as unroll
 from .queries import all_to_parameters as all_to_parameters
 from .queries import grouped as grouped
 from .queries import input_to_output as input_to_output

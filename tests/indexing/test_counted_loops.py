@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from tests.indexing.loop_programs import (
 
 LESS = "  n = {kind}[] constant({n})\n  ROOT r = pred[] compare(i, n), direction={direction}"
 
+DATA = Path(__file__).parent / "data" / "loops"
 WRAPS = "carried element {{1}} may wrap around, beyond [{}, {}], before `r` ends the loop"
 SIGNED, UNSIGNED = WRAPS.format(-128, 127), WRAPS.format(0, 255)
 STEPS_OVER = "the loop may not terminate: the counter steps over its bound"
@@ -366,3 +368,22 @@ def test_invariants_and_variables_are_separate() -> None:
     assert last
     assert not {each.path for each in facts.variables} & set(facts.invariants)
     assert facts.variable(facts.invariants[0]) is None
+
+
+# fmt: off
+JAX = [
+    # module               trip count of each loop
+    ("jax_map",            ["6"]),
+    ("jax_fori_and_while", ["[0, 2147483647]", "5"]),  # the first one also tests a maximum
+    ("xla_cpu_scan",       ["12"]),                    # as in its known_trip_count
+]
+# fmt: on
+
+
+@pytest.mark.parametrize("name, counts", JAX)
+def test_loops_of_jax_are_counted(name: str, counts: list[str]) -> None:
+    module = hlo.load(str(DATA / f"{name}.hlo"))
+    loops = [each for each in module.instructions if each.opcode == "while"]
+    results = [indexing.trip_count(each) for each in loops]
+    assert [str(each) for each in results] == counts
+    assert all(isinstance(each, TripCount) and each.origin == "derived" for each in results)
