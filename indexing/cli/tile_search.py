@@ -29,6 +29,7 @@ class SearchRequest:
     limits: TilingLimits | None = None
     sizes: SizeChoice = "powers"
     accept: AcceptedKind = "box"
+    symbolic: bool = False
     top: int = 10
 
 
@@ -63,6 +64,12 @@ def search_options(command: F) -> F:
             type=click.Choice(["box", "boxes", "bounding"]),
             help="With --search: accept tiles that are one box (the default), a few boxes, or any "
             "set",
+        ),
+        click.option(
+            "--symbolic",
+            is_flag=True,
+            help="With --search: refuse sizes that violate the constraints of a symbolic tile, as "
+            "XLA does",
         ),
         click.option(
             "--top",
@@ -112,6 +119,7 @@ def print_best(
         sizes=request.sizes,
         limits=request.limits,
         accept=request.accept,
+        symbolic=request.symbolic,
         to=subject.to,
         output_id=subject.output,
     )

@@ -44,6 +44,7 @@ ENTRY e {
   ROOT w = f32[16] reduce-window(p, zero), window={size=3}, to_apply=sum
 }
 """
+STRICT = "ENTRY e { p = f32[2,3,4] parameter(0)  ROOT r = f32[4,6] reshape(p) }"
 COLOUR = re.compile(r"\x1b\[\d*m")
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
 
@@ -139,6 +140,19 @@ def test_the_reasons_name_the_constraint_and_legal_sizes(small: str, run: Run) -
     *_, nearest = out.splitlines()
     assert nearest == (
         "    sizes nearby for which every tile is one box: ts_0 = 1, or ts_1 = 1 and 4"
+    )
+
+
+def test_sizes_that_are_legal_although_a_constraint_fails_are_explained(
+    tmp_path: Path, run: Run
+) -> None:
+    path = tmp_path / "strict.hlo"
+    path.write_text(STRICT)
+    out = run(str(path), "--sizes", "1,2", "--explain")[1]
+    assert "p f32[2,3,4]: box, " in out
+    assert "    violated: " in out
+    assert out.endswith(
+        "    the constraints are sufficient, not necessary: every tile is one box\n"
     )
 
 
@@ -250,6 +264,17 @@ def test_the_search_has_the_objectives_and_candidates_of_python(small: str, run:
     assert row["objective"] == "reuse"
 
 
+def test_the_search_refuses_what_symbolic_constraints_refuse(tmp_path: Path, run: Run) -> None:
+    path = tmp_path / "strict.hlo"
+    path.write_text(STRICT)
+    every = records(run, str(path), "--search", "--top", "30")
+    strict = records(run, str(path), "--search", "--top", "30", "--symbolic")
+    best = indexing.best_tilings(hlo.load(str(path)).entry.root, top=30, symbolic=True)
+    assert not isinstance(best, indexing.Unknown)
+    assert [tuple(row["tile_sizes"]) for row in strict[:-1]] == [each.sizes for each in best]
+    assert len(strict) < len(every)
+
+
 # fmt: off
 ERRORS = [
     # arguments                                       status  message
@@ -264,6 +289,7 @@ ERRORS = [
     (["-i", "r", "--sizes", "2,3", "--at", "2"],      1, "the grid is [2, 2]"),
     (["-i", "r", "--sizes", "2,3", "--at", "x,0"],    2, "'x,0' is not the index of a tile"),
     (["-i", "r", "--top", "3"],                       2, "--top needs --search"),
+    (["-i", "r", "--symbolic"],                       2, "--symbolic needs --search"),
     (["-i", "r", "--candidates", "xla"],              2, "--candidates needs --search"),
     (["-i", "r", "--search", "--sizes", "2,3"],       2, "--search cannot be used with --sizes"),
     (["-i", "r", "--search", "--limits", "H1"],       2, "expected a GPU such as H100"),

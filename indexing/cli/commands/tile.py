@@ -111,6 +111,7 @@ def command(
     limits: TilingLimits | None,
     candidates: SizeChoice | None,
     accept: AcceptedKind | None,
+    symbolic: bool,
     top: int | None,
     notation: str,
 ) -> None:
@@ -162,6 +163,7 @@ def command(
         limits=limits,
         sizes=candidates,
         accept=accept,
+        symbolic=symbolic or None,
         top=top,
         excluded={
             "--sizes": sizes is not None,
