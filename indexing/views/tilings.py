@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from indexing.maps.indexing_map import Grade
 from indexing.tiling.tiles.operands import TiledOperand
 from indexing.tiling.tiles.tiling import Tiling
 from simplifier.unknown import Unknown
@@ -65,10 +66,10 @@ def operand_row(operand: TiledOperand) -> tuple[str, ...]:
     if operand.bytes == 0:
         return name, "nothing is read", *[""] * 8
     lines = [_list(operand.offsets), _list(operand.sizes), _list(operand.strides)]
-    most = "<= " if operand.grade == "may" else ""
     counts = [operand.tile_bytes, operand.bytes, operand.bytes_touched]
+    grades = [operand.grade, operand.grade, operand.touched_grade]
     runs = "" if isinstance(operand.contiguous, Unknown) else str(operand.contiguous)
-    numbers = [_number(count, most) for count in counts]
+    numbers = map(_number, counts, grades)
     return name, operand.kind, *lines, *numbers, ratio_text(operand.reuse), runs
 
 
@@ -81,7 +82,8 @@ def _list(exprs: Sequence[object] | None) -> str:
     return "" if exprs is None else f"[{', '.join(map(str, exprs))}]"
 
 
-def _number(value: int | Unknown, most: str) -> str:
+def _number(value: int | Unknown, grade: Grade) -> str:
+    most = "<= " if grade == "may" else ""
     return "unknown" if isinstance(value, Unknown) else f"{most}{value:,}"
 
 

@@ -127,8 +127,9 @@ def check_kind(operand: TiledOperand, sets: Sets, values: RuntimeValues) -> None
         return
     for index, elements in sets.items():
         at = {v: index[int(v.name[4:])] for v in operand.grid.tile_index}
-        if kind == "box" or operand.grade == "exact":
-            at |= {rt.variable: values.value(rt, at) for rt in operand.runtime}
+        exprs = (*operand.offsets, *operand.sizes)
+        used = {v for expr in exprs for v in expr.variables()}
+        at |= {rt.variable: values.value(rt, at) for rt in operand.runtime if rt.variable in used}
         lines = [
             [e.value(at) for e in line]
             for line in zip(operand.offsets, operand.sizes, operand.strides, strict=True)
@@ -172,11 +173,13 @@ def check_counts(tiling: Tiling, operand: TiledOperand, sets: Sets) -> None:
     for k, (own, expected) in enumerate(counts):
         assert not isinstance(own, Unknown), (own, operand)
         number = -(-expected * bits // 8)
-        is_equal = operand.grade == "exact" and not (k == 2 and operand.runtime)
+        grade = operand.touched_grade if k == 1 else operand.grade
+        is_equal = grade == "exact" and not (k == 2 and operand.runtime)
         assert own == number if is_equal else own >= number, (operand, k, own, number)
     if operand.grade == "may" or not touched:
         return
-    assert operand.reuse * touched == total
+    if operand.touched_grade == "exact":
+        assert operand.reuse * touched == total
     if not isinstance(operand.overfetch, Unknown):
         assert operand.overfetch * total == sum([hull(e) for e in sets.values() if e])
     for k, count in enumerate(tiling.grid):

@@ -152,9 +152,26 @@ def _size(
 ) -> Expr | None:
     """An expression with these sizes, 0 included."""
     everywhere = tiles._replace(where=np.ones(len(sizes), bool))
-    direct = everywhere.fitted(sizes, [as_expr(0)])
-    if direct is not None:
-        return direct
+    high = int(lasts[tiles.where].max())
+    cut = minimum(int(sizes.max()), (high - offset) // stride + 1)
+    direct = everywhere.fitted(sizes, [as_expr(0), *shifts])
+    known = [size for size in (cut, maximum(cut, 0)) if everywhere.agrees(size, sizes)]
+    known += [] if direct is None else [direct]
+    if known:
+        return min(known, key=lambda size: len(str(size)))
+    return _size_to_last(tiles, everywhere, sizes, offset, lasts, shifts, stride)
+
+
+def _size_to_last(
+    tiles: _Tiles,
+    everywhere: _Tiles,
+    sizes: Array,
+    offset: Expr,
+    lasts: Array,
+    shifts: Sequence[Expr],
+    stride: int,
+) -> Expr | None:
+    """An expression with these sizes, from one with the last indices."""
     last = tiles.fitted(lasts, shifts)
     if last is None:
         return None
@@ -163,10 +180,20 @@ def _size(
     for end in (last, minimum(last, high), maximum(last, low)):
         for start in (offset, maximum(offset, first)):
             size = (end - start) // stride + 1
-            for candidate in (size, maximum(size, 0)):
+            inside = _limits(tiles, int(sizes.max()))
+            for candidate in (size, maximum(size, 0), maximum(minimum(size, *inside), 0)):
                 if everywhere.agrees(candidate, sizes):
                     return candidate
     return None
+
+
+def _limits(tiles: _Tiles, largest: int) -> list[Expr]:
+    """Expressions of at least `largest` between the first and last tile that need an element."""
+    limits = []
+    for v in tiles.variables:
+        values = tiles.at[v][tiles.where]
+        limits += [(v - (int(values.min()) - 1)) * largest, (int(values.max()) + 1 - v) * largest]
+    return limits
 
 
 def _conditions(sets: TileSets) -> list[tuple[Expr, int, int]] | None:

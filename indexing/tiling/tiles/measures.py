@@ -146,7 +146,7 @@ def measured(tiling: Tiling, single: SingleElements) -> RankedTiling | Unknown:
             if isinstance(own, Unknown):
                 return own
             requested += own
-            if not (access.is_exact and operand.is_exact):
+            if "may" in (access.grade, operand.grade):
                 grade = "may"
     return RankedTiling(tiling, loaded, requested, memory, grade, single)
 

@@ -67,19 +67,20 @@ class TiledOperand:
         except BudgetError as error:
             return Unknown(str(error), self.instruction)
 
-    @cached_property
+    @property
     def grade(self) -> Grade:
-        """ "exact": counts are exact; "may": they are upper bounds, and sets are supersets."""
-        if not self.is_exact:
-            return "may"
-        whole = self._whole
-        return "exact" if isinstance(whole, Unknown) or whole.is_exact else "may"
+        """ "exact": bytes are exact; "may": they are upper bounds, and sets may be supersets."""
+        return self._grade_of(self.sets)
 
     @property
-    def is_exact(self) -> bool:
-        """True if `bytes` and `tile_bytes` are exact; False if they are upper bounds."""
-        sets = self.sets
-        return not isinstance(sets, Unknown) and not self._is_over_approximate and sets.is_exact
+    def touched_grade(self) -> Grade:
+        """The same for `bytes_touched`: tiles at runtime values may need the same elements."""
+        return self._grade_of(self._whole)
+
+    def _grade_of(self, sets: OperandSets | Unknown) -> Grade:
+        if isinstance(sets, Unknown) or self._is_over_approximate:
+            return "may"
+        return "exact" if sets.is_exact else "may"
 
     # ------------------------------------------------------------ kind
 
