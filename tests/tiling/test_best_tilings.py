@@ -554,3 +554,15 @@ def test_dumps_of_other_fusions_are_refused() -> None:
     (right,) = parse_candidates(dump(([4, 4], "1us", 1)))
     with pytest.raises(IndexError):
         compare_candidates(dot, right, output_id=1)
+
+
+def test_notebooks_show_tables() -> None:
+    softmax = hlo.parse(SOFTMAX).entry.root
+    ranked = best_tilings(softmax, sizes=[[8], [911]])
+    assert isinstance(ranked, BestTilings)
+    html = ranked._repr_html_()
+    assert "best tilings of `triton_softmax`" in html
+    assert "[8,911]" in html
+    compared = compare_candidates(softmax, parse_candidates(dump(([8, 911], "7us", 1)))[0])
+    assert not isinstance(compared, Unknown)
+    assert "0 of 0 pairs are in another order by bytes" in compared._repr_html_()
