@@ -16,7 +16,7 @@ from indexing.tiling.tiles.analysis import TileAnalysis, tile_analysis
 from indexing.tiling.tiles.tile_boxes import TileBox
 from indexing.tiling.tiles.tiled_computation import TiledComputation
 from indexing.tiling.tiles.tiled_instruction import TiledInstruction
-from tests.tiling.tile_oracle import check, entry
+from tests.tiling.analysis_oracle import check, entry
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_tile_analysis.json").read_text())
 """XLA's cases: the text of each module, the tiled computation or the producer and its consumer, and

@@ -8,7 +8,7 @@ import pytest
 import hlo
 from indexing import Unknown
 from indexing.tiling.tiles.analysis import TileAnalysis, tile_analysis
-from tests.tiling.tile_oracle import check, entry
+from tests.tiling.analysis_oracle import check, entry
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 

@@ -14,6 +14,7 @@ from hlo.ops.op import OPS
 from hlo.shapes.shape import AnyShape, Shape, leaves
 from indexing import Tiling, Unknown
 from indexing.ops.samples import instruction_of
+from indexing.tiling.tiles import tile_sets
 from indexing.tiling.tiles.operand_sets import OperandSets
 from tests.ops.samples import ALL
 from tests.oracles import scaled
@@ -210,3 +211,15 @@ def test_a_tiling_is_a_line_for_each_operand_and_a_table() -> None:
     assert q.startswith("  q f32[7]: box, offsets [max(tid_0 * 4 - 9, 0)]")
     assert "28 bytes read, 28 distinct, reuse 1" in q
     assert tiling._repr_html_().count("<tr>") == 3
+
+
+def test_sets_of_many_boxes_stay_within_a_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "p = f32[37,41] parameter(0)  ROOT r = f32[41,37] reshape(p)"
+    assert "boxes by" in tiling_of(text, (41, 2)).operands[0].reason
+    monkeypatch.setattr("indexing.tiling.tiles.tile_sets.MAX_BOXES_TOGETHER", 100)
+    tile_sets._memoised.cache_clear()
+    (operand,) = tiling_of(text, (41, 2)).operands
+    tile_sets._memoised.cache_clear()
+    assert operand.kind == "bounding"
+    assert "budget" in operand.reason
+    assert isinstance(operand.bytes, Unknown)

@@ -12,6 +12,7 @@ import numpy as np
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.tiling.tiles.distinct_rows import numbered
 from indexing.tiling.tiles.starts import Starts
 from indexing.tiling.tiles.tile_grid import TileGrid
 from indexing.tiling.tiles.tile_sets import (
@@ -19,7 +20,6 @@ from indexing.tiling.tiles.tile_sets import (
     TileClass,
     TileSets,
     is_start,
-    numbered,
     tile_sets,
     translated,
     united,

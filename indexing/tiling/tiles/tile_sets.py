@@ -20,6 +20,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import Box, Progression, progression
 from indexing.maps.regions.images import image_boxes
 from indexing.maps.regions.region import Region, disjoint_region
+from indexing.tiling.tiles.distinct_rows import numbered
 from indexing.tiling.tiles.separation import Key, Separator
 from indexing.tiling.tiles.starts import Start
 from indexing.tiling.tiles.tiled_maps import TiledMap
@@ -32,14 +33,14 @@ from simplifier.unknown import Unknown
 MAX_TILES: Final = 1 << 22
 """Maximum number of tiles whose translations are computed one by one."""
 
-MAX_CODES: Final = 1 << 22
-"""Maximum number of combinations of values to number without sorting them."""
-
 MAX_MEMOISED_TILES: Final = 1 << 10
 """Maximum number of tiles whose sets are memoised."""
 
 MAX_CLASSES: Final = 1 << 10
 """Maximum number of classes of tiles whose sets are computed."""
+
+MAX_BOXES_TOGETHER: Final = 1 << 15
+"""Maximum number of boxes of the sets of all classes together: 0.1 ms each."""
 
 MAX_DEPTH: Final = 64
 """Maximum depth of divisions in the results of a map of tiles."""
@@ -211,8 +212,22 @@ def _tile_sets(m: TiledMap) -> TileSets:
         tuple([_corners(place.expr, m.variables) for place in m.places]),
         tuple([key.expr for key in separator.keys]),
         tuple([place.starts for place in m.places]),
-        tuple([_class_at(inside, separator.keys, values, len(rows)) for values in table]),
+        _table_classes(inside, separator.keys, table, len(rows)),
     )
+
+
+def _table_classes(
+    inside: IndexingMap, keys: Sequence[Key], table: Iterable[Sequence[int]], rows: int
+) -> tuple[TileClass, ...]:
+    """The class of each row of a table of values of the keys."""
+    classes: list[TileClass] = []
+    boxes = 0
+    for values in table:
+        classes.append(_class_at(inside, keys, values, rows))
+        boxes += len(classes[-1].region.pieces)
+        if boxes > MAX_BOXES_TOGETHER:
+            raise BudgetError(f"budget: {boxes} boxes in {len(classes)} sets, or more")
+    return tuple(classes)
 
 
 def _corners(expr: Expr, variables: Sequence[Variable]) -> tuple[Expr, Expr]:
@@ -302,31 +317,6 @@ def _classes(columns: list[NDArray[Any]], tiles: int) -> tuple[NDArray[Any], lis
     if len(table) > MAX_CLASSES:
         raise BudgetError(f"budget: {len(table)} classes of tiles, more than {MAX_CLASSES}")
     return class_of, table.tolist()
-
-
-def numbered(columns: Sequence[NDArray[Any]]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the number of each row of a table, and its distinct rows in the order of numbers.
-
-    >>> numbers, rows = numbered([np.array([3, 5, 3]), np.array([0, -9, 0])])
-    >>> numbers.tolist(), rows.tolist()
-    ([0, 1, 0], [[3, 0], [5, -9]])
-    """
-    codes, count = np.zeros(len(columns[0]), np.int64), 1
-    for column in columns:
-        low = int(column.min()) if len(column) else 0
-        size = int(column.max()) - low + 1 if len(column) else 1
-        codes, count = codes * size + (column - low), count * size
-        if count > MAX_CODES:
-            _, codes = np.unique(codes, return_inverse=True)
-            codes = codes.reshape(-1)
-            count = int(codes.max()) + 1
-    first = np.full(count, -1, np.int64)
-    first[codes[::-1]] = np.arange(len(codes))[::-1]  # the last write is that of the first row
-    (present,) = np.nonzero(first >= 0)
-    numbers = np.zeros(count, np.int64)
-    numbers[present] = np.arange(len(present))
-    rows = np.stack([column[first[present]] for column in columns], axis=1)
-    return numbers[codes], rows
 
 
 # ---------------------------------------------------------------- several maps
