@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,6 +12,11 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # XLA reads its flags on its first import; tests of collectives need devices.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+
+# A shell starts background jobs with interrupts ignored, and the processes that tests interrupt
+# would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import tests.oracles  # noqa: F401 - loads the Hypothesis profile before any test module
 
