@@ -13,10 +13,12 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # XLA reads its flags on its first import; tests of collectives need devices.
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
-# A shell starts background jobs with interrupts ignored, and the processes that tests interrupt
-# would inherit that.
+# Background jobs ignore interrupts, or the end of the terminal, and the processes that tests
+# interrupt would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 import tests.oracles  # noqa: F401 - loads the Hypothesis profile before any test module
 

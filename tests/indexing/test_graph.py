@@ -189,7 +189,7 @@ def test_paths_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
         "(d0) -> (-d0 + 7), domain: d0 in [0, 7]",
         "(d0) -> (d0), domain: d0 in [0, 7]",
     ]
-    assert set(visited.values()) == {1}
+    assert max(visited.values()) <= 2  # once for what is needed, once to compose
     assert len(visited) == 82
     assert composed <= 8 * len(visited)
 
