@@ -15,6 +15,8 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.deduplicate import deduplicate
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
+from indexing.maps.reasons import Reason
+from indexing.ops.access_edge import AccessEdge
 from simplifier.unknown import first_unknown
 
 
@@ -26,7 +28,7 @@ def to_operands(walk: Walk, instruction: Instruction, output_id: int) -> Answer:
     entries = []
     for edge in walk.backward_edges(start):
         end = ArrayRef(operands[edge.operand], edge.operand_path)
-        entries.append(_Entry(edge.operand, end.path, start, end, edge.maps, edge.unknown))
+        entries.append(_Entry(edge.operand, end.path, start, end, edge))
     return _answer(walk, instruction, "output-to-input", output_id, operands, entries)
 
 
@@ -43,7 +45,7 @@ def from_operand(walk: Walk, instruction: Instruction, input_id: int) -> Answer:
     for edge in walk.forward_edges(instruction, [input_id], outputs):
         start = ArrayRef(instruction.operands[input_id], edge.operand_path)
         end, position = ArrayRef(instruction, edge.output_path), outputs[edge.output_path]
-        entries.append(_Entry(position, start.path, start, end, edge.maps, edge.unknown))
+        entries.append(_Entry(position, start.path, start, end, edge))
     targets = (instruction,) * len(outputs)
     return _answer(walk, instruction, "input-to-output", input_id, targets, entries)
 
@@ -85,14 +87,13 @@ def output_of(instruction: Instruction, output_id: int) -> ArrayRef:
 
 
 class _Entry(NamedTuple):
-    """Maps from one array to another, with their position and path in the answer."""
+    """An edge from one array to another, with its position and path in the answer."""
 
     position: int
     path: Path
     start: ArrayRef
     end: ArrayRef
-    maps: Iterable[IndexingMap]
-    unknown: Unknown | None
+    edge: AccessEdge
 
 
 def _parameter_answer(
@@ -109,7 +110,8 @@ def _parameter_answer(
         if end.instruction in position:
             if len(maps.maps) > 1:  # later maps may subsume earlier ones
                 several = walk.edges.empty_map_set(start, end)
-                several.extend(map(walk.edges.options.simplified, maps.effective), maps.unknown)
+                simpler = map(walk.edges.options.simplified, maps.effective)
+                several.extend(simpler, maps.unknown, maps.reasons)
                 maps = several
             map_sets.setdefault(position[end.instruction], {})[end.path] = maps
     return _assembled(start.instruction, "output-to-input", output_id, parameters, map_sets)
@@ -130,7 +132,8 @@ def _answer(
         by_path = map_sets.setdefault(entry.position, {})
         if entry.path not in by_path:
             by_path[entry.path] = edges.empty_map_set(entry.start, entry.end)
-        by_path[entry.path].extend(map(simplified, entry.maps), entry.unknown)
+        edge = entry.edge
+        by_path[entry.path].extend(map(simplified, edge.maps), edge.unknown, edge.reasons)
     return _assembled(instruction, direction, number, operands, map_sets)
 
 
@@ -144,12 +147,21 @@ def _assembled(
     """Return the answer with these maps, keyed by position of the operand or output and by leaf."""
     maps: list[tuple[IndexingMap, ...]] = [()] * len(operands)
     paths: list[tuple[Path, ...]] = [()] * len(operands)
+    reasons: list[tuple[tuple[Reason, ...], ...]] = [()] * len(operands)
     unknown: list[Unknown | None] = [None] * len(operands)
     for position, sets in map_sets.items():
         pairs = [(m, path) for path, each in sets.items() for m in deduplicate(each.effective)]
         maps[position] = tuple([m for m, _ in pairs])
         paths[position] = tuple([path for _, path in pairs])
+        reasons[position] = tuple([sets[path].reasons_of(m) for m, path in pairs])
         unknown[position] = first_unknown(*[each.unknown for each in sets.values()])
     return Answer(
-        instruction, direction, number, operands, tuple(maps), tuple(paths), tuple(unknown)
+        instruction,
+        direction,
+        number,
+        operands,
+        tuple(maps),
+        tuple(paths),
+        tuple(unknown),
+        tuple(reasons),
     )

@@ -22,8 +22,9 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import SpacePair, full_map
 from indexing.maps.options import Options
+from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
-from indexing.ops.collective_bases import Collective, ReducingCollective
+from indexing.ops.collective_bases import IGNORED, SENT, Collective, ReducingCollective
 from indexing.ops.control import AsyncStart, Conditional, While, callees
 from indexing.ops.structured_ops import InlineOp, StructuredOp, Summaries
 from indexing.ops.transfers import Recv
@@ -138,9 +139,12 @@ class DeviceEdges(Edges):
             summary = Walk(self).read_summary(body, edge.output_path)
             if list(summary) == [parameter] and summary[parameter].unknown is None:
                 if list(summary[parameter].maps) == list(self.identity(out)):
-                    return replace(edge, maps=self.identity(out))
+                    return replace(edge, maps=self.identity(out), reasons=())
         start, end = (out, operand) if backward else (operand, out)
-        return replace(edge, maps=(full_map(self.spaces(start, end)),) if edge.maps else ())
+        if not edge.maps:
+            return edge
+        reason = Reason("a loop with collectives may read every element", instruction)
+        return replace(edge, maps=(full_map(self.spaces(start, end)),), reasons=(reason,))
 
     def _exchanged(
         self, instruction: Instruction, op: Collective, edge: AccessEdge, summaries: Summaries
@@ -164,12 +168,16 @@ class DeviceEdges(Edges):
             return _unknown_edge(
                 edge, instruction, f"{mismatch}; the module runs on {self.devices}"
             )
+        obstacle = SENT
         if isinstance(op, ReducingCollective) and not op.needs_every_device(instruction, summaries):
-            exchange = replace(exchange, grade="may")
+            exchange, obstacle = replace(exchange, grade="may"), IGNORED
         if not summaries.backward:
             exchange, participants = exchange.inverse, participants.inverse
             out, operand = operand, out
-        exchanged = replace(edge, maps=exchange.maps(out, operand, participants, self.devices))
+        maps = exchange.maps(out, operand, participants, self.devices)
+        is_exact = all(m.grade == "exact" for m in maps)
+        reasons = () if is_exact else (Reason(obstacle, instruction),)
+        exchanged = replace(edge, maps=maps, reasons=reasons)
         absent = self._absent_device(participants) if not op.fills_with_zeros else None
         if absent is None:
             return exchanged

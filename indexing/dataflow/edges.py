@@ -22,6 +22,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.map_set import MapSet, Spaces
 from indexing.maps.options import Options
+from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge, identity, unbounded
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.needed_operands import NeededOperands, reads_several
@@ -146,11 +147,11 @@ class LocalEdges(Edges):
         needed = self._needed_operands(op, instruction, number, summaries)
         if needed is None:
             return [_edge(instruction, k, path, maps) for k, maps in enumerate(operand_maps)]
-        restricted = [
-            (k, needed.restricted(k, maps, reads_several=reads_several(maps)))
-            for k, maps in [(k, operand_maps[k]) for k in sorted(needed.grades)]
+        edges = [(k, _edge(instruction, k, path, operand_maps[k])) for k in sorted(needed.grades)]
+        return [
+            _graded(edge, instruction, needed, reads_several=reads_several(operand_maps[k]))
+            for k, edge in edges
         ]
-        return [_edge(instruction, k, path, maps) for k, maps in restricted]
 
     def _needed_operands(
         self, op: MappedOp, instruction: Instruction, output_id: int, summaries: Summaries
@@ -213,8 +214,8 @@ class LocalEdges(Edges):
             reads = op.reads(instruction.shape, shapes, number, exact) if needed.only_last else ()
             for operand in [k for k in operands if k in needed.grades]:
                 several = operand in needed.only_last and reads_several(reads[operand])
-                maps = needed.restricted(operand, operand_maps[operand], reads_several=several)
-                yield _edge(instruction, operand, output, maps)
+                edge = _edge(instruction, operand, output, operand_maps[operand])
+                yield _graded(edge, instruction, needed, reads_several=several)
 
     def identity(self, array: ArrayRef) -> tuple[IndexingMap, ...]:
         return identity(array)
@@ -299,7 +300,22 @@ def _edge(
     if isinstance(maps, Unknown):
         reason = f"{instruction.opcode} `{instruction.name}`: {maps.reason}"
         return AccessEdge(operand, (), output, (), Unknown(reason, instruction))
-    return AccessEdge(operand, (), output, tuple([_with_sources(m, instruction) for m in maps]))
+    placed = tuple([_with_sources(m, instruction) for m in maps])
+    if all(m.grade == "exact" for m in maps):
+        return AccessEdge(operand, (), output, placed)
+    assert isinstance(instruction.op, MappedOp)
+    obstacle = Reason(instruction.op.why_may(operand), instruction)
+    return AccessEdge(operand, (), output, placed, None, (obstacle,))
+
+
+def _graded(
+    edge: AccessEdge, instruction: Instruction, needed: NeededOperands, *, reads_several: bool
+) -> AccessEdge:
+    """Return an edge with the grade of the reads of the called computation."""
+    obstacle = needed.obstacle(edge.operand, reads_several=reads_several)
+    if not obstacle or all(m.grade == "may" for m in edge.maps):
+        return edge
+    return edge.over_approximated(Reason(obstacle, instruction))
 
 
 def _with_sources(op_map: IndexingMap, instruction: Instruction) -> IndexingMap:

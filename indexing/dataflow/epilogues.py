@@ -112,6 +112,7 @@ def epilogue(
         tuple(maps),
         tuple([(start.path,) * len(each) for each in maps]),
         tuple([map_set.unknown for map_set in map_sets]),
+        tuple([tuple(map(each.reasons_of, ms)) for each, ms in zip(map_sets, maps, strict=True)]),
     )
 
 

@@ -87,7 +87,8 @@ class Walk:
                         waiting.add(to)
                     map_sets[to].is_over_budget |= here.is_over_budget
                     unknown = here.unknown if edge.unknown is None else edge.unknown
-                    map_sets[to].add_composed(here.maps, edge.maps, unknown)
+                    reasons = here.reasons + edge.reasons
+                    map_sets[to].add_composed(here.maps, edge.maps, unknown, reasons)
         return map_sets
 
     def to_parameters(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
@@ -152,7 +153,8 @@ class Walk:
                     waiting.add(start)
                 map_sets[start].is_over_budget |= later.is_over_budget
                 unknown = later.unknown if edge.unknown is None else edge.unknown
-                map_sets[start].add_composed(edge.maps, later.maps, unknown)
+                reasons = edge.reasons + later.reasons
+                map_sets[start].add_composed(edge.maps, later.maps, unknown, reasons)
         return map_sets
 
     def sweep(self, computation: Computation) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
@@ -211,7 +213,8 @@ class Walk:
                     reached[parameter] = self.edges.empty_map_set(array, parameter)
                 reached[parameter].is_over_budget |= later.is_over_budget
                 unknown = later.unknown if edge.unknown is None else edge.unknown
-                reached[parameter].add_composed(edge.maps, later.maps, unknown)
+                reasons = edge.reasons + later.reasons
+                reached[parameter].add_composed(edge.maps, later.maps, unknown, reasons)
         return are_others
 
     def _inexact(self, instruction: Instruction, *, backward: bool) -> Walk:

@@ -10,6 +10,7 @@ import indexing.methods as methods
 from indexing.maps.arrays import Path as Path
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.reasons import Reason as Reason
 from simplifier.unknown import UndecidedError as UndecidedError
 from simplifier.unknown import Unknown as Unknown
 
@@ -41,6 +42,7 @@ class Answer(Displayed):
         paths: for each map, the leaf of the tuple-shaped operand that it reads or starts from.
         unknown: for each of `operands`, `None`, or an `Unknown` with the reason why its maps are
             incomplete.
+        reasons: for each map, why its grade is "may"; ``()`` for an exact map.
 
     Source: XLA ``docs/indexing.md``, "Indexing Maps for Unfused Ops", for the directions.
 
@@ -58,6 +60,7 @@ class Answer(Displayed):
     maps: tuple[tuple[IndexingMap, ...], ...]
     paths: tuple[tuple[Path, ...], ...]
     unknown: tuple[Unknown | None, ...]
+    reasons: tuple[tuple[tuple[Reason, ...], ...], ...]
 
     @property
     def number(self) -> int:

@@ -15,6 +15,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.options import Options
 from indexing.maps.products import BoxIndex, free_variable, is_box, united
+from indexing.maps.reasons import MAX_REASONS, OMITTED, Reason
 from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import sum_bounds
@@ -42,6 +43,12 @@ MAX_EXACT_KEPT = 16
 """Limit on exact maps that are kept beside the full `may` map; further ones are dropped."""
 MAX_COMPOSED = 1 << 12
 """Limit on pairs of maps to compose at one array; beyond it, the accesses are unknown."""
+_LONG_MAP: Final = Reason(
+    f"budget: a map with more than {MAX_PARTS} variables and constraints, or more than "
+    f"{MAX_WEIGHT} atoms"
+)
+_LONG_SET: Final = Reason("budget: too many variables and constraints of all maps between arrays")
+_MANY_MAPS: Final = Reason(f"budget: more than {MAX_MAPS} maps between two arrays")
 
 
 class Spaces(Protocol):
@@ -77,7 +84,7 @@ class MapSet:
             the maps of this set, or of a set that it is composed from, had too many parts.
     """
 
-    __slots__ = ("_full", "_options", "_spaces", "is_over_budget", "maps", "unknown")
+    __slots__ = ("_full", "_options", "_reasons", "_spaces", "is_over_budget", "maps", "unknown")
 
     def __init__(
         self,
@@ -88,6 +95,7 @@ class MapSet:
         self.maps: Final[dict[IndexingMap, None]] = dict.fromkeys(maps)
         self.unknown: Unknown | None = None
         self.is_over_budget = False
+        self._reasons: dict[Reason, None] = {}
         self._spaces, self._options = spaces, options
         self._full: IndexingMap | None = None  # the full `may` map, if the set is saturated
 
@@ -101,18 +109,46 @@ class MapSet:
         """True if all maps are `may` because of the budget: exact pieces cannot make them exact."""
         return self.is_over_budget and all(m.grade == "may" for m in self.maps)
 
-    def add_reason(self, unknown: Unknown | None) -> None:
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Why maps of the set have the grade "may"; ``()`` if all of them are exact.
+
+        A reason is kept if the maps that it led to are subsumed by other `may` maps.
+        """
+        if self._reasons and any(m.grade == "may" for m in self.maps):
+            return tuple(self._reasons)
+        return ()
+
+    def reasons_of(self, m: IndexingMap) -> tuple[Reason, ...]:
+        """The reasons for the grade "may" of one map of the set; ``()`` if it is exact."""
+        return self.reasons if m.grade == "may" else ()
+
+    def add_unknown(self, unknown: Unknown | None) -> None:
         """Record why maps may be missing; the first reason is kept."""
         if self.unknown is None:
             self.unknown = unknown
+
+    def add_reasons(self, reasons: Iterable[Reason]) -> None:
+        """Record why maps have the grade "may"; the first `MAX_REASONS` are kept."""
+        for reason in reasons:
+            if OMITTED in self._reasons:
+                return
+            if reason not in self._reasons:
+                self._reasons[reason if len(self._reasons) < MAX_REASONS else OMITTED] = None
 
     def add(self, indexing_map: IndexingMap) -> None:
         """Add a map."""
         self.extend((indexing_map,))
 
-    def extend(self, maps: Iterable[IndexingMap], unknown: Unknown | None = None) -> None:
-        """Add maps, and the reason why maps may be missing."""
-        self.add_reason(unknown)
+    def extend(
+        self,
+        maps: Iterable[IndexingMap],
+        unknown: Unknown | None = None,
+        reasons: Iterable[Reason] = (),
+    ) -> None:
+        """Add maps, the reason why maps may be missing, and why maps have the grade "may"."""
+        self.add_unknown(unknown)
+        self.add_reasons(reasons)
         for m in maps:
             self._include(m)
         self._limit()
@@ -122,16 +158,19 @@ class MapSet:
         firsts: Collection[IndexingMap],
         seconds: Collection[IndexingMap],
         unknown: Unknown | None = None,
+        reasons: Iterable[Reason] = (),
     ) -> None:
-        """Add ``x -> second(first(x))`` for each pair, and the reason why maps may be missing."""
+        """Add ``x -> second(first(x))`` for each pair, with the reasons as in `extend`."""
         count = len(firsts) * len(seconds)
         if count > MAX_COMPOSED:
             reason = f"budget: {count} pairs of maps to compose, more than {MAX_COMPOSED}"
-            self.add_reason(first_unknown(unknown, Unknown(reason)))
+            self.add_unknown(first_unknown(unknown, Unknown(reason)))
             return
         if self._full is not None:  # only an exact map adds something
             firsts, seconds = ([m for m in x if m.grade == "exact"] for x in (firsts, seconds))
-        self.add_reason(unknown)
+        self.add_unknown(unknown)
+        if count:
+            self.add_reasons(reasons)
         for first in firsts:
             for second in seconds:
                 if not self._is_closed or self._reads_everything(second):
@@ -168,6 +207,7 @@ class MapSet:
         """
         if _parts(m) > MAX_PARTS or _weight(m) > MAX_WEIGHT:
             m = over_approximate(m, self._spaces.sizes)
+            self.add_reasons([_LONG_MAP])
         if self.maps:
             if m in self.maps or m.is_known_empty:
                 return
@@ -200,6 +240,7 @@ class MapSet:
             shorter = [self._shortened(m) for m in self.maps]
             self.maps.clear()
             self.maps.update(dict.fromkeys(shorter))
+            self.add_reasons([_LONG_SET])
             self.is_over_budget = self._options.exact
             self._absorb(["exact", "may"])
         elif has_may or self._has_one_element:
@@ -209,6 +250,7 @@ class MapSet:
             and self._spaces.start is not None
             and self._spaces.sizes is not None
         ):
+            self.add_reasons([_MANY_MAPS])
             self._saturate()
 
     def _shortened(self, m: IndexingMap) -> IndexingMap:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from hlo.shapes.shape import UNBOUNDED
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
-from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.reasons import Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class AccessEdge:
         output_path: the leaf of the result that is written.
         maps: from output to operand on backward edges, from operand to output on forward edges.
         unknown: the reason if no maps can represent the access.
+        reasons: why `maps` have the grade "may"; ``()`` if all of them are exact.
     """
 
     operand: int
@@ -26,10 +28,12 @@ class AccessEdge:
     output_path: Path
     maps: tuple[IndexingMap, ...] = ()
     unknown: Unknown | None = None
+    reasons: tuple[Reason, ...] = ()
 
-    def with_grade(self, grade: Grade) -> AccessEdge:
-        """Return the edge with maps of another grade."""
-        return replace(self, maps=tuple([m.with_grade(grade) for m in self.maps]))
+    def over_approximated(self, reason: Reason) -> AccessEdge:
+        """Return the edge with `may` maps, and one more reason for this grade."""
+        maps = tuple([m.with_grade("may") for m in self.maps])
+        return replace(self, maps=maps, reasons=(*self.reasons, reason) if maps else ())
 
 
 def identity(array: ArrayRef) -> tuple[IndexingMap, ...]:

@@ -68,9 +68,14 @@ _MAPS: Final[dict[object, dict[int, tuple[Maps | Unknown, ...]]]] = {}
 
 
 class MappedOp(ElementOp):
-    """An op on arrays with maps and a kernel; subclass one of the bases by number of operands."""
+    """An op on arrays with maps and a kernel; subclass one of the bases by number of operands.
+
+    Class attributes:
+        obstacle: why maps of the op have the grade "may", for an op that has such maps.
+    """
 
     __slots__ = ()
+    obstacle: ClassVar[str] = ""
     map_options: ClassVar[tuple[str, ...]] = ()
     kernel_takes_shapes: ClassVar[bool] = False
 
@@ -94,6 +99,10 @@ class MappedOp(ElementOp):
             if (entry, shape) not in inverted:
                 inverted[entry, shape] = inverses(entry, shape)
         return tuple([inverted[pair] for pair in pairs])
+
+    def why_may(self, operand: int) -> str:
+        """Return why maps of one operand, given by number, have the grade "may"."""
+        return self.obstacle
 
     @abstractmethod
     def kernel(self, *args: Any, **kwargs: Any) -> Any:

@@ -119,6 +119,9 @@ class BatchNormTraining(BatchNorm):
     is its own mean, and the normalized value does not depend on the element.
     """
 
+    obstacle: ClassVar[str] = (
+        "the only element of a feature is its own mean: the normalized value does not depend on it"
+    )
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
     min_operands: ClassVar[int] = 3
     max_operands: ClassVar[int | None] = 3

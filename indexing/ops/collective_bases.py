@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from hlo.modules.module import Instruction
 from hlo.ops.attributes import boolean, enum, integer, raw
@@ -32,10 +32,14 @@ from indexing.devices.groups import (
 )
 from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.linear import Affine
+
+IGNORED: Final = "the applied computation may ignore the operands of some devices"
+SENT: Final = "the elements that are sent depend on runtime values"
 
 
 def whole_to_part(start: Shape, end: Shape, along: int, grade: Grade = "exact") -> IndexingMap:
@@ -118,7 +122,7 @@ class Collective(StructuredOp):
         operand = instruction.operands[number].shape
         if isinstance(out, Shape) and isinstance(operand, Shape) and out.size and operand.size:
             index_map = self.index_map(out, operand, summaries.backward)
-            yield AccessEdge(number, (), output, (index_map,))
+            yield exchanged_edge(instruction, number, output, index_map)
 
 
 def _unbounded_leaf(instruction: Instruction) -> Shape | None:
@@ -237,7 +241,9 @@ class ReducingCollective(GlobalCollective):
     ) -> Iterator[AccessEdge]:
         is_certain = self.needs_every_device(instruction, summaries)
         for edge in GlobalCollective.sized_edges(self, instruction, output, summaries):
-            yield edge if is_certain else edge.with_grade("may")
+            if not is_certain:
+                edge = edge.over_approximated(Reason(IGNORED, instruction))
+            yield edge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,14 +284,26 @@ class PermutingCollective(Collective):
         return Participants(devices.pairs(self.source_target_pairs, mode))
 
 
+def exchanged_edge(
+    instruction: Instruction, operand: int, output: Path, index_map: IndexingMap
+) -> AccessEdge:
+    """Return the edge of a collective on one device, whose map is `index_map`."""
+    reasons: tuple[Reason, ...] = ()
+    if index_map.grade == "may":
+        reasons = (Reason("the elements that a device receives depend on the device", instruction),)
+    return AccessEdge(operand, (), output, (index_map,), None, reasons)
+
+
 def every_element_edges(
     instruction: Instruction, output: Path, summaries: Summaries
 ) -> Iterator[AccessEdge]:
     """Edges of grade "may" from an array of the result to every element of every operand."""
     out = leaf_shape(instruction.shape, output)
+    reason = Reason(SENT, instruction)
     for number, operand in enumerate(instruction.operands):
         for path, leaf in leaves(operand.shape):
-            yield AccessEdge(number, path, output, summaries.everything(out, leaf))
+            maps = summaries.everything(out, leaf)
+            yield AccessEdge(number, path, output, maps, None, (reason,))
 
 
 def part_count(shape: AnyShape, operands: tuple[Shape, ...], along: int, gathers: bool) -> int:

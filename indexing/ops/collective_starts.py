@@ -25,6 +25,7 @@ from indexing.ops.collective_bases import (
     PermutingCollective,
     as_result,
     every_element_edges,
+    exchanged_edge,
     part_count,
     part_to_whole,
     parts_fault,
@@ -81,9 +82,8 @@ class CollectiveStart(Collective):
         if output[0] == 0:
             yield AccessEdge(number, (), output, identity(ArrayRef(instruction, output)))
         elif isinstance(out, Shape) and isinstance(operand, Shape) and out.size and operand.size:
-            yield AccessEdge(
-                number, (), output, (self.index_map(out, operand, summaries.backward),)
-            )
+            index_map = self.index_map(out, operand, summaries.backward)
+            yield exchanged_edge(instruction, number, output, index_map)
 
     def _has_one_to_one_results(self, instruction: Instruction) -> bool:
         """Return True if there is one result for each operand; False in the in-place form."""

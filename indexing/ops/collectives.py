@@ -26,6 +26,7 @@ from indexing.ops.collective_bases import (
     ReducingCollective,
     as_result,
     every_element_edges,
+    exchanged_edge,
     part_count,
     part_to_whole,
     parts_fault,
@@ -242,7 +243,7 @@ class AllToAll(GroupedCollective):
         if isinstance(out, Shape) and out.size:
             index_map = self.index_map(out, out, summaries.backward)
             for number in range(len(instruction.operands)):
-                yield AccessEdge(number, (), output, (index_map,))
+                yield exchanged_edge(instruction, number, output, index_map)
 
 
 @op(

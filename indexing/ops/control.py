@@ -7,7 +7,6 @@ over-approximate the access: they have the grade "may".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import ClassVar, Final
 
 from hlo.modules.calls import called_by
@@ -29,6 +28,7 @@ from hlo.ops.unify import PartialShape
 from hlo.shapes.shape import AnyShape, TupleShape, leaf_shape
 from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
+from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.structure import Done, ForwardingOp
@@ -110,7 +110,9 @@ class While(StructuredOp):
         shape = leaf_shape(instruction.shape, output)
         for path in needed:
             leaf = leaf_shape(instruction.shape, path)
-            yield AccessEdge(0, path, output, summaries.everything(shape, leaf))
+            reason = Reason("the reads of all iterations have no closed form", instruction)
+            maps = summaries.everything(shape, leaf)
+            yield AccessEdge(0, path, output, maps, None, (reason,))
 
     def _leaves_for(self, called: Computation, output: Path, summaries: Summaries) -> list[Path]:
         """The leaves of the parameter that a leaf of the result depends on."""
@@ -188,14 +190,13 @@ class Conditional(StructuredOp):
             chosen = summaries.everything(shape, index.shape)
             yield AccessEdge(0, (), output, tuple([m.with_grade("exact") for m in chosen]))
         taken = self._branch_number(summaries.scalar_value(index), len(branches))
+        depends = Reason(f"the branch depends on `{index.instruction.name}`", instruction)
         for number, branch in enumerate(branches):
             if taken is not None and number != taken:
                 continue
             operands, summary = range(number + 1, number + 2), summaries.of(branch, output)
             for edge in call_edges(instruction, operands, branch, summary, output):
-                if taken is None:
-                    edge = replace(edge, maps=tuple([m.with_grade("may") for m in edge.maps]))
-                yield edge
+                yield edge if taken is not None else edge.over_approximated(depends)
 
     def _branch_number(self, index: int | None, branches: int) -> int | None:
         """Return the branch that a value of operand 0 selects; None if it depends on the value.

@@ -80,6 +80,9 @@ class Convolution(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Conv (Convolution)" and "ConvWithGeneralPadding".
     """
 
+    obstacle: ClassVar[str] = (
+        "elements of the kernel over padding are left out only with the option exact"
+    )
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     shape: Shape | None = declared(default=None)
     window: tuple[WindowDimension, ...] = attribute(window, default=())

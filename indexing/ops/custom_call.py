@@ -37,6 +37,7 @@ from hlo.ops.op import (
 )
 from hlo.shapes.shape import AnyShape, Shape, leaf_shape, leaves, unbounded_leaf
 from indexing.maps.answers import Path, Unknown
+from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.element import ElementRule, OpaqueRule
 from indexing.ops.structure import ForwardingOp
@@ -119,7 +120,10 @@ class CustomCall(StructuredOp):
                     unknown = Unknown(f"custom-call `{instruction.name}`: {reason}", instruction)
                     yield AccessEdge(number, path, output, (), unknown)
                 elif shape.size and leaf.size:
-                    yield AccessEdge(number, path, output, summaries.everything(shape, leaf))
+                    maps = summaries.everything(shape, leaf)
+                    obstacle = f"no rule is registered for the target {self.custom_call_target!r}"
+                    reasons = (Reason(obstacle, instruction),)
+                    yield AccessEdge(number, path, output, maps, None, reasons)
 
 
 @custom_call(

@@ -10,7 +10,7 @@ Source: XLA ``docs/operation_semantics.md``, "DynamicSlice" and "DynamicUpdateSl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from hlo.ops.attributes import int_list
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, op
@@ -31,6 +31,9 @@ from indexing.ops.regions import WindowConstraints, complement_maps, window
 from simplifier.linear import Affine
 
 Dims = tuple[int, ...]
+
+START_IS_CLAMPED: Final = "a start index is clamped to 0 in a dimension that the window fills"
+_REPLACED: Final = "elements that the update replaces are left out only with the option exact"
 
 
 def _starts_fault(starts: Sequence[Shape], rank: int, first: int) -> Fault:
@@ -100,6 +103,7 @@ def _clamped(sizes: Dims, window: Dims, starts: Sequence[Array]) -> list[int]:
 class DynamicSlice(VariadicOp):
     """``out[i] = operand[start + i]``, with start clamped so that the window is inside."""
 
+    obstacle: ClassVar[str] = START_IS_CLAMPED
     rule: ClassVar[ElementRule] = CopyRule()
     dynamic_slice_sizes: tuple[int, ...] = attribute(int_list)
 
@@ -192,6 +196,9 @@ class DynamicUpdateSlice(VariadicOp):
 
     def infer_shape(self, *operands: Shape) -> Shape:
         return operands[0].with_layout(None)
+
+    def why_may(self, operand: int) -> str:
+        return START_IS_CLAMPED if operand else _REPLACED
 
     def output_to_input(
         self, out: Shape, *operands: Shape, exact: bool = False

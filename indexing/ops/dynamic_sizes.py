@@ -52,6 +52,7 @@ class GetDimensionSize(UnaryOp):
     No element's value affects it, but a dynamic size is known with the elements only.
     """
 
+    obstacle: ClassVar[str] = "the size of the array depends on runtime values"
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     dimensions: tuple[int, ...] = attribute(int_list)
 
@@ -88,6 +89,7 @@ class SetDimensionSize(BinaryOp):
     such as a reduction, use the defined elements only.
     """
 
+    obstacle: ClassVar[str] = "the size affects which elements are defined, but no value"
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     dimensions: tuple[int, ...] = attribute(int_list)
 
@@ -137,6 +139,7 @@ class DynamicReshape(VariadicOp):
     position.
     """
 
+    obstacle: ClassVar[str] = "positions in row-major order depend on runtime sizes"
     kernel_takes_shapes: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     min_operands: ClassVar[int] = 1

@@ -42,6 +42,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.base import Array, BinaryOp, list_by_position
+from indexing.ops.dynamic import START_IS_CLAMPED
 from indexing.ops.element import CopyRule, ElementRule
 from indexing.ops.numerics import clamp
 from indexing.ops.sliding import windows_of
@@ -74,6 +75,7 @@ from simplifier.linear import Affine
 class Gather(BinaryOp):
     """``out[batch, offset] = operand[clamp(indices[batch, :]) + offset]``."""
 
+    obstacle: ClassVar[str] = START_IS_CLAMPED
     rule: ClassVar[ElementRule] = CopyRule()
     offset_dims: tuple[int, ...] = attribute(int_list)
     collapsed_slice_dims: tuple[int, ...] = attribute(int_list, default=())

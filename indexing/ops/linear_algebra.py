@@ -56,6 +56,7 @@ class Cholesky(UnaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Cholesky".
     """
 
+    obstacle: ClassVar[str] = "one map has all rows up to the element; the option exact has two"
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     rule: ClassVar[ElementRule] = NOT_A_REDUCTION
     types: ClassVar[tuple[str, ...]] = ("inexact",)

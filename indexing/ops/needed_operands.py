@@ -35,22 +35,17 @@ class NeededOperands:
     grades: ParameterGrades
     only_last: frozenset[int] = frozenset()
 
-    def restricted(
-        self, operand: int, maps: tuple[IndexingMap, ...] | Unknown, *, reads_several: bool
-    ) -> tuple[IndexingMap, ...] | Unknown:
-        """Return the maps of one operand that the result needs, with their grade.
+    def obstacle(self, operand: int, *, reads_several: bool) -> str:
+        """Return why maps of a needed operand are `may`; empty if they keep their grade.
 
         Args:
-            maps: the maps between all elements of the operand and the result.
             reads_several: an element of the result may read several elements of the operand.
         """
-        grade = self.grades.get(operand)
-        if grade is None:
-            return ()
-        is_certain = grade == "exact" and not (operand in self.only_last and reads_several)
-        if isinstance(maps, Unknown) or is_certain:
-            return maps
-        return tuple([m.with_grade("may") for m in maps])
+        if self.grades[operand] == "may":
+            return f"the applied computation may ignore operand {operand}"
+        if operand in self.only_last and reads_several:
+            return "only the element that is reduced last is needed, and the order is undefined"
+        return ""
 
 
 def reads_several(maps: tuple[IndexingMap, ...] | Unknown) -> bool:

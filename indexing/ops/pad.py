@@ -39,6 +39,9 @@ class Pad(BinaryOp):
     Source: XLA ``docs/operation_semantics.md``, "Pad".
     """
 
+    obstacle: ClassVar[str] = (
+        "elements of operand 0 are left out of the padding only with the option exact"
+    )
     rule: ClassVar[ElementRule] = CopyRule((0, 1))
     map_options: ClassVar[tuple[str, ...]] = ("exact",)
     types: ClassVar[tuple[str, ...]] = ("T", "T")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -48,6 +48,7 @@ class RaggedDot(TernaryOp):
     """
 
     shape: Shape | None = declared(default=None)
+    obstacle: ClassVar[str] = "the groups of rows depend on runtime values"
     lhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())
     lhs_contracting_dims: tuple[int, ...] = attribute(int_list, default=())
     rhs_batch_dims: tuple[int, ...] = attribute(int_list, default=())

@@ -93,6 +93,7 @@ class RngBitGenerator(UnaryOp):
     The backend chooses the algorithm of ``rng_default``; the kernel uses Philox, as XLA on CPU.
     """
 
+    obstacle: ClassVar[str] = "the algorithm may not use all elements of the state for a number"
     rule: ClassVar[ElementRule] = OpaqueRule("random numbers have no per-element rule")
     shape: AnyShape = declared(any_shape=True)
     algorithm: str = attribute(enum("rng_default", "rng_three_fry", "rng_philox"))

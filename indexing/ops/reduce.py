@@ -99,6 +99,7 @@ class Reduce(VariadicOp):
     Source: XLA ``docs/operation_semantics.md``, "Reduce".
     """
 
+    obstacle: ClassVar[str] = "a variadic reduction of nothing reads only its own init value"
     min_operands: ClassVar[int] = 2
     dimensions: tuple[int, ...] = attribute(int_list)
     to_apply: str = attribute(computation)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from hlo.shapes.shape import (
 from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.map_set import MapSet
+from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.base import Array, every_element
 from indexing.ops.element import ElementRule, OpaqueRule
@@ -39,6 +40,7 @@ from simplifier.unknown import first_unknown
 
 StepRange: TypeAlias = Literal["same step", "earlier steps", "same or earlier"]
 """The steps whose slices of an array are read."""
+_SEVERAL_STEPS: Final = "the reads of several steps have no closed form"
 
 
 @op(
@@ -164,7 +166,7 @@ class Scan(StructuredOp):
         for number in range(len(instruction.operands)):
             maps = leaf.maps(number)
             if maps.maps or maps.unknown is not None:
-                yield AccessEdge(number, (), output, tuple(maps.maps), maps.unknown)
+                yield AccessEdge(number, (), output, tuple(maps.maps), maps.unknown, maps.reasons)
 
     def mismatch(self, instruction: Instruction) -> str:
         """Reason why the called computation is not a step of this scan; empty if it is."""
@@ -242,9 +244,13 @@ class _Leaf:
         carried = self._carried()
         chain = self._chain(number, carried)
         maps = MapSet()
-        maps.add_reason(first_unknown(*[part.unknown for part in chain.parts]))
+        maps.add_unknown(first_unknown(*[part.unknown for part in chain.parts]))
+        maps.add_reasons([reason for part in chain.parts for reason in part.reasons])
+        of_step = chain.same_step.maps if chain.same_step else ()
         for inner, steps in self._slice_maps(number, chain, carried):
             maps.add(self._lifted(inner, number, steps))
+            if inner.grade == "may" and inner not in of_step:
+                maps.add_reasons([Reason(_SEVERAL_STEPS, self.instruction)])
         return maps
 
     def _chain(self, number: int, carried: Mapping[int, Mapping[int, MapSet]]) -> _Chain:
@@ -320,9 +326,7 @@ class _Leaf:
         is_start_sliced, is_end_sliced = (
             (is_output, is_input) if backward else (is_input, is_output)
         )
-        final = as_expr(
-            0 if self.op.is_reverse else last
-        )  # the step that defines the final carries
+        final = as_expr(0 if self.op.is_reverse else last)  # the step of the final carries
         i = dims(self._leaf if backward else self._operand(number))
         own = list(i)
         here = final if backward else None  # the step of the start, if any

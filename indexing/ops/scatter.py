@@ -93,6 +93,7 @@ class Scatter(VariadicOp):
     target is undefined.
     """
 
+    obstacle: ClassVar[str] = "an update may replace the element"
     min_operands: ClassVar[int] = 3
     update_window_dims: tuple[int, ...] = attribute(int_list)
     inserted_window_dims: tuple[int, ...] = attribute(int_list)

@@ -61,6 +61,7 @@ class Sort(VariadicOp):
     All operands are permuted in the same way: `to_apply` compares ``(a_0, b_0, a_1, b_1, ..)``.
     """
 
+    obstacle: ClassVar[str] = "the order of the elements depends on their values"
     rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")
     dimensions: tuple[int, ...] = attribute(int_list)
     is_stable: bool = attribute(boolean, default=False)
@@ -170,6 +171,7 @@ def _merged(flat: list[Array], order: Array, run: int, is_before: Callable[..., 
 class TopK(UnaryOp):
     """The `k` largest (or smallest) elements of the last dimension in order, and their indices."""
 
+    obstacle: ClassVar[str] = "the order of the elements depends on their values"
     rule: ClassVar[ElementRule] = OpaqueRule("reads depend on element values")
     k: int = attribute(integer)
     largest: bool = attribute(boolean, default=True)

@@ -160,7 +160,7 @@ def call_edges(
         numbers = {parameter: operands[number] for parameter, number in numbers.items()}
     for (parameter, path, _), maps in summary.items():
         placed = tuple([in_caller(instruction, m, numbers) for m in maps.maps])
-        yield AccessEdge(numbers[parameter], path, output, placed, maps.unknown)
+        yield AccessEdge(numbers[parameter], path, output, placed, maps.unknown, maps.reasons)
 
 
 def in_caller(
