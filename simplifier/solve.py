@@ -14,7 +14,7 @@ multiplicities.  Laws (`simplifier.laws`), for a range variable s:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations
 from math import gcd
 from typing import NamedTuple
@@ -44,23 +44,24 @@ class Change(NamedTuple):
 
 
 def change(
-    candidates: Sequence[Variable], constraints: Sequence[Constraint], exprs: Sequence[Expr]
+    kinds: Sequence[Sequence[Variable]], constraints: Sequence[Constraint], exprs: Sequence[Expr]
 ) -> Change | None:
-    """Return the first change of `candidates` that a law allows, or `None`.
+    """Return the first change of the variables of `kinds` that a law allows, or `None`.
 
     Args:
-        candidates: range variables.
+        kinds: range variables by kind.  Only variables of the same kind are merged; where several
+            variables can be eliminated equally well, one of an earlier kind is.
         constraints: normalised constraints of the domain.
-        exprs: all other expressions that may contain a candidate.
+        exprs: all other expressions that may contain one of these variables.
     """
-    free = set(candidates)
+    free = {v: number for number, kind in enumerate(kinds) for v in kind}
     for constraint in constraints:
         change_of_one = _determined(constraint, free) or _strided(constraint, free)
         if change_of_one:
             return change_of_one
-    if len(candidates) < 2:
-        return None
-    return _mixed_radix(candidates, [*exprs, *[c.expr for c in constraints]])
+    every = [*exprs, *[c.expr for c in constraints]]
+    merges = (_mixed_radix(kind, every) for kind in kinds if len(kind) > 1)
+    return next((merge for merge in merges if merge), None)
 
 
 def projected(constraint: Constraint, variable: Variable) -> Constraint | None:
@@ -102,18 +103,17 @@ def _exists(variable: Variable, constraint: Constraint) -> str:
     return f"exists {variable.name} in [{variable.lower}, {variable.upper}]: {constraint}"
 
 
-def _determined(constraint: Constraint, candidates: set[Variable]) -> Change | None:
-    """Law *solve for a range variable*; the smallest coefficient comes first.
+def _determined(constraint: Constraint, candidates: Mapping[Variable, int]) -> Change | None:
+    """Law *solve for a range variable*; the smallest coefficient comes first, then the first kind.
 
     >>> s0, d0 = Variable("s0", 0, 9), Variable("d0", 0, 39)
-    >>> _determined(Constraint(d0 - s0 * 4, 0, 3), {s0}).values
+    >>> _determined(Constraint(d0 - s0 * 4, 0, 3), {s0: 0}).values
     {Variable('s0', 0, 9): Expr('d0 floordiv 4')}
     """
     width = constraint.upper - constraint.lower
     terms = [(atom, c) for atom, c in constraint.expr.terms if width < abs(c)]
-    for variable, coefficient in sorted(terms, key=lambda term: abs(term[1])):
-        if not isinstance(variable, Variable) or variable not in candidates:
-            continue
+    own = [(v, c) for v, c in terms if isinstance(v, Variable) and v in candidates]
+    for variable, coefficient in sorted(own, key=lambda term: (abs(term[1]), candidates[term[0]])):
         rest = added(constraint.expr, variable.as_expr(), -coefficient)
         if variable in rest.variables():
             continue
@@ -126,7 +126,7 @@ def _determined(constraint: Constraint, candidates: set[Variable]) -> Change | N
     return None
 
 
-def _strided(constraint: Constraint, candidates: set[Variable]) -> Change | None:
+def _strided(constraint: Constraint, candidates: Mapping[Variable, int]) -> Change | None:
     """Law *rescale a strided range*.
 
     >>> s0 = Variable("s0", 0, 9)
@@ -137,7 +137,7 @@ def _strided(constraint: Constraint, candidates: set[Variable]) -> Change | None
         return None
     residues = residues_of(constraint.expr, constraint.bounds)
     old = residues.dividend.as_variable if residues else None
-    if not residues or old not in candidates:
+    if not residues or old is None or old not in candidates:
         return None
     step, first = residues.modulus, residues.lower
     new = Variable(old.name, -((first - old.lower) // step), (old.upper - first) // step)

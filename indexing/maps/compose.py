@@ -17,6 +17,7 @@ from itertools import count
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.result_bounds import outside, record_last_map
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.spaces import range_prefix
 from simplifier.atoms import Variable
 from simplifier.constraints import FALSE, Constraint
 from simplifier.linear import Expr
@@ -44,7 +45,7 @@ def composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
 def _composed(first: IndexingMap, second: IndexingMap) -> IndexingMap:
     values: dict[Variable, Expr] = dict(zip(second.dims, first.results, strict=True))
     taken = {v.name for v in first.variables}
-    ranges = [_fresh(v, "s", taken) for v in second.ranges]
+    ranges = [_fresh(v, range_prefix(v), taken) for v in second.ranges]
     values.update(_changed(second.ranges, ranges))
     runtime, merged = _runtime(first, second, values, taken)
     results, constraints = second.substituted(values)

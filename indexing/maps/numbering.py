@@ -1,10 +1,15 @@
-"""Number variables in order of their first use, so that equal relations have equal texts."""
+"""Number variables in order of their first use, so that equal relations have equal texts.
+
+Iteration variables ``i0, i1, …`` and the other range variables ``s0, s1, …`` are numbered
+separately and listed together, in order of first use.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from indexing.maps.indexing_map import IndexingMap
+from indexing.maps.spaces import range_names
 from simplifier.atoms import Atom, Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
@@ -42,7 +47,7 @@ def numbered(indexing_map: IndexingMap) -> IndexingMap:
 
 def _new_names(m: IndexingMap, ranges: Sequence[Variable]) -> dict[Variable, str] | None:
     """Names of variables by their position; `None` if another variable has one of the names."""
-    names = {v: f"s{k}" for k, v in enumerate(ranges)}
+    names = dict(zip(ranges, range_names(ranges), strict=True))
     runtime = [rt for rt in m.runtime if not rt.is_size]
     if all(rt.source is not None for rt in runtime):  # else the name identifies the value
         names |= {rt.variable: f"rt{k}" for k, rt in enumerate(runtime)}

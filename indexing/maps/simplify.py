@@ -20,6 +20,7 @@ from indexing.maps.numbering import numbered
 from indexing.maps.range_boxes import with_range_boxes
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.result_bounds import copy_last_map
+from indexing.maps.spaces import by_kind
 from indexing.maps.unused import without_uncounted, without_unused
 from simplifier import trace
 from simplifier.domain import ConstrainedBox, tightened
@@ -180,12 +181,13 @@ def solved(indexing_map: IndexingMap) -> IndexingMap:
     """Eliminate, rescale and merge range variables (`simplifier.solve`).
 
     Variables that a constraint determines are eliminated, strided variables are rescaled, and
-    variables that occur only in one mixed-radix sum are merged.  Runtime variables are kept: their
-    value is that of their source.
+    variables that occur only in one mixed-radix sum are merged, iteration variables only with each
+    other.  If an iteration variable and another range variable determine each other, the iteration
+    variable is kept.  Runtime variables are kept: their value is that of their source.
     """
     while indexing_map.ranges and (indexing_map.constraints or len(indexing_map.ranges) > 1):
         exprs = [*indexing_map.results, *[expr for rt in indexing_map.runtime for expr in rt.index]]
-        update = change(indexing_map.ranges, indexing_map.constraints, exprs)
+        update = change(by_kind(indexing_map.ranges), indexing_map.constraints, exprs)
         if update is None:
             break
         indexing_map = _tightened(_changed(indexing_map, update))

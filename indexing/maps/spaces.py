@@ -1,8 +1,15 @@
-"""Variables that index tensors: dimensions, range variables, and the sizes that bound them."""
+"""Variables that index tensors: dimensions, range variables, and the sizes that bound them.
+
+A range variable named ``i0, i1, …`` is an *iteration variable*: its values are the iterations of a
+loop.  The name is the only difference from the other range variables, ``s0, s1, …``, so texts keep
+the kind.  Where an iteration variable and another range variable become one, the result is another
+range variable: its values are no iterations.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 from operator import index
 from typing import TypeAlias
 
@@ -41,6 +48,50 @@ def ranges(*sizes: int) -> tuple[Variable, ...]:
     (Variable('s0', 0, 2), Variable('s1', 0, 6))
     """
     return _numbered("s", [index(size) for size in sizes])
+
+
+@checked_on_failure
+def iterations(*sizes: int) -> tuple[Variable, ...]:
+    """Return iteration variables ``i0, i1, …``, each in ``[0, size - 1]``.
+
+    >>> iterations(16)
+    (Variable('i0', 0, 15),)
+    """
+    return _numbered("i", [index(size) for size in sizes])
+
+
+def is_iteration(variable: Variable) -> bool:
+    """Return True if a range variable is an iteration variable: ``i`` and a number.
+
+    >>> [is_iteration(Variable(name, 0, 3)) for name in ("i0", "i12", "i", "i0_", "s0")]
+    [True, True, False, False, False]
+    """
+    return variable.name[:1] == "i" and variable.name[1:].isdecimal()
+
+
+def range_prefix(variable: Variable) -> str:
+    """Return the first letter of the name of a range variable of this kind, before the number."""
+    return "i" if is_iteration(variable) else "s"
+
+
+def range_names(variables: Iterable[Variable]) -> list[str]:
+    """Return names of range variables by their position, numbered separately for each kind.
+
+    >>> range_names([Variable(name, 0, 3) for name in ("s4", "i7", "x", "i2")])
+    ['s0', 'i0', 's1', 'i1']
+    """
+    numbers = {"s": count(), "i": count()}
+    prefixes = [range_prefix(v) for v in variables]
+    return [f"{prefix}{next(numbers[prefix])}" for prefix in prefixes]
+
+
+def by_kind(variables: Iterable[Variable]) -> tuple[list[Variable], list[Variable]]:
+    """Return the range variables that are no iteration variables, and those that are."""
+    plain: list[Variable] = []
+    of_loops: list[Variable] = []
+    for v in variables:
+        (of_loops if is_iteration(v) else plain).append(v)
+    return plain, of_loops
 
 
 def _numbered(prefix: str, sizes: Iterable[int]) -> tuple[Variable, ...]:

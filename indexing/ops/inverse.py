@@ -15,6 +15,7 @@ from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.relation import inverse
+from indexing.maps.spaces import range_names
 from simplifier.atoms import Floor, Variable, inside_atoms
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr
@@ -48,7 +49,7 @@ def solve(read: IndexingMap, operand: Shape) -> IndexingMap | None:
         return None
     own = {equation.variable for equation in equations}
     kept = [v for v in (*read.dims, *read.ranges) if v not in own]
-    free = [Variable(f"s{k}", *v.bounds) for k, v in enumerate(kept)]
+    free = [v.renamed(name) for v, name in zip(kept, range_names(kept), strict=True)]
     values = {old: new.as_expr() for old, new in zip(kept, free, strict=True)}
     rename = Substitution(dict(values))
     indices, constraints = [], []

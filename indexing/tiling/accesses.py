@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.spaces import is_iteration
 from simplifier.atoms import Variable, inside_atoms
 from simplifier.linear import Expr, constant
 from simplifier.substitute import Substitution
@@ -220,9 +221,13 @@ def _only_together(high: Variable, low: Variable, exprs: Sequence[Expr]) -> bool
 
 
 def _fused(now: IndexingMap, high: Variable, low: Variable) -> IndexingMap:
-    """Return the map with both range variables fused into one, named like the high one."""
+    """Return the map with both range variables fused into one.
+
+    It is an iteration variable only if both are.
+    """
     size = low.upper + 1
-    both = Variable(high.name, high.lower * size, high.upper * size + low.upper)
+    name = low.name if is_iteration(high) else high.name
+    both = Variable(name, high.lower * size, high.upper * size + low.upper)
     swap = Substitution({low: both.as_expr(), high: constant(0)})
     return IndexingMap.of(
         now.dims,

@@ -19,7 +19,8 @@ Values = tuple[int, ...]
 def any_maps(draw: st.DrawFn, grade: Grade = "exact") -> IndexingMap:
     """Maps with negative, single-point and empty bounds, and floors and mods in all expressions."""
     dims = draw(boxes(max_dims=2, empty=True))
-    ranges = draw(boxes(max_dims=1, prefix="s")) if draw(st.booleans()) else ()
+    kind = draw(st.sampled_from("si"))  # `i`: an iteration variable
+    ranges = draw(boxes(max_dims=1, prefix=kind)) if draw(st.booleans()) else ()
     unknown = draw(boxes(max_dims=1, prefix="rt")) if draw(st.booleans()) else ()
     every = (*dims, *ranges, *unknown)
     results = draw(st.lists(trees(len(every), leaves=4), max_size=2))

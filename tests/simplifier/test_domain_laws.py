@@ -79,7 +79,7 @@ SOLVED = [
 @pytest.mark.parametrize("constraint, text", SOLVED)
 def test_a_variable_is_solved_for(constraint: Constraint, text: str | None) -> None:
     (old,) = s.variables()
-    solution = change([old], merged([constraint]), [s])
+    solution = change([[old]], merged([constraint]), [s])
     assert (str(solution.values[old]) if solution else None) == text
 
 
@@ -131,7 +131,7 @@ MIXED = [
 
 @pytest.mark.parametrize("exprs, one", MIXED)
 def test_a_mixed_radix_pair_is_merged(exprs: list[Expr], one: bool) -> None:
-    merge = change([n, m], [], exprs)
+    merge = change([[n, m]], [], exprs)
     assert (merge is not None) == one
     if merge:
         (new,) = [v for v in merge.replacements.values() if v]
@@ -183,7 +183,7 @@ def test_changes_are_bijections(
     every = (*box, *free)
     constraints = merged(data.draw(coupled(every, max_count=2)))
     exprs = [tree_expr(data.draw(trees(len(every), leaves=4)), every) for _ in range(2)]
-    replacement = change(free, constraints, exprs)
+    replacement = change([free], constraints, exprs)
     if replacement is None:
         return
     swap = Substitution(replacement.values)

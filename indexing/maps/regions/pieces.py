@@ -10,6 +10,7 @@ import numpy as np
 from hlo.arguments import brief, integers
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.regions.boxes import Box, intersection
+from indexing.maps.spaces import range_prefix
 from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -83,10 +84,7 @@ def common_elements(first: Piece, second: Piece) -> Piece | None:
     if isinstance(first, Box) and isinstance(second, Box):
         return intersection(first, second)
     a, b = [p if isinstance(p, IndexingMap) else map_of(p) for p in (first, second)]
-    count = len(a.variables)
-    renamed = {v: Variable(f"t{k + count}", *v.bounds) for k, v in enumerate(b.variables)}
-    own = {v: Variable(f"t{k}", *v.bounds) for k, v in enumerate(a.variables)}
-    mine, theirs = _renamed(a, own), _renamed(b, renamed)
+    mine, theirs = _renamed(a, 0), _renamed(b, len(a.variables))
     equal = [Constraint(x - y, 0, 0) for x, y in zip(mine.results, theirs.results, strict=True)]
     shared = IndexingMap.of(
         (),
@@ -97,8 +95,9 @@ def common_elements(first: Piece, second: Piece) -> Piece | None:
     return None if shared.is_empty() is True else shared
 
 
-def _renamed(m: IndexingMap, names: dict[Variable, Variable]) -> IndexingMap:
-    """`m` with all its variables as range variables of other names."""
-    swap = {v: new.as_expr() for v, new in names.items()}
+def _renamed(m: IndexingMap, first: int) -> IndexingMap:
+    """`m` with all its variables as range variables, numbered from `first`."""
+    ranges = [v.renamed(f"{range_prefix(v)}{k}") for k, v in enumerate(m.variables, first)]
+    swap = dict(zip(m.variables, [v.as_expr() for v in ranges], strict=True))
     results, constraints = m.substituted(swap)
-    return IndexingMap.of((), results, ranges=names.values(), constraints=constraints)
+    return IndexingMap.of((), results, ranges=ranges, constraints=constraints)
