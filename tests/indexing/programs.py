@@ -16,6 +16,8 @@ import hlo
 import indexing.ops  # noqa: F401 - registers the ops whose kernels run here
 from hlo import Computation, Instruction
 from indexing import IndexingMap, RuntimeVariable
+from indexing.execution.interpreter import PlanStep, execute_step, handler_of
+from indexing.execution.machine import Machine
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.structured_ops import InlineOp
 from tests.oracles import Pair
@@ -59,7 +61,9 @@ class Run:
             return self._run(instruction.called_computations[0], operands, inside)
         if isinstance(op, RoutingOp):
             return op.kernel(*operands)
-        assert isinstance(op, MappedOp), instruction
+        if not isinstance(op, MappedOp) or instruction.called_computations:  # as that of a reduce
+            step = PlanStep(instruction, handler_of(instruction), tuple(range(len(operands))), ())
+            return execute_step(Machine(), step, operands)
         return op.compute(operands, tuple([o.shape for o in instruction.operands]))
 
     def value(self, runtime: RuntimeVariable, point: dict[str, int]) -> int | None:
