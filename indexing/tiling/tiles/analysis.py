@@ -49,11 +49,11 @@ from indexing.tiling.tiles.size_constraints import SizeConstraints, all_of
 from indexing.tiling.tiles.tile_boxes import (
     TileBox,
     concrete_box,
-    number_of,
     symbolic_box,
     with_whole_loops,
 )
 from indexing.tiling.tiles.tile_graph import Inside, TileGraph, TileNode, computed
+from indexing.tiling.tiles.tile_sizes import dimension_of
 from indexing.tiling.tiles.tiled_computation import RootTile, TiledComputation, TileDimension
 from indexing.tiling.tiles.tiled_instruction import TiledInstruction, merged, numbered_values
 
@@ -130,7 +130,7 @@ class TileAnalysis(Displayed):
                 parts[box] = box.constraints.with_source(node.array.instruction.name, _text(node))
         constraints = all_of(parts.values())
         if whole is not None:
-            loops = [v for v in constraints.variables if number_of(v) >= whole]
+            loops = [v for v in constraints.variables if dimension_of(v) >= whole]
             constraints = constraints.bind({v: v.upper for v in loops})
         return constraints.simplify()
 

@@ -18,6 +18,7 @@ from indexing.maps.regions.boxes import Box, Progression, progression
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.tiles.size_constraints import ALWAYS, SizeConstraints
 from indexing.tiling.tiles.symbolic import SymbolicTile, closed_form, symbolic_tile
+from indexing.tiling.tiles.tile_sizes import dimension_of
 from simplifier.atoms import Variable
 from simplifier.linear import Expr, as_expr, constant
 from simplifier.substitute import Substitution
@@ -156,7 +157,7 @@ def symbolic_box(
     >>> print(symbolic_box(IndexingMap.over((10, 6), lambda d: [d[1]]), [10, 6]))
     offsets [tid_1 * ts_1] sizes [ts_1] strides [1] upper bounds [6]
     """
-    own = tuple([sizes[number_of(d)] for d in to_array.dims])
+    own = tuple([sizes[dimension_of(d)] for d in to_array.dims])
     if to_array.runtime:  # a memo would keep the instructions of a module alive
         return _symbolic_box(to_array, own, whole)
     return _memoised_box(to_array, own, whole)
@@ -189,7 +190,7 @@ def _symbolic_box(
         to_array.grade,
         tile.constraints,
     )
-    swap = _renumbered(tile, [number_of(d) for d in to_array.dims])
+    swap = _renumbered(tile, [dimension_of(d) for d in to_array.dims])
     if swap:
         box = box.mapped(Substitution(swap))._replace(constraints=box.constraints.bind(swap))
     return box._replace(conditions=conditions)
@@ -201,7 +202,7 @@ def _conditions(
     """Return the tiles that touch the domain of a map, where it is a part of a dimension."""
     conditions: list[TileCondition] = []
     for d, size in zip(to_array.dims, own, strict=True):
-        k = number_of(d)
+        k = dimension_of(d)
         if (d.lower > 0 or d.upper < size - 1) and (whole is None or k < whole):
             ts = Variable(f"ts_{k}", 1, size).as_expr()
             start = Variable(f"tid_{k}", 0, size - 1) * ts
@@ -239,14 +240,14 @@ def concrete_box(
     if isinstance(box, TileBox) and box.constraints.satisfied_by(tile_sizes):
         return _at_sizes(box, tile_sizes, sizes)
     used = _used(to_array)
-    numbers = [number_of(d) for d in used.dims]
+    numbers = [dimension_of(d) for d in used.dims]
     limits = [max(1, d.upper + 1) for d in used.dims]  # `_conditions` excludes the other tiles
     form = closed_form(used, [tile_sizes[k] for k in numbers], limits)
     if isinstance(form, Unknown):
         return _better_reason(box, tile_sizes, form)
     exprs = chain(form.offsets, form.sizes)
     swap = {
-        v: v.renamed(f"tid_{numbers[number_of(v)]}").as_expr()
+        v: v.renamed(f"tid_{numbers[dimension_of(v)]}").as_expr()
         for expr in exprs
         for v in expr.variables()
         if v.name.startswith("tid_")
@@ -255,7 +256,7 @@ def concrete_box(
     zero = (constant(0),) * len(upper)
     strides = tuple(map(as_expr, form.strides))
     exact = TileBox(form.offsets, form.sizes, strides, zero, upper, grade=used.grade)
-    own = [sizes[number_of(d)] for d in to_array.dims]
+    own = [sizes[dimension_of(d)] for d in to_array.dims]
     located = exact.mapped(Substitution(swap))._replace(
         conditions=_conditions(to_array, own), runtime=_runtime_at(used, tile_sizes)
     )
@@ -276,16 +277,16 @@ def _at_sizes(box: TileBox, tile_sizes: Sequence[int], sizes: Sequence[int]) -> 
     values: dict[Variable, Expr] = {}
     for v in box.free():
         if v.name.startswith("ts_"):
-            values[v] = constant(min(tile_sizes[number_of(v)], v.upper))
+            values[v] = constant(min(tile_sizes[dimension_of(v)], v.upper))
         elif v.name.startswith("tid_"):
-            number = number_of(v)
+            number = dimension_of(v)
             last = -(-sizes[number] // min(tile_sizes[number], sizes[number])) - 1
             values[v] = Variable(v.name, 0, last).as_expr() if last else constant(0)
     concrete = box.mapped(Substitution(values))
     return concrete._replace(
         sizes=tuple(
             [
-                as_expr(tile_sizes[number_of(v)]) if v is not None else size
+                as_expr(tile_sizes[dimension_of(v)]) if v is not None else size
                 for v, size in zip(map(_variable, box.sizes), concrete.sizes, strict=True)
             ]
         ),
@@ -297,7 +298,8 @@ def _at_sizes(box: TileBox, tile_sizes: Sequence[int], sizes: Sequence[int]) -> 
 def _runtime_at(m: IndexingMap, tile_sizes: Sequence[int]) -> tuple[RuntimeVariable, ...]:
     """Return the runtime variables of a map, whose indices are those of a tile's first element."""
     starts = {
-        d: Variable(f"tid_{number_of(d)}", 0, d.upper) * tile_sizes[number_of(d)] for d in m.dims
+        d: Variable(f"tid_{dimension_of(d)}", 0, d.upper) * tile_sizes[dimension_of(d)]
+        for d in m.dims
     }
     swap = Substitution(starts)
     return tuple([rt.substituted(swap) for rt in m.runtime])
@@ -309,11 +311,6 @@ def _variable(expr: Expr) -> Variable | None:
     if len(variables) != 1 or expr != variables[0].as_expr():
         return None
     return variables[0] if variables[0].name.startswith("ts_") else None
-
-
-def number_of(variable: Variable) -> int:
-    """Return k for ``dk``, ``ts_k`` and ``tid_k``."""
-    return int(variable.name.lstrip("dtis_"))
 
 
 def _used(to_array: IndexingMap) -> IndexingMap:
@@ -328,7 +325,7 @@ def _used(to_array: IndexingMap) -> IndexingMap:
 
 def with_whole_loops(to_array: IndexingMap, rank: int) -> IndexingMap:
     """Return a map with the loops, the dimensions from `rank`, as range variables again."""
-    loops = [d for d in to_array.dims if number_of(d) >= rank]
+    loops = [d for d in to_array.dims if dimension_of(d) >= rank]
     if not loops:
         return to_array
     taken = len(to_array.ranges)

@@ -44,7 +44,7 @@ def size_point(variables: Iterable[Variable], sizes: Sequence[int]) -> dict[Vari
 
 
 def dimension_of(variable: Variable) -> int:
-    """Return ``k`` for the variable ``ts_k``.
+    """Return k for ``dk``, ``ts_k`` and ``tid_k``: a dimension, its tile size, and a tile's index.
 
     >>> from simplifier import Variable
     >>> dimension_of(Variable("ts_12", 1, 6))
@@ -52,7 +52,7 @@ def dimension_of(variable: Variable) -> int:
     """
     match = _NUMBERED.fullmatch(variable.name)
     if match is None:
-        raise ValueError(f"{variable.name!r}: expected the name of a tile size, such as `ts_0`")
+        raise ValueError(f"{variable.name!r}: expected a name with a number, such as `ts_0`")
     return int(match[1])
 
 
