@@ -123,8 +123,8 @@ class _Tile:
             inside = [phase for phase in phases if own.issuperset(phase.base.variables())]
             self._add_group(group, inside)
             phases = [phase for phase in phases if phase not in inside]
-        for phase in phases:
-            raise NotTileable(f"{phase} ties several parts of results")
+        if phases:
+            raise NotTileable(f"{phases[0]} ties several parts of results")
         for constraint in bounds:
             self._cut(constraint)
         sides = tuple([self._side(k) for k in range(len(self.map.results))])
@@ -206,8 +206,7 @@ class _Tile:
         own = Phase(values.base, phase.modulus, residue)
         self._require(values.contiguous, part.expr)
         lowest = self._lowest_quotient(own)
-        is_result = part.factor == 1 and self.map.results[part.place].parts == part.expr.parts
-        if lowest is not None and is_result:  # the result is cut instead
+        if lowest is not None and self._is_result(part):  # the result is cut instead
             self.results.lower[part.place].append(self.results.rest[part.place] + lowest)
             lowest = None
         self._add(part, values.with_phase(own, lowest))
@@ -222,10 +221,13 @@ class _Tile:
         low = phase.base.constant + v.lower
         return -(-(low - phase.residue) // phase.modulus)
 
+    def _is_result(self, part: Part) -> bool:
+        """True if a part is its result, but for a constant."""
+        return part.factor == 1 and self.map.results[part.place].parts == part.expr.parts
+
     def _is_alone(self, part: Part) -> bool:
         """True if a part is its result, but for a constant, and tile sizes are symbolic."""
-        parts = self.map.results[part.place].parts
-        return self.sizes is None and part.factor == 1 and parts == part.expr.parts
+        return self.sizes is None and self._is_result(part)
 
     def _has_phase(self, base: Expr, digits: Sequence[BaseDigit], phases: Sequence[Phase]) -> bool:
         """True if the only digit is the quotient by the modulus of the only phase."""
