@@ -180,11 +180,10 @@ class Base:
 
     def _whole_tiles(self, lower: int, upper: int | None) -> Iterator[SizeConstraints]:
         """The conditions that no last tile of a dimension spoils the alignment."""
-        for dim, factor in self.factors.items():
-            is_line = len(self.factors) == 1 and abs(factor) == 1 and not self.ranges
-            if is_line and factor == 1 and dim.limit % lower == 0 == dim.limit % (upper or 1):
-                continue
-            yield dim.divides()
+        is_dimension = list(self.factors.values()) == [1] and not self.ranges
+        for dim in self.dims:
+            if not is_dimension or dim.limit % lower or dim.limit % (upper or 1):
+                yield dim.divides()
 
 
 def _full(term: Term, factors: Mapping[TiledDim, int]) -> Term:
