@@ -32,6 +32,7 @@ from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.tiles.progressions import TiledDim
 from indexing.tiling.tiles.sides import TileSide, sides_or_unknown
 from indexing.tiling.tiles.size_constraints import ALWAYS, SizeConstraints
+from indexing.tiling.tiles.tile_sizes import size_point
 from simplifier.atoms import Variable, mentioned
 from simplifier.linear import Expr, as_expr, constant
 from simplifier.semiaffine import maximum, minimum
@@ -74,12 +75,14 @@ class SymbolicTile(Displayed):
     @checked
     def satisfied_by(self, sizes: Sequence[int]) -> bool:
         """Return True if the constraints hold for these tile sizes."""
-        return self.constraints.satisfied_by(_limited(self.map, sizes))
+        _check_sizes(self.map, sizes)
+        return self.constraints.satisfied_by(sizes)
 
     @checked
     def violation(self, sizes: Sequence[int]) -> methods.Violation | None:
         """Return the first constraint that these tile sizes violate; `None` if all hold."""
-        return self.constraints.violation(_limited(self.map, sizes))
+        _check_sizes(self.map, sizes)
+        return self.constraints.violation(sizes)
 
     @checked
     def box(self, sizes: Sequence[int], index: Sequence[int], **runtime: int) -> Box | None:
@@ -96,12 +99,14 @@ class SymbolicTile(Displayed):
         >>> print(symbolic_tile(rows).box([12], [1]))
         [2:4, 0:6]
         """
-        limited = _limited(self.map, sizes)
-        if not self.constraints.satisfied_by(limited):
-            raise ValueError(str(self.constraints.violation(limited)))
-        if len(index) != len(sizes):
-            raise ValueError(f"index={tuple(index)}: expected {len(sizes)} numbers")
-        values = dict(zip(self.offsets.dims, (*limited, *index), strict=True))
+        violation = self.violation(sizes)
+        if violation is not None:
+            raise ValueError(str(violation))
+        rank = len(sizes)
+        if len(index) != rank:
+            raise ValueError(f"index={tuple(index)}: expected {rank} numbers")
+        values = size_point(self.offsets.dims[:rank], sizes)
+        values |= zip(self.offsets.dims[rank:], index, strict=True)
         for rt in self.runtime:
             if rt.name not in runtime:
                 raise ValueError(f"the offsets depend on {rt.name}: write {rt.name}=…")
@@ -148,14 +153,17 @@ def _listed(exprs: Sequence[Expr]) -> str:
     return ", ".join(map(str, exprs))
 
 
-def _limited(m: IndexingMap, sizes: Sequence[int]) -> list[int]:
-    """Tile sizes up to the sizes of the dimensions: larger tiles have the whole dimension."""
+def _check_sizes(m: IndexingMap, sizes: Sequence[int]) -> None:
+    """Check that there is a positive tile size for each dimension of `m`.
+
+    Raises:
+        ValueError: there is not.
+    """
     if len(sizes) != len(m.dims) or any(size < 1 for size in sizes):
         raise ValueError(
             f"sizes={tuple(sizes)}: expected {len(m.dims)} positive tile sizes, one for each "
             f"dimension of {m}"
         )
-    return [min(size, max(1, d.upper + 1)) for size, d in zip(sizes, m.dims, strict=True)]
 
 
 @checked
