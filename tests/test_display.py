@@ -10,6 +10,7 @@ import hlo
 import indexing
 from hlo.html import MAX_LINES
 from indexing import cli
+from indexing.ops.samples import instruction_of
 from indexing.views.display import html_of
 
 TEXT = """\
@@ -112,6 +113,14 @@ def test_data_frames_have_a_row_for_each_map() -> None:
     assert frame["map"][0] == str(indexing.output_to_input(T).maps[0][0])
     (reason,) = indexing.output_to_input(ROOT).to_dataframe()["unknown"]
     assert "what-is-this" in reason
+
+
+def test_data_frames_have_the_reasons_of_may_maps() -> None:
+    pytest.importorskip("pandas", reason="needs the extra notebook")
+    update = instruction_of("f32[5] dynamic-update-slice(f32[5] p, f32[2] u, s32[] i)")
+    reasons = indexing.output_to_input(update).to_dataframe()["reasons"]
+    assert reasons[0].startswith("dynamic-update-slice `out`: elements that the update replaces")
+    assert reasons.isna().tolist() == [False, True, True]
 
 
 def test_without_pandas_the_error_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,9 +38,6 @@ files_argument = click.argument(
 verify_option = click.option(
     "--verify", is_flag=True, help="Prove with isl that each simplified map equals the original"
 )
-explain_option = click.option(
-    "--explain", is_flag=True, help="List the simplification laws applied to each map"
-)
 
 
 def format_option(formats: click.Choice[str]) -> Callable[[F], F]:

@@ -98,7 +98,8 @@ class Answer(Displayed):
         """Return a data frame of pandas with a row for each map.
 
         The columns are ``output``, ``operand``, ``name``, ``shape``, ``path``, ``map``, ``grade``
-        and ``unknown``.  Without a map, nothing is read, or ``unknown`` is the reason.
+        ``unknown`` and ``reasons``.  Without a map, nothing is read, or ``unknown`` is the reason.
+        ``reasons`` is the reason of the grade "may".
 
         Raises:
             ImportError: pandas is not installed.

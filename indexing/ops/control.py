@@ -190,7 +190,8 @@ class Conditional(StructuredOp):
             chosen = summaries.everything(shape, index.shape)
             yield AccessEdge(0, (), output, tuple([m.with_grade("exact") for m in chosen]))
         taken = self._branch_number(summaries.scalar_value(index), len(branches))
-        depends = Reason(f"the branch depends on `{index.instruction.name}`", instruction)
+        name = index.instruction.name
+        depends = Reason(f"the executed branch depends on data: `{name}`", instruction)
         for number, branch in enumerate(branches):
             if taken is not None and number != taken:
                 continue

@@ -67,7 +67,7 @@ def answer_text(answer: Answer) -> str:
     return "\n".join([line for table in tables_of(answer) for line in text_lines(table)])
 
 
-COLUMNS = ("output", "operand", "name", "shape", "path", "map", "grade", "unknown")
+COLUMNS = ("output", "operand", "name", "shape", "path", "map", "grade", "unknown", "reasons")
 """The columns of data frames."""
 
 
@@ -84,6 +84,7 @@ def records_of(answer: Answer) -> Iterator[dict[str, Any]]:
                 None if row.map is None else map_line(row.map),
                 None if row.unknown is not None else "exact" if row.map is None else row.map.grade,
                 row.unknown,
+                "; ".join(map(str, row.reasons)) or None,
             )
             yield dict(zip(COLUMNS, values, strict=True))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -16,6 +16,7 @@ from indexing.dataflow.queries import output_to_input
 from indexing.maps.answers import Answer, Path, Unknown
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.multiplicity import Multiplicity
+from indexing.maps.reasons import Reason
 from indexing.memory.counting import read_counts
 from indexing.ops.base import RoutingOp
 from indexing.views.access_kinds import ACCESS_KINDS, kinds_of_map
@@ -28,6 +29,7 @@ from indexing.views.summary_records import (
     Summary,
 )
 
+_NAME: Final = re.compile(r": `[^`]*`$")
 _VALUES: Final = re.compile(r"`[^`]*`: pass its values?$")  # the names differ in every instruction
 
 Progress: TypeAlias = "Callable[[int, int], None]"  # (done, total)
@@ -202,17 +204,27 @@ def _full_name(instruction: Instruction) -> str:
     return f"{instruction.computation.name}/{instruction.name}"
 
 
-class _Counts:
-    """Counts of instructions by opcode and by kind of their maps.
+def _reason_of_may(instruction: Instruction, reasons: Iterable[Reason]) -> str:
+    """Return the reasons of a `may` map as text without names of instructions, so that they agree.
 
-    Callees are added before their callers, as in the text of a module.
+    The opcode of the obstacle is named if another instruction has the obstacle.
     """
+    texts = []
+    for reason in reasons:
+        source, text = reason.instruction, _NAME.sub("", reason.text)
+        if source is not None and source is not instruction:
+            text = f"`{source.opcode}`: {text}"
+        texts.append(text)
+    return "; ".join(dict.fromkeys(texts))
+
+
+class _Counts:
+    """Counts of instructions by opcode and by kind of their maps."""
 
     def __init__(self) -> None:
         self.opcodes: Counter[str] = Counter()
         self.kinds: dict[str, Counter[str]] = {}
         self.unknown, self.may = _ReasonCounts(), _ReasonCounts()
-        self._approximate: dict[Computation, dict[str, None]] = {}  # opcodes with `may` maps
         self._kinds_of = cache(kinds_of_map)
 
     def add(self, instruction: Instruction) -> None:
@@ -230,19 +242,12 @@ class _Counts:
             if unknown is not None:
                 kinds.add("unknown")
                 self.unknown.add(instruction, unknown.reason)
-        for m in (m for maps in answer.maps for m in maps):
-            kinds |= self._kinds_of(m)
-            if m.grade == "may":
-                self.may.add(instruction, self._source_of_may(instruction))
+        for maps, reasons in zip(answer.maps, answer.reasons, strict=True):
+            for m, why in zip(maps, reasons, strict=True):
+                kinds |= self._kinds_of(m)
+                if m.grade == "may":
+                    self.may.add(instruction, _reason_of_may(instruction, why))
         return kinds
-
-    def _source_of_may(self, instruction: Instruction) -> str:
-        """Return the reason of a `may` map, by the ops whose maps are over-approximate."""
-        called = instruction.called_computations
-        inside = {op: None for c in called for op in self._approximate.get(c, ())}
-        opcodes = inside or {instruction.opcode: None}
-        self._approximate.setdefault(instruction.computation, {}).update(opcodes)
-        return f"over-approximated by {', '.join(f'`{opcode}`' for opcode in opcodes)}"
 
     def opcode_records(self) -> tuple[OpcodeRecord, ...]:
         """Return the counts by opcode, the most frequent first."""

@@ -17,6 +17,7 @@ from indexing.views.report import MapRow, MapTable, map_line, shape_text
 if TYPE_CHECKING:
     from hlo.modules.op_source import OpSource
     from indexing.maps.indexing_map import IndexingMap
+    from indexing.maps.reasons import Reason
 
 SCHEMA_VERSION: Final = 1
 """Version of the JSON of the command; keys may be added without a new version."""
@@ -51,6 +52,8 @@ def json_lines(table: MapTable) -> Iterator[str]:
             f', "parameter": {"null" if row.parameter is None else row.parameter}'
         )
         fields, parts = _map_fields(row)
+        if row.reasons:
+            parts += f', "reasons": [{", ".join(map(_reason_json, row.reasons))}]'
         if row.steps:
             parts += f', "steps": {json.dumps(row.steps)}'
         if row.path is not None:
@@ -92,6 +95,17 @@ def source_record(source: OpSource) -> dict[str, Any]:
 @lru_cache(maxsize=1 << 14)
 def _shape_json(shape: AnyShape) -> str:
     return json.dumps(shape_record(shape))
+
+
+def _reason_json(reason: Reason) -> str:
+    """Return a reason for the grade `may` as JSON; without an instruction if it is a budget."""
+    names: tuple[str | None, str | None, str | None] = (None, None, None)
+    if reason.instruction is not None:
+        instruction = reason.instruction
+        names = instruction.opcode, instruction.computation.name, instruction.name
+    opcode, computation, name = ["null" if each is None else _quoted(each) for each in names]
+    place = f'"opcode": {opcode}, "computation": {computation}, "instruction": {name}'
+    return f'{{"reason": {_quoted(reason.text)}, {place}}}'
 
 
 @lru_cache(maxsize=64)

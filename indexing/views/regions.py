@@ -180,13 +180,14 @@ def _index_text(at: int | slice | EllipsisType) -> str:
 
 def _json_line(table: MapTable, row: MapRow, region: Region | None, at: str) -> str:
     """Return a record as of an operand without a map, with `at`, `region`, `box` and `boxes`."""
-    (line,) = json_lines(replace(table, rows=(replace(row, map=None, steps=()),)))
+    own = [each for each in table.rows if (each.operand, each.path) == (row.operand, row.path)]
+    reasons = tuple(dict.fromkeys([reason for each in own for reason in each.reasons]))
+    (line,) = json_lines(replace(table, rows=(replace(row, map=None, steps=(), reasons=reasons),)))
     record = json.loads(line)
     record |= {"at": at, "region": None, "box": None, "boxes": None}
     if row.unknown is None:
         record |= region_record(region or Region.of_boxes((), 0))
     if region is not None and region.runtime:
-        own = [each for each in table.rows if (each.operand, each.path) == (row.operand, row.path)]
         maps = [each.map for each in own if each.map is not None]
         record["runtime"] = [variable for m in maps for variable in runtime_records(m)]
     return json.dumps(record)

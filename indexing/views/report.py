@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from hlo.modules.op_source import OpSource
     from indexing.maps.answers import Answer, Direction, Path
     from indexing.maps.indexing_map import IndexingMap
+    from indexing.maps.reasons import Reason
 
 Paint = Callable[[str, str], str]  # (text, style) -> text, coloured or not
 
@@ -95,6 +96,7 @@ class MapRow:
     unknown: str | None = None
     steps: tuple[str, ...] = ()  # simplification steps, if requested
     parameter: int | None = None  # the number of the parameter that the operand is
+    reasons: tuple[Reason, ...] = ()  # why the map has the grade `may`
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +244,12 @@ def operand_rows(number: int, operand: Instruction, result: Answer, position: in
 
     name, shape, parameter = operand.name, operand.shape, parameter_number(operand)
     rows = []
-    for each, path in zip(maps, result.paths[position], strict=True):
+    paths, reasons = result.paths[position], result.reasons[position]
+    for each, path, why in zip(maps, paths, reasons, strict=True):
         is_tuple = isinstance(shape, TupleShape)
-        leaf = leaf_at(shape, path) if is_tuple else shape
+        leaf, inside = (leaf_at(shape, path), path) if is_tuple else (shape, None)
         steps = steps_of(each)
-        row = MapRow(number, name, leaf, path if is_tuple else None, each, None, steps, parameter)
-        rows.append(row)
+        rows.append(MapRow(number, name, leaf, inside, each, None, steps, parameter, why))
     if unknown is not None:
         rows.append(MapRow(number, name, shape, unknown=unknown.reason, parameter=parameter))
     return rows
@@ -310,6 +312,8 @@ def text_lines(table: MapTable, paint: Paint = plain) -> Iterator[str]:
             yield prefix + grade + map_line(row.map)
             for variable in row.map.runtime:
                 yield f"    {runtime_text(variable, paint)}"
+        for reason in row.reasons if is_explaining() else ():
+            yield f"      {reason_text(reason)}"
         for step in row.steps:
             yield f"      {step}"
         if row.map is not None and not row.steps and is_explaining():
@@ -321,6 +325,11 @@ def table_head(table: MapTable, paint: Paint = plain) -> str:
     head = f"{table.file}: {table.computation}: {paint(table.instruction, 'name')} = "
     output = f", output {table.output}" if table.outputs > 1 else ""
     return f"{head}{shape_text(table.shape)} {table.opcode}, {table.direction}{output}"
+
+
+def reason_text(reason: Reason) -> str:
+    """Return the line that gives a reason for the grade `may`."""
+    return f"may because {reason}"
 
 
 def source_lines(table: MapTable) -> Iterator[str]:

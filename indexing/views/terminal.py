@@ -30,6 +30,7 @@ from indexing.views.report import (
     MapTable,
     Paint,
     path_text,
+    reason_text,
     runtime_parts,
     shape_text,
     source_lines,
@@ -188,7 +189,8 @@ class Terminal:
                 if count := omitted[number]:
                     which = "map, which is" if count == 1 else "maps, which are"
                     notes.append([Unit(f"contains {count} {which} not printed")])
-                steps = row.steps or (["already simplified"] if is_explaining() else ())
+                steps = list(row.steps) or (["already simplified"] if is_explaining() else [])
+                steps[:0] = map(reason_text, row.reasons if is_explaining() else ())
                 notes += [[*map(Unit, step.split())] for step in steps]
                 paragraphs.append(Paragraph(self._map(row.map, domain, padding), notes))
         return paragraphs

@@ -123,6 +123,18 @@ def test_the_schema_of_maps_rejects_other_records(
     assert valid.is_valid(row | {"new": 0})
 
 
+def test_the_schema_of_maps_requires_reasons_of_may_maps_only(
+    odd: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    valid, (may, exact, *_) = validator("maps"), records(capsys, "maps", odd, "-i", "u")
+    assert (may["grade"], exact["grade"]) == ("may", "exact")
+    assert valid.is_valid(may)
+    assert not valid.is_valid({key: may[key] for key in may if key != "reasons"})
+    assert not valid.is_valid(may | {"reasons": []})
+    assert not valid.is_valid(may | {"reasons": ["a text"]})
+    assert not valid.is_valid(exact | {"reasons": may["reasons"]})
+
+
 def test_the_parts_in_a_record_are_those_of_the_map(
     odd: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,6 +97,74 @@ def test_json_lists_the_steps_under_their_own_key(
     assert [json.loads(line) for line in out.splitlines()] == rows
 
 
+# Operand 0 of the sort is the base of an update.
+MAY = """\
+less { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT l = pred[] compare(a, b), direction=LT }
+ENTRY main {
+  p = f32[5] parameter(0)
+  u = f32[2] parameter(1)
+  i = s32[] parameter(2)
+  d = f32[5] dynamic-update-slice(p, u, i)
+  ROOT s = f32[5] sort(d), dimensions={0}, to_apply=less
+}
+"""
+ORDER = "the order of the elements depends on their values"
+REPLACED = "elements that the update replaces are left out only with the option exact"
+
+
+@pytest.fixture
+def may(tmp_path: Path) -> str:
+    path = tmp_path / "may.hlo"
+    path.write_text(MAY)
+    return str(path)
+
+
+def test_the_reasons_of_a_may_map_are_below_it(
+    may: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = ran(capsys, may, "--instruction", "s", "--to", "parameters", "--explain")
+    base, _, update = out.partition("operand 1")
+    assert [line for line in base.splitlines() if "because" in line] == [
+        f"      may because sort `s`: {ORDER}",
+        f"      may because dynamic-update-slice `d`: {REPLACED}",
+    ]
+    assert f"may because sort `s`: {ORDER}" in update
+    assert REPLACED not in update
+    _, plain, _ = ran(capsys, may, "--instruction", "s", "--to", "parameters")
+    assert "because" not in plain
+    _, starts, _ = ran(capsys, may, "--instruction", "d", "--exact", "--explain")
+    assert "because" not in starts
+
+
+def test_a_terminal_shows_the_reasons_of_a_may_map(
+    may: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "200")
+    _, out, _ = ran(capsys, may, "--instruction", "s", "--explain", "--color", "never")
+    assert f"may because sort `s`: {ORDER}" in out
+
+
+@pytest.mark.parametrize("point", [[], ["--at", "..."]], ids=["map", "region"])
+def test_json_has_the_reasons_of_may_maps_only(
+    point: list[str], may: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _, out, _ = ran(capsys, may, "--instruction", "d", "--format", "json", *point)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row.get("reasons") for row in rows] == [
+        [
+            {
+                "reason": REPLACED,
+                "opcode": "dynamic-update-slice",
+                "computation": "main",
+                "instruction": "d",
+            }
+        ],
+        None,
+        None,
+    ]
+
+
 WRONG = [
     (["--explain", "--no-simplify"], "--explain cannot be used with --no-simplify"),
     (["--explain", "--jobs", "2"], "--explain cannot be used with --jobs"),

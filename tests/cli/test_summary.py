@@ -59,6 +59,7 @@ ENTRY main {
 }
 """
 
+PADDING = "elements of operand 0 are left out of the padding only with the option exact"
 Records = Callable[..., list[dict[str, Any]]]
 
 
@@ -124,13 +125,30 @@ def test_the_interface_has_the_layouts_and_attributes_of_the_header() -> None:
 def test_reasons_name_the_ops_inside_of_a_fusion() -> None:
     summary = indexing.summary(hlo.load("odd.hlo"))
     assert {(r.opcode, r.reason, r.count) for r in summary.may} >= {
-        ("pad", "over-approximated by `pad`", 1),
-        ("fusion", "over-approximated by `pad`", 1),
-        ("while", "over-approximated by `while`", 4),
+        ("pad", PADDING, 1),
+        ("fusion", f"`pad`: {PADDING}", 1),
     }
     assert {(r.opcode, r.first) for r in summary.unknown} == {
         ("no-such-opcode", "main/strange"),
         ("tuple", "main/out"),  # an unbounded size
+    }
+
+
+def test_reasons_for_may_that_differ_only_in_a_name_are_one() -> None:
+    branches = "true_computation=same, false_computation=same"
+    summary = indexing.summary(
+        hlo.parse(f"""
+        same {{ x = f32[3] parameter(0)  ROOT y = f32[3] negate(x) }}
+        ENTRY e {{ p = f32[3] parameter(0)  i = pred[] parameter(1)  j = pred[] parameter(2)
+          a = f32[3] conditional(i, p, p), {branches}
+          ROOT b = f32[3] conditional(j, a, a), {branches} }}""")
+    )
+    (record,) = summary.may
+    assert record.to_json() == {
+        "opcode": "conditional",
+        "reason": "the executed branch depends on data",
+        "count": 4,
+        "first": "e/a",
     }
 
 

@@ -32,7 +32,7 @@ ENTRY e {
   ROOT n = f32[2,3] reshape(s)
 }
 """
-CHOSEN = "conditional `c`: the branch depends on `i`"
+CHOSEN = "conditional `c`: the executed branch depends on data: `i`"
 
 
 def answers(instruction: Instruction, **options: bool) -> Iterator[Answer]:

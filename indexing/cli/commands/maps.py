@@ -13,7 +13,6 @@ from indexing.cli.completion import complete_instructions
 from indexing.cli.options import (
     OperandName,
     PointText,
-    explain_option,
     files_argument,
     format_option,
     instruction_option,
@@ -96,7 +95,11 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY])
 )
 @click.option("--no-simplify", is_flag=True, help="Do not simplify composed maps")
 @verify_option
-@explain_option
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="List the simplification laws applied to each map, and why it over-approximates",
+)
 @source_option
 @max_input_size_option
 @format_option(FORMATS)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from indexing.cli.map_texts import MAP_FORMATS, UNKNOWN, map_blocks, read_map, show_map
-from indexing.cli.options import explain_option, format_option, verify_option
+from indexing.cli.options import format_option, verify_option
 from indexing.cli.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command("simplify")
 @click.argument("maps", metavar="[MAP]...", nargs=-1)
 @verify_option
-@explain_option
+@click.option("--explain", is_flag=True, help="List the simplification laws applied to each map")
 @format_option(MAP_FORMATS)
 @click.pass_obj
 def command(
