@@ -13,7 +13,6 @@ from indexing.codegen.graph import (
     Buffer,
     ComputationFunction,
     Node,
-    Stage,
     topological_order,
     with_cases,
 )
@@ -21,6 +20,7 @@ from indexing.codegen.lowering import rule_of
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.numpy.program import function_on_arrays
 from indexing.codegen.program_arrays import NoLoopNest, ProgramArray, arrays_of
+from indexing.codegen.stages import Stage
 from indexing.codegen.staging import Staging
 from indexing.codegen.text import identifier
 from indexing.dataflow.answering import output_of

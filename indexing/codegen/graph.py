@@ -1,8 +1,8 @@
-"""The element graph: the computation of one element of an array, and the stages that fill arrays.
+"""The element graph: the computation of one element of an array.
 
-A nest is a sequence of *stages*.  A stage loops over the dimensions of the buffers that it fills.
-Its body is the element at an index: a node over reads of other buffers, or a reduction over
-range variables.  Nodes form a DAG: equal elements are one object.  Lowering builds the graph,
+A nest is a sequence of *stages* (`indexing.codegen.stages`).  A stage loops over the dimensions of
+the buffers that it fills.  Its body is the element at an index: a node over reads of other buffers,
+or a reduction over range variables.  Nodes form a DAG: equal elements are one object.  Lowering builds the graph,
 staging decides which arrays are buffers, and two printers write it: `loops` as Python loops,
 `numpy.program` as a NumPy program.
 """
@@ -12,14 +12,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from math import prod
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hlo.modules.module import Computation, Instruction
-from indexing.maps.displayed import Displayed
 from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -276,110 +273,3 @@ def exprs_of(nodes: Iterable[Node]) -> Iterator[Expr]:
             yield from node.index
         elif isinstance(node, IndexValue):
             yield node.expr
-
-
-# ---------------------------------------------------------------- stages
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Stage:
-    """A loop nest that fills buffers of equal sizes.
-
-    Attributes:
-        buffers: the buffers; several for a reduction with several totals.
-        dims: the loop over each dimension, outermost first.
-        body: the element at an index, or a reduction with a total for each buffer.
-    """
-
-    buffers: tuple[Buffer, ...]
-    dims: tuple[Variable, ...]
-    body: Node | Reduction
-
-    @property
-    def name(self) -> str:
-        """The name of the (first) buffer."""
-        return self.buffers[0].name
-
-    def nodes(self) -> Iterator[Node]:
-        """Yield the nodes of the stage in topological order, each once."""
-        return topological_order(roots_of(self.body), with_cases)
-
-    @property
-    def iterations(self) -> int:
-        """The number of iterations of its innermost loop."""
-        ranges = self.body.ranges if isinstance(self.body, Reduction) else ()
-        return prod(v.upper - v.lower + 1 for v in (*self.dims, *ranges))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Nest(Displayed):
-    """The stages that compute an array.
-
-    Attributes:
-        target: the instruction or computation.
-        output_id: the number of its output that is computed.
-        name: the name of the generated function.
-        inputs: the arrays that `run` takes: the leaves of the operands, in order.
-        constants: the array constants of the program.
-        stages: in execution order; the last one fills the result.
-        output: the buffer of the result.
-    """
-
-    target: Instruction | Computation
-    output_id: int
-    name: str
-    inputs: tuple[Buffer, ...]
-    constants: tuple[Buffer, ...]
-    stages: tuple[Stage, ...]
-    output: Buffer
-
-    def __repr__(self) -> str:
-        return f"<loop nest {self.name!r}, {len(self.inputs)} inputs, {len(self.stages)} stages>"
-
-    @property
-    def parameters(self) -> tuple[Buffer, ...]:
-        """The parameters of the generated function: inputs, then constants."""
-        return (*self.inputs, *self.constants)
-
-    @property
-    def given(self) -> tuple[Buffer, ...]:
-        """The value of `parameters`; a deprecated name."""
-        message = "Nest.given is deprecated: use Nest.parameters"
-        warnings.warn(message, DeprecationWarning, stacklevel=2)
-        return self.parameters
-
-    @property
-    def buffers(self) -> tuple[Buffer, ...]:
-        """All buffers: inputs, constants, and the buffers that stages fill."""
-        return (*self.parameters, *[buffer for stage in self.stages for buffer in stage.buffers])
-
-    @property
-    def iterations(self) -> int:
-        """The number of iterations of the innermost loops."""
-        return sum(stage.iterations for stage in self.stages)
-
-    def with_constants(self, arrays: tuple[Array, ...]) -> tuple[Any, ...]:
-        """Check the input arrays and append the constants.
-
-        Raises:
-            ValueError: the number of arrays, a shape or a type differs from `inputs`.
-        """
-        if len(arrays) != len(self.inputs):
-            names = ", ".join(buffer.name for buffer in self.inputs)
-            noun = "array" if len(self.inputs) == 1 else "arrays"
-            raise ValueError(
-                f"`{self.name}`: expected {len(self.inputs)} {noun} ({names}), got {len(arrays)}"
-            )
-        inputs = tuple([np.asarray(array) for array in arrays])
-        for buffer, array in zip(self.inputs, inputs, strict=True):
-            if array.shape != buffer.dims or array.dtype != buffer.dtype:
-                expected = _type_text(buffer.dtype, buffer.dims)
-                actual = _type_text(array.dtype, array.shape)
-                raise ValueError(
-                    f"`{self.name}`: input `{buffer.name}`: expected {expected}, got {actual}"
-                )
-        return (*inputs, *[constant.value for constant in self.constants])
-
-
-def _type_text(dtype: np.dtype[Any], dims: tuple[int, ...]) -> str:
-    return f"{dtype.name}[{','.join(map(str, dims))}]"

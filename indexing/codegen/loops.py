@@ -15,16 +15,15 @@ from indexing.codegen.graph import (
     Choose,
     ComputationFunction,
     IndexValue,
-    Nest,
     Node,
     Reduction,
     Runtime,
     Scalar,
-    Stage,
     topological_order,
     with_cases,
 )
 from indexing.codegen.sources import SourceBuilder, functions_of
+from indexing.codegen.stages import Nest, Stage
 from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
 from indexing.ops.numerics import clamp
 from simplifier.constraints import Constraint

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from hlo.modules.module import Instruction
-from indexing.codegen.graph import Array, Nest
+from indexing.codegen.graph import Array
 from indexing.codegen.loops import LoopProgram
 from indexing.codegen.numpy.program import Vectorized
+from indexing.codegen.stages import Nest
 from indexing.tiling.tiles.tiling import Tiling, tile
 from simplifier.unknown import Unknown
 

@@ -12,12 +12,12 @@ import numpy as np
 from indexing.codegen.graph import (
     Apply,
     ComputationFunction,
-    Nest,
     Node,
     Reduction,
     topological_order,
     with_cases,
 )
+from indexing.codegen.stages import Nest
 from indexing.codegen.text import Lines, Names, identifier
 from indexing.ops import numerics
 from indexing.ops.functions import ScalarFunction

@@ -34,7 +34,6 @@ from indexing.codegen.graph import (
     Reduction,
     Runtime,
     ScatterReduction,
-    Stage,
     roots_of,
     topological_order,
     with_cases,
@@ -42,6 +41,7 @@ from indexing.codegen.graph import (
 from indexing.codegen.lowering import Lowering, literal, rule_of
 from indexing.codegen.program_arrays import ProgramArray
 from indexing.codegen.reads import PendingReads, Scope
+from indexing.codegen.stages import Stage
 from indexing.codegen.text import Names
 from indexing.ops.element import ConstantRule, CopyRule, ElementRule, IotaRule, ReductionRule
 from indexing.ops.functions import ScalarFunction

@@ -21,7 +21,6 @@ from indexing.codegen.graph import (
     Reduction,
     Runtime,
     Scalar,
-    Stage,
     topological_order,
     with_cases,
 )
@@ -35,6 +34,7 @@ from indexing.codegen.numpy.access import (
 )
 from indexing.codegen.numpy.spaces import Space
 from indexing.codegen.sources import SourceBuilder
+from indexing.codegen.stages import Stage
 from indexing.codegen.text import dtype_text, index_text, scalar_text
 from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable

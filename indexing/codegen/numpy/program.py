@@ -17,9 +17,7 @@ from indexing.codegen.graph import (
     Body,
     Buffer,
     BufferRead,
-    Nest,
     Reduction,
-    Stage,
     topological_order,
     with_cases,
 )
@@ -28,6 +26,7 @@ from indexing.codegen.numpy.block import WriterState, define
 from indexing.codegen.numpy.spaces import Axis, Space
 from indexing.codegen.numpy.writer import write_stage
 from indexing.codegen.sources import SourceBuilder, functions_in, functions_of
+from indexing.codegen.stages import Nest, Stage
 from indexing.codegen.text import dtype_text, tuple_text
 from indexing.ops.numerics import clamp
 from indexing.tiling.tiles.tile_grid import TileGrid

@@ -15,7 +15,6 @@ from indexing.codegen.graph import (
     Node,
     Reduction,
     ScatterReduction,
-    Stage,
     dtype_of,
     topological_order,
 )
@@ -23,6 +22,7 @@ from indexing.codegen.numpy.access import Text, expanded, vector_text
 from indexing.codegen.numpy.block import BlockWriter, WriterState, reads_parameter
 from indexing.codegen.numpy.spaces import Axis, Space, depends_on_axes, split_space
 from indexing.codegen.numpy.storing import full_text, store
+from indexing.codegen.stages import Stage
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
 from indexing.ops.functions import neutral
 from simplifier.atoms import Variable

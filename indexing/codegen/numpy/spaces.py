@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from indexing.codegen.graph import Node, Reduction, Stage, exprs_of, topological_order, with_cases
+from indexing.codegen.graph import Node, Reduction, exprs_of, topological_order, with_cases
+from indexing.codegen.stages import Stage
 from indexing.codegen.text import index_text
 from simplifier.atoms import Floor, Variable
 from simplifier.constraints import Constraint

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from math import prod
 
-from indexing.codegen.graph import Buffer, Stage
+from indexing.codegen.graph import Buffer
 from indexing.codegen.numpy.access import Text, as_operand, expanded
 from indexing.codegen.numpy.block import WriterState
 from indexing.codegen.numpy.spaces import Space
+from indexing.codegen.stages import Stage
 from indexing.codegen.text import tuple_text
 
 

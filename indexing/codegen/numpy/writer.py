@@ -7,7 +7,6 @@ from indexing.codegen.graph import (
     Node,
     Reduction,
     Scalar,
-    Stage,
 )
 from indexing.codegen.numpy.access import expanded
 from indexing.codegen.numpy.block import BlockWriter, WriterState
@@ -20,6 +19,7 @@ from indexing.codegen.numpy.spaces import (
     split_space,
 )
 from indexing.codegen.numpy.storing import aligned, store
+from indexing.codegen.stages import Stage
 from indexing.codegen.text import dtype_text, scalar_text, tuple_text
 
 
