@@ -20,7 +20,7 @@ from indexing.codegen.lowering import rule_of
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.numpy.program import function_on_arrays
 from indexing.codegen.program_arrays import NoLoopNest, ProgramArray, arrays_of
-from indexing.codegen.stages import Stage
+from indexing.codegen.stages import Repeat, Stage
 from indexing.codegen.staging import Staging
 from indexing.codegen.text import identifier
 from indexing.dataflow.answering import output_of
@@ -102,7 +102,7 @@ def _nest(
     output = Buffer("out", result.dims, result.dtype, "stage")
     if result.shape.is_dynamic and result.role != "input":
         rule_of(result)  # of an array of size 0, nothing else is lowered
-    stages: tuple[Stage, ...] = staging.stages(result, output) if result.shape.size else ()
+    stages: tuple[Stage | Repeat, ...] = staging.stages(result, output) if result.shape.size else ()
     constants = tuple(staging.constants.values())
     name, buffers = identifier(target.name), tuple(staging.inputs.values())
     return LoopNest(target, output_id, name, buffers, constants, stages, output)
@@ -131,7 +131,7 @@ def _function_from(applied: Computation) -> ScalarFunction:
         return function
     staging = Staging(inputs, function_from)
     nodes = staging.scalars(results)
-    if staging.bodies:
+    if staging.bodies or staging.loops:
         reason = f"computation `{applied.name}` has array intermediates"
         raise NoLoopNest(Unknown(reason, applied.root))
     work = _work(nodes)

@@ -2,9 +2,9 @@
 
 A nest is a sequence of *stages* (`indexing.codegen.stages`).  A stage loops over the dimensions of
 the buffers that it fills.  Its body is the element at an index: a node over reads of other buffers,
-or a reduction over range variables.  Nodes form a DAG: equal elements are one object.  Lowering builds the graph,
-staging decides which arrays are buffers, and two printers write it: `loops` as Python loops,
-`numpy.program` as a NumPy program.
+or a reduction over range variables.  Nodes form a DAG: equal elements are one object.  Lowering
+builds the graph, staging decides which arrays are buffers, and two printers write it: `loops` as
+Python loops, `numpy.program` as a NumPy program.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from indexing.codegen.graph import (
     with_cases,
 )
 from indexing.codegen.sources import SourceBuilder, functions_of
-from indexing.codegen.stages import Nest, Stage
+from indexing.codegen.stages import Nest, Repeat, Stage
 from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
 from indexing.ops.numerics import clamp
 from simplifier.constraints import Constraint
@@ -45,8 +45,7 @@ class LoopProgram:
             _Loops(source).define(function)
         parameters = ", ".join(b.name for b in nest.parameters)
         with source.text.indented(f"def {nest.name}({parameters}):"):
-            for stage in nest.stages:
-                _Loops(source).stage(stage)
+            write_stages(source, nest.stages)
             if not nest.stages:
                 kind = dtype_text(nest.output.dtype)
                 source.text.add(f"out = np.empty({nest.output.dims}, {kind})")
@@ -58,6 +57,16 @@ class LoopProgram:
         """Execute the loops on these inputs."""
         with np.errstate(all="ignore"):
             return np.asarray(self._function(*self.nest.with_constants(arrays)))
+
+
+def write_stages(source: SourceBuilder, stages: Iterable[Stage | Repeat]) -> None:
+    """Write stages and loops in execution order."""
+    for stage in stages:
+        if isinstance(stage, Repeat):
+            with source.repeated(stage):
+                write_stages(source, stage.stages)
+        else:
+            _Loops(source).stage(stage)
 
 
 def on_scalars(function: Any) -> Any:
@@ -96,13 +105,14 @@ class _Loops:
 
     def stage(self, stage: Stage) -> None:
         """Write the loops that fill the buffers of a stage."""
-        for buffer in stage.buffers:
+        for buffer in stage.buffers if stage.at is None else ():
             self.text.add(
                 f"{buffer.name} = np.empty({tuple_text(buffer.dims)}, {dtype_text(buffer.dtype)})"
             )
         for node in stage.nodes():
             self.uses.update(with_cases(node))
-        at = ", ".join(d.name if d.lower < d.upper else "0" for d in stage.dims) or "()"
+        index = stage.at or [d.as_expr() for d in stage.dims]
+        at = ", ".join(map(index_text, index)) or "()"
         with self.text.loops(stage.dims):
             if isinstance(stage.body, Reduction):
                 self._reduction(stage, stage.body, at)

@@ -8,7 +8,8 @@ stage; staging later inlines some of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from indexing.codegen.graph import (
     ScatterReduction,
     dtype_of,
 )
+from indexing.codegen.induction import integer_value
 from indexing.codegen.partition import check_partition
 from indexing.codegen.program_arrays import NoLoopNest, ProgramArray
 from indexing.codegen.reads import Scope
@@ -60,12 +62,24 @@ from simplifier.unknown import first_unknown
 # ---------------------------------------------------------------- rules
 
 
-def rule_of(array: ProgramArray) -> ElementRule:
+@dataclass(frozen=True, slots=True)
+class KnownRule:
+    """The array is an induction variable with this value."""
+
+    value: Expr
+
+
+Rule: TypeAlias = ElementRule | KnownRule
+
+
+def rule_of(array: ProgramArray) -> Rule:
     """Return the per-element rule of an array.
 
     Raises:
         NoLoopNest: the rule is opaque.
     """
+    if array.known is not None:
+        return KnownRule(array.known)
     instruction = array.instruction
     rule = element_of(instruction, array.leaf)
     if isinstance(rule, OpaqueRule):
@@ -105,9 +119,11 @@ class Lowering:
     def __init__(self, scope: Scope, function: Callable[[Computation], ScalarFunction]) -> None:
         self.scope, self.function = scope, function
 
-    def element(self, array: ProgramArray, rule: ElementRule, index: Index) -> Node:
+    def element(self, array: ProgramArray, rule: Rule, index: Index) -> Node:
         """Return the element of `array` at an index as a node."""
         match rule:
+            case KnownRule(value):
+                return self._index_value(value, array.dtype)
             case ConstantRule():
                 return Scalar(literal(array))
             case IotaRule(dimension):
@@ -263,20 +279,33 @@ class Lowering:
         for rt in indexing_map.runtime:
             if rt.is_fixed:
                 continue
-            variable = self._runtime(array, rt, values)
-            values[rt.variable] = variable.as_expr()
-            if not contains(rt.variable.bounds, variable.bounds):
-                conditions.append(Constraint(variable.as_expr(), *rt.variable.bounds))
+            value = self._runtime(array, rt, values)
+            values[rt.variable] = value
+            if not contains(rt.variable.bounds, value.bounds):
+                conditions.append(Constraint(value, *rt.variable.bounds))
         return conditions
 
     def _runtime(
         self, array: ProgramArray, rt: RuntimeVariable, values: dict[Variable, Expr]
-    ) -> Variable:
+    ) -> Expr:
+        """Return the value of a runtime variable: an expression of iterations, or a variable."""
         assert rt.clamp is not None
         assert isinstance(rt.source, Instruction)
         number = array.instruction.operands.index(rt.source)
         index = tuple(map(Substitution(values), rt.index))
-        return self.scope.variable(array.operand(number), index, rt.clamp)
+        value = integer_value(array.operand(number), index)
+        if value is not None and contains(rt.clamp, value.bounds):
+            return value
+        return self.scope.variable(array.operand(number), index, rt.clamp).as_expr()
+
+    def place_of_update(self, array: ProgramArray, index: Index) -> Index:
+        """Return where a dynamic-update-slice at known starts stores an element of its update."""
+        (indexing_map,) = element_writes(array.instruction, 1).maps[array.leaf]
+        sizes = array.operand(1).dims
+        at, guards, _ = self._access(array, indexing_map, index, sizes=sizes)
+        assert not guards
+        assert not self.scope.runtime
+        return at
 
     # ------------------------------------------------------------ reductions
 

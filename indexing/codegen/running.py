@@ -19,6 +19,7 @@ from hlo.shapes.shape import Shape
 from indexing.codegen.build import loop_nest
 from indexing.codegen.graph import Array
 from indexing.codegen.nest import LoopNest
+from indexing.codegen.stages import Repeat
 from indexing.execution.effects import has_effect, has_effects
 from indexing.execution.interpreter import Handler, PlanStep, execute, plan
 from indexing.execution.machine import Machine, RunOptions
@@ -164,7 +165,12 @@ def _entry_nests(module: Module) -> tuple[LoopNest, ...] | str:
         return f"it has {count} results, more than {MAX_RESULTS}"
     if any(map(_is_dynamic, module.instructions)):
         return "a shape is dynamic"
-    return _nests_of(entry, entry.root)
+    nests = _nests_of(entry, entry.root)
+    if isinstance(nests, str) or count == 1:
+        return nests
+    if any(isinstance(stage, Repeat) for nest in nests for stage in nest.stages):
+        return f"each of its {count} results would execute its loops again"
+    return nests
 
 
 def _instruction_nests(instruction: Instruction) -> tuple[LoopNest, ...] | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import ml_dtypes
@@ -17,7 +18,7 @@ from indexing.codegen.graph import (
     topological_order,
     with_cases,
 )
-from indexing.codegen.stages import Nest
+from indexing.codegen.stages import Nest, Repeat, all_stages
 from indexing.codegen.text import Lines, Names, identifier
 from indexing.ops import numerics
 from indexing.ops.functions import ScalarFunction
@@ -80,6 +81,19 @@ class SourceBuilder:
             function for function in self.functions if isinstance(function, ComputationFunction)
         )
 
+    @contextmanager
+    def repeated(self, loop: Repeat) -> Iterator[None]:
+        """Open a loop over stages; the context writes the stages of one iteration."""
+        with self.text.loops([loop.variable]):
+            yield
+            moved = [each for each in loop.carried if not each.is_in_place]
+            if moved:
+                targets = ", ".join([each.buffer.name for each in moved])
+                values = ", ".join([each.following.name for each in moved])
+                self.text.add(f"{targets} = {values}")
+            elif not loop.stages:
+                self.text.add("pass")
+
     def executed(self, name: str, title: str) -> tuple[str, Any]:
         """Execute the source; return it with the function `name` that it defines.
 
@@ -95,7 +109,7 @@ class SourceBuilder:
 def functions_of(nest: Nest) -> list[ScalarFunction]:
     """Return the functions that a nest applies, each once, callees first."""
     seen: dict[ScalarFunction, None] = {}
-    for stage in nest.stages:
+    for stage in all_stages(nest.stages):
         if isinstance(stage.body, Reduction):
             _note(stage.body.function, seen)
             if stage.body.finish:

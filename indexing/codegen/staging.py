@@ -38,12 +38,14 @@ from indexing.codegen.graph import (
     topological_order,
     with_cases,
 )
-from indexing.codegen.lowering import Lowering, literal, rule_of
-from indexing.codegen.program_arrays import ProgramArray
+from indexing.codegen.loop_arrays import needed_leaves, updated_in_place
+from indexing.codegen.lowering import KnownRule, Lowering, Rule, literal, rule_of
+from indexing.codegen.program_arrays import CarriedLeaf, LoopArrays, ProgramArray
 from indexing.codegen.reads import PendingReads, Scope
-from indexing.codegen.stages import Stage
+from indexing.codegen.stages import Carried, Repeat, Stage
 from indexing.codegen.text import Names
-from indexing.ops.element import ConstantRule, CopyRule, ElementRule, IotaRule, ReductionRule
+from indexing.maps.indexing_map import dims
+from indexing.ops.element import ConstantRule, CopyRule, IotaRule, ReductionRule
 from indexing.ops.functions import ScalarFunction
 
 MAX_COPIES: Final = 4
@@ -56,22 +58,32 @@ class Staging:
     Args:
         inputs: the arrays that the nest takes.
         function: converts a computation of scalars to a function.
+        around: the staging around a loop, whose body this one stages.
+        loop: the arrays of this loop.
 
     Attributes:
         inputs, constants: the buffers of arrays that no stage fills.
         bodies: for each stage, its element as a node over reads of arrays, or a reduction.
+        loops: the loops, each with its topological number.
     """
 
     def __init__(
         self,
         inputs: Sequence[ProgramArray],
         function: Callable[[Computation], ScalarFunction],
+        around: Staging | None = None,
+        loop: LoopArrays | None = None,
     ) -> None:
         self.function = function
-        self.names = Names(["out"])
+        self._around, self._outside = around, loop.outside if loop else frozenset()
+        self.names: Names = around.names if around else Names(["out"])
         self.inputs = {array: self._buffer(array) for array in inputs}
-        self.constants: dict[ProgramArray, Buffer] = {}
+        self.constants: dict[ProgramArray, Buffer] = around.constants if around else {}
         self.bodies: dict[Scope, Node | Reduction] = {}
+        self.loops: list[tuple[int, Repeat]] = []
+        self._results: dict[object, dict[int, Buffer]] = {}  # of each loop, by leaf
+        self._required: dict[ProgramArray, Buffer] = {}
+        self._updates: dict[Scope, Index] = {}  # in place
         self._pending = PendingReads()
         self._buffers: dict[Scope, dict[int, Buffer]] = {}  # by the leaf of the result
         self._staged: dict[object, Scope] = {}  # by the group of the arrays
@@ -79,9 +91,10 @@ class Staging:
         self._choices = EnclosingChoices()
         self._final: dict[Node, Node] = {}
 
-    def stages(self, result: ProgramArray, output: Buffer) -> tuple[Stage, ...]:
+    def stages(self, result: ProgramArray, output: Buffer) -> tuple[Stage | Repeat, ...]:
         """Return the stages that compute an array; the last one fills `output`."""
-        rule = None if result in self.inputs else rule_of(result)
+        is_kept = result in self.inputs or _is_loop_result(result)
+        rule = None if is_kept else rule_of(result)
         if isinstance(rule, ReductionRule):
             self._stage(result, rule, output)
         else:
@@ -89,8 +102,15 @@ class Staging:
             self._buffers[scope] = {result.leaf: output}
             self.bodies[scope] = scope.read(result, _index(scope))
         self._decide_all()
-        order = sorted(self.bodies, key=lambda scope: scope.array.number)
-        return tuple([self._finished(scope) for scope in order])
+        return self._ordered()
+
+    def _ordered(self) -> tuple[Stage | Repeat, ...]:
+        """Return all stages and loops in execution order."""
+        numbered: list[tuple[int, Stage | Repeat]] = [
+            (scope.array.number, self._finished(scope)) for scope in self.bodies
+        ]
+        numbered.extend(self.loops)
+        return tuple([stage for _, stage in sorted(numbered, key=lambda pair: pair[0])])
 
     def scalars(self, results: Sequence[ProgramArray]) -> tuple[Node, ...]:
         """Return scalar results as nodes; `bodies` stays empty if no stage is needed."""
@@ -105,7 +125,9 @@ class Staging:
         for array in self._pending:
             reads = self._pending.reads[array]
             buffer = self._existing(array)
-            if buffer is None:
+            if buffer is None and _is_loop_result(array):
+                buffer = self._loop(array)
+            elif buffer is None:
                 rule = rule_of(array)
                 buffer = self._new(array, rule, reads)
             for read, scope in reads.items():
@@ -118,31 +140,57 @@ class Staging:
 
     def _existing(self, array: ProgramArray) -> Buffer | None:
         """Return the buffer of an input, or of another leaf of a staged result, if any."""
+        if _is_loop_result(array) and array.group in self._results:
+            return self._results[array.group][array.leaf]
+        if array in self._outside and not _is_inlined(array):
+            assert self._around is not None
+            return self._around.required(array)
         if array.group not in self._staged:
-            return self.inputs.get(array)
+            return self.inputs.get(array) or self.constants.get(array)
         buffers = self._buffers[self._staged[array.group]]
         if array.leaf not in buffers:
-            buffers[array.leaf] = self._buffer(array, "stage")
+            buffers[array.leaf] = self._required.get(array) or self._buffer(array, "stage")
         return buffers[array.leaf]
 
+    def required(self, array: ProgramArray, stem: str | None = None) -> Buffer:
+        """Return the buffer of an array that a loop needs as a whole.
+
+        Args:
+            stem: the name of a new buffer; the default is that of the array.
+        """
+        buffer = self._existing(array) or self._required.get(array)
+        if buffer is None:
+            is_constant = not _is_loop_result(array) and isinstance(rule_of(array), ConstantRule)
+            if is_constant and array.dims:
+                return self._constant(array)
+            name = self.names.new(stem or array.name)
+            buffer = self._required[array] = Buffer(name, array.dims, array.dtype, "stage")
+            scope = Scope(self._pending, array)
+            scope.read(array, _index(scope))
+        return buffer
+
     def _new(
-        self, array: ProgramArray, rule: ElementRule, reads: Mapping[BufferRead, Scope]
+        self, array: ProgramArray, rule: Rule, reads: Mapping[BufferRead, Scope]
     ) -> Buffer | None:
         """Return a new buffer for an array, or None if the array is inlined."""
         if isinstance(rule, ConstantRule) and array.dims:
-            value = literal(array)
-            name = self.names.new(array.name)
-            buffer = Buffer(name, array.dims, value.dtype, "constant", value)
-            self.constants[array] = buffer
-            return buffer
-        is_long = any(map(self._choices.exceed_limits, reads))
-        if not _needs_stage(rule, reads, is_long):
-            return None
-        buffer = self._buffer(array, "stage")
+            return self._constant(array)
+        buffer = self._required.get(array)
+        if buffer is None:
+            is_long = any(map(self._choices.exceed_limits, reads))
+            if not _needs_stage(rule, reads, is_long):
+                return None
+            buffer = self._buffer(array, "stage")
         self._stage(array, rule, buffer)
         return buffer
 
-    def _stage(self, array: ProgramArray, rule: ElementRule, buffer: Buffer) -> None:
+    def _constant(self, array: ProgramArray) -> Buffer:
+        value = literal(array)
+        buffer = Buffer(self.names.new(array.name), array.dims, value.dtype, "constant", value)
+        self.constants[array] = buffer
+        return buffer
+
+    def _stage(self, array: ProgramArray, rule: Rule, buffer: Buffer) -> None:
         """Add a stage that fills a buffer."""
         scope = Scope(self._pending, array)
         self._staged[array.group] = scope
@@ -157,6 +205,50 @@ class Staging:
     def _buffer(self, array: ProgramArray, role: BufferRole = "input") -> Buffer:
         return Buffer(self.names.new(array.name), array.dims, array.dtype, role)
 
+    # ------------------------------------------------------------ loops
+
+    def _loop(self, result: ProgramArray) -> Buffer:
+        """Stage a counted loop; return the buffer of one of its results."""
+        loop = result.group
+        assert isinstance(loop, LoopArrays)
+        read = {a.leaf: a for a in self._pending.reads if a.group is loop and a.known is None}
+        leaves = needed_leaves(loop, read)
+        buffers = self._results[loop] = {}
+        for leaf, each in leaves.items():
+            array = read.get(leaf, each.carried)
+            buffers[leaf] = self._required.get(array) or self._buffer(each.following, "stage")
+            scope = Scope(self._pending, each.carried)
+            self._buffers[scope] = {leaf: buffers[leaf]}
+            self.bodies[scope] = scope.read(each.first, _index(scope))
+        body = Staging((), self.function, self, loop)
+        body.inputs = {each.carried: buffers[leaf] for leaf, each in leaves.items()}
+        self.loops.append((loop.number, body._repeated(loop, leaves)))
+        return buffers[result.leaf]
+
+    def _repeated(self, loop: LoopArrays, leaves: Mapping[int, CarriedLeaf]) -> Repeat:
+        """Return the loop of which this is the body."""
+        in_place = updated_in_place(loop, leaves)
+        carried = []
+        for leaf, each in leaves.items():
+            buffer = self.inputs[each.carried]
+            if leaf in in_place:
+                self._update(each.following, buffer)
+                carried.append(Carried(buffer, buffer))
+            else:
+                following = self.required(each.following, f"{buffer.name}_next")
+                carried.append(Carried(buffer, following))
+        self._decide_all()
+        return Repeat(loop.iteration, tuple(carried), self._ordered())
+
+    def _update(self, array: ProgramArray, buffer: Buffer) -> None:
+        """Add a stage that stores the update of a dynamic-update-slice in a buffer."""
+        scope, update = Scope(self._pending, array), array.operand(1)
+        scope.dims = dims(update.shape)
+        index = _index(scope)
+        self._buffers[scope] = {array.leaf: buffer}
+        self._updates[scope] = Lowering(scope, self.function).place_of_update(array, index)
+        self.bodies[scope] = scope.read(update, index)
+
     # ------------------------------------------------------------ inlining
 
     def _finished(self, scope: Scope) -> Stage:
@@ -164,7 +256,8 @@ class Staging:
         body, buffers = self.bodies[scope], self._buffers[scope]
         self._resolved(roots_of(body))
         if not isinstance(body, Reduction):
-            return Stage(tuple(buffers.values()), scope.dims, self._final[body])
+            at = self._updates.get(scope)
+            return Stage(tuple(buffers.values()), scope.dims, self._final[body], at)
         body = map_children(body, self._final.__getitem__)
         totals = [buffers.get(k) or self._unread(scope.array, k) for k in range(len(body.inits))]
         return Stage(tuple(totals), scope.dims, body)
@@ -195,10 +288,22 @@ def _index(scope: Scope) -> Index:
     return tuple([d.as_expr() for d in scope.dims])
 
 
-def _needs_stage(rule: ElementRule, reads: Mapping[BufferRead, Scope], is_long: bool) -> bool:
+def _is_loop_result(array: ProgramArray) -> bool:
+    return isinstance(array.group, LoopArrays) and array.known is None
+
+
+def _is_inlined(array: ProgramArray) -> bool:
+    """Return True for scalars that the program knows: loops need no buffer for them."""
+    if _is_loop_result(array) or array.role == "input":
+        return False
+    rule = rule_of(array)
+    return isinstance(rule, KnownRule) or (isinstance(rule, ConstantRule) and not array.dims)
+
+
+def _needs_stage(rule: Rule, reads: Mapping[BufferRead, Scope], is_long: bool) -> bool:
     if isinstance(rule, ReductionRule):
         return True
-    if isinstance(rule, ConstantRule | IotaRule):
+    if isinstance(rule, ConstantRule | IotaRule | KnownRule):
         return False
     if len(reads) > MAX_COPIES or is_long:
         return True

@@ -20,7 +20,7 @@ MAX_LOOPS: Final = 9
 """Maximum number of nested loops in one group: Python compiles at most 20 nested blocks, and a
 reduction has two groups."""
 
-_LOOP_VARIABLE: Final = re.compile(r"(d|s|u|rt|i_[dsu])\d+[a-h]?_*|total\d*")
+_LOOP_VARIABLE: Final = re.compile(r"(d|s|u|i|rt|i_[dsu])\d+[a-h]?_*|total\d*")
 # Names that generated code uses.
 _LIBRARIES: Final = frozenset({"np", "ml_dtypes", "numerics", "range", "min", "max", "int"})
 _HELPERS: Final = frozenset({"clamp", "contract", "put", "window"})

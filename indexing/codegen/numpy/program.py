@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import zip_longest
 from math import prod
 from typing import Any, TypeAlias
 
@@ -23,10 +22,9 @@ from indexing.codegen.graph import (
 )
 from indexing.codegen.numpy import helpers
 from indexing.codegen.numpy.block import WriterState, define
-from indexing.codegen.numpy.spaces import Axis, Space
-from indexing.codegen.numpy.writer import write_stage
+from indexing.codegen.numpy.writer import write_stages
 from indexing.codegen.sources import SourceBuilder, functions_in, functions_of
-from indexing.codegen.stages import Nest, Stage
+from indexing.codegen.stages import Nest, Repeat, Stage, all_stages
 from indexing.codegen.text import dtype_text, tuple_text
 from indexing.ops.numerics import clamp
 from indexing.tiling.tiles.tile_grid import TileGrid
@@ -183,7 +181,7 @@ class Vectorized:
         """The elements of a box of the result."""
         boxes = self._boxes(tuple([(s.start, s.stop) for s in box]))
         with np.errstate(all="ignore"):
-            return np.asarray(self._tile[1](*parameters, *boxes))
+            return np.asarray(self._tile[1](*parameters, *boxes.values()))
 
     def tile_bytes(self, sizes: Sequence[int]) -> int:
         """Estimate the memory in bytes of one tile of these sizes, without the inputs.
@@ -196,8 +194,10 @@ class Vectorized:
             ValueError: the tile does not match the result.
         """
         box = tuple([(0, size) for size in self._grid(sizes).largest])
+        boxes = self._boxes(box)
         total = 0
-        for stage, own in zip(self.nest.stages, self._boxes(box), strict=True):
+        for stage in all_stages(self.nest.stages):
+            own = boxes.get(stage) or tuple([(0, v.upper + 1) for v in stage.dims])
             elements = prod(high - low for low, high in own)
             for buffer in stage.buffers:
                 total += elements * buffer.dtype.itemsize
@@ -221,24 +221,24 @@ class Vectorized:
 
     @cached_property
     def _full(self) -> tuple[str, Callable[..., Any]]:
-        return self._program([])
+        return self._program({})
 
     @cached_property
     def _tile(self) -> tuple[str, Callable[..., Any]]:
-        return self._program([f"{stage.name}_box" for stage in self.nest.stages])
+        stages = [stage for stage in self.nest.stages if isinstance(stage, Stage)]
+        return self._program({stage: f"{stage.name}_box" for stage in stages})
 
-    def _program(self, boxes: Sequence[str]) -> tuple[str, Callable[..., Any]]:
-        """Return the source and its function; `boxes` names a box parameter for each stage."""
+    def _program(self, boxes: Mapping[Stage, str]) -> tuple[str, Callable[..., Any]]:
+        """Return the source and its function; `boxes` names the box parameters of stages."""
         nest = self.nest
         taken = ["out", nest.name, *[buffer.name for buffer in nest.buffers]]
         source = SourceBuilder(functions_of(nest), taken, _HELPERS)
         for function in source.defined_functions():
             define(source, source.name(function), function.body)
         state = WriterState(source, _unread(nest))
-        parameters = [*[buffer.name for buffer in nest.parameters], *boxes]
+        parameters = [*[buffer.name for buffer in nest.parameters], *boxes.values()]
         with source.text.indented(f"def {nest.name}({', '.join(parameters)}):"):
-            for stage, name in zip_longest(nest.stages, boxes):
-                write_stage(state, stage, _box_of(state, stage, name) if name else None)
+            write_stages(state, nest.stages, boxes)
             source.text.delete(state.large - {nest.output.name})
             if not nest.stages:
                 dims, kind = tuple_text(nest.output.dims), dtype_text(nest.output.dtype)
@@ -248,39 +248,45 @@ class Vectorized:
 
     # ------------------------------------------------------------ boxes of stages
 
-    def _boxes(self, box: Box) -> list[Box]:
-        """Return the box of each stage that a box of the result depends on."""
+    def _boxes(self, box: Box) -> dict[Stage, Box]:
+        """Return the box of each stage that a box of the result depends on.
+
+        A loop needs all elements of the arrays that it reads.
+        """
         needed: dict[Buffer, Box] = {self.nest.output: box}
-        boxes: list[Box] = []
+        boxes: dict[Stage, Box] = {}
         for stage in reversed(self.nest.stages):
-            own = _hull([needed[b] for b in stage.buffers if b in needed])
-            boxes.append(own)
-            for buffer, read in _reads(stage, own):
+            if isinstance(stage, Repeat):
+                reads = [(each.buffer, _whole(each.buffer)) for each in stage.carried]
+                reads += [(buffer, _whole(buffer)) for buffer in _read_in([stage])]
+            else:
+                own = _hull([needed[b] for b in stage.buffers if b in needed])
+                boxes[stage] = own
+                reads = list(_reads(stage, own))
+            for buffer, read in reads:
                 needed[buffer] = _hull([read, needed[buffer]] if buffer in needed else [read])
-        return boxes[::-1]
+        return dict(reversed(boxes.items()))
 
 
 def _unread(nest: Nest) -> frozenset[Buffer]:
     """Return the buffers of stages that no stage reads."""
-    nodes = [node for stage in nest.stages for node in stage.nodes()]
-    read = {node.buffer for node in nodes if isinstance(node, BufferRead)}
-    return frozenset(nest.buffers) - read - {nest.output}
+    return frozenset(nest.buffers) - _read_in(nest.stages) - {nest.output}
 
 
-def _box_of(state: WriterState, stage: Stage, name: str) -> Space:
-    """Return the space of a stage's box, which the parameter `name` passes; set array offsets."""
-    source, ends = state.source, []
-    for k, n in enumerate(stage.buffers[0].dims):
-        low = Variable(source.names.new(f"{stage.name}_lo{k}"), 0, n - 1)
-        ends.append((low, Variable(source.names.new(f"{stage.name}_hi{k}"), 0, n)))
-    if ends:
-        pairs = tuple_text([f"({low.name}, {high.name})" for low, high in ends])
-        source.text.add(f"{pairs[1:-1] if len(ends) > 1 else pairs} = {name}")
-    for buffer in stage.buffers:
-        state.offsets[buffer] = tuple([low.as_expr() for low, _ in ends])
-    bounds = zip(stage.dims, ends, strict=True)
-    axes = [Axis(d, a.as_expr(), b.as_expr()) for d, (a, b) in bounds if d.lower < d.upper]
-    return Space(tuple(axes))
+def _read_in(stages: Iterable[Stage | Repeat]) -> set[Buffer]:
+    """Return the buffers that stages read, and that loops carry or pass to the next iteration."""
+    buffers: set[Buffer] = set()
+    for stage in stages:
+        if isinstance(stage, Repeat):
+            buffers |= _read_in(stage.stages)
+            buffers.update([buffer for c in stage.carried for buffer in (c.buffer, c.following)])
+        else:
+            buffers.update([n.buffer for n in stage.nodes() if isinstance(n, BufferRead)])
+    return buffers
+
+
+def _whole(buffer: Buffer) -> Box:
+    return tuple([(0, size) for size in buffer.dims])
 
 
 def _hull(boxes: Sequence[Box]) -> Box:

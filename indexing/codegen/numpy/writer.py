@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from indexing.codegen.graph import (
     Choose,
+    Index,
     Node,
     Reduction,
     Scalar,
@@ -12,6 +15,7 @@ from indexing.codegen.numpy.access import expanded
 from indexing.codegen.numpy.block import BlockWriter, WriterState
 from indexing.codegen.numpy.reductions import ReductionWriter
 from indexing.codegen.numpy.spaces import (
+    Axis,
     GuardedBox,
     Space,
     depends_on_axes,
@@ -19,8 +23,65 @@ from indexing.codegen.numpy.spaces import (
     split_space,
 )
 from indexing.codegen.numpy.storing import aligned, store
-from indexing.codegen.stages import Stage
-from indexing.codegen.text import dtype_text, scalar_text, tuple_text
+from indexing.codegen.stages import Repeat, Stage
+from indexing.codegen.text import dtype_text, index_text, scalar_text, tuple_text
+from simplifier.atoms import Variable
+from simplifier.linear import as_expr
+
+
+def write_stages(
+    state: WriterState, stages: Iterable[Stage | Repeat], boxes: Mapping[Stage, str]
+) -> None:
+    """Write stages and loops in execution order.
+
+    Args:
+        boxes: the parameter with the box of each stage of which only a box is computed.
+    """
+    for stage in stages:
+        if isinstance(stage, Repeat):
+            for name in [each.buffer.name for each in stage.carried if each.is_in_place]:
+                state.source.text.add(f"{name} = np.array({name})")
+            with state.source.repeated(stage):
+                write_stages(state, stage.stages, {})
+        elif stage.at is not None:
+            _write_update(state, stage, stage.at)
+        else:
+            box = boxes.get(stage)
+            write_stage(state, stage, _box_of(state, stage, box) if box else None)
+
+
+def _box_of(state: WriterState, stage: Stage, name: str) -> Space:
+    """Return the space of a stage's box, which the parameter `name` passes; set array offsets."""
+    source, ends = state.source, []
+    for k, n in enumerate(stage.buffers[0].dims):
+        low = Variable(source.names.new(f"{stage.name}_lo{k}"), 0, n - 1)
+        ends.append((low, Variable(source.names.new(f"{stage.name}_hi{k}"), 0, n)))
+    if ends:
+        pairs = tuple_text([f"({low.name}, {high.name})" for low, high in ends])
+        source.text.add(f"{pairs[1:-1] if len(ends) > 1 else pairs} = {name}")
+    for buffer in stage.buffers:
+        state.offsets[buffer] = tuple([low.as_expr() for low, _ in ends])
+    bounds = zip(stage.dims, ends, strict=True)
+    axes = [Axis(d, a.as_expr(), b.as_expr()) for d, (a, b) in bounds if d.lower < d.upper]
+    return Space(tuple(axes))
+
+
+def _write_update(state: WriterState, stage: Stage, at: Index) -> None:
+    """Write the code that updates a box of a buffer in place."""
+    state.count(stage)
+    assert not isinstance(stage.body, Reduction)
+    space, (buffer,) = Space.full(stage.dims), stage.buffers
+    text = expanded(BlockWriter(state, space).text_of(stage.body), space.variables)
+    pieces = []
+    for d, index, size in zip(stage.dims, at, buffer.dims, strict=True):
+        begin = index - d
+        if d.lower == d.upper:
+            pieces.append(index_text(begin))
+        else:
+            is_full = begin == as_expr(0) and d.upper == size - 1
+            ends = f"{index_text(begin)}:{index_text(begin + d.upper + 1)}"
+            pieces.append(":" if is_full else ends)
+    state.source.text.add(f"{buffer.name}[{', '.join(pieces) or '...'}] = {text}")
 
 
 def write_stage(state: WriterState, stage: Stage, box: Space | None = None) -> None:
