@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-import hlo
 import indexing
 from indexing import cli
 from indexing.views import report
 from indexing.views.access_kinds import ACCESS_KINDS, kinds_of_map
+from tests.growth.work import calls_of
 
 MODULE = r"""
 HloModule m
@@ -135,15 +134,9 @@ def test_a_limit_prints_the_first_answers(run: Run) -> None:
 def test_no_instruction_is_answered_beyond_the_limit(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answered: list[str] = []
-    original = report.answer
-
-    def answer(instruction: hlo.Instruction, *rest: Any) -> Iterator[report.MapTable]:
-        answered.append(instruction.name)
-        return original(instruction, *rest)
-
-    monkeypatch.setattr(report, "answer", answer)
+    calls = calls_of(monkeypatch, report, "answer")
     assert selected(run("--all", "--kind", "transposing", "--limit", "1")[1]) == ["flip"]
+    answered = [instruction.name for instruction, *_ in calls]
     assert len(answered) <= [*answered, "zero"].index("flip") + 2
 
 

@@ -11,6 +11,7 @@ import pytest
 
 import hlo
 from hlo.modules.module import Instruction
+from tests.growth.work import calls_of
 from tests.hlo.fuzz import mutated, texts
 from tests.hlo.test_bad_input import BAD
 from tests.hlo.test_fuzz_parser import SMALL
@@ -25,20 +26,6 @@ def lazy(text: str) -> hlo.Module:
 def deferred(module: hlo.Module) -> list[str]:
     """The computations whose instructions are not made yet."""
     return [each.name for each in module.computations.values() if each.body is not None]
-
-
-class Count:
-    """The number of instructions made."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.made = 0
-        make = Instruction.__init__
-
-        def counted(*arguments: object, **options: object) -> None:
-            self.made += 1
-            make(*arguments, **options)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(Instruction, "__init__", counted)
 
 
 def structure(module: hlo.Module) -> list[object]:
@@ -69,14 +56,14 @@ def test_a_lazily_parsed_module_is_the_parsed_module(path: Path) -> None:
 
 def test_an_instruction_needs_only_its_computation(monkeypatch: pytest.MonkeyPatch) -> None:
     text = EXAMPLES[0].read_text()
-    count = Count(monkeypatch)
+    made = calls_of(monkeypatch, Instruction, "__init__")
     module = lazy(text)
     first, second, *_ = (each for each in module.computations.values() if each.body)
-    assert count.made == len(module.entry)
+    assert len(made) == len(module.entry)
     assert module.find(f"{first.name}/{first.names[0]}") == (first.instructions[0],)
-    assert count.made == len(module.entry) + len(first)
+    assert len(made) == len(module.entry) + len(first)
     assert second.root in second.instructions
-    assert count.made == len(module.entry) + len(first) + len(second)
+    assert len(made) == len(module.entry) + len(first) + len(second)
 
 
 HEAD = "f { p = f32[2] parameter(0)  ROOT n = f32[2] negate(p) }\n"

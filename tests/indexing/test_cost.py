@@ -6,6 +6,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ import hlo
 import indexing
 from indexing import IndexingMap
 from indexing.maps.options import Options
+from tests.growth.work import calls_of
 from tests.oracles import union
 
 DATA = Path(__file__).parent / "data"
@@ -22,22 +24,14 @@ MODULES = [*sorted(DATA.glob("*.hlo")), *sorted(EXAMPLES.glob("*.hlo"))]
 
 
 @pytest.fixture
-def composed(monkeypatch: pytest.MonkeyPatch) -> list[IndexingMap]:
-    """The maps that are composed while a test runs."""
-    maps: list[IndexingMap] = []
-    compose = Options.composed
-
-    def counted(self: Options, first: IndexingMap, second: IndexingMap) -> IndexingMap:
-        maps.append(first)
-        return compose(self, first, second)
-
-    monkeypatch.setattr(Options, "composed", counted)
-    return maps
+def composed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """The calls that compose maps while a test runs."""
+    return calls_of(monkeypatch, Options, "composed")
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_a_walk_from_the_root_composes_no_more_than_a_sweep(
-    path: Path, composed: list[IndexingMap]
+    path: Path, composed: list[tuple[Any, ...]]
 ) -> None:
     indexing.to_parameters(hlo.load(path).entry.root)
     walk = len(composed)
@@ -92,7 +86,7 @@ def updates(count: int) -> hlo.Computation:
 
 
 def test_exact_maps_of_updates_cost_as_much_for_each_further_update(
-    composed: list[IndexingMap],
+    composed: list[tuple[Any, ...]],
 ) -> None:
     """Beyond the budget, all maps are `may`; pieces would double them with each update."""
     costs = []

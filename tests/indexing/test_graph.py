@@ -1,7 +1,7 @@
 """Maps through fusions, calls and computations; each instruction is visited once."""
 
+from collections import Counter
 from itertools import product
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import indexing
 from indexing import IndexingMap, parse_map
 from indexing.dataflow.edges import LocalEdges
 from indexing.maps import map_set
-from indexing.maps.arrays import ArrayRef
+from tests.growth.work import calls_of
 from tests.oracles import relation, runtime_relations, swapped, union
 
 
@@ -167,31 +167,17 @@ def diamonds(count: int) -> str:
 
 def test_paths_are_not_enumerated(monkeypatch: pytest.MonkeyPatch) -> None:
     """40 diamonds have 2^40 paths; only a few maps are composed at each instruction."""
-    composed = 0
-    real = IndexingMap.then
-
-    def counted(self: IndexingMap, second: IndexingMap) -> IndexingMap:
-        nonlocal composed
-        composed += 1
-        return real(self, second)
-
-    monkeypatch.setattr(IndexingMap, "then", counted)
-    visited: dict[str, int] = {}
-    back = LocalEdges.backward_edges
-
-    def visiting(self: LocalEdges, array: ArrayRef, *rest: Any, **keywords: Any) -> object:
-        visited[array.instruction.name] = visited.get(array.instruction.name, 0) + 1
-        return back(self, array, *rest, **keywords)
-
-    monkeypatch.setattr(LocalEdges, "backward_edges", visiting)
+    composed = calls_of(monkeypatch, IndexingMap, "then")
+    visits = calls_of(monkeypatch, LocalEdges, "backward_edges")
     answer = indexing.to_parameters(root_of(diamonds(40)))
     assert sorted(texts(answer.maps[0])) == [
         "(d0) -> (-d0 + 7), domain: d0 in [0, 7]",
         "(d0) -> (d0), domain: d0 in [0, 7]",
     ]
+    visited = Counter(array.instruction.name for _, array, *_ in visits)
     assert max(visited.values()) <= 2  # once for what is needed, once to compose
     assert len(visited) == 82
-    assert composed <= 8 * len(visited)
+    assert len(composed) <= 8 * len(visited)
 
 
 def test_three_hundred_nested_calls_need_no_recursion() -> None:

@@ -15,6 +15,7 @@ from indexing.maps.map_set import MapSet, SpacePair
 from indexing.maps.options import Options
 from indexing.maps.simplify import composed_and_simplified
 from simplifier.atoms import Variable
+from tests.growth.work import calls_of
 from tests.oracles import fuzz, relation, union
 
 SIZES = (12, 5)
@@ -181,17 +182,11 @@ def test_a_set_with_too_many_exact_maps_stops_composing(monkeypatch: pytest.Monk
     monkeypatch.setattr(map_set, "MAX_MAPS", 20)
     shifts = [indexing.parse_map(f"(d0) -> (d0 + {k * 9}), domain: d0 in [0, 4]") for k in range(9)]
     more = [indexing.parse_map(f"(d0) -> (d0 + {k}), domain: d0 in [0, 76]") for k in range(9)]
-    counts: list[IndexingMap] = []
-
-    def counted(self: Options, first: IndexingMap, second: IndexingMap) -> IndexingMap:
-        counts.append(first)
-        return composed_and_simplified(first, second)
-
-    monkeypatch.setattr(Options, "composed", counted)
+    calls = calls_of(monkeypatch, Options, "composed")
     many = MapSet((), SpacePair(dims((5,)), (85,)))
     many.add_composed(shifts, more)
     assert many.effective == (map_set.full_map(SpacePair(dims((5,)), (85,))),)
-    assert len(counts) == 21  # of 81 pairs
+    assert len(calls) == 21  # of 81 pairs
     assert union([m.then(n) for m, n in product(shifts, more)]) <= union(many.effective)
 
 

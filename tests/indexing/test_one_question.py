@@ -15,7 +15,7 @@ from hlo.ops.op import Op
 from hlo.shapes.shape import leaves
 from indexing import cli, output_to_input
 from indexing.dataflow import soundness
-from tests.hlo.test_lazy import Count
+from tests.growth.work import calls_of
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 LARGE = EXAMPLES / "gpt2_tiny.opt.hlo"
@@ -77,10 +77,10 @@ def test_a_question_makes_and_binds_only_what_it_needs(
     total = sum(map(len, whole.computations.values()))
     fusion = next(i for i in whole.entry if i.opcode == "fusion")
     inside = len(fusion.called_computations[0])
-    bound, made = Bound(monkeypatch), Count(monkeypatch)
+    bound, made = Bound(monkeypatch), calls_of(monkeypatch, Instruction, "__init__")
     status, out, _ = asked(capsys, str(LARGE), "-i", fusion.name)
     assert (status, bool(out)) == (0, True)
-    assert made.made <= len(whole.entry) + inside < total / 3
+    assert len(made) <= len(whole.entry) + inside < total / 3
     assert len(bound.instructions) <= 1 + len(fusion.operands) + inside
 
 
@@ -97,11 +97,11 @@ def test_a_question_makes_and_binds_only_what_it_needs(
 def test_patterns_make_only_the_computations_that_they_match(
     options: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Count(monkeypatch)
+    made = calls_of(monkeypatch, Instruction, "__init__")
     asked(capsys, str(LARGE), *options)
-    few = made.made
+    few = len(made)
     asked(capsys, str(LARGE), "--all", "--format", "json")
-    assert 0 < few < (made.made - few) * 2 / 3
+    assert 0 < few < (len(made) - few) * 2 / 3
 
 
 def test_the_command_prints_the_rows_of_the_whole_module(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -15,6 +14,7 @@ from indexing.dataflow.edges import LocalEdges
 from indexing.maps import map_set
 from indexing.maps.answers import Answer
 from indexing.maps.deduplicate import deduplicate
+from tests.growth.work import calls_of
 from tests.indexing.programs import entry
 from tests.oracles import relation, union
 
@@ -88,22 +88,14 @@ def test_a_sweep_visits_each_instruction_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Walks from each of n instructions would visit n²/2."""
-    calls = 0
-    real = LocalEdges.backward_edges
-
-    def counted(*arguments: Any, **keywords: Any) -> object:
-        nonlocal calls
-        calls += 1
-        return real(*arguments, **keywords)
-
-    monkeypatch.setattr(LocalEdges, "backward_edges", counted)
+    calls = calls_of(monkeypatch, LocalEdges, "backward_edges")
     lines = ["x0 = f32[8] parameter(0)"]
     for k in range(200):
         lines.append(f"r{k} = f32[8] reverse(x{k}), dimensions={{0}}")
         lines.append(f"x{k + 1} = f32[8] add(x{k}, r{k})")
     chain = entry("\n".join(lines) + "\nROOT last = f32[8] negate(x200)")
     answers = list(indexing.all_to_parameters(chain))
-    assert len(answers) == len(chain) == calls + 1  # a parameter has no edges
+    assert len(answers) == len(chain) == len(calls) + 1  # a parameter has no edges
     assert all(len(a.maps[0]) <= 2 for a in answers)
 
 
@@ -234,19 +226,10 @@ def test_maps_that_are_too_long_together_are_over_approximated(
 
 
 def test_equal_sub_problems_are_memoised(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = 0
-    transpose: Any = OPS["transpose"]
-    real = transpose.output_to_input
-
-    def counted(self: object, *arguments: object) -> object:
-        nonlocal calls
-        calls += 1
-        return real(self, *arguments)
-
-    monkeypatch.setattr(transpose, "output_to_input", counted)
+    calls = calls_of(monkeypatch, OPS["transpose"], "output_to_input")
     lines = ["x0 = f32[13,13,17] parameter(0)"]
     lines += [f"x{k + 1} = f32[13,13,17] transpose(x{k}), dimensions={{1,0,2}}" for k in range(20)]
     main = entry("\n".join([*lines, "ROOT r = f32[13,13,17] copy(x20)"]))
     for instruction in main:
         indexing.output_to_input(instruction)
-    assert calls == 1
+    assert len(calls) == 1

@@ -19,6 +19,7 @@ from indexing.tiling.tiles.size_constraints import (
 )
 from simplifier import Expr, Variable, as_expr, variable
 from simplifier.reading import parse_expr
+from tests.growth.work import calls_of
 from tests.oracles import fuzz
 from tests.tiling.size_rows import POINTS, TS, UPPER, rows, tree_of, value_of
 
@@ -183,37 +184,23 @@ def alternatives(rank: int, levels: int) -> SizeConstraints:
 
 
 def test_conjunctions_of_disjunctions_grow_linearly(monkeypatch: pytest.MonkeyPatch) -> None:
-    admits, count = SizeCondition.admits, 0
-
-    def counted(self: SizeCondition, value: int) -> bool:
-        nonlocal count
-        count += 1
-        return admits(self, value)
-
-    monkeypatch.setattr(SizeCondition, "admits", counted)
+    calls = calls_of(monkeypatch, SizeCondition, "admits")
     tree = alternatives(rank=10, levels=40)
     assert len(tree.parts) == 400
     assert all(isinstance(part, Disjunction) and len(part.parts) == 2 for part in tree.parts)
     assert tree.satisfied_by([1] * 10)
-    assert count <= 2 * 400
+    assert len(calls) <= 2 * 400
     assert not tree.satisfied_by([1] * 9 + [47])
 
 
 def test_shared_parts_are_evaluated_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    value, count = Expr.value, 0
-
-    def counted(self: Expr, point: dict[Variable, int]) -> int:
-        nonlocal count
-        count += 1
-        return value(self, point)
-
     ts_0, ts_1 = (variable(f"ts_{k}", 1, 10**6) for k in range(2))
     tree = condition(ts_0, 2, 3)
     for level in range(60):  # each level contains the one below twice
         tree = (tree & condition(ts_1 % (level + 2), 1, 1)) | (
             tree & condition(ts_1 % (level + 100), 1, 1)
         )
-    monkeypatch.setattr(Expr, "value", counted)
+    calls = calls_of(monkeypatch, Expr, "value")
     tree.satisfied_by([5, 5])
     tree.bind({Variable("ts_0", 1, 10**6): 5})
-    assert 0 < count < 500
+    assert 0 < len(calls) < 500

@@ -18,6 +18,7 @@ from indexing.tiling.tiles.size_constraints import (
 )
 from indexing.tiling.tiles.size_violations import MAX_TRIES
 from simplifier import as_expr, variable
+from tests.growth.work import calls_of
 from tests.oracles import fuzz
 from tests.tiling.size_rows import POINTS, UPPER, rows, tree_of, value_of
 
@@ -147,17 +148,10 @@ def sources(tree: SizeConstraints) -> Any:
 
 
 def test_the_search_for_legal_sizes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    admits, count = SizeCondition.admits, 0
-
-    def counted(self: SizeCondition, value: int) -> bool:
-        nonlocal count
-        count += 1
-        return admits(self, value)
-
-    monkeypatch.setattr(SizeCondition, "admits", counted)
+    calls = calls_of(monkeypatch, SizeCondition, "admits")
     tree = all_of(divides(10**8 + k, wide) | condition(wide, k, k) for k in range(2, 40))
     assert tree.violation([10**7]) is not None
-    assert count < 5 * MAX_TRIES
+    assert len(calls) < 5 * MAX_TRIES
 
 
 # ---------------------------------------------------------------- simplification
@@ -206,17 +200,9 @@ def test_simplification_is_linear_in_the_number_of_conjuncts(
 ) -> None:
     sizes = [variable(f"ts_{k}", 1, 10**6) for k in range(10)]
     tree = all_of(divides(ts, n) | divides(n, ts) for ts in sizes for n in range(2, 42))
-    count = 0
-    simplify = SizeCondition.implies
-
-    def counted(self: SizeCondition, other: SizeCondition) -> bool:
-        nonlocal count
-        count += 1
-        return simplify(self, other)
-
-    monkeypatch.setattr(SizeCondition, "implies", counted)
+    calls = calls_of(monkeypatch, SizeCondition, "implies")
     assert tree.simplify() == tree
-    assert count < 5 * 800
+    assert len(calls) < 5 * 800
 
 
 # ---------------------------------------------------------------- texts

@@ -10,12 +10,12 @@ import pytest
 import hlo
 from hlo import HloError, Instruction
 from indexing import Unknown
-from indexing.maps.arrays import ArrayRef
 from indexing.tiling.tiles import tile_graph
 from indexing.tiling.tiles.analysis import TileAnalysis, tile_analysis
 from indexing.tiling.tiles.tile_boxes import TileBox
 from indexing.tiling.tiles.tiled_computation import TiledComputation
 from indexing.tiling.tiles.tiled_instruction import TiledInstruction
+from tests.growth.work import calls_of
 from tests.tiling.analysis_oracle import check, entry
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_tile_analysis.json").read_text())
@@ -397,14 +397,7 @@ def test_root_whose_operand_is_in_a_loop_of_another_root() -> None:
 
 
 def test_long_chains_of_reshapes_take_one_tile_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    visits: list[object] = []
-    visit = tile_graph.TileGraph._visit
-
-    def counted(graph: tile_graph.TileGraph, array: ArrayRef) -> None:
-        visits.append(array)
-        visit(graph, array)
-
-    monkeypatch.setattr(tile_graph.TileGraph, "_visit", counted)
+    visits = calls_of(monkeypatch, tile_graph.TileGraph, "_visit")
     shapes = ["96,360", "144,240", "34560", "60,576", "48,720"]
     lines = ["p = f32[720,48] parameter(0)", "r0 = f32[48,720] reshape(p)"]
     lines += [f"r{k} = f32[{shapes[k % 5]}] reshape(r{k - 1})" for k in range(1, 40)]
