@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -15,6 +15,13 @@ from indexing.cli.completion import (
 )
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_options(command: F, options: Sequence[Callable[[F], F]]) -> F:
+    """Return `command` with options, which ``--help`` lists in this order."""
+    for option in reversed(options):
+        command = option(command)
+    return command
 
 
 def _check_output(
@@ -183,6 +190,34 @@ instruction_option = click.option(
 )
 
 
+def target_option(description: str) -> Callable[[F], F]:
+    """The option ``--to``, whose value is the argument `target`; `description` is its help."""
+    return click.option(
+        "--to",
+        "target",
+        default="operands",
+        show_default=True,
+        type=click.Choice(["operands", "parameters"]),
+        help=description,
+    )
+
+
+def operand_option(description: str) -> Callable[[F], F]:
+    """The option ``--operand``; `description` is its help."""
+    return click.option(
+        "--operand",
+        metavar="N|NAME",
+        type=OperandName(),
+        shell_complete=complete_instructions,
+        help=description,
+    )
+
+
+def exact_option(description: str) -> Callable[[F], F]:
+    """The option ``--exact``; `description` is its help."""
+    return click.option("--exact", is_flag=True, help=description)
+
+
 def selection_options(command: F) -> F:
     """The options that select instructions, in addition to ``--instruction``."""
     from indexing.views.access_kinds import ACCESS_KINDS
@@ -241,9 +276,7 @@ def selection_options(command: F) -> F:
             help="Print at most N instructions of each file",
         ),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 def _limit_input(context: click.Context, parameter: click.Parameter, value: int | None) -> None:

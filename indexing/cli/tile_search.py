@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from indexing.cli.options import with_options
 from indexing.cli.reporter import Reporter
 from indexing.cli.tile_options import LimitsText
 
@@ -78,9 +79,7 @@ def search_options(command: F) -> F:
             help="With --search: print N tilings; by default, 10",
         ),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 def search_request(

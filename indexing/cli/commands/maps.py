@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.completion import complete_instructions
 from indexing.cli.options import (
-    OperandName,
     PointText,
+    exact_option,
     files_argument,
     format_option,
     instruction_option,
     max_input_size_option,
+    operand_option,
     selection_options,
     source_option,
+    target_option,
     verify_option,
 )
 from indexing.cli.printing import (
@@ -51,21 +52,12 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY])
     type=click.Choice(["output-to-input", "input-to-output", "both"]),
     help="Choose the direction of the maps",
 )
-@click.option(
-    "--to",
-    "target",
-    default="operands",
-    show_default=True,
-    type=click.Choice(["operands", "parameters"]),
-    help="Stop at the operands, or compose maps down to the parameters of the computation "
+@target_option(
+    "Stop at the operands, or compose maps down to the parameters of the computation "
     "(output-to-input only)",
 )
-@click.option(
-    "--operand",
-    metavar="N|NAME",
-    type=OperandName(),
-    shell_complete=complete_instructions,
-    help="Print only the maps of this operand, or of this parameter with --to parameters: its "
+@operand_option(
+    "Print only the maps of this operand, or of this parameter with --to parameters: its "
     "number, its name, a glob or /regex/",
 )
 @click.option(
@@ -87,10 +79,8 @@ FORMATS = click.Choice(["text", "json", *MAP_ONLY])
     is_flag=True,
     help=f"Print the ENTRY root as text even if it has more than {MAX_OUTPUTS} outputs",
 )
-@click.option(
-    "--exact",
-    is_flag=True,
-    help="Return disjoint exact maps instead of one over-approximation where that is possible; "
+@exact_option(
+    "Return disjoint exact maps instead of one over-approximation where that is possible; "
     "other maps stay `may`",
 )
 @click.option("--no-simplify", is_flag=True, help="Do not simplify composed maps")

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from indexing.cli.completion import FilePath, complete_instructions
+from indexing.cli.completion import FilePath
 from indexing.cli.options import (
-    OperandName,
+    exact_option,
     format_option,
     instruction_option,
     max_input_size_option,
+    operand_option,
+    target_option,
 )
 from indexing.cli.reporter import Reporter
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
@@ -54,13 +56,8 @@ if TYPE_CHECKING:
     type=click.Choice(["output-to-input", "input-to-output"]),
     help="Tile an output, or an operand",
 )
-@click.option(
-    "--to",
-    "target",
-    default="operands",
-    show_default=True,
-    type=click.Choice(["operands", "parameters"]),
-    help="Choose the arrays that a tile needs: the operands, or the parameters of the computation "
+@target_option(
+    "Choose the arrays that a tile needs: the operands, or the parameters of the computation "
     "(output-to-input only)",
 )
 @click.option(
@@ -71,19 +68,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="Tile output N",
 )
-@click.option(
-    "--operand",
-    metavar="N|NAME",
-    type=OperandName(),
-    shell_complete=complete_instructions,
-    help="Tile this operand, with --direction input-to-output: its number, its name, a glob or "
+@operand_option(
+    "Tile this operand, with --direction input-to-output: its number, its name, a glob or "
     "/regex/; by default, operand 0",
 )
-@click.option(
-    "--exact",
-    is_flag=True,
-    help="Use disjoint exact maps instead of one over-approximation where that is possible",
-)
+@exact_option("Use disjoint exact maps instead of one over-approximation where that is possible")
 @click.option(
     "--explain",
     is_flag=True,
