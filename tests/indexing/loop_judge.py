@@ -63,7 +63,10 @@ def missed(module: Module, pokes: Pokes) -> Iterator[str]:
 
 
 def disagreements(
-    loop: Module, without: Module, arguments: Sequence[Array] | None = None
+    loop: Module,
+    without: Module,
+    arguments: Sequence[Array] | None = None,
+    constant: str = "",
 ) -> Iterator[str]:
     """Yield each difference between the maps of a program and of the same program unrolled.
 
@@ -71,10 +74,13 @@ def disagreements(
         loop, without: the programs; their parameters are the same.
         arguments: values of the parameters; by default, exact maps with runtime variables are not
             compared.
+        constant: the name of the parameter that is a constant in the second program.
     """
     runs = [None if arguments is None else run_of(each, arguments) for each in (loop, without)]
     for own, other in zip(answers(loop), answers(without, exact=True), strict=True):
         for number, parameter in enumerate(loop.entry.parameters):
+            if parameter.name == constant:
+                continue
             name = f"output {own.domain_id} and {parameter.name}"
             lacking = read(other, number, EXACT, runs[1]) & ~read(own, number, at=runs[0])
             if lacking.any():
