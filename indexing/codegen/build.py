@@ -7,6 +7,7 @@ from typing import Final
 
 from hlo.arguments import checked
 from hlo.modules.module import Computation, Instruction
+from indexing.codegen.flattening import arrays_of
 from indexing.codegen.graph import (
     Apply,
     Body,
@@ -19,7 +20,7 @@ from indexing.codegen.graph import (
 from indexing.codegen.lowering import rule_of
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.numpy.program import function_on_arrays
-from indexing.codegen.program_arrays import NoLoopNest, ProgramArray, arrays_of
+from indexing.codegen.program_arrays import NoLoopNest, ProgramArray
 from indexing.codegen.stages import Repeat, Stage
 from indexing.codegen.staging import Staging
 from indexing.codegen.text import identifier

@@ -13,7 +13,8 @@ from simplifier.linear import constant
 
 def needed_leaves(loop: LoopArrays, leaves: Iterable[int]) -> dict[int, CarriedLeaf]:
     """Return `leaves` and the leaves that an iteration reads for them, in their order."""
-    by_array = {each.carried: leaf for leaf, each in loop.leaves.items()}
+    by_array = {each.carried: leaf for leaf, each in loop.leaves.items()
+                if each.carried.known is None}  # fmt: skip
     needed: set[int] = set()
     waiting = list(leaves)
     while waiting:
@@ -72,5 +73,6 @@ def _read_by(array: ProgramArray) -> Iterator[ProgramArray]:
     yield from arrays_in(array.operands)
     if isinstance(array.group, LoopArrays):
         yield from array.group.outside
+        yield from [source for _, source, _ in array.group.runtime]
         for leaf in array.group.leaves.values():
             yield from (leaf.first, leaf.following)

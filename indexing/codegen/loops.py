@@ -63,6 +63,7 @@ def write_stages(source: SourceBuilder, stages: Iterable[Stage | Repeat]) -> Non
     """Write stages and loops in execution order."""
     for stage in stages:
         if isinstance(stage, Repeat):
+            _Loops(source).let(stage.count.runtime, {})
             with source.repeated(stage):
                 write_stages(source, stage.stages)
         else:

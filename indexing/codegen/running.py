@@ -19,7 +19,7 @@ from hlo.shapes.shape import Shape
 from indexing.codegen.build import loop_nest
 from indexing.codegen.graph import Array
 from indexing.codegen.nest import LoopNest
-from indexing.codegen.stages import Repeat
+from indexing.codegen.stages import all_loops
 from indexing.execution.effects import has_effect, has_effects
 from indexing.execution.interpreter import Handler, PlanStep, execute, plan
 from indexing.execution.machine import Machine, RunOptions
@@ -166,9 +166,12 @@ def _entry_nests(module: Module) -> tuple[LoopNest, ...] | str:
     if any(map(_is_dynamic, module.instructions)):
         return "a shape is dynamic"
     nests = _nests_of(entry, entry.root)
-    if isinstance(nests, str) or count == 1:
+    if isinstance(nests, str):
         return nests
-    if any(isinstance(stage, Repeat) for nest in nests for stage in nest.stages):
+    loops = [loop for nest in nests for loop in all_loops(nest.stages)]
+    if not all(loop.count.expr.is_constant for loop in loops):
+        return "its inputs decide the number of iterations of a loop"
+    if loops and count > 1:
         return f"each of its {count} results would execute its loops again"
     return nests
 

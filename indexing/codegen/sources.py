@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import ml_dtypes
@@ -18,8 +18,8 @@ from indexing.codegen.graph import (
     topological_order,
     with_cases,
 )
-from indexing.codegen.stages import Nest, Repeat, all_stages
-from indexing.codegen.text import Lines, Names, identifier
+from indexing.codegen.stages import Nest, Repeat, all_loops, all_stages
+from indexing.codegen.text import Lines, Names, identifier, index_text
 from indexing.ops import numerics
 from indexing.ops.functions import ScalarFunction
 
@@ -83,8 +83,16 @@ class SourceBuilder:
 
     @contextmanager
     def repeated(self, loop: Repeat) -> Iterator[None]:
-        """Open a loop over stages; the context writes the stages of one iteration."""
-        with self.text.loops([loop.variable]):
+        """Open a loop over stages; the context writes the stages of one iteration.
+
+        The runtime variables of the number of iterations are assigned before.
+        """
+        with ExitStack() as stack:
+            if loop.count.expr.is_constant:
+                stack.enter_context(self.text.loops([loop.variable]))
+            else:
+                name, count = loop.variable.name, index_text(loop.count.expr)
+                stack.enter_context(self.text.indented(f"for {name} in range({count}):"))
             yield
             moved = [each for each in loop.carried if not each.is_in_place]
             if moved:
@@ -116,6 +124,9 @@ def functions_of(nest: Nest) -> list[ScalarFunction]:
                 _note(stage.body.finish, seen)
         for function in functions_in(stage.nodes()):
             _note(function, seen)
+    counts = [loop.count for loop in all_loops(nest.stages)]
+    for function in functions_in(topological_order(counts, with_cases)):
+        _note(function, seen)
     return list(seen)
 
 

@@ -15,6 +15,7 @@ from indexing.codegen.graph import (
     Array,
     Buffer,
     Index,
+    IndexValue,
     Node,
     Reduction,
     roots_of,
@@ -78,22 +79,32 @@ class Carried:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repeat:
-    """A counted loop over stages: a ``while`` whose number of iterations is known.
+    """A counted loop over stages: a ``while`` whose trip count is a number or a formula.
 
     Attributes:
         variable: the number of the iteration, from 0.
+        count: the number of iterations.
         carried: the arrays that an iteration passes to the next one.
         stages: the stages of one iteration, in execution order.
     """
 
     variable: Variable
+    count: IndexValue
     carried: tuple[Carried, ...]
     stages: tuple[Stage | Repeat, ...]
 
     @property
     def iterations(self) -> int:
-        """The number of iterations of the innermost loops."""
+        """The maximum number of iterations of the innermost loops."""
         return (self.variable.upper + 1) * sum(stage.iterations for stage in self.stages)
+
+
+def all_loops(stages: Iterable[Stage | Repeat]) -> Iterator[Repeat]:
+    """Yield the loops over stages, outer loops first."""
+    for stage in stages:
+        if isinstance(stage, Repeat):
+            yield stage
+            yield from all_loops(stage.stages)
 
 
 def all_stages(stages: Iterable[Stage | Repeat]) -> Iterator[Stage]:

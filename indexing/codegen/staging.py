@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
+
 from hlo.modules.module import Computation
 from hlo.shapes.shape import Shape, dtype, leaves
 from indexing.codegen.choices import EnclosingChoices
@@ -38,6 +40,7 @@ from indexing.codegen.graph import (
     topological_order,
     with_cases,
 )
+from indexing.codegen.induction import integer_value
 from indexing.codegen.loop_arrays import needed_leaves, updated_in_place
 from indexing.codegen.lowering import KnownRule, Lowering, Rule, literal, rule_of
 from indexing.codegen.program_arrays import CarriedLeaf, LoopArrays, ProgramArray
@@ -47,6 +50,9 @@ from indexing.codegen.text import Names
 from indexing.maps.indexing_map import dims
 from indexing.ops.element import ConstantRule, CopyRule, IotaRule, ReductionRule
 from indexing.ops.functions import ScalarFunction
+from simplifier.atoms import Variable
+from simplifier.linear import Expr
+from simplifier.substitute import Substitution
 
 MAX_COPIES: Final = 4
 """Limit on the indices at which an array is recomputed; beyond it, the array gets a buffer."""
@@ -109,7 +115,10 @@ class Staging:
         numbered: list[tuple[int, Stage | Repeat]] = [
             (scope.array.number, self._finished(scope)) for scope in self.bodies
         ]
-        numbered.extend(self.loops)
+        for number, loop in self.loops:
+            (count,) = self._resolved([loop.count])
+            assert isinstance(count, IndexValue)
+            numbered.append((number, replace(loop, count=count)))
         return tuple([stage for _, stage in sorted(numbered, key=lambda pair: pair[0])])
 
     def scalars(self, results: Sequence[ProgramArray]) -> tuple[Node, ...]:
@@ -221,16 +230,42 @@ class Staging:
             self._buffers[scope] = {leaf: buffers[leaf]}
             self.bodies[scope] = scope.read(each.first, _index(scope))
         body = Staging((), self.function, self, loop)
-        body.inputs = {each.carried: buffers[leaf] for leaf, each in leaves.items()}
-        self.loops.append((loop.number, body._repeated(loop, leaves)))
+        carried = body._body(loop, leaves, buffers)
+        stages = body._ordered()
+        self.loops.append(
+            (loop.number, Repeat(loop.iteration, self._count(result), carried, stages))
+        )
         return buffers[result.leaf]
 
-    def _repeated(self, loop: LoopArrays, leaves: Mapping[int, CarriedLeaf]) -> Repeat:
-        """Return the loop of which this is the body."""
+    def _count(self, result: ProgramArray) -> IndexValue:
+        """Return the number of iterations of a loop, over expressions of outer iterations."""
+        loop, scope = result.group, Scope(self._pending, result)
+        assert isinstance(loop, LoopArrays)
+        values: dict[Variable, Expr] = {}
+        for variable, array, index in loop.runtime:
+            value = integer_value(array, index)
+            if value is None:
+                value = scope.variable(array, index, variable.bounds).as_expr()
+            values[variable] = value
+        count = Substitution(values)(loop.count)
+        return IndexValue(count, np.dtype(np.int64), scope.mentioned([count]))
+
+    def _body(
+        self,
+        loop: LoopArrays,
+        leaves: Mapping[int, CarriedLeaf],
+        buffers: Mapping[int, Buffer],
+    ) -> tuple[Carried, ...]:
+        """Stage the body of a loop; return the arrays that it carries."""
+        self.inputs = {
+            each.carried: buffers[leaf]
+            for leaf, each in leaves.items()
+            if each.carried.known is None
+        }
         in_place = updated_in_place(loop, leaves)
         carried = []
         for leaf, each in leaves.items():
-            buffer = self.inputs[each.carried]
+            buffer = buffers[leaf]
             if leaf in in_place:
                 self._update(each.following, buffer)
                 carried.append(Carried(buffer, buffer))
@@ -238,7 +273,7 @@ class Staging:
                 following = self.required(each.following, f"{buffer.name}_next")
                 carried.append(Carried(buffer, following))
         self._decide_all()
-        return Repeat(loop.iteration, tuple(carried), self._ordered())
+        return tuple(carried)
 
     def _update(self, array: ProgramArray, buffer: Buffer) -> None:
         """Add a stage that stores the update of a dynamic-update-slice in a buffer."""

@@ -239,6 +239,47 @@ def test_nested_loops_have_variables_of_their_own() -> None:
     check(main, [np.array([3, -1, 4, 1, 2, 7], np.int32)], nests)
 
 
+def test_a_bound_may_be_an_outer_iteration() -> None:
+    main = hlo.parse(NESTED.format(bound="copy(i)")).entry
+    nests = nests_of(main)
+    assert "        for i1 in range(i0):\n" in nests[0].source
+    check(main, [np.array([3, -1, 4, 1, 2, 7], np.int32)], nests)
+
+
+BOUNDED = """
+less {{ s = (s32[], s32[], s32[6]) parameter(0)  k = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1  ROOT r = pred[] compare(k, n), direction=LT }}
+next {{ s = (s32[], s32[], s32[6]) parameter(0)  k = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1  x = s32[6] get-tuple-element(s), index=2
+  b = s32[1] reshape(k)  y = s32[6] dynamic-update-slice(x, b, k)
+  one = s32[] constant({step})  j = s32[] add(k, one)
+  ROOT t = (s32[], s32[], s32[6]) tuple(j, n, y) }}
+ENTRY main {{ n = s8[] parameter(0)  x = s32[6] parameter(1)  zero = s32[] constant({start})
+  wide = s32[] convert(n)  s = (s32[], s32[], s32[6]) tuple(zero, wide, x)
+  w = (s32[], s32[], s32[6]) while(s), condition=less, body=next
+  k = s32[] get-tuple-element(w), index=0  r = s32[6] get-tuple-element(w), index=2
+  ROOT t = (s32[], s32[6]) tuple(k, r) }}
+"""
+
+
+@pytest.mark.parametrize("bound", [-128, -1, 0, 1, 5, 127])
+@pytest.mark.parametrize(("start", "step"), [(0, 1), (-3, 2), (100, 7)])
+def test_the_number_of_iterations_may_be_a_formula(bound: int, start: int, step: int) -> None:
+    main = hlo.parse(BOUNDED.format(start=start, step=step)).entry
+    nests = nests_of(main)
+    assert "in range(max(" in nests[1].source
+    (repeat,) = (each for each in nests[1].stages if isinstance(each, Repeat))
+    assert [each.buffer.name for each in repeat.carried] == ["y"]  # the counter is an expression
+    check(main, [np.array(bound, np.int8), np.array([3, 1, 4, 1, 5, 9], np.int32)], nests)
+
+
+def test_a_loop_of_unknown_length_is_interpreted() -> None:
+    module = hlo.parse(BOUNDED.format(start=0, step=1))
+    nests = running.nests_of(module)
+    assert nests.by_result is None
+    assert "its inputs decide the number of iterations of a loop" in nests.remarks[0]
+
+
 def random_body(chooser: random.Random) -> tuple[str, list[str]]:
     """Return random instructions on the arrays `x` and `y` and the counters `i` and `j`."""
     arrays, starts, lines = ["x", "y"], ["i", "j"], []

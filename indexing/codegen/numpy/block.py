@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import compress
 from math import prod
@@ -59,6 +60,7 @@ class WriterState:
         uses: the number of uses of each node.
         padded: for each read of a padded copy, its name, its sizes, and the low padding.
         large: names of arrays to delete after their last use.
+        deletes: arrays may be deleted.
     """
 
     source: SourceBuilder
@@ -67,11 +69,19 @@ class WriterState:
     uses: Counter[Node] = field(default_factory=Counter)
     padded: dict[Node, tuple[str, tuple[int, ...], tuple[int, ...]]] = field(default_factory=dict)
     large: set[str] = field(default_factory=set)
+    deletes: bool = True
 
     def track(self, name: str, size: int) -> None:
         """Delete an array of `size` elements after its last use, if it is large."""
-        if size >= LARGE:
+        if size >= LARGE and self.deletes:
             self.large.add(name)
+
+    @contextmanager
+    def untracked(self) -> Iterator[None]:
+        """Delete no arrays of the lines in the context: a loop may have no iteration."""
+        before, self.deletes = self.deletes, False
+        yield
+        self.deletes = before
 
     def count(self, stage: Stage) -> None:
         """Count the uses of each node of a stage."""

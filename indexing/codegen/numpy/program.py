@@ -279,6 +279,8 @@ def _read_in(stages: Iterable[Stage | Repeat]) -> set[Buffer]:
     for stage in stages:
         if isinstance(stage, Repeat):
             buffers |= _read_in(stage.stages)
+            count = topological_order([stage.count], with_cases)
+            buffers.update([n.buffer for n in count if isinstance(n, BufferRead)])
             buffers.update([buffer for c in stage.carried for buffer in (c.buffer, c.following)])
         else:
             buffers.update([n.buffer for n in stage.nodes() if isinstance(n, BufferRead)])

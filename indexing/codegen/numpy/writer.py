@@ -41,7 +41,10 @@ def write_stages(
         if isinstance(stage, Repeat):
             for name in [each.buffer.name for each in stage.carried if each.is_in_place]:
                 state.source.text.add(f"{name} = np.array({name})")
-            with state.source.repeated(stage):
+            block = BlockWriter(state, Space(()))
+            for rt in stage.count.runtime:
+                block.text_of(rt)
+            with state.source.repeated(stage), state.untracked():
                 write_stages(state, stage.stages, {})
         elif stage.at is not None:
             _write_update(state, stage, stage.at)
