@@ -217,6 +217,7 @@ def run(module: Module, inputs: Sequence[Any]) -> Any:
     return by_device[0] if count == 1 else by_device
 
 
+@lru_cache(maxsize=4)  # perturbation tests run one program for many inputs
 def _compiled(text: str, count: int) -> Any:
     jaxlib, client = import_module("jaxlib.xla_client"), _client()[0].client
     proto = import_module("jaxlib._hlo").hlo_module_from_text(text)
