@@ -8,7 +8,7 @@ in the current iteration.  By induction all tiles are right.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -16,11 +16,13 @@ import hlo
 import indexing
 from hlo import Instruction
 from indexing import IndexingMap, Unknown
+from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.tiling.tiles.analysis import TileAnalysis
 from indexing.tiling.tiles.loops import loop_dimensions
 from indexing.tiling.tiles.tile_boxes import TileBox
 from indexing.tiling.tiles.tiled_computation import TiledComputation
 from indexing.tiling.tiles.tiled_instruction import TiledInstruction
+from tests.tiling.needed import needed_at
 
 Elements: TypeAlias = frozenset[tuple[int, ...]]
 Index: TypeAlias = dict[str, int]
@@ -50,20 +52,12 @@ def _clamped(bounds: tuple[int, int]) -> int:
     return min(max(RUNTIME, bounds[0]), bounds[1])
 
 
+def _constant(rt: RuntimeVariable, _: object) -> int:
+    return _clamped(rt.variable.bounds)
+
+
 def _value(expr: Any, values: Index) -> int:
     return int(expr.value({v: values[v.name] for v in expr.variables()}))
-
-
-def needed(
-    read: IndexingMap, element: tuple[int, ...], loops: dict[str, range]
-) -> Iterator[tuple[int, ...]]:
-    """Yield the elements that one map relates to an element; `loops` limits range variables."""
-    sides = [loops.get(s.name, range(s.lower, s.upper + 1)) for s in read.ranges]
-    runtime = [_clamped(rt.variable.bounds) for rt in read.runtime]
-    for ranges in product(*sides):
-        result = read.evaluate(element, ranges, runtime)
-        if result is not None:
-            yield result
 
 
 def check(analysis: TileAnalysis, sizes: tuple[int, ...], most: int = 200) -> int:
@@ -101,7 +95,7 @@ def _check_tile(tiled: TiledComputation, each: TiledInstruction, index: Index) -
     """Compare the tiles of the operands of one tile with what it needs."""
     if isinstance(each.tile, Unknown) or not any(each.operands) or each.array.path:
         return 0
-    here, count = elements(each.tile, index), 0
+    here, count = [*elements(each.tile, index)], 0
     answer = indexing.output_to_input(each.instruction, simplify=False)
     for number, tiles in enumerate(each.operands):
         boxes = [operand.tile for operand in tiles]
@@ -114,8 +108,7 @@ def _check_tile(tiled: TiledComputation, each: TiledInstruction, index: Index) -
         expected = {
             element
             for read, limits in zip(reads, loops, strict=True)
-            for point in here
-            for element in needed(read, point, limits)
+            for element in needed_at(read, here, _constant, limits)
         }
         actual: set[tuple[int, ...]] = set()
         for box in boxes:

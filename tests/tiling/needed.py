@@ -6,7 +6,7 @@ start at different places.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise, product
 from math import prod
 from typing import Any, TypeAlias
@@ -23,6 +23,8 @@ Point: TypeAlias = tuple[int, ...]
 Elements: TypeAlias = set[Point]
 Integers: TypeAlias = Any
 """An integer, or an array of integers."""
+ValueOf: TypeAlias = Callable[[RuntimeVariable, list[Integers]], Integers]
+"""The value of a runtime variable, by the index in its source array."""
 
 
 def extents(m: IndexingMap) -> list[int]:
@@ -56,20 +58,44 @@ def needed(m: IndexingMap, tile: Sequence[range], seed: int = 1) -> Elements:
     """The results of `m` on a tile."""
     axes = [[v for v in r if d.lower <= v <= d.upper] for r, d in zip(tile, m.dims, strict=True)]
     axes += [list(range(v.lower, v.upper + 1)) for v in m.ranges]
-    if not prod(map(len, axes)):
+    grids = [g.ravel() for g in np.meshgrid(*axes, indexing="ij")]
+    return _results(m, grids, lambda rt, index: runtime_value(rt, index, seed))
+
+
+def needed_at(
+    m: IndexingMap, points: Sequence[Point], value_of: ValueOf, loops: Mapping[str, range]
+) -> Elements:
+    """The results of `m` at points of its dimensions.
+
+    Args:
+        loops: the values of range variables by name; the others take all their values.
+    """
+    inner = [*product(*[loops.get(v.name, range(v.lower, v.upper + 1)) for v in m.ranges])]
+    box = [d.bounds for d in m.dims]
+    rows = [
+        (*point, *ranges)
+        for point in points
+        if all(low <= at <= high for at, (low, high) in zip(point, box, strict=True))
+        for ranges in inner
+    ]
+    return _results(m, [*np.array(rows).T], value_of) if rows else set()
+
+
+def _results(m: IndexingMap, columns: Sequence[Integers], value_of: ValueOf) -> Elements:
+    """The results of `m` for these values of its dimensions and range variables."""
+    count = columns[0].size if len(columns) else 1
+    if not count:
         return set()
-    grids = [g.ravel() for g in np.meshgrid(*axes, indexing="ij")] if axes else []
-    count = grids[0].size if grids else 1
-    point = dict(zip((*m.dims, *m.ranges), grids, strict=True))
+    point: dict[Variable, Integers] = dict(zip((*m.dims, *m.ranges), columns, strict=True))
     for rt in m.runtime:
-        index = [expr.value(point) for expr in rt.index]
-        point[rt.variable] = np.broadcast_to(runtime_value(rt, index, seed), count)
+        value = value_of(rt, [expr.value(point) for expr in rt.index])
+        point[rt.variable] = np.broadcast_to(value, count)
     inside = np.ones(count, dtype=bool)
     for constraint in m.constraints:
         value = constraint.expr.value(point)
         inside &= (constraint.lower <= value) & (value <= constraint.upper)
-    columns = [np.broadcast_to(r.value(point), count)[inside].tolist() for r in m.results]
-    return set(zip(*columns, strict=True)) if columns else ({()} if inside.any() else set())
+    results = [np.broadcast_to(r.value(point), count)[inside].tolist() for r in m.results]
+    return set(zip(*results, strict=True)) if results else ({()} if inside.any() else set())
 
 
 def box_of(tile: SymbolicTile, sizes: Sequence[int], index: Point, seed: int = 1) -> Elements:

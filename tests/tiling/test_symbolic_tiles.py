@@ -2,66 +2,19 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from itertools import product
 
 import pytest
 
 from hlo.modules.module import Instruction
 from hlo.ops.op import OPS
 from indexing import IndexingMap, Unknown, input_to_output, output_to_input, parse_map
-from indexing.tiling.tiles.symbolic import SymbolicTile, closed_form, symbolic_tile
+from indexing.tiling.tiles.symbolic import SymbolicTile, symbolic_tile
 from tests.ops.samples import samples_of
+from tests.tiling.needed import Point, check_tiles, extents
 
-Point = tuple[int, ...]
 MAX_POINTS = 20_000
 """Points of a map to enumerate."""
 SEED = 20261122
-
-
-def needed(m: IndexingMap, tile: Sequence[range], runtime: Sequence[int]) -> set[Point]:
-    """The results of a map on a tile, by evaluation at every point."""
-    ranges = [range(v.lower, v.upper + 1) for v in m.ranges]
-    points = [m.evaluate(d, s, runtime) for d in product(*tile) for s in product(*ranges)]
-    return {point for point in points if point is not None}
-
-
-def tiles(sizes: Sequence[int], extents: Sequence[int]) -> Iterator[tuple[Point, list[range]]]:
-    """The index and the elements of each tile of an array."""
-    grids = [range(-(-n // size)) for n, size in zip(extents, sizes, strict=True)]
-    for index in product(*grids):
-        starts = [i * size for i, size in zip(index, sizes, strict=True)]
-        ends = [min(a + size, n) for a, size, n in zip(starts, sizes, extents, strict=True)]
-        yield index, [range(a, b) for a, b in zip(starts, ends, strict=True)]
-
-
-def check_symbolic(m: IndexingMap, tile: SymbolicTile, sizes: Sequence[int]) -> None:
-    """Check the box of every tile in the box of the domain."""
-    rng = random.Random(SEED)
-    runtime = [rng.randint(rt.variable.lower, rt.variable.upper) for rt in m.runtime]
-    values = {rt.name: value for rt, value in zip(m.runtime, runtime, strict=True)}
-    for index, own in tiles(sizes, [d.upper + 1 for d in m.dims]):
-        box = tile.box(sizes, index, **values)
-        elements = set() if box is None else {tuple(e) for e in box.elements().tolist()}
-        assert elements == needed(m, own, runtime), f"{m}, sizes {sizes}, tile {index}\n{tile}"
-
-
-def check_closed_form(m: IndexingMap, sizes: Sequence[int], extents: Sequence[int]) -> bool:
-    """Check the boxes of a closed form; return False if there is none."""
-    form = closed_form(m, sizes, extents)
-    if isinstance(form, Unknown):
-        return False
-    rng = random.Random(SEED)
-    runtime = [rng.randint(rt.variable.lower, rt.variable.upper) for rt in m.runtime]
-    for index, own in tiles(sizes, extents):
-        at = {f"tid_{k}": i for k, i in enumerate(index)}
-        at |= {rt.name: value for rt, value in zip(m.runtime, runtime, strict=True)}
-        sides = []
-        for offset, size, stride in zip(form.offsets, form.sizes, form.strides, strict=True):
-            point = {v: at[v.name] for e in (offset, size) for v in e.variables()}
-            first, count = offset.value(point), size.value(point)
-            sides.append(range(first, first + stride * max(0, count), stride))
-        assert set(product(*sides)) == needed(m, own, runtime), f"{m}, {sizes}, {index}, {form}"
-    return True
 
 
 def points_of(m: IndexingMap) -> int:
@@ -71,14 +24,10 @@ def points_of(m: IndexingMap) -> int:
     return count
 
 
-def check(m: IndexingMap, extents: Sequence[int], rounds: int = 6) -> None:
+def check(m: IndexingMap, array: Sequence[int], rounds: int) -> None:
     rng = random.Random(f"{SEED} {m}")
-    tile = symbolic_tile(m)
     for _ in range(rounds):
-        sizes = [rng.randint(1, n + 1) for n in extents]
-        check_closed_form(m, sizes, extents)
-        if isinstance(tile, SymbolicTile) and tile.satisfied_by(sizes):
-            check_symbolic(m, tile, sizes)
+        check_tiles(m, [rng.randint(1, n + 1) for n in array], array, rng.randrange(10**6))
 
 
 # map, tile sizes that are accepted, tile sizes that are not
@@ -131,10 +80,10 @@ def test_a_tile_has_exactly_the_needed_elements(text: str, accepted: str, refuse
     assert isinstance(tile, SymbolicTile), tile
     for sizes in tile_sizes(accepted):
         assert tile.satisfied_by(sizes), f"{sizes}: {tile}"
-        check_symbolic(m, tile, sizes)
+        check_tiles(m, sizes, extents(m))
     for sizes in tile_sizes(refused):
         assert not tile.satisfied_by(sizes), f"{sizes}: {tile}"
-    check(m, [d.upper + 1 for d in m.dims], rounds=30)
+    check(m, extents(m), rounds=30)
 
 
 def tile_sizes(text: str) -> list[Point]:
@@ -174,6 +123,6 @@ def maps_of(instruction: Instruction) -> Iterator[tuple[IndexingMap, Sequence[in
 @pytest.mark.parametrize("opcode", sorted(OPS))
 def test_tiles_of_every_op_have_exactly_the_needed_elements(opcode: str) -> None:
     for sample in samples_of(opcode):
-        for m, extents in maps_of(sample.instruction):
-            if points_of(m) <= MAX_POINTS and not m.is_known_empty and min(extents, default=1):
-                check(m, extents, rounds=4)
+        for m, array in maps_of(sample.instruction):
+            if points_of(m) <= MAX_POINTS and not m.is_known_empty and min(array, default=1):
+                check(m, array, rounds=4)
