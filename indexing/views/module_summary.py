@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Final, TypeAlias
 
@@ -18,6 +18,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.multiplicity import Multiplicity
 from indexing.maps.reasons import Reason
 from indexing.memory.counting import read_counts
+from indexing.memory.executions import Executions, executions
 from indexing.ops.base import RoutingOp
 from indexing.views.access_kinds import ACCESS_KINDS, kinds_of_map
 from indexing.views.summary_records import (
@@ -52,7 +53,8 @@ def summary(module: Module, limit: int = MAX_ROWS, progress: Progress | None = N
     >>> result.kinds["broadcasting"], result.reread[0].bytes_again
     (1, 720)
     """
-    executed = list(_executed(module))
+    times = executions(module)
+    executed = [c for c in module.computations.values() if c in times]
     every = list(module.instructions)
     counts = _Counts()
     total = len(every) + sum(map(len, executed))
@@ -61,7 +63,7 @@ def summary(module: Module, limit: int = MAX_ROWS, progress: Progress | None = N
             progress(done, total)
         counts.add(instruction)
     arrays: list[ArrayRecord] = []
-    rereads = _Rereads()
+    rereads = _Rereads(times)
     for done, instruction in enumerate((i for c in executed for i in c), len(every)):
         if progress is not None:
             progress(done, total)
@@ -88,7 +90,7 @@ def summary(module: Module, limit: int = MAX_ROWS, progress: Progress | None = N
         unknown=_reasons(counts.unknown),
         may=_reasons(counts.may),
         largest=tuple(sorted(arrays, key=_descending_bytes)[:limit]),
-        reread=tuple(sorted(rereads.records, key=lambda r: -r.bytes_again)[:limit]),
+        reread=tuple(sorted(rereads.records, key=lambda r: -r.all_bytes_again)[:limit]),
         uncounted=_reasons(rereads.uncounted),
     )
 
@@ -149,19 +151,6 @@ def _bytes_of(shape: AnyShape) -> int | None:
 
 def _descending_bytes(array: ArrayRecord) -> tuple[bool, int]:
     return (True, -array.bytes) if array.bytes is not None else (False, 0)
-
-
-def _executed(module: Module) -> list[Computation]:
-    """Return ENTRY and the computations that ``call``, ``while`` and ``conditional`` execute."""
-    executed = {module.entry}
-    pending = [module.entry]
-    while pending:
-        for instruction in pending.pop():
-            for called in instruction.called_computations if instruction.opcode in CALLING else ():
-                if called not in executed:
-                    executed.add(called)
-                    pending.append(called)
-    return [c for c in module.computations.values() if c in executed]
 
 
 def _holds_arrays(instruction: Instruction) -> bool:
@@ -266,8 +255,9 @@ class _Counts:
 class _Rereads:
     """Operands that instructions read several times."""
 
-    def __init__(self) -> None:
+    def __init__(self, executions: Mapping[Computation, Executions]) -> None:
         self.records: list[RereadRecord] = []
+        self._executions = executions
         self.uncounted = _ReasonCounts()
         self._counted: dict[tuple[IndexingMap, ...], tuple[int, int] | Unknown] = {}
 
@@ -285,7 +275,9 @@ class _Rereads:
                 if isinstance(counted, Unknown):
                     self._leave_out(instruction, counted)
                 elif counted[0] > counted[1]:
-                    self.records.append(_reread(instruction, output, array, reads, *counted))
+                    times = self._executions[instruction.computation]
+                    record = _reread(instruction, output, array, reads, *counted, times)
+                    self.records.append(record)
 
     def _leave_out(self, instruction: Instruction, unknown: Unknown) -> None:
         self.uncounted.add(instruction, _VALUES.sub("runtime values", unknown.reason))
@@ -320,6 +312,7 @@ def _reread(
     reads: Multiplicity,
     total: int,
     distinct: int,
+    executions: Executions,
 ) -> RereadRecord:
     number, path, shape = array
     return RereadRecord(
@@ -335,4 +328,5 @@ def _reread(
         reads=total,
         distinct=distinct,
         bytes_again=-(-(total - distinct) * shape.element_bits // 8),
+        executions=executions,
     )

@@ -13,6 +13,7 @@ from typing import Any, Final
 from hlo.shapes.shape import AnyShape, Shape
 from indexing.maps.answers import Path
 from indexing.maps.indexing_map import Grade
+from indexing.memory.executions import Executions
 from indexing.views.access_kinds import ACCESS_KINDS
 from indexing.views.alignment import aligned
 from indexing.views.listing import short_shape
@@ -114,6 +115,7 @@ class RereadRecord:
         reads: the number of reads of elements.
         distinct: the number of distinct elements that are read.
         bytes_again: the bytes of all reads but the first of each element.
+        executions: the number of executions of the reader; all counts are those of one execution.
     """
 
     computation: str
@@ -128,6 +130,12 @@ class RereadRecord:
     reads: int
     distinct: int
     bytes_again: int
+    executions: Executions
+
+    @property
+    def all_bytes_again(self) -> int:
+        """`bytes_again` of all executions; of one if their number is not known."""
+        return self.bytes_again * (self.executions.number or 1)
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts as a value for JSON."""
@@ -144,6 +152,7 @@ class RereadRecord:
             "reads": self.reads,
             "distinct": self.distinct,
             "bytes_again": self.bytes_again,
+            "executions": list(self.executions),
         }
 
 
@@ -234,8 +243,10 @@ class Summary:
         cells = [[short_shape(a.shape), a.opcode, _place(a)] for a in self.largest]
         yield from _rows(cells, [_bytes(a.bytes) for a in self.largest], max_rows)
         yield "most re-read operands, in bytes read again:" + ("" if self.reread else " none")
-        again = [("" if r.grade == "exact" else "<= ") + f"{r.bytes_again:,}" for r in self.reread]
-        yield from _rows([_reread_cells(each) for each in self.reread], again, max_rows)
+        bytes_again = [
+            ("" if r.grade == "exact" else "<= ") + f"{r.all_bytes_again:,}" for r in self.reread
+        ]
+        yield from _rows([_reread_cells(each) for each in self.reread], bytes_again, max_rows)
         if self.uncounted:
             yield from _reason_table(
                 "operands whose reads are not counted", self.uncounted, max_rows
@@ -283,8 +294,16 @@ def _reread_cells(r: RereadRecord) -> list[str]:
         f"{r.reads / r.distinct:,.1f}".removesuffix(".0") + " reads an element",
         short_shape(r.shape),
         f"operand {r.operand} {r.operand_name}{_path(r.path)}",
-        f"of {r.opcode} {r.computation}/{r.instruction}{output}",
+        f"of {r.opcode} {r.computation}/{r.instruction}{output}{_executions(r.executions)}",
     ]
+
+
+def _executions(executions: Executions) -> str:
+    if executions.upper is None:
+        return ", in each execution"
+    if executions.number is None:
+        return f", in each of {executions} executions"
+    return "" if executions.number == 1 else f", in {executions} executions"
 
 
 def _rows(cells: Sequence[list[str]], numbers: Sequence[str], max_rows: int) -> Iterator[str]:

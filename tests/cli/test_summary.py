@@ -177,10 +177,25 @@ def test_reads_are_counted_where_they_are_executed() -> None:
     assert {key: (r.reads, r.distinct, r.bytes_again) for key, r in dots.items()} == {
         key: (products, size, 4 * (products - size)) for key, size in sizes.items()
     }
-    again = [r.bytes_again for r in summary.reread]
+    again = [r.all_bytes_again for r in summary.reread]
     assert again == sorted(again, reverse=True)
+    assert {str(r.executions) for r in dots.values()} == {"0 to 2,147,483,657"}  # 9 - start
     assert "padded" not in {r.computation for r in (*summary.reread, *summary.largest)}
     assert not {"loop", "init", "last"} & {a.instruction for a in summary.largest}  # are no copies
+
+
+def test_reads_in_a_loop_count_in_each_iteration() -> None:
+    start = "two = s32[] constant(2)\n  init"
+    text = ODD.replace("init", start, 1).replace("tuple(start, p", "tuple(two, p")
+    summary = indexing.summary(hlo.parse(text))
+    dots = [r for r in summary.reread if r.opcode == "dot"]
+    assert {(r.executions.number, r.to_json()["executions"][1]) for r in dots} == {(7, 7)}
+    assert {r.all_bytes_again for r in dots} == {7 * r.bytes_again for r in dots}
+    lines = [line for line in str(summary).splitlines() if " of dot " in line]
+    assert len(lines) == len(dots)
+    assert all(line.endswith(", in 7 executions") for line in lines)
+    before = lines[0].split()[0]
+    assert before == f"{max(r.all_bytes_again for r in dots):,}"
 
 
 def test_reads_at_runtime_values_are_reported_as_not_counted() -> None:
