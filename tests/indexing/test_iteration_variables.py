@@ -17,6 +17,7 @@ from indexing.maps.products import united
 from indexing.maps.regions.pieces import common_elements
 from indexing.maps.spaces import is_iteration, iterations
 from indexing.ops.inverse import inverses
+from indexing.tiling.accesses import ArrayAccess, merge_access
 from simplifier.atoms import Variable
 from simplifier.unknown import known
 from tests.oracles import fuzz, relation
@@ -182,6 +183,18 @@ def test_common_elements_keep_the_iterations() -> None:
     assert isinstance(common, IndexingMap)
     assert relation(common) == relation(every) & relation(odd)
     assert any(map(is_iteration, common.ranges))
+
+
+@pytest.mark.parametrize(
+    "high, low, kind", [("i0", "i1", "i"), ("i0", "s0", "s"), ("s0", "i0", "s"), ("s0", "s1", "s")]
+)
+def test_fused_ranges_are_iterations_if_both_are(high: str, low: str, kind: str) -> None:
+    text = f"(d0)[{high}, {low}] -> (d0, {high} * 4 + {low}), domain: d0 in [0, 1], "
+    m = parse_map(f"{text}{high} in [0, 2], {low} in [0, 3]")
+    merged = merge_access(ArrayAccess("out", "in", m), {"out": (2,), "in": (2, 12)}, frozenset())
+    assert merged is not None
+    (both,) = merged.map.ranges
+    assert (both.name[0], both.bounds) == (kind, (0, 11))
 
 
 def test_unions_and_over_approximations_have_other_range_variables() -> None:
