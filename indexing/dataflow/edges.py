@@ -301,11 +301,12 @@ def _edge(
         reason = f"{instruction.opcode} `{instruction.name}`: {maps.reason}"
         return AccessEdge(operand, (), output, (), Unknown(reason, instruction))
     placed = tuple([_with_sources(m, instruction) for m in maps])
-    if all(m.grade == "exact" for m in maps):
+    if "may" not in [m.grade for m in maps]:
         return AccessEdge(operand, (), output, placed)
     assert isinstance(instruction.op, MappedOp)
-    obstacle = Reason(instruction.op.why_may(operand), instruction)
-    return AccessEdge(operand, (), output, placed, None, (obstacle,))
+    obstacle = instruction.op.why_may(operand)
+    reasons = (Reason(obstacle, instruction),) if obstacle else ()
+    return AccessEdge(operand, (), output, placed, None, reasons)
 
 
 def _graded(

@@ -15,7 +15,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.options import Options
 from indexing.maps.products import BoxIndex, free_variable, is_box, united
-from indexing.maps.reasons import MAX_REASONS, OMITTED, Reason
+from indexing.maps.reasons import MAX_REASONS, OMITTED, UNDECLARED, Reason
 from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import sum_bounds
@@ -121,7 +121,7 @@ class MapSet:
 
     def reasons_of(self, m: IndexingMap) -> tuple[Reason, ...]:
         """The reasons for the grade "may" of one map of the set; ``()`` if it is exact."""
-        return self.reasons if m.grade == "may" else ()
+        return self.reasons or (UNDECLARED,) if m.grade == "may" else ()
 
     def add_unknown(self, unknown: Unknown | None) -> None:
         """Record why maps may be missing; the first reason is kept."""
@@ -144,11 +144,12 @@ class MapSet:
         self,
         maps: Iterable[IndexingMap],
         unknown: Unknown | None = None,
-        reasons: Iterable[Reason] = (),
+        reasons: Collection[Reason] = (),
     ) -> None:
         """Add maps, the reason why maps may be missing, and why maps have the grade "may"."""
         self.add_unknown(unknown)
-        self.add_reasons(reasons)
+        if reasons:
+            self.add_reasons(reasons)
         for m in maps:
             self._include(m)
         self._limit()
@@ -158,7 +159,7 @@ class MapSet:
         firsts: Collection[IndexingMap],
         seconds: Collection[IndexingMap],
         unknown: Unknown | None = None,
-        reasons: Iterable[Reason] = (),
+        reasons: Collection[Reason] = (),
     ) -> None:
         """Add ``x -> second(first(x))`` for each pair, with the reasons as in `extend`."""
         count = len(firsts) * len(seconds)
@@ -169,7 +170,7 @@ class MapSet:
         if self._full is not None:  # only an exact map adds something
             firsts, seconds = ([m for m in x if m.grade == "exact"] for x in (firsts, seconds))
         self.add_unknown(unknown)
-        if count:
+        if reasons and count:
             self.add_reasons(reasons)
         for first in firsts:
             for second in seconds:

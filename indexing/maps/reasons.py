@@ -33,4 +33,6 @@ class Reason:
         return f"{self.instruction.opcode} `{self.instruction.name}`: {self.text}"
 
 
+UNDECLARED: Final = Reason("an op with over-approximate maps declares no reason")
+"""The reason of maps of ops that declare none, such as ops of users."""
 OMITTED: Final = Reason(f"more than {MAX_REASONS} reasons: the others are omitted")

@@ -71,7 +71,7 @@ class MappedOp(ElementOp):
     """An op on arrays with maps and a kernel; subclass one of the bases by number of operands.
 
     Class attributes:
-        obstacle: why maps of the op have the grade "may", for an op that has such maps.
+        obstacle: why maps of the op have the grade "may"; empty if none has it.
     """
 
     __slots__ = ()

@@ -1,6 +1,7 @@
 """Why maps have the grade `may`: reasons on their way from an op to the answer."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +11,14 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import leaves
 from indexing.maps.answers import Answer
 from indexing.maps.map_set import MapSet, SpacePair
-from indexing.maps.reasons import MAX_REASONS, OMITTED, Reason
+from indexing.maps.reasons import MAX_REASONS, OMITTED, UNDECLARED, Reason
+from indexing.ops.collective_bases import IGNORED, Collective
 from indexing.ops.samples import instruction_of
 from indexing.views.op_table import named_ops
 
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.hlo"))
 SAMPLES = [(name, text) for name, cls in named_ops().items() for text in cls.samples]
+COLLECTIVES = [text for name, text in SAMPLES if issubclass(named_ops()[name], Collective)]
 BRANCHES = """
 double { x = f32[6] parameter(0) ROOT d = f32[6] add(x, x) }
 mirror { y = f32[6] parameter(0) ROOT r = f32[6] reverse(y), dimensions={0} }
@@ -53,7 +57,7 @@ def require_reasons(answer: Answer) -> None:
     for maps, reasons in zip(answer.maps, answer.reasons, strict=True):
         for m, why in zip(maps, reasons, strict=True):
             assert (m.grade == "may") == bool(why), f"{answer!r}: {m}: {why}"
-            assert all(reason.text for reason in why), f"{answer!r}: {why}"
+            assert UNDECLARED not in why, f"{answer!r}: {m}"
 
 
 @pytest.mark.parametrize(("name", "text"), SAMPLES)
@@ -62,6 +66,19 @@ def test_precisely_the_may_maps_of_every_op_have_a_reason(name: str, text: str) 
     for options in ({}, {"exact": True}):
         for answer in answers(instruction, **options):
             require_reasons(answer)
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
+def test_precisely_the_may_maps_of_programs_have_a_reason(path: Path) -> None:
+    for computation in hlo.load(str(path)).computations.values():
+        for answer in indexing.all_to_parameters(computation):
+            require_reasons(answer)
+
+
+def test_an_op_that_declares_no_reason_is_named_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    sort = instruction_of("f32[5] sort(f32[5] p), dimensions={0}, to_apply=less_than")
+    monkeypatch.setattr(type(sort.op), "obstacle", "")
+    assert indexing.output_to_input(sort).reasons == (((UNDECLARED,),),)
 
 
 def test_a_reason_travels_through_calls_and_compositions_in_both_directions() -> None:
@@ -85,17 +102,53 @@ def test_a_reason_travels_through_device_walks() -> None:
 
 
 def test_each_leaf_of_a_tuple_has_its_own_reasons() -> None:
-    loop = hlo.parse("""
-    below { p = (s32[], f32[4], f32[4]) parameter(0) i = s32[] get-tuple-element(p), index=0
-      n = s32[] constant(5) ROOT r = pred[] compare(i, n), direction=LT }
-    next { p = (s32[], f32[4], f32[4]) parameter(0) i = s32[] get-tuple-element(p), index=0
-      one = s32[] constant(1) j = s32[] add(i, one) a = f32[4] get-tuple-element(p), index=1
-      b = f32[4] get-tuple-element(p), index=2 s = f32[4] reverse(a), dimensions={0}
-      c = f32[4] add(b, s) ROOT t = (s32[], f32[4], f32[4]) tuple(j, s, c) }
-    ENTRY e { p = (s32[], f32[4], f32[4]) parameter(0)
-      ROOT w = (s32[], f32[4], f32[4]) while(p), condition=below, body=next }""").entry.root
-    for answer in answers(loop):
-        require_reasons(answer)
+    root = hlo.parse("""
+    less { a = f32[] parameter(0) b = f32[] parameter(1)
+      ROOT l = pred[] compare(a, b), direction=LT }
+    ENTRY e { t = (f32[5], f32[5], f32[5]) parameter(0) u = f32[2] parameter(1)
+      i = s32[] parameter(2) a = f32[5] get-tuple-element(t), index=0
+      b = f32[5] get-tuple-element(t), index=1 c = f32[5] get-tuple-element(t), index=2
+      s = f32[5] sort(a), dimensions={0}, to_apply=less
+      d = f32[5] dynamic-update-slice(b, u, i)
+      sd = f32[5] add(s, d) ROOT r = f32[5] add(sd, c) }""").entry.root
+    answer = indexing.to_parameters(root)
+    opcodes = {
+        path: [reason.instruction and reason.instruction.opcode for reason in reasons]
+        for path, reasons in zip(answer.paths[0], answer.reasons[0], strict=True)
+    }
+    assert opcodes == {(0,): ["sort"], (1,): ["dynamic-update-slice"], (2,): []}
+
+
+@pytest.mark.parametrize("replicas", [2, 3])
+@pytest.mark.parametrize("text", COLLECTIVES)
+def test_precisely_the_may_maps_between_devices_have_a_reason(text: str, replicas: int) -> None:
+    instruction = instruction_of(text)
+    for output in range(len(leaves(instruction.shape))):
+        require_reasons(indexing.device_maps(instruction, output, num_replicas=replicas))
+    for operand in range(len(instruction.operands)):
+        require_reasons(
+            indexing.device_input_to_output(instruction, operand, num_replicas=replicas)
+        )
+
+
+# fmt: off
+BETWEEN_DEVICES = [
+    # computation of the reduction            instruction                     reason
+    ("add(a, b)",                             "all-reduce(p)",                None),
+    ("negate(b)",                             "all-reduce(p)",                IGNORED),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("reduced", "reduction", "reason"), BETWEEN_DEVICES)
+def test_a_reduction_between_devices_has_the_reason_of_its_computation(
+    reduced: str, reduction: str, reason: str | None
+) -> None:
+    root = hlo.parse(f"""
+    f {{ a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] {reduced} }}
+    ENTRY e {{ p = f32[4] parameter(0) ROOT r = f32[4] {reduction}, to_apply=f }}""").entry.root
+    answer = indexing.device_maps(root, num_replicas=2)
+    assert {each.text for why in answer.reasons[0] for each in why} == ({reason} - {None})
 
 
 def test_an_exact_map_in_the_place_of_its_may_twin_has_no_reason() -> None:
