@@ -13,19 +13,21 @@ from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import bottom_up
 from hlo.shapes.shape import Shape
 from indexing.dataflow.device_ids import folded
-from indexing.dataflow.edges import Edges, LocalEdges, SummaryFunction, summaries_of
+from indexing.dataflow.edges import Edges, LocalEdges, Summarising, summaries_of
+from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.walk import Walk
 from indexing.devices.devices import Devices, GroupsError, has_device
 from indexing.devices.exchange import ANY_ELEMENT, Participants
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.map_set import SpacePair, full_map
+from indexing.maps.map_set import full_map
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
+from indexing.maps.space_pairs import SpacePair
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.collective_bases import IGNORED, SENT, Collective, ReducingCollective
-from indexing.ops.control import AsyncStart, Conditional, While, callees
+from indexing.ops.control import AsyncStart, Conditional, While
 from indexing.ops.structured_ops import InlineOp, StructuredOp, Summaries
 from indexing.ops.transfers import Recv
 
@@ -36,29 +38,34 @@ class DeviceEdges(Edges):
 
     devices: Devices
     options: Options
+    iteration: Iteration | None = None
 
     @property
     def inexact(self) -> DeviceEdges:
         if not self.options.exact:
             return self
-        return DeviceEdges(self.devices, replace(self.options, exact=False))
+        options = replace(self.options, exact=False)
+        return DeviceEdges(self.devices, options, self.iteration)
 
     @property
     def base(self) -> LocalEdges:
-        return LocalEdges(self.options)
+        return LocalEdges(self.options, iteration=self.iteration)
+
+    def inside(self, iteration: Iteration | None) -> DeviceEdges:
+        return DeviceEdges(self.devices, Options(exact=True), iteration)
 
     def crosses(self, computation: Computation) -> bool:
         return _contains_crossing(computation)
 
     def directions(self, backward: bool) -> tuple[bool, ...]:
-        return (True,) if backward else (True, False)  # loops need the reads of their body
+        return (True,) if backward else (True, False)  # a collective needs what a reducer reads
 
     def backward_edges(
-        self, array: ArrayRef, reads: SummaryFunction, *, fold: bool
+        self, array: ArrayRef, walk: Summarising, *, fold: bool
     ) -> Iterator[AccessEdge]:
         instruction, path, _ = array
         plain = Walk(self.base).backward_edges(array, fold=fold)
-        every, summaries = range(len(instruction.operands)), summaries_of(reads, backward=True)
+        every, summaries = range(len(instruction.operands)), summaries_of(walk, backward=True)
         for edge in self._with_devices(instruction, [path], every, plain, summaries):
             yield self._folded(edge) if fold else edge
 
@@ -67,12 +74,12 @@ class DeviceEdges(Edges):
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
-        writes: SummaryFunction,
+        walk: Summarising,
         *,
         fold: bool,
     ) -> Iterator[AccessEdge]:
         plain = Walk(self.base).forward_edges(instruction, operands, outputs, fold=fold)
-        summaries = summaries_of(writes, backward=False)
+        summaries = summaries_of(walk, backward=False)
         for edge in self._with_devices(instruction, outputs, operands, plain, summaries):
             yield self._folded(edge) if fold else edge
 
@@ -104,7 +111,7 @@ class DeviceEdges(Edges):
             yield from _received(instruction, op, outputs)
         elif not crosses(instruction):
             yield from map(self._lifted, plain)
-        elif isinstance(op, InlineOp | AsyncStart | Conditional):
+        elif isinstance(op, InlineOp | AsyncStart | Conditional | While):
             for output in outputs:
                 for edge in op.edges(instruction, output, summaries):
                     if edge.operand in operands:
@@ -126,24 +133,13 @@ class DeviceEdges(Edges):
         return replace(edge, maps=tuple(pieces))
 
     def _repeated(self, instruction: Instruction, edge: AccessEdge, backward: bool) -> AccessEdge:
-        """Return an edge of a loop that contains collectives, over any number of iterations.
-
-        A value that the body forwards unchanged on its own device keeps its identity map.  Any
-        other value may depend on every device.
-        """
+        """Return an edge of a scan that contains collectives: it may depend on every device."""
         out = ArrayRef(instruction, edge.output_path)
         operand = ArrayRef(instruction.operands[edge.operand], edge.operand_path)
-        if isinstance(instruction.op, While) and edge.output_path == edge.operand_path:
-            _, body = callees(instruction, "condition", "body")
-            parameter = ArrayRef(body.parameters[0], edge.output_path)
-            summary = Walk(self).read_summary(body, edge.output_path)
-            if list(summary) == [parameter] and summary[parameter].unknown is None:
-                if list(summary[parameter].maps) == list(self.identity(out)):
-                    return replace(edge, maps=self.identity(out), reasons=())
         start, end = (out, operand) if backward else (operand, out)
         if not edge.maps:
             return edge
-        reason = Reason("a loop with collectives may read every element", instruction)
+        reason = Reason("a scan with collectives may read every element", instruction)
         return replace(edge, maps=(full_map(self.spaces(start, end)),), reasons=(reason,))
 
     def _exchanged(

@@ -7,22 +7,24 @@ A walk through a program (`indexing.dataflow.walk`) takes its edges from an `Edg
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import NamedTuple
+from functools import lru_cache, partial
+from typing import NamedTuple, Protocol
 
 from hlo.modules.module import Computation, Instruction
 from hlo.shapes.shape import Shape, leaf_number, leaves
 from indexing.dataflow.copies import forwarded_from
+from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.runtime import folded
 from indexing.dataflow.scalars import scalar_value
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
-from indexing.maps.map_set import MapSet, Spaces
+from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
+from indexing.maps.space_pairs import Spaces
 from indexing.ops.access_edge import AccessEdge, identity, unbounded
 from indexing.ops.base import MappedOp, RoutingOp
 from indexing.ops.needed_operands import NeededOperands, reads_several
@@ -30,9 +32,18 @@ from indexing.ops.structured_ops import MapsByArray, StructuredOp, Summaries
 from simplifier.atoms import Variable
 from simplifier.unknown import first_unknown
 
-SummaryFunction = Callable[[Computation, Path], MapsByArray]
-"""Function from a computation and a leaf of its root, given by path, to its summary: the maps
-between the leaf and the parameters."""
+
+class Summarising(Protocol):
+    """The summaries that the edges of instructions with called computations need."""
+
+    def read_summary(self, computation: Computation, path: Path) -> MapsByArray:
+        """Return the maps from a leaf of the root to the leaves of parameters."""
+
+    def write_summary(self, computation: Computation, path: Path) -> MapsByArray:
+        """Return the maps from leaves of parameters to a leaf of the root."""
+
+    def loop_maps(self, loop: Instruction, path: Path, *, backward: bool) -> Mapping[Path, MapSet]:
+        """Return the maps between a leaf of the result of a loop and the leaves of its operand."""
 
 
 class Edges(ABC):
@@ -44,15 +55,16 @@ class Edges(ABC):
 
     __slots__ = ()
     options: Options
+    iteration: Iteration | None
 
     @abstractmethod
     def backward_edges(
-        self, array: ArrayRef, reads: SummaryFunction, *, fold: bool
+        self, array: ArrayRef, walk: Summarising, *, fold: bool
     ) -> Iterable[AccessEdge]:
         """Return the edges from an array back to the operands of its instruction.
 
         Args:
-            reads: summarises called computations, from their results to their parameters.
+            walk: summarises called computations and loops.
             fold: replace runtime variables by their value if the program determines it.
         """
 
@@ -62,14 +74,14 @@ class Edges(ABC):
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
-        writes: SummaryFunction,
+        walk: Summarising,
         *,
         fold: bool,
     ) -> Iterable[AccessEdge]:
         """Return the edges from `operands` to the leaves at `outputs` of the result.
 
         Args:
-            writes: summarises called computations, from their parameters to their results.
+            walk: summarises called computations and loops.
             fold: see `backward_edges`.
         """
 
@@ -89,6 +101,10 @@ class Edges(ABC):
     @abstractmethod
     def inexact(self) -> Edges:
         """These edges without the option ``exact``; the same object if it is not set."""
+
+    @abstractmethod
+    def inside(self, iteration: Iteration | None) -> Edges:
+        """Return the edges with exact maps in one iteration of a loop; for None, in any."""
 
     @property
     def base(self) -> Edges:
@@ -111,32 +127,39 @@ class LocalEdges(Edges):
     Attributes:
         every_operand: also relate the operands that a called computation ignores, as the element
             rules of ops expect.
+        iteration: what is known inside of the body of a loop, else None.
     """
 
     options: Options
     every_operand: bool = False
+    iteration: Iteration | None = None
 
     def directions(self, backward: bool) -> tuple[bool, ...]:
         return () if self.every_operand else (backward,)
 
     @property
     def inexact(self) -> LocalEdges:
-        return LocalEdges(replace(self.options, exact=False)) if self.options.exact else self
+        if not self.options.exact:
+            return self
+        return LocalEdges(replace(self.options, exact=False), iteration=self.iteration)
+
+    def inside(self, iteration: Iteration | None) -> LocalEdges:
+        return LocalEdges(Options(exact=True), iteration=iteration)
 
     def backward_edges(
-        self, array: ArrayRef, reads: SummaryFunction, *, fold: bool
+        self, array: ArrayRef, walk: Summarising, *, fold: bool
     ) -> Iterable[AccessEdge]:
-        edges = self._backward_edges(array, reads)
-        return map(_folded, edges) if fold else edges
+        edges = self._backward_edges(array, walk)
+        return (self._folded(edge) for edge in edges) if fold else edges
 
-    def _backward_edges(self, array: ArrayRef, reads: SummaryFunction) -> Iterable[AccessEdge]:
+    def _backward_edges(self, array: ArrayRef, walk: Summarising) -> Iterable[AccessEdge]:
         instruction, path, _ = array
         op = instruction.op
         if isinstance(op, RoutingOp):
             operand, operand_path = op.route(path)
             edge = AccessEdge(operand, operand_path, path, identity(array))
             return (_bounded(instruction, edge),)
-        summaries = summaries_of(reads, backward=True)
+        summaries = summaries_of(walk, backward=True)
         if isinstance(op, StructuredOp):
             return (_bounded(instruction, e) for e in op.edges(instruction, path, summaries))
         if not isinstance(op, MappedOp):
@@ -153,6 +176,13 @@ class LocalEdges(Edges):
             for k, edge in edges
         ]
 
+    def _folded(self, edge: AccessEdge) -> AccessEdge:
+        """Return an edge without the runtime variables whose value the program determines."""
+        if not any(each.runtime for each in edge.maps):
+            return edge
+        pieces = [piece for each in edge.maps for piece in folded(each, self.iteration)]
+        return replace(edge, maps=tuple(pieces))
+
     def _needed_operands(
         self, op: MappedOp, instruction: Instruction, output_id: int, summaries: Summaries
     ) -> NeededOperands | None:
@@ -166,27 +196,27 @@ class LocalEdges(Edges):
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
-        writes: SummaryFunction,
+        walk: Summarising,
         *,
         fold: bool,
     ) -> Iterable[AccessEdge]:
-        edges = self._forward_edges(instruction, operands, outputs, writes)
+        edges = self._forward_edges(instruction, operands, outputs, walk)
         from_, to = set(operands), set(outputs)
         kept = [edge for edge in edges if edge.operand in from_ and edge.output_path in to]
         kept.sort(key=lambda edge: (edge.operand, edge.operand_path))
-        return map(_folded, kept) if fold else kept
+        return (self._folded(edge) for edge in kept) if fold else kept
 
     def _forward_edges(
         self,
         instruction: Instruction,
         operands: Collection[int],
         outputs: Collection[Path],
-        writes: SummaryFunction,
+        walk: Summarising,
     ) -> Iterable[AccessEdge]:
         op = instruction.op
         if isinstance(op, RoutingOp):
             return _routed(op, instruction, operands, outputs)
-        summaries = summaries_of(writes, backward=False)
+        summaries = summaries_of(walk, backward=False)
         if isinstance(op, StructuredOp):
             edges = (edge for path in outputs for edge in op.edges(instruction, path, summaries))
             return (_bounded(instruction, edge) for edge in edges)
@@ -224,9 +254,15 @@ class LocalEdges(Edges):
         return _Arrays(start, end)
 
 
-def summaries_of(summary: SummaryFunction, *, backward: bool) -> Summaries:
+def summaries_of(walk: Summarising, *, backward: bool) -> Summaries:
     """Return the interface of ops to the summaries of the computations that they call."""
-    return Summaries(summary, backward, forwarded_from, scalar_value)
+    return Summaries(
+        walk.read_summary if backward else walk.write_summary,
+        backward,
+        forwarded_from,
+        scalar_value,
+        partial(walk.loop_maps, backward=backward),
+    )
 
 
 _dims = lru_cache(maxsize=1 << 12)(dims)
@@ -259,13 +295,6 @@ def _bounded(instruction: Instruction, edge: AccessEdge) -> AccessEdge:
     if reason is None or not edge.maps:
         return edge
     return replace(edge, maps=(), unknown=first_unknown(edge.unknown, reason))
-
-
-def _folded(edge: AccessEdge) -> AccessEdge:
-    """Return an edge without the runtime variables whose value the program determines."""
-    if not any(each.runtime for each in edge.maps):
-        return edge
-    return replace(edge, maps=tuple([piece for each in edge.maps for piece in folded(each)]))
 
 
 def _routed(

@@ -21,10 +21,10 @@ the clamp: openxla/xla#49120, openxla/xla#49121.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
@@ -54,11 +54,29 @@ ValueMaps: TypeAlias = tuple[IndexingMap, ...]
 """Disjoint maps from the index of each element to its value; together they cover the array."""
 
 
+class Surroundings(Protocol):
+    """The known values of the parameters of a computation where it is called."""
+
+    def value(self, parameter: ArrayRef) -> ValueMaps | None:
+        """Return the elements of an integer array of a parameter as formulas, or None.
+
+        Their runtime variables are symbols: equal names have equal values.
+        """
+
+    def symbol(self, name: str) -> RuntimeVariable:
+        """Return a symbol of the formulas, with its bounds."""
+
+
 # ---------------------------------------------------------------- maps
 
 
-def folded(indexing_map: IndexingMap) -> tuple[IndexingMap, ...]:
+def folded(
+    indexing_map: IndexingMap, around: Surroundings | None = None
+) -> tuple[IndexingMap, ...]:
     """Return a map without the runtime variables that the program determines, in disjoint pieces.
+
+    Args:
+        around: what is known about the parameters of the computation.
 
     >>> import hlo, indexing
     >>> root = hlo.parse('''ENTRY e {
@@ -76,11 +94,13 @@ def folded(indexing_map: IndexingMap) -> tuple[IndexingMap, ...]:
     for number in range(len(indexing_map.runtime)):
         # from the last, so that the remaining variables keep their positions
         at = len(indexing_map.runtime) - 1 - number
-        pieces = [new for piece in pieces for new in _fold_at(piece, at, len(pieces))]
+        pieces = [new for piece in pieces for new in _fold_at(piece, at, len(pieces), around)]
     return tuple([_merged(piece) for piece in pieces])
 
 
-def _fold_at(piece: IndexingMap, at: int, pieces: int) -> Iterator[IndexingMap]:
+def _fold_at(
+    piece: IndexingMap, at: int, pieces: int, around: Surroundings | None
+) -> Iterator[IndexingMap]:
     """Yield `piece` with runtime variable `at` folded, or traced to its source.
 
     Args:
@@ -91,8 +111,9 @@ def _fold_at(piece: IndexingMap, at: int, pieces: int) -> Iterator[IndexingMap]:
         yield piece
         return
     source, index = source_element(rt.array, rt.index)
-    cases = _cases(source, index, rt)
+    cases, mentioned = _cases(source, index, rt, around)
     rest = (*piece.runtime[:at], *piece.runtime[at + 1 :])
+    rest += tuple([each for each in mentioned if each not in rest])
     if cases is None or pieces * len(cases) > MAX_CASES:
         rt = replace(rt, array=source, index=tuple(index))
         yield replace(piece, runtime=(*piece.runtime[:at], rt, *piece.runtime[at + 1 :]))
@@ -108,13 +129,18 @@ def _fold_at(piece: IndexingMap, at: int, pieces: int) -> Iterator[IndexingMap]:
         )
 
 
-def _cases(array: ArrayRef, index: Sequence[Expr], rt: RuntimeVariable) -> Cases | None:
+def _cases(
+    array: ArrayRef, index: Sequence[Expr], rt: RuntimeVariable, around: Surroundings | None
+) -> tuple[Cases | None, tuple[RuntimeVariable, ...]]:
     """Return the clamped value of a runtime variable by cases, or None if it does not fold.
 
     If its bounds are narrower than its clamp, nothing is read outside the bounds.
+
+    Returns:
+        The cases, and the runtime variables that they mention.
     """
     cases: Cases = []
-    values = element_at(array, index) or value_maps(array)
+    values = element_at(array, index) or value_maps(array, around)
     for piece in values or ():
         swap = Substitution(dict(zip(piece.dims, index, strict=True)))
         in_piece = _conditions(piece, index)
@@ -124,7 +150,7 @@ def _cases(array: ArrayRef, index: Sequence[Expr], rt: RuntimeVariable) -> Cases
             constraints = [*in_piece, *in_case, in_bounds]
             if not any(c.is_false for c in constraints):
                 cases.append((clamped, tuple([c for c in constraints if not c.is_true])))
-    return cases if values else None
+    return cases if values else None, merged_runtime(values or ())
 
 
 def _conditions(piece: IndexingMap, index: Sequence[Expr]) -> list[Constraint]:
@@ -134,6 +160,11 @@ def _conditions(piece: IndexingMap, index: Sequence[Expr]) -> list[Constraint]:
         *[Constraint(swap(c.expr), c.lower, c.upper) for c in piece.constraints],
         *[Constraint(i, *d.bounds) for d, i in zip(piece.dims, index, strict=True)],
     ]
+
+
+def merged_runtime(maps: Iterable[IndexingMap]) -> tuple[RuntimeVariable, ...]:
+    """Return the distinct runtime variables of maps."""
+    return tuple({rt: None for m in maps for rt in m.runtime})
 
 
 def _merged(indexing_map: IndexingMap) -> IndexingMap:
@@ -203,8 +234,11 @@ def _copied_from(array: ArrayRef, index: Sequence[Expr]) -> tuple[ArrayRef, Sequ
 # ---------------------------------------------------------------- values
 
 
-def value_maps(array: ArrayRef) -> ValueMaps | None:
+def value_maps(array: ArrayRef, around: Surroundings | None = None) -> ValueMaps | None:
     """Return the elements of an integer array as formulas of their index, or None if unknown.
+
+    Args:
+        around: what is known about the parameters of the computation of `array`.
 
     >>> import hlo, indexing
     >>> root = hlo.parse('''ENTRY e {
@@ -218,7 +252,7 @@ def value_maps(array: ArrayRef) -> ValueMaps | None:
     (d0) -> (d0 * -2 + 10), domain: d0 in [0, 5]
     """
     memos = array.instruction.module.memo
-    memo: dict[ArrayRef, ValueMaps | None] = memos.setdefault(value_maps, {})
+    memo: _Values = memos.setdefault((value_maps, around), _Values(around))
     waiting = {array: None}  # ordered
     visits = 0
     while waiting:
@@ -255,7 +289,33 @@ def _sources(array: ArrayRef) -> list[ArrayRef]:
     return [ArrayRef(operand, (), array.calls) for operand in operands]
 
 
-def _value(array: ArrayRef, memo: dict[ArrayRef, ValueMaps | None]) -> ValueMaps | None:
+class _Values(dict[ArrayRef, ValueMaps | None]):
+    """The values of arrays so far, given what is known about the parameters."""
+
+    def __init__(self, around: Surroundings | None) -> None:
+        super().__init__()
+        self.around = around
+
+    def simplified(self, piece: IndexingMap) -> IndexingMap:
+        """Return a simplified piece, with the same symbols in all pieces.
+
+        Simplification tightens the bounds of symbols; here they become constraints.
+        """
+        piece = piece.simplify()
+        if self.around is None or not piece.runtime:
+            return piece
+        symbols = {rt.variable: self.around.symbol(rt.name) for rt in piece.runtime}
+        results, constraints = piece.substituted({v: rt.expr for v, rt in symbols.items()})
+        within = [Constraint(rt.expr, *v.bounds) for v, rt in symbols.items()]
+        return IndexingMap.of(
+            piece.dims,
+            results,
+            runtime=symbols.values(),
+            constraints=[c for c in (*constraints, *within) if not c.is_true],
+        )
+
+
+def _value(array: ArrayRef, memo: _Values) -> ValueMaps | None:
     """Return the value of `array`, given the values of its `_sources`."""
     instruction, shape = array.instruction, array.array_shape
     limits = range_of(shape.element_type) if shape and is_integral(array) else None
@@ -271,10 +331,10 @@ def _value(array: ArrayRef, memo: dict[ArrayRef, ValueMaps | None]) -> ValueMaps
     return tuple(pieces) if in_range else None
 
 
-def _formula(
-    array: ArrayRef, shape: Shape, memo: dict[ArrayRef, ValueMaps | None]
-) -> list[IndexingMap] | None:
+def _formula(array: ArrayRef, shape: Shape, memo: _Values) -> Sequence[IndexingMap] | None:
     """Return the value of an array by the element rule of its op."""
+    if array.instruction.opcode == "parameter":
+        return memo.around.value(array) if memo.around and not array.calls else None
     match element_of(array.instruction):
         case ConstantRule():
             return affine_table(array)
@@ -287,9 +347,7 @@ def _formula(
     return None
 
 
-def _copied_value(
-    array: ArrayRef, rule: CopyRule, memo: dict[ArrayRef, ValueMaps | None]
-) -> list[IndexingMap] | None:
+def _copied_value(array: ArrayRef, rule: CopyRule, memo: _Values) -> list[IndexingMap] | None:
     """Return the value of a copy: the values of its operands at other indices."""
     result_maps: list[IndexingMap] = []
     copies = copied_operands(array.instruction, rule)
@@ -297,12 +355,12 @@ def _copied_value(
         pieces = memo[ArrayRef(operand, (), array.calls)]
         if pieces is None:
             return None
-        result_maps += [read.then(piece).simplify() for piece in pieces]
+        result_maps += [memo.simplified(read.then(piece)) for piece in pieces]
     return [piece for piece in result_maps if not piece.is_known_empty] if copies else None
 
 
 def _elementwise_value(
-    array: ArrayRef, shape: Shape, rule: IntegerRule, memo: dict[ArrayRef, ValueMaps | None]
+    array: ArrayRef, shape: Shape, rule: IntegerRule, memo: _Values
 ) -> list[IndexingMap] | None:
     """Return the value of an elementwise op, for each choice of pieces of its operands."""
     variables, choices = dims(shape), list[ValueMaps]()
@@ -317,9 +375,11 @@ def _elementwise_value(
         if cases is None or len(result_maps) > MAX_CASES:
             return None
         shared = [c for piece in choice for c in piece.constraints]
+        runtime = merged_runtime(choice)
         for number, conditions in cases:
             constraints = [*shared, *conditions]
-            piece = IndexingMap.of(variables, [number], constraints=constraints).simplify()
+            piece = IndexingMap.of(variables, [number], runtime=runtime, constraints=constraints)
+            piece = memo.simplified(piece)
             if not piece.is_known_empty:
                 result_maps.append(piece)
     return result_maps

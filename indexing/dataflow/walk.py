@@ -16,9 +16,12 @@ from hlo.modules.module import Computation, Instruction
 from hlo.modules.recursion import positions
 from hlo.shapes.shape import leaves
 from indexing.dataflow.edges import Edges
+from indexing.dataflow.loops.iteration import Iteration
+from indexing.dataflow.loops.loop_reads import LoopReads
 from indexing.dataflow.needed import needed_by
 from indexing.dataflow.soundness import require_sound
 from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.converse import converse
 from indexing.maps.map_set import MapSet
 from indexing.ops.access_edge import AccessEdge, unbounded
 from indexing.ops.base import MappedOp
@@ -41,7 +44,7 @@ class Walk:
         """
         if not leaves(array.shape):  # the empty tuple: it has no outputs
             return ()
-        return self.edges.backward_edges(array, self.read_summary, fold=fold)
+        return self.edges.backward_edges(array, self, fold=fold)
 
     def forward_edges(
         self,
@@ -52,9 +55,7 @@ class Walk:
         fold: bool = False,
     ) -> Iterable[AccessEdge]:
         """Return the edges from `operands` to the leaves at `outputs` of the result."""
-        return self.edges.forward_edges(
-            instruction, operands, outputs, self.write_summary, fold=fold
-        )
+        return self.edges.forward_edges(instruction, operands, outputs, self, fold=fold)
 
     # ------------------------------------------------------------ one computation
 
@@ -243,12 +244,53 @@ class Walk:
     def _summary(
         self, computation: Computation, path: Path, *, backward: bool
     ) -> dict[ArrayRef, MapSet]:
+        iteration = self.edges.iteration
+        if iteration is not None and computation is not iteration.body:
+            return Walk(self.edges.inside(None))._summary(computation, path, backward=backward)
+
         def summarised() -> dict[ArrayRef, MapSet]:
             root = ArrayRef(computation.root, path)
             reached = self.to_parameters(root) if backward else self.forward(root)
             return {a: maps for a, maps in reached.items() if a.instruction.opcode == "parameter"}
 
         return computation.module.memoised((self, computation, path, backward), summarised)
+
+    # ------------------------------------------------------------ loops
+
+    def loop_maps(self, loop: Instruction, path: Path, *, backward: bool) -> dict[Path, MapSet]:
+        """Return the maps between a leaf of the result of a loop and the leaves of its operand."""
+        if self.edges.iteration is not None:
+            return Walk(self.edges.inside(None)).loop_maps(loop, path, backward=backward)
+
+        def computed() -> dict[Path, MapSet]:
+            if not backward:
+                return self._loop_writes(loop, path)
+            return self._closed_form(loop).reads(path)
+
+        return loop.module.memoised((self, loop, path, backward), computed)
+
+    def _loop_writes(self, loop: Instruction, path: Path) -> dict[Path, MapSet]:
+        end, (operand,) = ArrayRef(loop, path), loop.operands
+        writes: dict[Path, MapSet] = {}
+        for leaf, maps in self.loop_maps(loop, path, backward=True).items():
+            start = ArrayRef(operand, leaf)
+            spaces = self.edges.spaces(start, end)
+            assert spaces.start is not None
+            writes[leaf] = MapSet((), spaces, self.edges.options)
+            options = self.edges.options
+            converses = [options.simplified(converse(m, spaces.start)) for m in maps.effective]
+            writes[leaf].extend(converses, maps.unknown, maps.reasons)
+        return writes
+
+    def _closed_form(self, loop: Instruction) -> LoopReads:
+        def made() -> LoopReads:
+            iteration = loop.module.memoised((Iteration, loop), lambda: Iteration(loop))
+            plain, inside = Walk(self.edges.inside(None)), Walk(self.edges.inside(iteration))
+            roots = [iteration.body.root, iteration.condition.root]
+            plain.prepare(needed_by(roots), backward=True)
+            return LoopReads(iteration, self.edges, inside.read_summary, plain.read_summary)
+
+        return loop.module.memoised((self, loop), made)
 
     def prepare(self, instructions: Iterable[Instruction], *, backward: bool) -> None:
         """Check `instructions` and summarise the computations that they call, innermost first.

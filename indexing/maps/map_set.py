@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from functools import lru_cache
-from typing import Final, NamedTuple, Protocol
+from typing import Final
 
 from hlo.shapes.shape import Shape
 from indexing.maps.answers import Unknown
@@ -16,6 +16,7 @@ from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.options import Options
 from indexing.maps.products import BoxIndex, free_variable, is_box, united
 from indexing.maps.reasons import MAX_REASONS, OMITTED, UNDECLARED, Reason
+from indexing.maps.space_pairs import NO_SPACES, Spaces
 from simplifier.atoms import Variable
 from simplifier.bounds import KnownBounds
 from simplifier.constraints import sum_bounds
@@ -51,26 +52,6 @@ _LONG_SET: Final = Reason("budget: too many variables and constraints of all map
 _MANY_MAPS: Final = Reason(f"budget: more than {MAX_MAPS} maps between two arrays")
 
 
-class Spaces(Protocol):
-    """The index spaces of the domain and of the results; `None` if not an array (a token)."""
-
-    @property
-    def start(self) -> tuple[Variable, ...] | None:
-        """The dimensions of the maps."""
-
-    @property
-    def sizes(self) -> tuple[int, ...] | None:
-        """The sizes of the array that the results index."""
-
-
-class SpacePair(NamedTuple):
-    """`Spaces` as a pair of values."""
-
-    start: tuple[Variable, ...] | None
-    sizes: tuple[int, ...] | None
-
-
-NO_SPACES: Final = SpacePair(None, None)
 OPTIONS: Final = Options()
 
 
@@ -99,6 +80,13 @@ class MapSet:
         self._spaces, self._options = spaces, options
         self._full: IndexingMap | None = None  # the full `may` map, if the set is saturated
 
+    def like(self, maps: Iterable[IndexingMap]) -> MapSet:
+        """Return a set of other maps between the same arrays."""
+        others = MapSet((), self._spaces, self._options)
+        others.extend(maps, self.unknown, self._reasons)
+        others.is_over_budget = self.is_over_budget
+        return others
+
     @property
     def effective(self) -> tuple[IndexingMap, ...]:
         """The maps; only the full `may` map if the set is saturated."""
@@ -118,6 +106,11 @@ class MapSet:
         if self._reasons and any(m.grade == "may" for m in self.maps):
             return tuple(self._reasons)
         return ()
+
+    @property
+    def all_reasons(self) -> tuple[Reason, ...]:
+        """Why maps of the set have, or may get, the grade "may"."""
+        return tuple(self._reasons)
 
     def reasons_of(self, m: IndexingMap) -> tuple[Reason, ...]:
         """The reasons for the grade "may" of one map of the set; ``()`` if it is exact."""

@@ -54,10 +54,8 @@ def callees(instruction: Instruction, *names: str) -> list[Computation]:
 class While(StructuredOp):
     """Apply `body` repeatedly, starting with the operand, while `condition` is true for the value.
 
-    A leaf that `body` forwards unchanged is the same leaf of the operand. Any other leaf depends on
-    the number of iterations. It may need every element of the leaves that `condition` reads and of
-    the leaves that `body` reads for it, transitively. If `body` computes an element of the
-    leaf only from itself, the map of the leaf is the identity.
+    A leaf that `body` forwards unchanged is the same leaf of the operand. The maps of any other
+    leaf are those of all iterations (`indexing.dataflow.loops`).
 
     Source: XLA ``docs/operation_semantics.md``, "While".
     """
@@ -85,38 +83,8 @@ class While(StructuredOp):
     def edges(
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
-        condition, body = callees(instruction, "condition", "body")
-        reads: dict[Path, list[Path]] = {}
-        same, parameter = identity(ArrayRef(instruction, output)), body.parameters[0]
-        if summaries.forwarded_from(ArrayRef(body.root, output)) == ArrayRef(parameter, output):
-            yield AccessEdge(0, output, output, same)
-            return
-        summary = summaries.of(body, output)
-        own = summary.get(ArrayRef(parameter, output))
-        is_local = len(summary) == 1 and own is not None and tuple(own.maps) == same
-        pending = self._leaves_for(condition, (), summaries)
-        needed: dict[Path, None] = {}
-        if not is_local:
-            pending.append(output)
-        while pending:
-            path = pending.pop()
-            if path not in needed:
-                needed[path] = None
-                if path not in reads:
-                    reads[path] = self._leaves_for(body, path, summaries)
-                pending.extend(reads[path])
-        if is_local and output not in needed:
-            yield AccessEdge(0, output, output, same)
-        shape = leaf_shape(instruction.shape, output)
-        for path in needed:
-            leaf = leaf_shape(instruction.shape, path)
-            reason = Reason("the reads of all iterations have no closed form", instruction)
-            maps = summaries.everything(shape, leaf)
-            yield AccessEdge(0, path, output, maps, None, (reason,))
-
-    def _leaves_for(self, called: Computation, output: Path, summaries: Summaries) -> list[Path]:
-        """The leaves of the parameter that a leaf of the result depends on."""
-        return [array.path for array in summaries.of(called, output)]
+        for path, maps in summaries.loop(instruction, output).items():
+            yield AccessEdge(0, path, output, maps.effective, maps.unknown, maps.reasons)
 
 
 _BRANCHES: Final = ("branch_computations", "true_computation", "false_computation")

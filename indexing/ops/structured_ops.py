@@ -37,12 +37,14 @@ class Summaries:
         backward: True for output-to-input maps, False for input-to-output maps.
         forwarded_from: the array that tuples and calls forward unchanged to a given array.
         scalar_value: the value of an integer scalar if the program determines it, else None.
+        loop: maps between a leaf of the result of a ``while`` and every leaf of its operand.
     """
 
     of: Callable[[Computation, Path], MapsByArray]
     backward: bool
     forwarded_from: Callable[[ArrayRef], ArrayRef]
     scalar_value: Callable[[ArrayRef], int | None]
+    loop: Callable[[Instruction, Path], Mapping[Path, MapSet]]
 
     def parameters_read(self, computation: Computation, output_id: int) -> ParameterGrades:
         """Return the parameters that a leaf of a computation's root depends on.

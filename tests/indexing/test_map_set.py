@@ -11,9 +11,10 @@ from hypothesis import given
 import indexing
 from indexing import IndexingMap, dims
 from indexing.maps import map_set, products
-from indexing.maps.map_set import MapSet, SpacePair
+from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.simplify import composed_and_simplified
+from indexing.maps.space_pairs import SpacePair
 from simplifier.atoms import Variable
 from tests.growth.work import calls_of
 from tests.oracles import fuzz, relation, union

@@ -10,8 +10,9 @@ import indexing
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import leaves
 from indexing.maps.answers import Answer
-from indexing.maps.map_set import MapSet, SpacePair
+from indexing.maps.map_set import MapSet
 from indexing.maps.reasons import MAX_REASONS, OMITTED, UNDECLARED, Reason
+from indexing.maps.space_pairs import SpacePair
 from indexing.ops.collective_bases import IGNORED, Collective
 from indexing.ops.samples import instruction_of
 from indexing.views.op_table import named_ops

@@ -11,7 +11,7 @@ import indexing
 from hlo import Computation
 from hlo.ops.op import OPS
 from indexing.dataflow.edges import LocalEdges
-from indexing.maps import map_set
+from indexing.maps import map_set, space_pairs
 from indexing.maps.answers import Answer
 from indexing.maps.deduplicate import deduplicate
 from tests.growth.work import calls_of
@@ -189,7 +189,7 @@ def test_a_may_map_is_absorbed_by_a_box_that_includes_it(
 ) -> None:
     added = [graded(wide), graded(narrow)]
     for order in (added, added[::-1]):
-        maps = map_set.MapSet((), map_set.SpacePair(indexing.dims((4,)), (6,)))
+        maps = map_set.MapSet((), space_pairs.SpacePair(indexing.dims((4,)), (6,)))
         maps.extend(order)
         assert set(maps.effective) == set(added[:count])
         assert union(maps.effective) == union(tuple(added))
@@ -211,7 +211,7 @@ def test_maps_that_are_too_long_together_are_over_approximated(
         for k in range(1, 4)
     ]
     maps = [*map(graded, texts), graded("(d0) -> (d0), domain: d0 in [0, 3]")]
-    spaces = map_set.SpacePair(indexing.dims((4,)), (11,))
+    spaces = space_pairs.SpacePair(indexing.dims((4,)), (11,))
     expected = union(tuple(maps))
     monkeypatch.setattr(map_set, "MAX_PARTS_TOGETHER", 9)
     kept = map_set.MapSet((), spaces)

@@ -123,6 +123,17 @@ def _memoised_facts(loop: Instruction, calls: Calls) -> LoopFacts:
     return loop.module.memoised(key, lambda: _facts(loop, calls))
 
 
+def bounds_outside(facts: LoopFacts, array: ArrayRef) -> Interval | None:
+    """Return bounds of an integer scalar of the computation of a loop; None for other arrays.
+
+    Args:
+        array: its call stack starts at the computation of the loop.
+    """
+    scalars = LoopScalars(facts.loop, facts.calls, _carried_bounds, signed=True)
+    value = scalars.sum_of(array._replace(calls=(*facts.calls, *array.calls)))
+    return value.expr.bounds if value is not None and value.is_exact else None
+
+
 # ---------------------------------------------------------------- implementation
 
 

@@ -1,0 +1,145 @@
+"""One iteration of a loop, seen from inside of its body: the integers that it carries as formulas.
+
+The number of the iteration, and loop-invariant scalars that the program does not determine, are
+symbols: runtime variables without a source, which have the same value in every map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hlo.modules.module import Instruction
+from indexing.dataflow.constants import is_integral
+from indexing.dataflow.loops.counted import bounds_outside, loop_facts
+from indexing.dataflow.loops.facts import InductionVariable, TripCount
+from indexing.dataflow.runtime import ValueMaps, source_element, value_maps
+from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.indexing_map import IndexingMap, dims
+from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.ops.control import callees
+from simplifier.atoms import Variable
+from simplifier.linear import Expr, as_expr
+from simplifier.substitute import Substitution
+
+ENDLESS: Final = 1 << 62
+"""The upper bound of the number of iterations of a loop that has none."""
+NUMBER: Final = "iteration"
+"""The name of the symbol for the number of the iteration, counted from 0."""
+
+
+class Iteration:
+    """The known values of the parameter of a loop's body in one iteration.
+
+    Implements `indexing.dataflow.runtime.Surroundings`.
+
+    Attributes:
+        loop: the ``while``.
+        facts: its invariants, induction variables and trip count.
+        most: the maximum number of iterations.
+    """
+
+    def __init__(self, loop: Instruction) -> None:
+        self.loop, self.facts = loop, loop_facts(loop)
+        self.condition, self.body = callees(loop, "condition", "body")
+        self.parameter = self.body.parameters[0]
+        count = self.facts.trip_count
+        self.most = count.upper if isinstance(count, TripCount) else ENDLESS
+        self._symbols = {NUMBER: RuntimeVariable(Variable(NUMBER, 0, max(0, self.most - 1)))}
+        self._sources: dict[str, RuntimeVariable] = {}
+        self._values: dict[Path, ValueMaps | None] = {}
+
+    def symbol(self, name: str) -> RuntimeVariable:
+        """Return a symbol of the formulas, with its bounds."""
+        return self._symbols[name]
+
+    def source(self, symbol: RuntimeVariable) -> RuntimeVariable | None:
+        """Return the scalar outside of the loop that a symbol stands for; None for other values."""
+        source = self._sources.get(symbol.name) if symbol.array is None else None
+        return None if source is None else replace(source, variable=symbol.variable)
+
+    def value(self, parameter: ArrayRef) -> ValueMaps | None:
+        """Return the elements of a carried integer array as formulas, or None."""
+        path = parameter.path
+        if path not in self._values:
+            self._values[path] = self._value(path)
+        return self._values[path]
+
+    def outside(self, path: Path) -> ArrayRef:
+        """Return the array outside of the loop with the value of a loop-invariant leaf."""
+        array = ArrayRef(self.loop.operands[0], path)
+        shape = array.array_shape
+        index = [as_expr(0)] * (0 if shape is None else shape.rank)
+        source, place = source_element(array, index)
+        return source if list(place) == index else array
+
+    # ------------------------------------------------------------ implementation
+
+    def _value(self, path: Path) -> ValueMaps | None:
+        variable = self.facts.variable(path)
+        if variable is not None and not variable.wraps:
+            return self._progression(variable)
+        if path not in self.facts.invariants:
+            return None
+        array = ArrayRef(self.loop.operands[0], path)
+        return value_maps(array) or self._invariant(array)
+
+    def _progression(self, variable: InductionVariable) -> ValueMaps | None:
+        """Return the value of an induction variable: ``start + step · iteration``."""
+        symbols: dict[Variable, Expr] = {}
+        for rt in variable.runtime:
+            symbol = self._outer(rt)
+            if symbol is None:
+                return None
+            symbols[rt.variable] = symbol.expr
+        swap = Substitution(symbols)
+        number = self._symbols[NUMBER]
+        if not swap(variable.step).is_constant:
+            return None
+        value = swap(variable.start) + number.expr * variable.step.constant
+        runtime = [number, *self._mentioned(value)]
+        return (self._scalar(variable.path, value, runtime),)
+
+    def _invariant(self, array: ArrayRef) -> ValueMaps | None:
+        """Return a symbol for an integer scalar that the program does not determine."""
+        shape = array.array_shape
+        bounds = bounds_outside(self.facts, array)
+        if shape is None or shape.size != 1 or not is_integral(array) or bounds is None:
+            return None
+        index = tuple([as_expr(0)] * shape.rank)
+        symbol = self._outer(RuntimeVariable(Variable("rt", *bounds), array, index), relative=True)
+        return None if symbol is None else (self._scalar(array.path, symbol.expr, [symbol]),)
+
+    def _outer(self, rt: RuntimeVariable, relative: bool = False) -> RuntimeVariable | None:
+        """Return the symbol for a scalar outside of the loop; None if it is not in reach.
+
+        Args:
+            relative: its call stack starts at the computation of the loop.
+        """
+        array, calls = rt.array, self.facts.calls
+        assert isinstance(array, ArrayRef)
+        if not relative:
+            if array.calls[: len(calls)] != calls:
+                return None
+            array = array._replace(calls=array.calls[len(calls) :])
+        array, index = source_element(array, rt.index)
+        if array.path or not all(each.is_constant for each in index):
+            return None
+        key = replace(rt, array=array, index=tuple(index))
+        for name, known in self._sources.items():
+            if (known.array, known.index) == (key.array, key.index):
+                return self._symbols[name]
+        name = f"invariant{len(self._sources)}"
+        variable = rt.variable.renamed(name)
+        self._sources[name] = replace(key, variable=variable)
+        self._symbols[name] = RuntimeVariable(variable)
+        return self._symbols[name]
+
+    def _mentioned(self, value: Expr) -> list[RuntimeVariable]:
+        names = {v.name for v in value.variables()} - {NUMBER}
+        return [symbol for name, symbol in self._symbols.items() if name in names]
+
+    def _scalar(self, path: Path, value: Expr, runtime: list[RuntimeVariable]) -> IndexingMap:
+        shape = ArrayRef(self.loop, path).array_shape
+        assert shape is not None
+        return IndexingMap.of(dims(shape), [value], runtime=runtime)

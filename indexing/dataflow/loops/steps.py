@@ -1,0 +1,144 @@
+"""One iteration of a loop as maps from each carried array to the carried arrays before it.
+
+The maps ``(d, t) -> (e, t - 1)`` have the time as the last dimension and the last result: the
+number of iterations that were executed before.  The step from time t to ``t - 1`` is iteration
+``t - 1``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from indexing.dataflow.loops.iteration import NUMBER, Iteration
+from indexing.dataflow.runtime import copied_elements
+from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.map_set import MapSet
+from indexing.maps.reasons import Reason
+from indexing.maps.runtime_variable import RuntimeVariable
+from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
+from simplifier.linear import Expr, constant
+from simplifier.substitute import Substitution
+from simplifier.unknown import Unknown, first_unknown
+
+
+@dataclass(slots=True)
+class Reads:
+    """The reads of a carried array from another one in one iteration.
+
+    Attributes:
+        maps: maps with time, for a step; without, for a condition.
+        unknown: the reason if maps may be missing.
+        reasons: why maps have the grade "may".
+    """
+
+    maps: list[IndexingMap] = field(default_factory=list)
+    unknown: Unknown | None = None
+    reasons: tuple[Reason, ...] = ()
+
+
+def timed_reads(
+    iteration: Iteration, summary: Mapping[ArrayRef, MapSet], *, is_step: bool
+) -> dict[Path, Reads]:
+    """Return what a leaf reads of each leaf of the parameter.
+
+    Args:
+        summary: the maps from a leaf of the body's or the condition's root to the parameter.
+        is_step: add the time as a dimension and as a result.
+    """
+    reads: dict[Path, Reads] = {}
+    for array, maps in summary.items():
+        here = reads.setdefault(array.path, Reads())
+        here.unknown = first_unknown(here.unknown, maps.unknown)
+        here.reasons += maps.reasons
+        for m in maps.maps:
+            here.maps += _timed(m, iteration) if is_step else [_settled(m, iteration)]
+            here.reasons += tuple(_obstacles(m, iteration))
+    return reads
+
+
+def _obstacles(m: IndexingMap, iteration: Iteration) -> Iterator[Reason]:
+    """Yield the runtime variables whose values in each iteration are not known."""
+    for rt in m.runtime:
+        if not rt.is_fixed and isinstance(rt.array, ArrayRef) and _outside(rt, iteration) is None:
+            name = rt.array.instruction.name
+            text = f"`{name}` is not affine in the number of the iteration"
+            yield Reason(text, iteration.loop)
+
+
+def _timed(m: IndexingMap, iteration: Iteration) -> Iterator[IndexingMap]:
+    """Yield a map of the body with the time as last dimension and result."""
+    time = Variable(f"d{len(m.dims)}", 1, iteration.most)
+    numbers = [rt for rt in m.runtime if rt.array is None and rt.name == NUMBER]
+    values = {rt.variable: time - 1 for rt in numbers}
+    within = [Constraint(time - 1, *rt.variable.bounds) for rt in numbers]
+    results, constraints = m.substituted(values)
+    swap = Substitution(values)
+    runtime = [rt.substituted(swap) for rt in m.runtime if rt not in numbers]
+    timed = IndexingMap.of(
+        [*m.dims, time],
+        [*results, time - 1],
+        ranges=m.ranges,
+        runtime=runtime,
+        constraints=[*within, *constraints],
+        grade=m.grade,
+    )
+    settled = _settled(timed, iteration)
+    if not settled.is_known_empty:
+        yield settled
+
+
+def _settled(m: IndexingMap, iteration: Iteration) -> IndexingMap:
+    """Return a map whose runtime variables are values outside of the loop.
+
+    A value that differs between iterations may be any within its bounds.
+    """
+    outside: list[RuntimeVariable] = []
+    free: list[RuntimeVariable] = []
+    fixed: dict[Variable, Expr] = {}
+    for rt in m.runtime:
+        source = _outside(rt, iteration)
+        if rt.clamp is not None and rt.is_fixed:
+            fixed[rt.variable] = constant(rt.clamp[0])
+        elif source is None:
+            free.append(rt)
+        else:
+            outside.append(source)
+    grade: Grade = "may" if free else m.grade
+    ranges = [*m.ranges, *_renamed([rt.variable for rt in free], m.variables)]
+    new = ranges[len(m.ranges) :]
+    values = fixed | {rt.variable: v.as_expr() for rt, v in zip(free, new, strict=True)}
+    swap = Substitution(values)
+    outside = [rt.substituted(swap) for rt in outside]
+    results, constraints = m.substituted(values)
+    return IndexingMap.of(
+        m.dims, results, ranges=ranges, runtime=outside, constraints=constraints, grade=grade
+    ).simplify()
+
+
+def _outside(rt: RuntimeVariable, iteration: Iteration) -> RuntimeVariable | None:
+    """Return a runtime variable with its source outside of the loop; None if there is none."""
+    if rt.array is None:
+        return iteration.source(rt) or rt
+    if not isinstance(rt.array, ArrayRef):
+        return None
+    *_, (array, index) = [(rt.array, rt.index), *copied_elements(rt.array, rt.index)]
+    if array.instruction is not iteration.parameter or array.calls:
+        return None
+    if array.path not in iteration.facts.invariants:
+        return None
+    source = iteration.outside(array.path)
+    return None if source.path else RuntimeVariable(rt.variable, source, tuple(index), rt.clamp)
+
+
+def _renamed(variables: Iterable[Variable], taken: Iterable[Variable]) -> Iterator[Variable]:
+    """Yield variables with names that are not taken."""
+    names = {v.name for v in taken}
+    for k, variable in enumerate(variables):
+        name = f"any{k}"
+        while name in names:
+            name += "_"
+        names.add(name)
+        yield variable.renamed(name)

@@ -1,0 +1,120 @@
+"""Transitive closures of relations that step back in time, such as the iterations of a loop.
+
+Source: isl manual, "Unary Operations" (``isl_map_transitive_closure``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import Any, Final, NamedTuple
+
+import islpy as isl
+
+from simplifier.exact.context import within_budget
+from simplifier.exact.decode import pieces
+from simplifier.exact.encode import Relation, as_map
+from simplifier.exact.enumeration import pieces_budget
+from simplifier.unknown import Unknown
+
+BUDGET: Final = 400_000
+"""isl operations for one closure."""
+_IN: Final = isl.dim_type.in_
+_OUT: Final = isl.dim_type.out
+
+
+class SelectedClosure(NamedTuple):
+    """The reflexive transitive closure of a relation, in disjoint pieces.
+
+    Attributes:
+        is_exact: False if the pieces are a superset.
+    """
+
+    pieces: tuple[Relation, ...]
+    is_exact: bool
+
+
+class Slots(NamedTuple):
+    """The values of the first inputs and of the first results to select, and zeros to drop.
+
+    Attributes:
+        source, target: the value of input 0 and of result 0.
+        inputs, results: the number of inputs and results to keep after them; then follow zeros,
+            and the time, which is kept.
+    """
+
+    source: int
+    target: int
+    inputs: int
+    results: int
+
+
+def closures_back_in_time(
+    box: Sequence[Relation],
+    stays: Sequence[Relation],
+    moves: Sequence[Relation],
+    slots: Sequence[Slots],
+    budget: int = BUDGET,
+) -> tuple[SelectedClosure, ...] | Unknown:
+    """Return the closure of ``stays ∪ moves``, for each of `slots`.
+
+    The last input of each relation is a time t, the last result is ``t - 1``.
+
+    Args:
+        box: the points, as results of relations without inputs.
+        stays: relations that change only the time.
+        moves: the other relations.
+    """
+
+    def compute(ctx: Any) -> tuple[SelectedClosure, ...]:
+        points = _union(ctx, box).range()
+        waits = _waiting(ctx, points, [as_map(ctx, each).domain() for each in stays])
+        closure, is_exact = waits, True
+        if moves:
+            move = _union(ctx, moves)
+            again, is_exact = move.apply_range(waits).intersect_range(move.domain()), True
+            if not again.is_empty():
+                power, is_exact = again.coalesce().transitive_closure()
+                move = move.union(power.intersect_domain(move.domain()).apply_range(move))
+            closure = waits.union(waits.apply_range(move).apply_range(waits))
+        closure = closure.intersect_domain(points).intersect_range(points)
+        return tuple([SelectedClosure(_selected(closure, each), bool(is_exact)) for each in slots])
+
+    return within_budget(compute, min(budget, pieces_budget(budget, *stays, *moves)))
+
+
+def coalesced(
+    relations: Sequence[Relation], budget: int = BUDGET
+) -> tuple[Relation, ...] | Unknown:
+    """Return the union of relations in disjoint pieces, as few as isl knows."""
+    return within_budget(
+        lambda ctx: pieces(_union(ctx, relations)), min(budget, pieces_budget(budget, *relations))
+    )
+
+
+def _waiting(ctx: Any, points: isl.Set, stays: Sequence[isl.Set]) -> isl.Map:
+    """Return ``(x, t) -> (x, k)`` for ``k <= t`` if every step from t down to k may stay at x."""
+    space = points.get_space()
+    later = isl.Map.lex_ge(space).intersect_domain(points).intersect_range(points)
+    for k in range(points.dim(isl.dim_type.set) - 1):
+        later = later.equate(_IN, k, _OUT, k)
+    stayed = reduce(lambda a, b: a.union(b), stays, isl.Set.empty(space))
+    leaves = points.subtract(stayed)
+    if leaves.is_empty():
+        return later
+    # (x, t) -> (x, k) passes a time j with k < j <= t that leaves
+    strict = later.subtract(isl.Map.identity(later.get_space()))
+    return later.subtract(later.intersect_range(leaves).apply_range(strict)).coalesce()
+
+
+def _selected(closure: isl.Map, slot: Slots) -> tuple[Relation, ...]:
+    """Return the part of a closure from one leaf to another."""
+    closure = closure.fix_val(_IN, 0, slot.source).fix_val(_OUT, 0, slot.target)
+    for kind, kept in ((_IN, slot.inputs), (_OUT, slot.results)):
+        zeros = closure.dim(kind) - 2 - kept
+        closure = closure.project_out(kind, 1 + kept, zeros).project_out(kind, 0, 1)
+    return pieces(closure) if not closure.is_empty() else ()
+
+
+def _union(ctx: Any, relations: Sequence[Relation]) -> isl.Map:
+    return reduce(lambda a, b: a.union(b), [as_map(ctx, relation) for relation in relations])
