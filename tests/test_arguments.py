@@ -224,6 +224,7 @@ MADE_BY_QUERIES = {
     *(
         "indexing.Answer",
         "indexing.Unknown",
+        "indexing.maps.Reason",
         "indexing.maps.CertificateError",
         "indexing.maps.UndecidedError",
     ),

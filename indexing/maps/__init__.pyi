@@ -15,6 +15,7 @@ from .properties import is_bijection as is_bijection
 from .properties import is_injective as is_injective
 from .properties import is_single_valued as is_single_valued
 from .properties import is_surjective_onto as is_surjective_onto
+from .reasons import Reason as Reason
 from .regions.boxes import Box as Box
 from .regions.region import Region as Region
 from .relation import image as image
