@@ -1,15 +1,16 @@
-"""Execution counts: how often a program executes each of its computations.
+"""Execution counts: the bounds of the number of executions of each computation of a program.
 
 Calls add up; the body of a loop multiplies by its trip count, the condition by one more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from hlo.modules.find import CALLING
 from hlo.modules.module import Computation, Instruction, Module
+from hlo.text.source import HloError
 from indexing.dataflow.loops.counted import loop_facts
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.answers import Unknown
@@ -26,6 +27,13 @@ class Executions(NamedTuple):
     def number(self) -> int | None:
         """The number of executions if the program determines it, else None."""
         return self.lower if self.lower == self.upper else None
+
+    @property
+    def clause(self) -> str:
+        """The executions to which numbers about one execution apply; empty for a single one."""
+        if self.upper is None:
+            return "in each execution"
+        return "" if self.number == 1 else f"in each of {self} executions"
 
     def __str__(self) -> str:
         if self.number is not None:
@@ -47,11 +55,11 @@ class Executions(NamedTuple):
         return Executions(self.lower + other.lower, self.upper + other.upper)
 
 
-def executions(module: Module) -> dict[Computation, Executions]:
+def executions(module: Module) -> Mapping[Computation, Executions]:
     """Return the executions of ENTRY and of the computations that it calls, by any stack of calls.
 
     Loops, calls and branches of conditionals are counted, the computations that an instruction
-    applies to elements are not.
+    applies to elements are not.  An invalid loop has any number of iterations.
 
     >>> import hlo, indexing.ops
     >>> module = hlo.parse('''
@@ -64,6 +72,10 @@ def executions(module: Module) -> dict[Computation, Executions]:
     >>> [(computation.name, str(count)) for computation, count in executions(module).items()]
     [('e', '1'), ('next', '5'), ('less', '6')]
     """
+    return module.memoised(executions, lambda: _executions(module))
+
+
+def _executions(module: Module) -> Mapping[Computation, Executions]:
     counts = {module.entry: Executions(1, 1)}
     for computation in _callers_first(module):
         own = counts[computation]
@@ -79,10 +91,7 @@ def _calls(instruction: Instruction) -> Iterator[tuple[Computation, Executions]]
     if instruction.opcode not in CALLING:
         return
     if isinstance(instruction.op, While) and not fault_of(instruction):
-        count = loop_facts(instruction).trip_count
-        times = Executions(0, None)
-        if not isinstance(count, Unknown):
-            times = Executions(count.lower, count.upper)
+        times = _iterations(instruction)
         condition, body = callees(instruction, "condition", "body")
         yield body, times
         yield condition, times.plus(Executions(1, 1))
@@ -90,6 +99,16 @@ def _calls(instruction: Instruction) -> Iterator[tuple[Computation, Executions]]
         is_call = len(instruction.called_computations) == 1
         for called in instruction.called_computations:
             yield called, Executions(int(is_call), 1)
+
+
+def _iterations(loop: Instruction) -> Executions:
+    try:
+        count = loop_facts(loop).trip_count
+    except HloError:  # of an instruction in the loop
+        return Executions(0, None)
+    if isinstance(count, Unknown):
+        return Executions(0, None)
+    return Executions(count.lower, count.upper)
 
 
 def _callers_first(module: Module) -> list[Computation]:

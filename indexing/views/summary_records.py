@@ -299,11 +299,9 @@ def _reread_cells(r: RereadRecord) -> list[str]:
 
 
 def _executions(executions: Executions) -> str:
-    if executions.upper is None:
-        return ", in each execution"
-    if executions.number is None:
-        return f", in each of {executions} executions"
-    return "" if executions.number == 1 else f", in {executions} executions"
+    if executions.number is not None and executions.number != 1:
+        return f", in {executions} executions"
+    return f", {executions.clause}" if executions.clause else ""
 
 
 def _rows(cells: Sequence[list[str]], numbers: Sequence[str], max_rows: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hlo.shapes.shape import AnyShape, leaves
 from indexing.dataflow.queries import input_to_output, output_to_input, to_parameters
+from indexing.memory.executions import Executions, executions
 from indexing.tiling.tiles.operands import TiledOperand
 from indexing.tiling.tiles.tiling import Target, TileDirection, Tiling, tile
 from indexing.views.records import SCHEMA_VERSION, shape_record
@@ -93,6 +94,12 @@ class TileSubject:
         maps_of = to_parameters if self.to == "parameters" else output_to_input
         return maps_of(self.instruction, self.output, exact=self.exact)
 
+    @property
+    def executions(self) -> Executions:
+        """Bounds of the executions of the instruction; the tiles are those of one execution."""
+        counts = executions(self.instruction.module)
+        return counts.get(self.instruction.computation, Executions(0, None))
+
     def label(self, instruction: Instruction, number: int, path: Path = ()) -> ArrayLabel:
         """Return the label of one array of the answer.
 
@@ -128,6 +135,9 @@ class TileSubject:
             yield f"operand {self.operand} {operand.name} {shape_text(operand.shape)},", ""
         elif len(leaves(instruction.shape)) > 1:
             yield f"output {self.output},", ""
+        if self.instruction.computation in executions(self.instruction.module):
+            clause = self.executions.clause
+            yield from [(f"{clause},", "")] if clause else []
 
     def record(self, result: str) -> dict[str, Any]:
         """Return the fields of all JSON records about the tiled array.
@@ -145,6 +155,7 @@ class TileSubject:
             "output": None if self.is_forward else self.output,
             "tiled_operand": self.operand if self.is_forward else None,
             "shape": shape_record(self.shape),
+            "executions": list(self.executions),
             "result": result,
             "schema_version": SCHEMA_VERSION,
         }
