@@ -17,7 +17,8 @@ class Reason:
     """The obstacle because of which a map over-approximates an access.
 
     Attributes:
-        text: the obstacle.
+        text: the obstacle.  The name of another instruction ends it, after a colon: summaries omit
+            the name, so that equal obstacles are counted together.
         instruction: the instruction with the obstacle; `None` if it is a budget.
 
     >>> print(Reason("budget: more than 256 maps"))

@@ -152,6 +152,25 @@ def test_a_reduction_between_devices_has_the_reason_of_its_computation(
     assert {each.text for why in answer.reasons[0] for each in why} == ({reason} - {None})
 
 
+def test_a_loop_names_the_index_that_is_not_affine_in_the_iteration() -> None:
+    loop = hlo.parse("""
+    step { p = (s32[], f32[8], f32[]) parameter(0) i = s32[] get-tuple-element(p), index=0
+      one = s32[] constant(1) j = s32[] add(i, one) square = s32[] multiply(i, i)
+      a = f32[8] get-tuple-element(p), index=1 b = f32[] get-tuple-element(p), index=2
+      x = f32[1] dynamic-slice(a, square), dynamic_slice_sizes={1} y = f32[] reshape(x)
+      s = f32[] add(b, y) ROOT t = (s32[], f32[8], f32[]) tuple(j, a, s) }
+    below { p = (s32[], f32[8], f32[]) parameter(0) i = s32[] get-tuple-element(p), index=0
+      n = s32[] constant(3) ROOT r = pred[] compare(i, n), direction=LT }
+    ENTRY e { zero = s32[] constant(0) a = f32[8] parameter(0) b = f32[] parameter(1)
+      c = (s32[], f32[8], f32[]) tuple(zero, a, b)
+      ROOT w = (s32[], f32[8], f32[]) while(c), condition=below, body=step }""").entry.root
+    answer = indexing.to_parameters(loop, 2)
+    require_reasons(answer)
+    text = "an index is not affine in the number of the iteration"
+    assert texts(answer) == [{f"while `w`: {text}: `square`"}, set()]
+    assert text in [record.reason for record in indexing.summary(loop.module).may]
+
+
 def test_an_exact_map_in_the_place_of_its_may_twin_has_no_reason() -> None:
     same = indexing.IndexingMap.identity((4,))
     kept = MapSet((), SpacePair(indexing.dims((4,)), (4,)))

@@ -64,7 +64,7 @@ def _obstacles(m: IndexingMap, iteration: Iteration) -> Iterator[Reason]:
     for rt in m.runtime:
         if not rt.is_fixed and isinstance(rt.array, ArrayRef) and _outside(rt, iteration) is None:
             name = rt.array.instruction.name
-            text = f"`{name}` is not affine in the number of the iteration"
+            text = f"an index is not affine in the number of the iteration: `{name}`"
             yield Reason(text, iteration.loop)
 
 
