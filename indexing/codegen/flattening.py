@@ -233,7 +233,7 @@ class _Flattening:
             NoLoopNest: there is no formula, or its integers are not at hand.
         """
         if count.iterations is None:
-            raise _no_loop(loop, f"it has {count} iterations")
+            raise _no_loop(loop, f"only bounds of its trip count are known, {count}")
         runtime = []
         for rt in count.runtime:
             assert isinstance(rt.array, ArrayRef)

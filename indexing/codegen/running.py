@@ -32,6 +32,7 @@ from indexing.execution.values import (
     assembled,
     bytes_of,
     checked_inputs,
+    failure,
     flattened,
 )
 from indexing.execution.work import check_work
@@ -93,12 +94,13 @@ class Nests:
             inputs: one array per leaf of `indexing.execution.parameter_leaves`.
             options: options of the interpreter, for instructions without a nest.
         Raises:
-            ExecutionError: the inputs do not match the parameters, or an instruction cannot be
-                executed.
+            ExecutionError: the inputs do not match the parameters, an instruction cannot be
+                executed, or a loop has more iterations than the options allow.
         """
         entry = self.module.entry
         arguments = checked_inputs(entry, inputs)
         if self.by_result is not None:
+            _check_loops(self.by_result, (options or RunOptions()).max_iterations)
             arrays = flattened(tuple(arguments))
             return tuple([np.array(_by_nest(nest, arrays, self.tile)) for nest in self.by_result])
         machine = Machine(options)
@@ -245,6 +247,16 @@ def _check_iterations(
         message = f"`{instruction.name}`: {iterations} loop iterations, more than {MAX_ITERATIONS}"
         help = "run NumPy programs with --tile"  # noqa: A001 - the word of `HloError`
         raise ExecutionError(message, instruction.span, "execution", help=help)
+
+
+def _check_loops(nests: Sequence[LoopNest], limit: int) -> None:
+    """Reject counted loops of more than `limit` iterations."""
+    for loop in [loop for nest in nests for loop in all_loops(nest.stages)]:
+        count = loop.variable.upper + 1
+        if count > limit:
+            message = f"the loop has {count} iterations, more than {limit}"
+            help = "raise the limit with --max-iterations"  # noqa: A001 - the word of `HloError`
+            raise failure(loop.instruction, message, "", help)
 
 
 # ---------------------------------------------------------------- execution

@@ -82,12 +82,14 @@ class Repeat:
     """A counted loop over stages: a ``while`` whose trip count is a number or a formula.
 
     Attributes:
+        instruction: the ``while``.
         variable: the number of the iteration, from 0.
         count: the number of iterations.
         carried: the arrays that an iteration passes to the next one.
         stages: the stages of one iteration, in execution order.
     """
 
+    instruction: Instruction
     variable: Variable
     count: IndexValue
     carried: tuple[Carried, ...]

@@ -231,10 +231,9 @@ class Staging:
             self.bodies[scope] = scope.read(each.first, _index(scope))
         body = Staging((), self.function, self, loop)
         carried = body._body(loop, leaves, buffers)
-        stages = body._ordered()
-        self.loops.append(
-            (loop.number, Repeat(loop.iteration, self._count(result), carried, stages))
-        )
+        count, stages = self._count(result), body._ordered()
+        repeat = Repeat(loop.instruction, loop.iteration, count, carried, stages)
+        self.loops.append((loop.number, repeat))
         return buffers[result.leaf]
 
     def _count(self, result: ProgramArray) -> IndexValue:

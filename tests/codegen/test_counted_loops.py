@@ -17,8 +17,11 @@ from indexing import Unknown
 from indexing.codegen import running
 from indexing.codegen.nest import LoopNest
 from indexing.codegen.stages import Repeat
-from indexing.execution import run
+from indexing.codegen.whole_modules import against_xla
+from indexing.execution import run, xla
 from indexing.execution.inputs import random_inputs
+from indexing.execution.machine import RunOptions
+from indexing.execution.values import ExecutionError
 from indexing.maps.arrays import array_leaves
 from tests.indexing.loop_programs import LoopText, RandomLoop
 
@@ -273,6 +276,13 @@ def test_the_number_of_iterations_may_be_a_formula(bound: int, start: int, step:
     check(main, [np.array(bound, np.int8), np.array([3, 1, 4, 1, 5, 9], np.int32)], nests)
 
 
+def test_the_limit_on_iterations_holds_for_nests() -> None:
+    nests, xs = running.nests_of(hlo.parse(SCAN)), np.array([3, 1, 4, 1, 5, 9], np.int32)
+    assert nests.run([xs], RunOptions(max_iterations=6))[0].tolist() == [3, 4, 8, 9, 14, 23]
+    with pytest.raises(ExecutionError, match="the loop has 6 iterations, more than 5"):
+        nests.run([xs], RunOptions(max_iterations=5))
+
+
 def test_a_loop_of_unknown_length_is_interpreted() -> None:
     module = hlo.parse(BOUNDED.format(start=0, step=1))
     nests = running.nests_of(module)
@@ -350,6 +360,9 @@ REFUSED = [
     # condition                                                        reason
     ("  v = s32[1] slice(x), slice={[0:1]}\n  n = s32[] reshape(v)\n"
      "  ROOT r = pred[] compare(i, n), direction=LT",                  "depends on data"),
+    ("  v = s32[1] slice(x), slice={[0:1]}\n  k2 = s32[] reshape(v)\n  n = s32[] constant(3)\n"
+     "  a = pred[] compare(i, n), direction=LT\n  b = pred[] compare(k2, n), direction=LT\n"
+     "  ROOT r = pred[] and(a, b)",              "only bounds of its trip count are known, [0, 3]"),
     ("  n = s32[] constant(3)\n  ROOT r = pred[] compare(n, n), direction=EQ",
                                                                        "does not terminate"),
 ]
@@ -364,7 +377,7 @@ def test_the_reason_names_the_loop_that_is_not_counted(condition: str, reason: s
         ["start", "p"],
         ["j", "y"],
         condition,
-        "  j = s32[] add(i, i)\n  y = s32[5] negate(x)",
+        "  one2 = s32[] constant(1)\n  j = s32[] add(i, one2)\n  y = s32[5] negate(x)",
         "  start = s32[] constant(0)\n  p = s32[5] parameter(0)",
     ).entry
     unknown = indexing.loop_nest(main, 2)
@@ -387,6 +400,42 @@ def test_one_result_runs_as_a_nest_and_several_results_share_the_interpreted_loo
     assert nests.by_result is None
     assert "each of its 2 results would execute its loops again" in nests.remarks[0]
     assert [each.tolist() for each in nests.run([xs])] == [[3, 4, 8, 9, 14, 23], 23]
+
+
+TWO_LOOPS = """
+less {{ s = (s32[], s32[6]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(4)  ROOT r = pred[] compare(i, n), direction=LT }}
+next {{ s = (s32[], s32[6]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  x = s32[6] get-tuple-element(s), index=1  b = s32[1] reshape(i)
+  y = s32[6] dynamic-update-slice(x, b, i)  one = s32[] constant(1)  j = s32[] add(i, one)
+  ROOT t = (s32[], s32[6]) tuple(j, y) }}
+filled {{ x = s32[6] parameter(0)  k = s32[] constant({start})  s = (s32[], s32[6]) tuple(k, x)
+  w = (s32[], s32[6]) while(s), condition=less, body=next
+  ROOT y = s32[6] get-tuple-element(w), index=1 }}
+ENTRY main {{ x = s32[6] parameter(0)  first = s32[6] call(x), to_apply=filled
+  turned = s32[6] reverse(first), dimensions={{0}}  second = s32[6] call({of}), to_apply=filled
+  a = s32[6] add(first, second)  k = s32[] constant({start})  s = (s32[], s32[6]) tuple(k, first)
+  w = (s32[], s32[6]) while(s), condition=less, body=next
+  y = s32[6] get-tuple-element(w), index=1  b = s32[6] subtract(y, x)
+  ROOT r = s32[6] multiply(a, b) }}
+"""
+
+
+@pytest.mark.parametrize("of", ["x", "first", "turned"])
+@pytest.mark.parametrize("start", [-1, 0, 3, 4])
+def test_loops_leave_their_operands_unchanged(of: str, start: int) -> None:
+    main = hlo.parse(TWO_LOOPS.format(of=of, start=start)).entry
+    xs = np.array([13, -1, 14, 1, 12, 7], np.int32)
+    check(main, [xs], nests_of(main))
+    assert xs.tolist() == [13, -1, 14, 1, 12, 7]
+
+
+@pytest.mark.skipif(not xla.is_available(), reason="needs XLA")
+def test_the_loops_of_a_scan_compute_what_xla_computes() -> None:
+    for module in (hlo.load(DATA / "xla_cpu_scan.hlo"), hlo.parse(SCAN)):
+        report = against_xla(module, 0, 10_000)
+        checks = {(each.check, each.status) for each in report.findings}
+        assert checks == {("kernels = xla", "ok"), ("maps = xla", "ok")}
 
 
 def test_inputs_of_an_instruction_may_start_a_loop_anywhere() -> None:
