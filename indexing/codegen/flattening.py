@@ -28,7 +28,7 @@ from indexing.codegen.program_arrays import (
     Tree,
     arrays_in,
 )
-from indexing.codegen.text import identifier
+from indexing.codegen.text import MAX_REPEATED, identifier
 from indexing.dataflow.loops.counted import loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, LoopFacts, TripCount
 from indexing.dataflow.needed import needed_by
@@ -168,8 +168,7 @@ class _Flattening:
         if not count.upper:
             return operand
         _, body = callees(loop, "condition", "body")
-        depth = sum(isinstance(call.op, While) for call in self.calls)
-        iteration = Variable(f"i{depth}", 0, count.upper - 1)
+        iteration = Variable(f"i{self._loops_around(loop)}", 0, count.upper - 1)
         known = dict(known_values(facts, count.upper))
         inside = *self.calls, loop
         kept: dict[Path, ProgramArray] = {}  # the loop does not change them
@@ -204,6 +203,17 @@ class _Flattening:
                 ref = ArrayRef(loop, path, tuple(self.calls))
                 results[path] = self._array(ref, leaf, shape, group, known=value)
         return _assembled(loop.shape, (), results)
+
+    def _loops_around(self, loop: Instruction) -> int:
+        """Return the number of loops around a loop.
+
+        Raises:
+            NoLoopNest: there are too many.
+        """
+        depth = sum(isinstance(call.op, While) for call in self.calls)
+        if depth >= MAX_REPEATED:
+            raise _no_loop(loop, f"budget: it is within {MAX_REPEATED} other loops")
+        return depth
 
     def _counted(self, loop: Instruction) -> tuple[LoopFacts, TripCount]:
         """Return the facts about a loop and its trip count.

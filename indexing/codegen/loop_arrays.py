@@ -15,14 +15,17 @@ def needed_leaves(loop: LoopArrays, leaves: Iterable[int]) -> dict[int, CarriedL
     """Return `leaves` and the leaves that an iteration reads for them, in their order."""
     by_array = {each.carried: leaf for leaf, each in loop.leaves.items()
                 if each.carried.known is None}  # fmt: skip
-    needed: set[int] = set()
-    waiting = list(leaves)
+    needed = set(leaves)
+    waiting, seen = [loop.leaves[leaf].following for leaf in needed], set[object]()
     while waiting:
-        leaf = waiting.pop()
-        if leaf not in needed:
+        array = waiting.pop()
+        leaf = by_array.get(array)
+        if leaf is not None and leaf not in needed:
             needed.add(leaf)
-            uses = _uses([loop.leaves[leaf].following], loop)
-            waiting.extend(by_array[array] for array in uses if array in by_array)
+            waiting.append(loop.leaves[leaf].following)
+        if array.group not in seen and array not in loop.outside:
+            seen.add(array.group)
+            waiting.extend(_read_by(array))
     return {leaf: each for leaf, each in loop.leaves.items() if leaf in needed}
 
 

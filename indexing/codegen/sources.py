@@ -93,7 +93,9 @@ class SourceBuilder:
             else:
                 name, count = loop.variable.name, index_text(loop.count.expr)
                 stack.enter_context(self.text.indented(f"for {name} in range({count}):"))
+            self.text.repeats += 1
             yield
+            self.text.repeats -= 1
             moved = [each for each in loop.carried if not each.is_in_place]
             if moved:
                 targets = ", ".join([each.buffer.name for each in moved])

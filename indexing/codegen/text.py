@@ -20,6 +20,9 @@ MAX_LOOPS: Final = 9
 """Maximum number of nested loops in one group: Python compiles at most 20 nested blocks, and a
 reduction has two groups."""
 
+MAX_REPEATED: Final = 8
+"""Maximum number of nested loops over stages: each group in them has fewer loops."""
+
 _LOOP_VARIABLE: Final = re.compile(r"(d|s|u|i|rt|i_[dsu])\d+[a-h]?_*|total\d*")
 # Names that generated code uses.
 _LIBRARIES: Final = frozenset({"np", "ml_dtypes", "numerics", "range", "min", "max", "int"})
@@ -79,6 +82,7 @@ class Lines:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self.repeats = 0  # the loops over stages around the next line
         self._depth = 0
 
     def add(self, line: str) -> None:
@@ -97,12 +101,13 @@ class Lines:
     def loops(self, variables: Iterable[Variable]) -> Iterator[None]:
         """Open loops over variables, outermost first; skip variables with a single value.
 
-        More than `MAX_LOOPS` loops become one loop over all indices, in the same order.
+        More than `MAX_LOOPS` loops become one loop over all indices, in the same order; within
+        loops over stages, fewer do.
         """
         varying = [v for v in variables if v.lower < v.upper]
         sizes = [str(v.upper + 1) for v in varying]
         headers = [f"for {v.name} in range({n}):" for v, n in zip(varying, sizes, strict=True)]
-        if len(varying) > MAX_LOOPS:
+        if len(varying) > MAX_LOOPS - (self.repeats + 1) // 2:
             names = ", ".join(v.name for v in varying)
             headers = [f"for {names} in np.ndindex({', '.join(sizes)}):"]
         with ExitStack() as stack:

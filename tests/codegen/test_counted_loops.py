@@ -242,6 +242,52 @@ def test_nested_loops_have_variables_of_their_own() -> None:
     check(main, [np.array([3, -1, 4, 1, 2, 7], np.int32)], nests)
 
 
+def nested(depth: int, dims: str) -> Computation:
+    """Return a program of `depth` nested loops of two iterations each."""
+    state = f"(s32[], s32[{dims}])"
+    parts = ["add { a = s32[] parameter(0)  b = s32[] parameter(1)  ROOT c = s32[] add(a, b) }"]
+    rank = dims.count(",") + 1
+    kept, reduced = (
+        ",".join(map(str, part)) for part in (range(rank // 2), range(rank // 2, rank))
+    )
+    row = ",".join(dims.split(",")[: rank // 2])
+    for level in range(depth):
+        inner = (
+            f"w = {state} while(q), condition=c{level - 1}, body=b{level - 1}  "
+            f"y = s32[{dims}] get-tuple-element(w), index=1"
+            if level
+            else f"r = s32[{row}] reduce(x, zero), dimensions={{{reduced}}}, to_apply=add  "
+            f"z = s32[{dims}] broadcast(r), dimensions={{{kept}}}  y = s32[{dims}] subtract(z, x)"
+        )
+        parts.append(f"""
+c{level} {{ s = {state} parameter(0)  i = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(2)  ROOT r = pred[] compare(i, n), direction=LT }}
+b{level} {{ s = {state} parameter(0)  i = s32[] get-tuple-element(s), index=0
+  x = s32[{dims}] get-tuple-element(s), index=1  zero = s32[] constant(0)
+  q = {state} tuple(zero, x)  {inner}
+  one = s32[] constant(1)  j = s32[] add(i, one)  ROOT t = {state} tuple(j, y) }}""")
+    parts.append(f"""
+ENTRY main {{ x = s32[{dims}] parameter(0)  zero = s32[] constant(0)
+  q = {state} tuple(zero, x)  w = {state} while(q), condition=c{depth - 1}, body=b{depth - 1}
+  ROOT r = s32[{dims}] get-tuple-element(w), index=1 }}""")
+    return hlo.parse("\n".join(parts)).entry
+
+
+@pytest.mark.parametrize(("depth", "rank"), [(1, 18), (3, 18), (8, 10), (8, 18)])
+def test_python_compiles_nested_loops_of_any_rank(depth: int, rank: int) -> None:
+    (nest,) = nests_of(nested(depth, ",".join(["2"] * rank)))
+    assert nest.source  # is compiled
+    small = nested(depth, ",".join(["2"] * (rank // 4)))
+    xs = np.arange(2 ** (rank // 4), dtype=np.int32).reshape([2] * (rank // 4))
+    check(small, [xs], nests_of(small))
+
+
+def test_more_nested_loops_are_refused() -> None:
+    unknown = indexing.loop_nest(nested(9, "2"))
+    assert isinstance(unknown, Unknown)
+    assert "budget: it is within 8 other loops" in unknown.reason
+
+
 def test_a_bound_may_be_an_outer_iteration() -> None:
     main = hlo.parse(NESTED.format(bound="copy(i)")).entry
     nests = nests_of(main)
