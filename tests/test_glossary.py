@@ -31,7 +31,7 @@ ENGLISH = words("""
     where with without
 """)
 FIELD = words("""
-    dump file hlo jax jitted protobuf text
+    derivation dump file hlo jax jitted protobuf text
     analysis architecture attribute call class command comparison completion composition compute
     constraint consumer custom dimension domain evaluation expression floordiv formula function
     fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex layout

@@ -17,6 +17,8 @@ from tests.hlo.test_bad_input import BAD
 from tests.hlo.test_fuzz_parser import SMALL
 
 EXAMPLES = sorted((Path(__file__).parent.parent.parent / "examples").glob("*.hlo"))
+COMMENTED = {"rnn.pre.hlo": 2}
+"""The number of bodies with a comment in a tuple type: they are not regular."""
 
 
 def lazy(text: str) -> hlo.Module:
@@ -44,10 +46,11 @@ def places(module: hlo.Module) -> list[tuple[int, int, int]]:
 def test_a_lazily_parsed_module_is_the_parsed_module(path: Path) -> None:
     text = path.read_text()
     module, expected = lazy(text), hlo.parse(text)
-    assert len(deferred(module)) == len(module.computations) - 1  # the entry is parsed at once
+    regular = len(module.computations) - 1 - COMMENTED.get(path.name, 0)
+    assert len(deferred(module)) == regular  # the entry is parsed at once
     assert structure(module) == structure(expected)
     assert repr(module) == repr(expected)
-    assert len(deferred(module)) == len(module.computations) - 1
+    assert len(deferred(module)) == regular
     assert module == expected
     assert (str(module), places(module)) == (str(expected), places(expected))
     assert structure(module) == structure(expected)
