@@ -4,30 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from math import prod
+from typing import Final
 
 from indexing.maps.deduplicate import BUDGET, MAX_COMPARED, hull
 from indexing.maps.equality import is_contained
 from indexing.maps.indexing_map import IndexingMap
 from simplifier.interval import contains
 
+MAX_LARGE: Final = 4
+"""The number of maps that are compared with all others, if there are too many to compare all."""
+
 
 def containers(maps: Sequence[IndexingMap]) -> list[int | None]:
     """Return for each map the position of a map that contains it and is not contained itself.
 
-    None stands for a map that no other is proved to contain.  No `may` map contains an `exact` map,
-    whose elements are certainly needed.  Of equal maps, the last contains the others.
+    None stands for a map that no other is proved to contain; of many maps, only the largest are
+    compared.  No `may` map contains an `exact` map, whose elements are certainly needed.  Of equal
+    maps, the last contains the others.
 
     >>> row = IndexingMap.over((4,), lambda d, s: [s[0]], ranges=(4,))
     >>> containers([IndexingMap.identity((4,)), row, row.with_grade("may")])
     [1, None, 1]
     """
     inside: list[int | None] = [None] * len(maps)
-    if not 1 < len(maps) <= MAX_COMPARED:
-        return inside
+    wholes = range(len(maps)) if len(maps) <= MAX_COMPARED else _largest(maps)
     for k, part in enumerate(maps):
-        kept = (n for n, whole in enumerate(inside) if whole is None and n != k)
+        kept = (n for n in wholes if inside[n] is None and n != k)
         inside[k] = next((n for n in kept if _contains(maps[n], part)), None)
     return [_last(inside, k) for k in range(len(maps))]
+
+
+def _largest(maps: Sequence[IndexingMap]) -> list[int]:
+    """Return the positions of the maps with the largest bounds."""
+    volumes = [prod(upper - lower + 1 for lower, upper in hull(m)) for m in maps]
+    return sorted(sorted(range(len(maps)), key=lambda k: -volumes[k])[:MAX_LARGE])
 
 
 def _last(containing: Sequence[int | None], position: int) -> int | None:

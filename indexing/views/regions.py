@@ -43,7 +43,8 @@ def table_regions(table: MapTable, point: Point) -> Regions:
         PointError: the point is outside of the array that the maps start from.
     """
     if table.direction == "output-to-input":
-        check_point(point, table.shape, f"`{table.instruction}`")
+        output = f"output {table.output} of " if table.outputs > 1 else ""
+        check_point(point, table.shape, f"{output}`{table.instruction}`")
     return [(row, _region(rows, point, table)) for row, rows in _by_array(table)]
 
 

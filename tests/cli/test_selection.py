@@ -41,6 +41,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     """Run ``maps`` on the module above; return status, lines of the output, errors."""
     monkeypatch.chdir(tmp_path)
     Path("m.hlo").write_text(MODULE)
+    Path("ranks.hlo").write_text(
+        "ENTRY e { p = f32[4] parameter(0) q = f32[4,2] broadcast(p), dimensions={0} "
+        "ROOT both = (f32[4], f32[4,2]) tuple(p, q) }"
+    )
     Path("other.hlo").write_text("ENTRY other { p = f32[4] parameter(0) ROOT n = negate(p) }")
 
     def run(*arguments: str, files: tuple[str, ...] = ("m.hlo",)) -> tuple[int, list[str], str]:
@@ -219,6 +223,13 @@ def test_at_outside_of_the_result_is_an_error_with_the_bounds(
 ) -> None:
     error = f"error[at]: m.hlo: main: flip: {reason}\n"
     assert run("-i", "flip", "--at", point) == (1, [], error)
+
+
+def test_at_names_the_output_that_has_another_rank(run: Run) -> None:
+    status, lines, error = run("-i", "both", "--at", "2", files=("ranks.hlo",))
+    assert (status, len(lines)) == (1, 2)
+    reason = "[2] has 1 index, but output 1 of `both` has rank 2"
+    assert error == f"error[at]: ranks.hlo: e: both: {reason}\n"
 
 
 def test_at_in_the_other_direction_is_a_point_of_the_operand(run: Run) -> None:

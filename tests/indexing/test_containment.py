@@ -53,6 +53,14 @@ def test_a_superset_contains_no_exact_map() -> None:
     assert containers([one.with_grade("may"), row]) == [1, None]
 
 
+@pytest.mark.parametrize("position", [0, 70, 140])
+def test_the_largest_of_many_maps_contains_the_others(position: int) -> None:
+    maps = [IndexingMap.over((3,), lambda d, k=k: [d[0] + k]) for k in range(140)]
+    whole = IndexingMap.over((3,), lambda d, s: [s[0]], ranges=(142,))
+    maps.insert(position, whole)
+    assert containers(maps) == [None if m is whole else position for m in maps]
+
+
 # fmt: off
 WITH_VALUES = [
     # part, whole, and the answer
