@@ -1,7 +1,7 @@
 """Control flow and asynchronous ops: while, conditional, async-start, async-update, async-done.
 
-The executed branch and the number of iterations depend on runtime values. Maps that depend on them
-over-approximate the access: they have the grade "may".
+A program may leave the executed branch or the number of iterations to runtime values.  Maps that
+depend on them over-approximate the access: they have the grade "may".
 """
 
 from __future__ import annotations
