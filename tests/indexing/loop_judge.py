@@ -49,12 +49,12 @@ def run_of(module: Module, arguments: Sequence[Array]) -> Run:
         return Run(module.entry, *arguments)
 
 
-def missed(module: Module, pokes: Pokes) -> Iterator[str]:
+def missed(module: Module, pokes: Pokes, exact: bool = False) -> Iterator[str]:
     """Yield each output and parameter whose maps lack a dependency that an execution has."""
     if pokes.results is None:
         return
     at = run_of(module, pokes.arguments)
-    for answer in answers(module):
+    for answer in answers(module, exact):
         for number, parameter in enumerate(module.entry.parameters):
             seen = pokes.seen[answer.domain_id, number]
             if not np.all(seen <= read(answer, number, at=at)):

@@ -58,6 +58,7 @@ class RandomLoops:
 
     def __init__(self, seed: int, bound: str = "constant") -> None:
         self.random = random.Random(seed)
+        self.operations = self.random.randint(0, 2)  # those of a body are more than this on a path
         self.bound = bound
         self.count = 0
         self.depth = 0
@@ -73,10 +74,11 @@ class RandomLoops:
             entry.lines.append(f"p{number} = {text(dims)} parameter({number})")
             entry.arrays[f"p{number}"] = dims
         entry.lines.append(f"n = s32[] parameter({len(shapes)})")
-        entry.scalars.append("n")
-        results = self._loop(entry, 2, self.bound)
+        if self._chance(0.5):
+            entry.scalars.append("n")
+        results = self._loop(entry, self.operations, self.bound)
         if self._chance(0.15):
-            results += self._loop(entry, 1, "constant")
+            results += self._loop(entry, min(self.operations, 1), "constant")
         types = ", ".join([text(entry.arrays[name]) for name in results])
         entry.lines.append(f"ROOT r = ({types}) tuple({', '.join(results)})")
         body = "\n  ".join(entry.lines)
@@ -512,7 +514,7 @@ class RandomLoops:
     def _inner_loop(self, scope: Scope, dims: Dims, depth: int) -> str:
         if len(scope.arrays) < 1:
             return self._elementwise(scope, dims, depth)
-        results = self._loop(scope, 1, "constant")
+        results = self._loop(scope, min(self.operations, 1), "constant")
         same = [name for name in results if scope.arrays[name] == dims]
         return same[0] if same else self._value(scope, dims, 0)
 
