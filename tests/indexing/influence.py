@@ -36,6 +36,9 @@ Pair: TypeAlias = tuple[int, int]
 
 MAX_POINTS: Final = 1 << 22
 """Limit on the points of one map."""
+LARGEST: Final = 60
+"""Largest magnitude of a variable: a trip count that only the program knows has 2^62 values, but in
+a small program, larger ones are alike."""
 MAX_ITERATIONS: Final = 50
 LARGE: Final = 100.0
 
@@ -194,12 +197,14 @@ def related(
     if free and not widened:
         return mask
     variables = [*read_map.dims, *read_map.ranges, *free]
-    sizes = [max(0, v.upper - v.lower + 1) for v in variables]
+    lowest = [max(v.lower, -LARGEST) for v in variables]
+    highest = [min(v.upper, LARGEST) for v in variables]
+    sizes = [max(0, b - a + 1) for a, b in zip(lowest, highest, strict=True)]
     assert prod(sizes) <= MAX_POINTS, read_map
     if not prod(sizes):
         return mask
     grid = np.indices(sizes).reshape(len(sizes), prod(sizes))
-    points = {v: column + v.lower for v, column in zip(variables, grid, strict=True)}
+    points = {v: column + low for v, column, low in zip(variables, grid, lowest, strict=True)}
     inside = np.ones(prod(sizes), bool)
     for rt, value, is_valid in runtime_values(fixed, points, at):
         points[rt.variable] = np.where(is_valid, value, rt.variable.lower)
