@@ -39,7 +39,7 @@ def is_everything(maps: Sequence[IndexingMap], output: Shape, parameter: Shape) 
     """Return True if maps relate all elements of two arrays."""
     if any(_has_all(each, parameter) for each in maps):
         return True
-    points = [prod([v.upper - v.lower + 1 for v in each.variables]) for each in maps]
+    points = [prod([v.upper - v.lower + 1 for v in (*m.dims, *m.ranges)]) for m in maps]
     if max(points, default=0) > MAX_POINTS or output.size * parameter.size > MAX_POINTS:
         return False
     spaces = output.dims, parameter.dims

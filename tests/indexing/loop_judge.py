@@ -9,14 +9,17 @@ Two laws, for each output and parameter of a program:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import prod
 
 import numpy as np
 
 import indexing
-from hlo import Module
+from hlo import Instruction, Module
 from hlo.shapes.shape import leaves
+from indexing import IndexingMap
 from indexing.maps.answers import Answer
-from tests.indexing.influence import Array, Mask, Pokes, array_shapes, read
+from indexing.maps.arrays import Path, array_leaves
+from tests.indexing.influence import Array, Mask, Pokes, array_shapes, read, related
 from tests.indexing.programs import Run
 
 EXACT = ("exact",)
@@ -88,6 +91,48 @@ def disagreements(
             wrong = read(own, number, EXACT, runs[0]) & ~read(other, number, at=runs[1])
             if wrong.any():
                 yield f"{name}: no iteration reads {_pairs(loop, wrong, own, number)}"
+
+
+def not_inverse(loop: Instruction) -> Iterator[str]:
+    """Yield each pair of leaves whose maps from the operand lack pairs of those to the operand.
+
+    Exact maps of one direction must be in the maps of the other.  Maps with runtime variables are
+    not compared.
+    """
+    forth = indexing.input_to_output(loop, 0)
+    for output, path, shape in array_leaves(loop.shape):
+        back = indexing.output_to_input(loop, output)
+        for _, source, operand in array_leaves(loop.shape):
+            backward = _maps_at(back, 0, source)
+            forward = _maps_at(forth, output, source)
+            if any(each.runtime for each in (*backward, *forward)):
+                continue
+            spaces = shape.dims, operand.dims
+            masks = [
+                _mask(backward, spaces, EXACT),
+                _mask(forward, spaces[::-1]).T,
+                _mask(forward, spaces[::-1], EXACT).T,
+                _mask(backward, spaces),
+            ]
+            if (masks[0] & ~masks[1]).any() or (masks[2] & ~masks[3]).any():
+                yield f"{loop.name}: leaf {path} from {source}: {backward} and {forward}"
+
+
+def _maps_at(answer: Answer, number: int, path: Path) -> list[IndexingMap]:
+    pairs = zip(answer.maps[number], answer.paths[number], strict=True)
+    return [each for each, at in pairs if at == path]
+
+
+def _mask(
+    maps: Sequence[IndexingMap],
+    spaces: tuple[tuple[int, ...], tuple[int, ...]],
+    grades: Sequence[str] = ("exact", "may"),
+) -> Mask:
+    mask = np.zeros((prod(spaces[0]), prod(spaces[1])), bool)
+    for each in maps:
+        if each.grade in grades:
+            mask |= related(each, spaces, None, widened=True)
+    return mask
 
 
 def _pairs(module: Module, mask: Mask, answer: Answer, number: int) -> str:

@@ -10,7 +10,7 @@ import random
 import hlo
 from hlo import Module
 from tests.indexing.influence import Pokes
-from tests.indexing.loop_judge import disagreements, missed, unrolled
+from tests.indexing.loop_judge import disagreements, missed, not_inverse, unrolled
 from tests.indexing.random_loops import RandomLoops
 from tests.oracles import scaled
 
@@ -44,7 +44,7 @@ def test_maps_have_every_dependency_of_an_execution() -> None:
         for bound in ("constant", "n", "data"):
             module, pokes = program(seed, bound)
             pokes.poke_some(POKES)
-            faults = list(missed(module, pokes))
+            faults = [*missed(module, pokes), *missed(module, pokes, exact=True)]
             assert not faults, f"seed {seed}, bound {bound}: {faults[0]}\n{module}"
 
 
@@ -64,3 +64,12 @@ def test_maps_of_loops_of_unknown_length_are_those_of_each_length() -> None:
             without = unrolled(with_bound(RandomLoops(seed, "n").text, length))
             faults = list(disagreements(module, without, pokes.arguments, constant="n"))
             assert not faults, f"seed {seed}, n = {length}: {faults[0]}\n{module}"
+
+
+def test_maps_from_the_operand_of_a_loop_are_the_inverse_of_those_to_it() -> None:
+    for seed in seeds(FEW):
+        for bound in ("constant", "n", "data"):
+            module, _ = program(seed, bound)
+            for loop in module.find(opcode="while"):
+                faults = list(not_inverse(loop))
+                assert not faults, f"seed {seed}, bound {bound}: {faults[0]}\n{module}"
