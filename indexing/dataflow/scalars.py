@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import element_at, is_integral
-from indexing.dataflow.runtime import source_element, value_maps
+from indexing.dataflow.runtime import source_element
+from indexing.dataflow.values import value_maps
 from indexing.maps.arrays import ArrayRef
 
 

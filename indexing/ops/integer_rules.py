@@ -122,6 +122,41 @@ def quotient(x: Sequence[Expr]) -> Cases | None:
     ]
 
 
+def remainder(x: Sequence[Expr]) -> Cases | None:
+    """``x[0] − x[1] · trunc(x[0] / x[1])``; affine only if the divisor is a nonzero constant."""
+    dividend, divisor = x
+    if not divisor.is_constant or not divisor.constant:
+        return None
+    by = abs(divisor.constant)
+    return [
+        *_where(-(-dividend % by), dividend, (min(dividend.bounds[0], -1), -1)),
+        *_where(dividend % by, dividend, (0, max(dividend.bounds[1], 0))),
+    ]
+
+
+def conjunction(x: Sequence[Expr]) -> Cases | None:
+    """``x[0] ∧ x[1]``, bitwise: of two bits, or with a mask of the lowest bits."""
+    if all(contains((0, 1), each.bounds) for each in x):
+        return minimum(x)
+    for mask, other in (x, tuple(reversed(x))):
+        if mask.is_constant and mask.constant > 0 and not mask.constant & mask.constant + 1:
+            return [(other % (mask.constant + 1), ())]
+    return None
+
+
+def disjunction(x: Sequence[Expr]) -> Cases | None:
+    """``x[0] ∨ x[1]`` of two bits."""
+    return maximum(x) if all(contains((0, 1), each.bounds) for each in x) else None
+
+
+def shift_right(x: Sequence[Expr]) -> Cases | None:
+    """``⌊x[0] / 2^x[1]⌋`` for a constant number of bits, if no value is negative."""
+    value, bits = x
+    if value.bounds[0] < 0 or not bits.is_constant or not 0 <= bits.constant < 8:
+        return None
+    return [(value // (1 << bits.constant), ())]
+
+
 def clamp_rule(x: Sequence[Expr]) -> Cases | None:
     """``min(max(x[1], x[0]), x[2])``; affine only for constant bounds."""
     low, value, high = x
@@ -159,11 +194,18 @@ def comparison(direction: str) -> IntegerRule:
 
     def rule(x: Sequence[Expr]) -> Cases:
         difference = x[0] - x[1]
-        return [
-            case
-            for truth, sign in zip(_TRUTH[direction], _signs(difference), strict=True)
-            for case in _where(constant(truth), difference, sign)
+        below, same, above = _signs(difference)
+        match _TRUTH[direction]:
+            case (first, second, third) if first == second:
+                parts = [(first, (below[0], 0)), (third, above)]
+            case (first, second, third) if second == third:
+                parts = [(first, below), (third, (0, above[1]))]
+            case truths:
+                parts = list(zip(truths, (below, same, above), strict=True))
+        cases = [
+            case for truth, sign in parts for case in _where(constant(truth), difference, sign)
         ]
+        return [(cases[0][0], ())] if len({value for value, _ in cases}) == 1 else cases
 
     return rule
 
@@ -182,6 +224,11 @@ RULES: Final[Mapping[Any, IntegerRule]] = {
     np.maximum: maximum,
     np.minimum: minimum,
     np.where: selection,
+    np.bitwise_and: conjunction,
+    np.bitwise_or: disjunction,
     numerics.divide: quotient,
+    numerics.remainder: remainder,
+    numerics.shift_arithmetic: shift_right,
+    numerics.shift_logical: shift_right,
 }
 """The rules of array functions; a function without rule is not folded."""

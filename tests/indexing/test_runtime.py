@@ -11,7 +11,8 @@ import pytest
 import hlo
 import indexing
 from hlo import Computation
-from indexing.dataflow.runtime import folded, value_maps
+from indexing.dataflow.runtime import folded
+from indexing.dataflow.values import value_maps
 from indexing.maps.arrays import ArrayRef
 from tests.indexing.programs import Run, entry
 from tests.oracles import Pair

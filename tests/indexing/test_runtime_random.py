@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import hlo
 import indexing
 from hlo import Computation, Instruction
-from indexing.dataflow.runtime import value_maps
+from indexing.dataflow.values import value_maps
 from indexing.maps.arrays import ArrayRef
 from tests.indexing.programs import Run, entry
 from tests.oracles import fuzz

@@ -12,7 +12,7 @@ import pytest
 
 from hlo.ops.op import OPS
 from indexing import IndexingMap
-from indexing.dataflow.runtime import value_maps
+from indexing.dataflow.values import value_maps
 from indexing.maps.arrays import ArrayRef
 from indexing.ops import element as rules
 from indexing.ops.base import MappedOp

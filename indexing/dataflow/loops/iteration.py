@@ -13,7 +13,8 @@ from hlo.modules.module import Instruction
 from indexing.dataflow.constants import is_integral
 from indexing.dataflow.loops.counted import bounds_outside, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
-from indexing.dataflow.runtime import ValueMaps, source_element, value_maps
+from indexing.dataflow.runtime import source_element
+from indexing.dataflow.values import ValueMaps, value_maps
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -31,7 +32,7 @@ NUMBER: Final = "iteration"
 class Iteration:
     """The known values of the parameter of a loop's body in one iteration.
 
-    Implements `indexing.dataflow.runtime.Surroundings`.
+    Implements `indexing.dataflow.values.Surroundings`.
 
     Attributes:
         loop: the ``while``.
@@ -82,7 +83,8 @@ class Iteration:
         if path not in self.facts.invariants:
             return None
         array = ArrayRef(self.loop.operands[0], path)
-        return value_maps(array) or self._invariant(array)
+        called = array._replace(calls=self.facts.calls)
+        return value_maps(called) or self._invariant(array)
 
     def _progression(self, variable: InductionVariable) -> ValueMaps | None:
         """Return the value of an induction variable: ``start + step · iteration``."""
