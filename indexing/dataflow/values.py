@@ -26,9 +26,16 @@ from indexing.ops.element import (
     IotaRule,
     element_of,
 )
-from indexing.ops.integer_rules import MAX_CASES, IntegerRule, clamp_cases, range_of
+from indexing.ops.integer_rules import (
+    MAX_CASES,
+    IntegerRule,
+    clamp_cases,
+    identity,
+    range_of,
+    selection,
+)
 from simplifier.constraints import Constraint
-from simplifier.interval import contains
+from simplifier.interval import Interval, contains
 
 ValueMaps: TypeAlias = tuple[IndexingMap, ...]
 """Disjoint maps from the index of each element to its value; together they cover the array."""
@@ -197,23 +204,32 @@ def _sliced_value(array: ArrayRef, shape: Shape, memo: _Values) -> list[Indexing
     source = operands[0].array_shape
     if len(known) < len(values) or source is None or len(values) != source.rank + 1:
         return None
-    variables, result_maps = dims(shape), list[IndexingMap]()
     limits = [(0, n - size) for n, size in zip(source.dims, shape.dims, strict=True)]
+    result_maps: list[IndexingMap] = []
     for whole, *starts in product(*known):
-        cases = [clamp_cases(s.results[0], limit) for s, limit in zip(starts, limits, strict=True)]
-        shared = [c for start in starts for c in start.constraints]
-        for case in product(*cases):
-            if len(result_maps) > MAX_CASES:
-                return None
-            index = [d + start for d, (start, _) in zip(variables, case, strict=True)]
-            constraints = [*shared, *[c for _, conditions in case for c in conditions]]
-            read = IndexingMap.of(
-                variables, index, runtime=merged_runtime(starts), constraints=constraints
-            )
+        for read in _slices(shape, starts, limits):
             piece = memo.simplified(read.then(whole))
             if not piece.is_known_empty:
                 result_maps.append(piece)
+            if len(result_maps) > MAX_CASES:
+                return None
     return result_maps
+
+
+def _slices(
+    shape: Shape, starts: Sequence[IndexingMap], limits: Sequence[Interval]
+) -> Iterator[IndexingMap]:
+    """Yield the maps from a slice to its source, for each case of the clamped start indices."""
+    variables = dims(shape)
+    shared = [c for start in starts for c in start.constraints]
+    pairs = zip(starts, limits, strict=True)
+    for case in product(*[clamp_cases(start.results[0], limit) for start, limit in pairs]):
+        yield IndexingMap.of(
+            variables,
+            [d + start for d, (start, _) in zip(variables, case, strict=True)],
+            runtime=merged_runtime(starts),
+            constraints=[*shared, *[c for _, conditions in case for c in conditions]],
+        )
 
 
 def _elementwise_value(
@@ -221,7 +237,10 @@ def _elementwise_value(
 ) -> list[IndexingMap] | None:
     """Return the value of an elementwise op, for each choice of pieces of its operands."""
     variables, choices = dims(shape), list[ValueMaps]()
-    for operand, read in _operand_reads(array.instruction):
+    reads = list(_operand_reads(array.instruction))
+    if rule is selection and (chosen := _always_selected(array, memo)) is not None:
+        rule, reads = identity, [reads[chosen]]
+    for operand, read in reads:
         pieces = memo[ArrayRef(operand, (), array.calls)]
         if pieces is None or read is None:
             return None
@@ -240,6 +259,15 @@ def _elementwise_value(
             if not piece.is_known_empty:
                 result_maps.append(piece)
     return result_maps
+
+
+def _always_selected(array: ArrayRef, memo: _Values) -> int | None:
+    """Return the number of the operand that a select always returns, or None."""
+    predicate = memo[ArrayRef(array.instruction.operands[0], (), array.calls)]
+    values = {piece.results[0] for piece in predicate or ()}
+    if len(values) != 1 or not (value := values.pop()).is_constant:
+        return None
+    return 1 if value.constant else 2
 
 
 def _operand_reads(

@@ -188,5 +188,5 @@ def _runtime_in_caller(
     if not isinstance(array, ArrayRef):
         return rt
     if not array.calls and array.instruction in numbers:
-        return replace(rt, array=ArrayRef(call.operands[numbers[array.instruction]]))
+        return replace(rt, array=ArrayRef(call.operands[numbers[array.instruction]], array.path))
     return replace(rt, array=array._replace(calls=(call, *array.calls)))

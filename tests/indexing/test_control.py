@@ -79,11 +79,11 @@ def test_maps_include_the_dependencies_of_a_loop(text: str, iterations: int) -> 
     main = entry(text, COUNT)
     x, y, z = (np.array(v, np.float32) for v in ([1, 2, 3, 4], [5, 6, 7, 8], [9, 11, 13]))
     arguments = [np.array(3 - iterations, np.int32), x, y, z]
-    needed = dependencies(main, arguments, [1, -1])
+    needed, run = dependencies(main, arguments, [1, -1]), Run(main, *arguments)
     for output, pairs in enumerate(needed):
         answer = indexing.to_parameters(main.root, output)
         for number in range(4):
-            assert pairs[number] <= union(answer.maps[number])
+            assert pairs[number] <= run.read(answer.maps[number])
 
 
 def test_a_loop_forwards_unchanged_values_and_keeps_elementwise_maps() -> None:
@@ -96,12 +96,20 @@ def test_a_loop_forwards_unchanged_values_and_keeps_elementwise_maps() -> None:
     assert texts[2] == [[], [], same, []]
     assert texts[1] == [["(d0) -> (), domain: d0 in [0, 3]"], same, [], []]
     assert texts[3][:2] == [["(d0) -> (), domain: d0 in [0, 2]"], []]
-    for maps in indexing.to_parameters(main.root, 3).maps[2:]:  # reversed any number of times
-        assert union(maps) == {((d,), (e,)) for d in range(3) for e in (d, 2 - d)}
+    y, z = indexing.to_parameters(main.root, 3).maps[2:]
+    x = np.zeros(4, np.float32)
+    for start in (-1, 0, 1, 2, 3, 4):  # z is reversed in each of 3 - start iterations
+        run, times = Run(main, np.int32(start), x, x, x[:3]), max(3 - start, 0)
+        exact = run.read([m for m in z if m.grade == "exact"])
+        assert exact == {((d,), (2 - d if times % 2 else d,)) for d in range(3)}
+        assert run.read(z) <= {((d,), (e,)) for d in range(3) for e in (d, 2 - d)}
+        assert {((d,), (2 - d,)) for d in range(3) if times} <= run.read(y)
 
 
 def test_forward_maps_of_a_loop_are_the_inverse() -> None:
     root = entry(LOOP, COUNT).root
+    x = np.zeros(4, np.float32)
+    run = Run(root.computation, np.int32(1), x, x, x[:3])
     for output in range(4):
         back = indexing.output_to_input(root, output)
         forth = indexing.input_to_output(root, 0)
@@ -109,7 +117,7 @@ def test_forward_maps_of_a_loop_are_the_inverse() -> None:
             backward = [m for m, at in zip(back.maps[0], back.paths[0], strict=True) if at == path]
             at_output = zip(forth.maps[output], forth.paths[output], strict=True)
             forward = [m for m, at in at_output if at == path]
-            assert union(forward) == swapped(union(backward))
+            assert run.read(forward) == swapped(run.read(backward))
 
 
 BRANCHES = """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 import hlo
@@ -11,6 +12,7 @@ import indexing
 from hlo import Module
 from indexing.dataflow.loops.loop_reads import LoopReads
 from indexing.maps.indexing_map import IndexingMap
+from tests.indexing.programs import Run
 from tests.oracles import union
 
 HEAD = """
@@ -182,3 +184,32 @@ def test_the_work_is_independent_of_the_number_of_iterations(
         {((d,), (e,)) for d in range(4) for e in (d, 3 - d)},
     ]
     assert composed == [3]
+
+
+UPDATED = """
+less { s = (s32[], s32[], f32[3], f32[2]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  c = s32[] constant(2)  ROOT r = pred[] compare(i, c), direction=LT }
+next { s = (s32[], s32[], f32[3], f32[2]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1  x = f32[3] get-tuple-element(s), index=2
+  u = f32[2] get-tuple-element(s), index=3  one = s32[] constant(1)  j = s32[] add(i, one)
+  y = f32[3] dynamic-update-slice(x, u, n)
+  ROOT t = (s32[], s32[], f32[3], f32[2]) tuple(j, n, y, u) }
+ENTRY e { n = s32[] parameter(0)  x = f32[3] parameter(1)  u = f32[2] parameter(2)
+  i = s32[] constant(0)  s = (s32[], s32[], f32[3], f32[2]) tuple(i, n, x, u)
+  w = (s32[], s32[], f32[3], f32[2]) while(s), condition=less, body=next
+  ROOT r = f32[3] get-tuple-element(w), index=2 }
+"""
+
+
+@pytest.mark.parametrize("start", [-1, 0, 1, 5])
+def test_a_start_that_only_the_run_knows_stays_a_condition(start: int) -> None:
+    """A start is clamped to 0 or 1; maps for each case hold only for their own starts."""
+    main = hlo.parse(UPDATED).entry
+    zeros = np.zeros(3, np.float32)
+    run = Run(main, np.int32(start), zeros, zeros[:2])
+    _, base, update = indexing.to_parameters(main.root).maps
+    first = min(max(start, 0), 1)
+    for maps in (base, update):
+        assert {m.grade for m in maps} == {"exact"}
+    assert run.read(base) == {((2 - 2 * first,), (2 - 2 * first,))}
+    assert run.read(update) == {((first + k,), (k,)) for k in range(2)}

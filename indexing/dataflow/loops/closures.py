@@ -16,16 +16,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from indexing.dataflow.loops.isl_closures import IslClosures
 from indexing.dataflow.loops.powers import Pair, Product, powers
 from indexing.maps.arrays import Path
 from indexing.maps.indexing_map import Grade, IndexingMap
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
+from simplifier.bounds import KnownBounds
+from simplifier.constraints import Constraint, sum_bounds
 from simplifier.exact import unions
-from simplifier.exact.closures import Slots, closures_back_in_time
 from simplifier.exact.encode import Relation
-from simplifier.linear import Expr, constant
-from simplifier.unknown import Unknown
+from simplifier.interval import Interval
+from simplifier.linear import Expr
 
 StepMaps: TypeAlias = Mapping[Pair, Sequence[IndexingMap]]
 """The maps ``(d, t) -> (e, t - 1)`` from each leaf to each leaf of a step."""
@@ -65,7 +66,11 @@ class Component:
             maps = attempt(leaf)
             if maps is not None:
                 return Closure(maps)
-        return self._isl(leaf) or Closure(self._kept_dimensions(leaf), is_closed=False)
+        by_isl = IslClosures(self.sizes, self.steps, self.last).closure_from(leaf)
+        if by_isl is not None and by_isl[1]:
+            return Closure(by_isl[0])
+        maps, is_bounded = self._kept_dimensions(leaf)
+        return Closure(by_isl[0] if by_isl and not is_bounded else maps, is_closed=False)
 
     # ------------------------------------------------------------ closed forms
 
@@ -114,61 +119,16 @@ class Component:
             ]
         }
 
-    # ------------------------------------------------------------ isl
-
-    def _isl(self, leaf: Path) -> Closure | None:
-        if any(m.runtime for maps in self.steps.values() for m in maps):
-            return None
-        leaves = list(self.sizes)
-        rank = max(map(len, self.sizes.values()))
-        stays, moves = self._relations(leaves, rank)
-        slots = [
-            Slots(leaves.index(leaf), number, len(self.sizes[leaf]), len(self.sizes[y]))
-            for number, y in enumerate(leaves)
-        ]
-        box = [self._box(leaf, leaves.index(leaf), rank) for leaf in leaves]
-        closures = closures_back_in_time(box, stays, moves, slots)
-        if isinstance(closures, Unknown):
-            return None
-        grade = _grade([m for maps in self.steps.values() for m in maps])
-        pieces = {
-            y: [_from_piece(piece, grade if each.is_exact else "may") for piece in each.pieces]
-            for y, each in zip(leaves, closures, strict=True)
-        }
-        return Closure(pieces, all(each.is_exact for each in closures))
-
-    def _relations(
-        self, leaves: Sequence[Path], rank: int
-    ) -> tuple[list[Relation], list[Relation]]:
-        """Return the maps that change only the time, and the others, as relations."""
-        stays: list[Relation] = []
-        moves: list[Relation] = []
-        for (x, y), maps in self.steps.items():
-            for m in maps:
-                relation = self._embedded(m, leaves.index(x), leaves.index(y), rank)
-                (stays if x == y and _is_stay(m) else moves).append(relation)
-        return stays, moves
-
-    def _box(self, leaf: Path, number: int, rank: int) -> Relation:
-        sizes = self.sizes[leaf]
-        index = [Variable(f"e{k}", 0, size - 1) for k, size in enumerate(sizes)]
-        time = Variable("t", 0, self.last)
-        zeros = [constant(0)] * (rank - len(sizes))
-        results = [constant(number), *[v.as_expr() for v in index], *zeros, time.as_expr()]
-        return Relation((), (*index, time), tuple(results), ())
-
-    def _embedded(self, m: IndexingMap, source: int, target: int, rank: int) -> Relation:
-        """Return a map as a relation in a space for all leaves: number, index, zeros, time."""
-        zeros = [Variable(f"z{k}", 0, 0) for k in range(rank - len(m.dims) + 1)]
-        inputs = (Variable("leaf", source, source), *m.dims[:-1], *zeros, m.dims[-1])
-        padding = [constant(0)] * (rank - len(m.results) + 1)
-        results = (constant(target), *m.results[:-1], *padding, m.results[-1])
-        return Relation(inputs, m.ranges, results, m.constraints)
-
     # ------------------------------------------------------------ over-approximation
 
-    def _kept_dimensions(self, leaf: Path) -> dict[Path, list[IndexingMap]]:
-        """Return `may` maps that keep the dimensions that every path keeps."""
+    def _kept_dimensions(self, leaf: Path) -> tuple[dict[Path, list[IndexingMap]], bool]:
+        """Return `may` maps that keep the dimensions that every path keeps.
+
+        Indices that move by bounded distances move at most that far in each iteration.
+
+        Returns:
+            The maps, and True if any dimension is kept or bounded.
+        """
         step = {pair: _kept(maps) for pair, maps in self.steps.items()}
         identity: Kept = tuple(range(len(self.sizes[leaf])))
         kept: dict[Path, Kept] = {}
@@ -182,36 +142,57 @@ class Component:
                     if joined != kept.get(y):
                         kept[y] = joined
                         pending.append((y, joined))
-        maps = {leaf: [self._unchanged(leaf)]}
+        maps = {leaf: [IndexingMap.over((*self.sizes[leaf], self.last + 1), lambda d: d)]}
+        distances = self._distances()
         for y, values in kept.items():
-            maps.setdefault(y, []).append(self._free(leaf, y, values))
-        return maps
+            maps.setdefault(y, []).append(self._free(leaf, y, values, distances))
+        every = [value for values in kept.values() for value in values]
+        return maps, any(v is not None for v in (*every, *distances))
 
-    def _unchanged(self, leaf: Path) -> IndexingMap:
-        sizes = (*self.sizes[leaf], self.last + 1)
-        return IndexingMap.over(sizes, lambda d: d)
+    def _distances(self) -> list[Interval | None]:
+        """Return how far each index may move in one iteration; None if not less than its size."""
+        ranks = set(map(len, self.sizes.values()))
+        if len(ranks) > 1:
+            return [None] * max(ranks)
+        distances: list[Interval | None] = []
+        maps = [m for maps in self.steps.values() for m in maps]
+        for k in range(ranks.pop()):
+            moved = [
+                KnownBounds(sum_bounds(m.constraints)).bounds(m.results[k] - m.dims[k])
+                for m in maps
+            ]
+            span = min(low for low, _ in moved), max(high for _, high in moved)
+            size = max(sizes[k] for sizes in self.sizes.values())
+            distances.append(span if -size < span[0] and span[1] < size else None)
+        return distances
 
-    def _free(self, leaf: Path, other: Path, values: Kept) -> IndexingMap:
+    def _free(
+        self, leaf: Path, other: Path, values: Kept, distances: Sequence[Interval | None]
+    ) -> IndexingMap:
         source, target = self.sizes[leaf], self.sizes[other]
         dims = [Variable(f"d{k}", 0, size - 1) for k, size in enumerate(source)]
         time, earlier = Variable(f"d{len(source)}", 1, self.last), Variable("s0", 0, self.last - 1)
         ranges, results = [earlier], list[Expr]()
-        for value, size in zip(values, target, strict=True):
-            if value is None:
-                ranges.append(Variable(f"s{len(ranges)}", 0, size - 1))
-                results.append(ranges[-1].as_expr())
-            else:
+        steps = time - earlier
+        constraints = [Constraint(steps, 1, self.last)]
+        for k, (value, size) in enumerate(zip(values, target, strict=True)):
+            if value is not None:
                 results.append(dims[value].as_expr())
-        steps = Constraint(time - earlier, 1, self.last)
-        results.append(earlier.as_expr())
+                continue
+            ranges.append(Variable(f"s{len(ranges)}", 0, size - 1))
+            results.append(ranges[-1].as_expr())
+            distance = distances[k]
+            if distance is not None:
+                above = results[-1] - dims[k] - steps * distance[0]
+                below = steps * distance[1] - results[-1] + dims[k]
+                constraints += [Constraint(e, 0, max(e.bounds[1], 0)) for e in (above, below)]
         return IndexingMap.of(
-            [*dims, time], results, ranges=ranges, constraints=[steps], grade="may"
+            [*dims, time],
+            [*results, earlier],
+            ranges=ranges,
+            constraints=constraints,
+            grade="may",
         ).simplify()
-
-
-def _is_stay(m: IndexingMap) -> bool:
-    """Return True if the map of a step changes only the time."""
-    return list(m.results[:-1]) == [d.as_expr() for d in m.dims[:-1]] and not m.ranges
 
 
 def _rotation(maps: Iterable[IndexingMap], sizes: Sequence[int]) -> list[int] | None:
@@ -239,16 +220,6 @@ def _is_union(maps: Sequence[IndexingMap], whole: IndexingMap) -> bool:
 
 def _grade(maps: Iterable[IndexingMap]) -> Grade:
     return "may" if any(m.grade == "may" for m in maps) else "exact"
-
-
-def _from_piece(piece: Relation, grade: Grade) -> IndexingMap:
-    return IndexingMap.of(
-        piece.inputs,
-        piece.results,
-        ranges=piece.hidden,
-        constraints=piece.constraints,
-        grade=grade,
-    ).simplify()
 
 
 def _kept(maps: Iterable[IndexingMap]) -> Kept:

@@ -16,10 +16,11 @@ from indexing.dataflow.loops.conditions import Bound, Conditions, Continuation, 
 from indexing.dataflow.loops.exits import ENDLESS, AffineSequence, Exit
 from indexing.dataflow.loops.facts import InductionVariable, LoopFacts, TripCount, mentioned_in
 from indexing.dataflow.loops.printed_facts import PrintedFacts, printed_facts
-from indexing.dataflow.loops.scalars import LoopScalars, is_invariant
+from indexing.dataflow.loops.scalars import LoopScalars, is_invariant, scalar_of
 from indexing.dataflow.soundness import require_sound
 from indexing.maps.answers import Unknown
-from indexing.maps.arrays import ArrayRef
+from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import While, callees
 from simplifier.atoms import Variable
 from simplifier.interval import Interval, added, scaled
@@ -132,6 +133,18 @@ def bounds_outside(facts: LoopFacts, array: ArrayRef) -> Interval | None:
     scalars = LoopScalars(facts.loop, facts.calls, _carried_bounds, signed=True)
     value = scalars.sum_of(array._replace(calls=(*facts.calls, *array.calls)))
     return value.expr.bounds if value is not None and value.is_exact else None
+
+
+def invariant_leaf(facts: LoopFacts, rt: RuntimeVariable) -> Path | None:
+    """Return the loop-invariant leaf that carries a scalar of an outer computation, or None."""
+    scalars = LoopScalars(facts.loop, facts.calls, _carried_bounds, signed=True)
+    for path in facts.invariants:
+        scalar = scalar_of(ArrayRef(facts.loop.operands[0], path, facts.calls))
+        if scalar is not None:
+            array, element = scalars.source(scalar)
+            if array == rt.array and tuple(map(constant, element)) == rt.index:
+                return path
+    return None
 
 
 # ---------------------------------------------------------------- implementation

@@ -6,12 +6,13 @@ symbols: runtime variables without a source, which have the same value in every 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
 from hlo.modules.module import Instruction
 from indexing.dataflow.constants import is_integral
-from indexing.dataflow.loops.counted import bounds_outside, loop_facts
+from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
 from indexing.dataflow.runtime import source_element
 from indexing.dataflow.values import ValueMaps, value_maps
@@ -19,7 +20,9 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import callees
+from indexing.ops.integer_rules import range_of
 from simplifier.atoms import Variable
+from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
 from simplifier.substitute import Substitution
 
@@ -74,6 +77,25 @@ class Iteration:
         source, place = source_element(array, index)
         return source if list(place) == index else array
 
+    def outside_formula(
+        self, formula: Expr, runtime: Iterable[RuntimeVariable]
+    ) -> tuple[Expr, list[RuntimeVariable]] | None:
+        """Return a formula of loop-invariant scalars with symbols for them, and the symbols.
+
+        None if a scalar is not in reach of the computation of the loop.
+        """
+        values: dict[Variable, Expr] = {}
+        mentioned = formula.variables()
+        for rt in runtime:
+            if rt.variable not in mentioned:
+                continue
+            symbol = self._outer(rt)
+            if symbol is None:
+                return None
+            values[rt.variable] = symbol.expr
+        formula = Substitution(values)(formula)
+        return formula, self._mentioned(formula)
+
     # ------------------------------------------------------------ implementation
 
     def _value(self, path: Path) -> ValueMaps | None:
@@ -88,19 +110,12 @@ class Iteration:
 
     def _progression(self, variable: InductionVariable) -> ValueMaps | None:
         """Return the value of an induction variable: ``start + step · iteration``."""
-        symbols: dict[Variable, Expr] = {}
-        for rt in variable.runtime:
-            symbol = self._outer(rt)
-            if symbol is None:
-                return None
-            symbols[rt.variable] = symbol.expr
-        swap = Substitution(symbols)
-        number = self._symbols[NUMBER]
-        if not swap(variable.step).is_constant:
+        start = self.outside_formula(variable.start, variable.runtime)
+        if start is None or not variable.step.is_constant:
             return None
-        value = swap(variable.start) + number.expr * variable.step.constant
-        runtime = [number, *self._mentioned(value)]
-        return (self._scalar(variable.path, value, runtime),)
+        number = self._symbols[NUMBER]
+        value = start[0] + number.expr * variable.step.constant
+        return (self._scalar(variable.path, value, [number, *start[1]]),)
 
     def _invariant(self, array: ArrayRef) -> ValueMaps | None:
         """Return a symbol for an integer scalar that the program does not determine."""
@@ -120,14 +135,21 @@ class Iteration:
         """
         array, calls = rt.array, self.facts.calls
         assert isinstance(array, ArrayRef)
-        if not relative:
-            if array.calls[: len(calls)] != calls:
-                return None
+        if not relative and array.calls[: len(calls)] == calls:
             array = array._replace(calls=array.calls[len(calls) :])
+        elif not relative:
+            path = invariant_leaf(self.facts, rt)
+            if path is None:
+                return None
+            rt = replace(rt, array=ArrayRef(self.loop.operands[0], path))
+            return self._outer(rt, relative=True)
         array, index = source_element(array, rt.index)
-        if array.path or not all(each.is_constant for each in index):
+        if array.path and self.loop.computation.is_entry:  # an element of a tuple has no name
             return None
-        key = replace(rt, array=array, index=tuple(index))
+        if not all(each.is_constant for each in index):
+            return None
+        # values beyond narrower bounds exist: the bounds must be kept as a condition
+        key = replace(rt, array=array, index=tuple(index), clamp=_limits(array))
         for name, known in self._sources.items():
             if (known.array, known.index) == (key.array, key.index):
                 return self._symbols[name]
@@ -145,3 +167,9 @@ class Iteration:
         shape = ArrayRef(self.loop, path).array_shape
         assert shape is not None
         return IndexingMap.of(dims(shape), [value], runtime=runtime)
+
+
+def _limits(array: ArrayRef) -> Interval | None:
+    """Return the bounds of the values of an array of integers."""
+    shape = array.array_shape
+    return None if shape is None else range_of(shape.element_type)

@@ -1,20 +1,26 @@
 """The reads of a loop's results from its operand, in closed form.
 
-The carried arrays are walked from a leaf of the result at the last time back to time 0: component
-by component of arrays that depend on each other (`indexing.dataflow.loops.closures`).  The cost
-depends on the body, not on the number of iterations.
+The value of a carried array at time t, after t iterations, reads elements of the operand: those of
+the arrays that iteration ``t - 1`` reads, at time ``t - 1``.  Components of arrays that depend on
+each other are closed over all iterations (`indexing.dataflow.loops.closures`), innermost reads
+first.  The result of the loop is the value at the last time.  The cost depends on the body, not on
+the number of iterations.
+
+A map ``(d, t) -> (e, k)`` reads element e of an array of the operand in iteration ``k``; k is 0 for
+reads that are the same in all iterations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from hlo.modules.module import Computation
 from indexing.dataflow.edges import Edges
 from indexing.dataflow.loops.closures import Closure, Component
-from indexing.dataflow.loops.facts import TripCount
+from indexing.dataflow.loops.components import strongly_connected
+from indexing.dataflow.loops.endings import Ending
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.loops.steps import Reads, timed_reads
 from indexing.maps.arrays import ArrayRef, Path
@@ -22,20 +28,17 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
 from indexing.maps.reasons import Reason
-from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.space_pairs import SpacePair
 from indexing.ops.structured_ops import MapsByArray
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
 from simplifier.exact import Relation
 from simplifier.exact.closures import coalesced
-from simplifier.linear import Expr, as_expr
+from simplifier.linear import as_expr
 from simplifier.unknown import Unknown, first_unknown
 
-COUNT: Final = "iterations"
-"""The name of the symbol for a number of iterations that the program does not determine."""
-
 NOT_CLOSED: Final = "the reads of all iterations have no closed form"
+MAX_COALESCED: Final = 12
+"""Limit on maps between two arrays that are coalesced."""
 
 Summary = Callable[[Computation, Path], MapsByArray]
 """The maps from a leaf of a computation's root to the leaves of its parameters."""
@@ -55,270 +58,241 @@ class LoopReads:
     ) -> None:
         self.iteration, self.edges = iteration, edges
         self.loop, self.last = iteration.loop, iteration.most
+        self.ending = Ending(iteration, edges.options)
         self._summaries = steps, conditions
         self._steps: dict[Path, dict[Path, Reads]] = {}
-        self._components: dict[frozenset[Path], Component] = {}
-        self._closures: dict[Path, Closure] = {}
+        self._components: dict[Path, tuple[Path, ...]] = {}
+        self._closing: dict[tuple[Path, ...], Component] = {}
+        self._leaving: dict[Path, dict[Path, MapSet]] = {}
+        self._at_times: dict[Path, dict[Path, MapSet]] = {}
 
     def reads(self, output: Path) -> dict[Path, MapSet]:
         """Return the maps from a leaf of the result to each leaf of the operand."""
-        identity = self.edges.identity(ArrayRef(self.loop, output))
+        array = ArrayRef(self.loop, output)
+        identity = self.edges.identity(array)
         if not identity or self.last == 0 or output in self.iteration.facts.invariants:
             return {output: MapSet(identity)} if identity else {}
         (start,) = identity
-        frontier = dict(self._control(start))
-        self._at(frontier, output, output).extend(
-            [_with_time(start, self._count())], None, self._count_reasons()
-        )
         answers: dict[Path, MapSet] = {}
-        for component in self._order(list(frontier)):
-            entering = {x: self._coalesced(frontier[x]) for x in component if x in frontier}
-            inside = self._inside(component, entering, output)
-            for y, maps in inside.items():
-                answers[y] = self._before_the_loop(y, maps, output)
-                for z, reads in self._step(y).items():
-                    if z not in component:
-                        to = self._at(frontier, z, output)
-                        unknown = maps.unknown or reads.unknown
-                        reasons = (*maps.all_reasons, *reads.reasons)
-                        to.add_composed(maps.effective, reads.maps, unknown, reasons)
-        return {y: maps for y, maps in answers.items() if maps.maps or maps.unknown}
+        for leaf, maps in self._at_time(output).items():
+            self._answer(answers, array, leaf, maps, start)
+        if not isinstance(self.ending.count, int):
+            for leaf, maps in self._control(start).items():
+                self._answer(answers, array, leaf, maps, None)
+        return {leaf: maps for leaf, maps in answers.items() if maps.maps or maps.unknown}
 
-    # ------------------------------------------------------------ implementation
+    def _control(self, start: IndexingMap) -> dict[Path, MapSet]:
+        """Return the reads of the condition at any time, which decide the number of iterations."""
+        answers: dict[Path, MapSet] = {}
+        summary = self._summaries[1](self.iteration.condition, ())
+        for leaf, reads in timed_reads(self.iteration, summary, is_step=False).items():
+            anywhere: list[IndexingMap] = []
+            for m in reads.maps:
+                lead = IndexingMap.of(start.dims, start.results[: len(m.dims)])
+                read, time = lead.then(m), Variable("time", 0, self.last)
+                anywhere.append(
+                    replace(
+                        read,
+                        results=(*read.results, time.as_expr()),
+                        ranges=(*read.ranges, time),
+                        grade="may",
+                    ).simplify()
+                )
+            for operand, maps in self._at_time(leaf).items():
+                to = self._set(answers, ArrayRef(self.loop, ()), operand, start.dims)
+                reasons = (*self.ending.reasons, *reads.reasons, *maps.all_reasons)
+                unknown = first_unknown(reads.unknown, maps.unknown)
+                to.add_composed(anywhere, maps.effective, unknown, reasons)
+        return answers
+
+    # ------------------------------------------------------------ arrays at any time
+
+    def _at_time(self, leaf: Path) -> dict[Path, MapSet]:
+        """Return the maps ``(d, t) -> (e, k)`` from a carried array at any time to the operand."""
+        if leaf not in self._components:
+            for component in strongly_connected([leaf], lambda x: list(self._step(x))):
+                if component[0] not in self._components:
+                    self._components.update(dict.fromkeys(component, component))
+                    self._close(component)
+        if leaf not in self._at_times:
+            self._at_times[leaf] = self._closed(leaf)
+        return self._at_times[leaf]
 
     def _step(self, leaf: Path) -> dict[Path, Reads]:
         if leaf not in self._steps:
-            if leaf in self.iteration.facts.invariants:
+            is_array = self.edges.identity(ArrayRef(self.loop, leaf))
+            if leaf in self.iteration.facts.invariants or not is_array:
                 self._steps[leaf] = {}
             else:
                 summary = self._summaries[0](self.iteration.body, leaf)
                 self._steps[leaf] = timed_reads(self.iteration, summary, is_step=True)
         return self._steps[leaf]
 
-    def _count(self) -> RuntimeVariable | int:
-        count = self.iteration.facts.trip_count
-        if not isinstance(count, TripCount):
-            return RuntimeVariable(Variable(COUNT, 0, self.last))
-        if count.number is not None:
-            return count.number
-        return RuntimeVariable(Variable(COUNT, count.lower, count.upper))
+    def _close(self, component: tuple[Path, ...]) -> None:
+        """Collect the reads of one iteration that leave a component, and the step within it."""
+        inside = {
+            (x, y): reads.maps
+            for x in component
+            for y, reads in self._step(x).items()
+            if y in component and reads.maps
+        }
+        if inside:
+            sizes = {x: self._timed_sizes(x)[:-1] for x in component}
+            self._closing[component] = Component(sizes, inside, self.last)
+        for x in component:
+            leaving = self._leaving.setdefault(x, {})
+            if x not in self.iteration.facts.invariants:
+                self._read_before_the_loop(leaving, x)
+            for z, reads in self._step(x).items():
+                if z not in component:
+                    self._leave(leaving, x, reads, self._at_time(z))
 
-    def _count_reasons(self) -> tuple[Reason, ...]:
-        """Return why the number of iterations is not known."""
-        count = self.iteration.facts.trip_count
-        if not isinstance(count, TripCount):
-            return (Reason(count.reason, self.loop),)
-        if count.number is None:
-            return (Reason(f"the number of iterations is not known: {count}", self.loop),)
-        return ()
+    def _read_before_the_loop(self, leaving: dict[Path, MapSet], leaf: Path) -> None:
+        for m in self.edges.identity(ArrayRef(self.loop, leaf)):
+            first = Variable(f"d{len(m.dims)}", 0, 0)
+            zero = as_expr(0)
+            to = self._set(leaving, ArrayRef(self.loop, leaf), leaf)
+            to.add(replace(m, dims=(*m.dims, first), results=(*m.results, zero)))
 
-    def _control(self, start: IndexingMap) -> Iterator[tuple[Path, MapSet]]:
-        """Yield what the condition reads at any time, if it decides the number of iterations."""
-        if isinstance(self._count(), int):
-            return
-        summary = self._summaries[1](self.iteration.condition, ())
-        for path, reads in timed_reads(self.iteration, summary, is_step=False).items():
-            maps = self._at({}, path, ())
-            maps.add_unknown(reads.unknown)
-            maps.add_reasons([*self._count_reasons(), *reads.reasons])
-            for m in reads.maps:
-                lead = IndexingMap.of(start.dims, start.results[: len(m.dims)])
-                read, time = lead.then(m), Variable("time", 0, self.last)
-                maps.add(
-                    IndexingMap.of(
-                        read.dims,
-                        [*read.results, time],
-                        ranges=[*read.ranges, time],
-                        runtime=read.runtime,
-                        constraints=read.constraints,
-                        grade="may",
-                    ).simplify()
+    def _leave(
+        self, leaving: dict[Path, MapSet], leaf: Path, reads: Reads, after: dict[Path, MapSet]
+    ) -> None:
+        for operand, maps in after.items():
+            to = self._set(leaving, ArrayRef(self.loop, leaf), operand)
+            reasons = (*reads.reasons, *maps.all_reasons)
+            unknown = first_unknown(reads.unknown, maps.unknown)
+            to.add_composed(reads.maps, maps.effective, unknown, reasons)
+
+    def _closed(self, leaf: Path) -> dict[Path, MapSet]:
+        """Return the reads of an array at any time, from those that leave its component."""
+        array, component = ArrayRef(self.loop, leaf), self._components[leaf]
+        if self._is_forwarded(leaf):
+            answers: dict[Path, MapSet] = {}
+            for m in self.edges.identity(array):
+                time = Variable(f"d{len(m.dims)}", 0, self.last)
+                k = time.as_expr() if leaf in self.iteration.facts.invariants else as_expr(0)
+                to = self._set(answers, array, leaf)
+                to.add(replace(m, dims=(*m.dims, time), results=(*m.results, k)))
+            return answers
+        if component not in self._closing:
+            return {operand: self._tidy(maps) for operand, maps in self._leaving[leaf].items()}
+        closure = self._closing[component].closure_from(leaf)
+        unknown, reasons = self._obstacles(component, closure)
+        answers = {}
+        for y, closures in closure.maps.items():
+            for operand, maps in self._leaving[y].items():
+                to = self._set(answers, array, operand)
+                to.add_composed(
+                    closures,
+                    maps.effective,
+                    first_unknown(unknown, maps.unknown),
+                    (*reasons, *maps.all_reasons),
                 )
-            yield path, maps
+        return {operand: self._tidy(maps) for operand, maps in answers.items()}
 
-    def _at(self, frontier: dict[Path, MapSet], leaf: Path, output: Path) -> MapSet:
-        if leaf not in frontier:
-            spaces = self.edges.spaces(ArrayRef(self.loop, output), ArrayRef(self.loop, leaf))
-            sizes = None if spaces.sizes is None else (*spaces.sizes, self.last + 1)
-            options = Options(exact=True)
-            frontier[leaf] = MapSet((), SpacePair(spaces.start, sizes), options)
-        return frontier[leaf]
+    def _is_forwarded(self, leaf: Path) -> bool:
+        """Return True if an array has its own elements of the operand at all times."""
+        if leaf in self.iteration.facts.invariants:
+            return True
+        step = self._step(leaf)
+        if list(step) != [leaf] or len(step[leaf].maps) != 1 or step[leaf].unknown:
+            return False
+        (m,) = step[leaf].maps
+        *dims, time = m.dims
+        *bounds, times = [(0, size - 1) for size in self._timed_sizes(leaf)]
+        return (
+            not m.constraints
+            and m.grade == "exact"
+            and m.results == (*[d.as_expr() for d in dims], time - 1)
+            and [d.bounds for d in m.dims] == [*bounds, (1, times[1])]
+        )
 
-    def _sizes(self, leaf: Path) -> tuple[int, ...]:
+    def _obstacles(
+        self, component: Sequence[Path], closure: Closure
+    ) -> tuple[Unknown | None, tuple[Reason, ...]]:
+        """Return the reasons why reads within a component are unknown or over-approximated."""
+        within = [reads for x in component for y, reads in self._step(x).items() if y in component]
+        reasons = [reason for reads in within for reason in reads.reasons]
+        if not closure.is_closed:
+            reasons.append(Reason(NOT_CLOSED, self.loop))
+        return first_unknown(*[reads.unknown for reads in within]), tuple(reasons)
+
+    # ------------------------------------------------------------ sets of maps
+
+    def _timed_sizes(self, leaf: Path) -> tuple[int, ...]:
         array = ArrayRef(self.loop, leaf)
         sizes = self.edges.spaces(array, array).sizes
         assert sizes is not None
-        return sizes
+        return (*sizes, self.last + 1)
 
-    def _order(self, roots: Iterable[Path]) -> list[tuple[Path, ...]]:
-        """Return the components of the leaves that `roots` depend on, users first."""
-        return list(reversed(_components(roots, lambda leaf: list(self._step(leaf)))))
+    def _set(
+        self,
+        sets: dict[Path, MapSet],
+        start: ArrayRef,
+        leaf: Path,
+        dims: tuple[Variable, ...] | None = None,
+    ) -> MapSet:
+        """Return the set of `sets` for a leaf of the operand, whose maps have a time."""
+        if leaf not in sets:
+            if dims is None:
+                sizes = self._timed_sizes(start.path)
+                spaces = self.edges.spaces(start, start)
+                assert spaces.start is not None
+                time = Variable(f"d{len(spaces.start)}", 0, sizes[-1] - 1)
+                dims = (*spaces.start, time)
+            pair = SpacePair(dims, self._timed_sizes(leaf))
+            sets[leaf] = MapSet((), pair, Options(exact=True))
+        return sets[leaf]
 
-    def _inside(
-        self, component: Sequence[Path], entering: Mapping[Path, MapSet], output: Path
-    ) -> dict[Path, MapSet]:
-        """Return the maps to the leaves of a component at all times at which they are needed."""
-        if len(component) == 1 and component[0] not in self._step(component[0]):
-            return dict(entering)
-        inside: dict[Path, MapSet] = {}
-        within = [reads for x in component for y, reads in self._step(x).items() if y in component]
-        unknown = first_unknown(*[reads.unknown for reads in within])
-        steps = tuple([reason for reads in within for reason in reads.reasons])
-        for x, maps in entering.items():
-            closure = self._closure(component, x)
-            for y, closures in closure.maps.items():
-                reasons = (*maps.all_reasons, *steps, *self._closure_reasons(closure))
-                self._at(inside, y, output).add_composed(
-                    maps.effective, closures, first_unknown(maps.unknown, unknown), reasons
-                )
-        return inside
-
-    def _closure_reasons(self, closure: Closure) -> tuple[Reason, ...]:
-        return () if closure.is_closed else (Reason(NOT_CLOSED, self.loop),)
-
-    def _closure(self, component: Sequence[Path], leaf: Path) -> Closure:
-        if leaf not in self._closures:
-            key = frozenset(component)
-            if key not in self._components:
-                steps = {
-                    (x, y): reads.maps
-                    for x in component
-                    for y, reads in self._step(x).items()
-                    if y in key and reads.maps
-                }
-                sizes = {x: self._sizes(x) for x in component}
-                self._components[key] = Component(sizes, steps, self.last)
-            self._closures[leaf] = self._components[key].closure_from(leaf)
-        return self._closures[leaf]
-
-    def _coalesced(self, maps: MapSet) -> MapSet:
-        """Return the same relation with fewer maps, if there are several exact ones."""
-        exact = [m for m in maps.maps if m.grade == "exact" and not m.runtime]
-        needs = len(exact) > 1 or any(_hidden(m) for m in exact)
-        if not needs:
-            return maps
+    def _tidy(self, maps: MapSet) -> MapSet:
+        """Return the same relation in fewer maps, with times only where they index the read."""
+        settled = maps.like(map(_without_idle_time, maps.effective))
+        exact = [m for m in settled.maps if m.grade == "exact" and not m.runtime]
+        if not 1 < len(exact) <= MAX_COALESCED:
+            return settled
         pieces = coalesced([Relation(m.dims, m.ranges, m.results, m.constraints) for m in exact])
-        if isinstance(pieces, Unknown) or len(pieces) > len(exact):
-            return maps
+        if isinstance(pieces, Unknown) or len(pieces) >= len(exact):
+            return settled
         fewer = [
             IndexingMap.of(
                 piece.inputs, piece.results, ranges=piece.hidden, constraints=piece.constraints
             ).simplify()
             for piece in pieces
         ]
-        rest = [m for m in maps.maps if m not in exact]
-        return maps.like([*fewer, *rest])
+        return settled.like([*fewer, *[m for m in settled.maps if m not in exact]])
 
-    def _before_the_loop(self, leaf: Path, maps: MapSet, output: Path) -> MapSet:
-        """Return the maps to a leaf of the operand, given those at all times."""
-        spaces = self.edges.spaces(ArrayRef(self.loop, output), ArrayRef(self.loop, leaf))
-        answer = MapSet((), spaces, self.edges.options)
-        answer.add_unknown(maps.unknown)
-        answer.add_reasons(maps.all_reasons)
-        is_invariant = leaf in self.iteration.facts.invariants
-        for m in maps.effective:
-            time = m.results[-1]
-            at = () if is_invariant else (Constraint(time, 0, 0),)
-            m = replace(m, results=m.results[:-1], constraints=(*m.constraints, *at))
-            if is_invariant:
-                m = _named(m, time)
-            m = self._for_any_count(self.edges.options.simplified(m))
-            if not m.is_known_empty:
-                answer.add(m)
-        return answer
+    def _answer(
+        self,
+        answers: dict[Path, MapSet],
+        array: ArrayRef,
+        leaf: Path,
+        maps: MapSet,
+        start: IndexingMap | None,
+    ) -> None:
+        """Add the maps from the result to a leaf of the operand, given those at any time.
 
-    def _for_any_count(self, m: IndexingMap) -> IndexingMap:
-        """Return a map without the symbol of the number of iterations.
-
-        A map that mentions it, or restricts its bounds, holds for some numbers only.
+        Args:
+            start: the identity of the result; None if `maps` start at the result already.
         """
-        symbol = next((rt for rt in m.runtime if rt.array is None and rt.name == COUNT), None)
-        if symbol is None:
-            return m
-        rest = tuple([rt for rt in m.runtime if rt is not symbol])
-        exprs = [
-            *m.results,
-            *[c.expr for c in m.constraints],
-            *[e for rt in rest for e in rt.index],
-        ]
-        is_mentioned = any(symbol.variable in expr.variables() for expr in exprs)
-        if not is_mentioned and symbol == self._count():
-            return replace(m, runtime=rest)
-        ranges = (*m.ranges, symbol.variable)
-        free = replace(m, runtime=rest, ranges=ranges, grade="may")
-        return self.edges.options.simplified(free)
+        if leaf not in answers:
+            spaces = self.edges.spaces(array, ArrayRef(self.loop, leaf))
+            answers[leaf] = MapSet((), spaces, self.edges.options)
+        answers[leaf].add_unknown(maps.unknown)
+        answers[leaf].add_reasons(maps.all_reasons)
+        ending = self.ending
+        for m in maps.effective:
+            for final in ending.final(m) if start is None else ending.at_the_end(m, start):
+                if not final.is_known_empty:
+                    answers[leaf].add(final)
+        if any(m.grade == "may" for m in answers[leaf].maps):
+            answers[leaf].add_reasons(ending.reasons)
 
 
-def _with_time(m: IndexingMap, count: RuntimeVariable | int) -> IndexingMap:
-    """Return a map with the number of iterations as an additional result."""
-    if isinstance(count, int):
-        return replace(m, results=(*m.results, as_expr(count)))
-    return replace(m, results=(*m.results, count.expr), runtime=(*m.runtime, count))
-
-
-def _named(m: IndexingMap, time: Expr) -> IndexingMap:
-    """Return a map in which the range variable of the iteration is called i0."""
-    variable = time.as_variable
-    if variable not in m.ranges or "i0" in {v.name for v in m.variables}:
+def _without_idle_time(m: IndexingMap) -> IndexingMap:
+    """Return a map with time 0 if its element does not depend on the time of the read."""
+    *element, time = m.results
+    used = {v for result in element for v in result.variables()}
+    used |= {v for rt in m.runtime for expr in rt.index for v in expr.variables()}
+    if time.is_constant or not used.isdisjoint(time.variables()):
         return m
-    assert variable is not None
-    new = variable.renamed("i0")
-    results, constraints = m.substituted({variable: new.as_expr()})
-    runtime = [rt.substituted(lambda e: _swapped(e, variable, new)) for rt in m.runtime]
-    ranges = [new if v is variable else v for v in m.ranges]
-    return IndexingMap.of(
-        m.dims, results, ranges=ranges, runtime=runtime, constraints=constraints, grade=m.grade
-    )
-
-
-def _swapped(expr: Expr, old: Variable, new: Variable) -> Expr:
-    from simplifier.substitute import Substitution
-
-    return Substitution({old: new.as_expr()})(expr)
-
-
-def _hidden(m: IndexingMap) -> bool:
-    """Return True if a range variable is in no result."""
-    used = {v for result in m.results for v in result.variables()}
-    return any(v not in used for v in m.ranges)
-
-
-def _components(
-    roots: Iterable[Path], successors: Callable[[Path], Iterable[Path]]
-) -> list[tuple[Path, ...]]:
-    """Return the strongly connected components that are reached, successors first.
-
-    Source: R. Tarjan, "Depth-first search and linear graph algorithms", 1972.
-    """
-    number: dict[Path, int] = {}
-    low: dict[Path, int] = {}
-    stack: list[Path] = []
-    on_stack: set[Path] = set()
-    components: list[tuple[Path, ...]] = []
-    for root in roots:
-        if root in number:
-            continue
-        work = [(root, iter(successors(root)))]
-        number[root] = low[root] = len(number)
-        stack.append(root)
-        on_stack.add(root)
-        while work:
-            leaf, rest = work[-1]
-            following = next(rest, None)
-            if following is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[leaf])
-                if low[leaf] == number[leaf]:
-                    start = stack.index(leaf)
-                    components.append(tuple(stack[start:]))
-                    on_stack.difference_update(stack[start:])
-                    del stack[start:]
-            elif following not in number:
-                number[following] = low[following] = len(number)
-                stack.append(following)
-                on_stack.add(following)
-                work.append((following, iter(successors(following))))
-            elif following in on_stack:
-                low[leaf] = min(low[leaf], number[following])
-    return components
+    return replace(m, results=(*element, as_expr(0))).simplify()

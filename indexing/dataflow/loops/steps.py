@@ -130,7 +130,9 @@ def _outside(rt: RuntimeVariable, iteration: Iteration) -> RuntimeVariable | Non
     if array.path not in iteration.facts.invariants:
         return None
     source = iteration.outside(array.path)
-    return None if source.path else RuntimeVariable(rt.variable, source, tuple(index), rt.clamp)
+    if source.path and iteration.loop.computation.is_entry:  # an element of a tuple has no name
+        return None
+    return RuntimeVariable(rt.variable, source, tuple(index), rt.clamp)
 
 
 def _renamed(variables: Iterable[Variable], taken: Iterable[Variable]) -> Iterator[Variable]:
