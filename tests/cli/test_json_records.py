@@ -66,7 +66,6 @@ def test_every_record_of_maps_fits_the_schema(
         *("at", "region", "box", "boxes"),  # with --at
         *(["source"] if "--source" not in flags else []),
         *(["steps"] if "--explain" not in flags else []),
-        *(["path"] if "parameters" in flags else []),  # no parameter is a tuple
     }
     assert keys == set(valid.schema["properties"]) - optional
     assert {"exact", "may", None} == {row["grade"] for row in rows}
