@@ -90,6 +90,38 @@ class BoxIndex:
                     yield box
 
 
+def without_covered(maps: Iterable[IndexingMap]) -> list[IndexingMap]:
+    """Return maps with the same union, without those whose bounds another exact box covers.
+
+    >>> from indexing.maps.text import parse_map
+    >>> every = "(d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 4]"
+    >>> some = "(d0)[s0] -> (s0 + 1), domain: d0 in [2, 9], s0 in [0, 3], d0 - s0 in [0, 3]"
+    >>> print(*without_covered([parse_map(some), parse_map(every)]))
+    (d0)[s0] -> (s0), domain: d0 in [0, 9], s0 in [0, 4]
+    """
+    given = list(dict.fromkeys(maps))
+    boxes = [m for m in given if m.grade == "exact" and is_box(m)]
+    index, dropped = BoxIndex(boxes), set[IndexingMap]()
+    for m in given:
+        hull = m if is_box(m) else _hull(m)
+        if any(box is not m and box not in dropped for box in index.covering(hull)):
+            dropped.add(m)
+    return [m for m in given if m not in dropped]
+
+
+def _hull(m: IndexingMap) -> IndexingMap:
+    """Return a box that covers a map: results that are no dimensions run over their bounds."""
+    ranges: list[Variable] = []
+    results: list[Expr] = []
+    for result in m.results:
+        if set(result.variables()) <= set(m.dims):
+            results.append(result)
+        else:
+            ranges.append(Variable(f"s{len(ranges)}", *result.bounds))
+            results.append(ranges[-1].as_expr())
+    return IndexingMap.of(m.dims, results, ranges=ranges, grade=m.grade)
+
+
 def _outline(m: IndexingMap, positions: Iterable[int]) -> Outline:
     """The outline of some results; it is equal if `covers` compares them as equal."""
     results = [(m.results[k].as_variable, m.results[k]) for k in positions]

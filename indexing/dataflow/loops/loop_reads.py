@@ -27,6 +27,7 @@ from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
+from indexing.maps.products import without_covered
 from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import SpacePair
 from indexing.ops.structured_ops import MapsByArray
@@ -140,12 +141,13 @@ class LoopReads:
             sizes = {x: self._timed_sizes(x)[:-1] for x in component}
             self._closing[component] = Component(sizes, inside, self.last)
         for x in component:
-            leaving = self._leaving.setdefault(x, {})
+            leaving: dict[Path, MapSet] = {}
             if x not in self.iteration.facts.invariants:
                 self._read_before_the_loop(leaving, x)
             for z, reads in self._step(x).items():
                 if z not in component:
                     self._leave(leaving, x, reads, self._at_time(z))
+            self._leaving[x] = {operand: self._tidy(maps) for operand, maps in leaving.items()}
 
     def _read_before_the_loop(self, leaving: dict[Path, MapSet], leaf: Path) -> None:
         for m in self.edges.identity(ArrayRef(self.loop, leaf)):
@@ -175,7 +177,7 @@ class LoopReads:
                 to.add(replace(m, dims=(*m.dims, time), results=(*m.results, k)))
             return answers
         if component not in self._closing:
-            return {operand: self._tidy(maps) for operand, maps in self._leaving[leaf].items()}
+            return self._leaving[leaf]
         closure = self._closing[component].closure_from(leaf)
         unknown, reasons = self._obstacles(component, closure)
         answers = {}
@@ -246,7 +248,7 @@ class LoopReads:
 
     def _tidy(self, maps: MapSet) -> MapSet:
         """Return the same relation in fewer maps, with times only where they index the read."""
-        settled = maps.like(map(_without_idle_time, maps.effective))
+        settled = maps.like(without_covered(map(_without_idle_time, maps.effective)))
         exact = [m for m in settled.maps if m.grade == "exact" and not m.runtime]
         if not 1 < len(exact) <= MAX_COALESCED:
             return settled
@@ -280,10 +282,13 @@ class LoopReads:
         answers[leaf].add_unknown(maps.unknown)
         answers[leaf].add_reasons(maps.all_reasons)
         ending = self.ending
-        for m in maps.effective:
-            for final in ending.final(m) if start is None else ending.at_the_end(m, start):
-                if not final.is_known_empty:
-                    answers[leaf].add(final)
+        finals = [
+            final
+            for m in maps.effective
+            for final in (ending.final(m) if start is None else ending.at_the_end(m, start))
+            if not final.is_known_empty
+        ]
+        answers[leaf].extend(without_covered(finals))
         if any(m.grade == "may" for m in answers[leaf].maps):
             answers[leaf].add_reasons(ending.reasons)
 
