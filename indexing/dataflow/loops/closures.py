@@ -7,7 +7,8 @@ the elements at the time before.  Its closure is the union of its powers.  In th
 * a rotation ``(d + c) mod n``: ``(d + c · (t - k)) mod n``;
 * isl: elements that stay until they are overwritten in closed form, the rest by isl's transitive
   closure, under a budget;
-* otherwise, dimensions that every path keeps stay, all others may have any index.
+* otherwise, dimensions that every path keeps stay, indices that move by bounded distances move that
+  far in each iteration at most, and all others may have any index.
 """
 
 from __future__ import annotations
