@@ -27,9 +27,11 @@ def pieces(relation: isl.Map, names: Sequence[str] | None = None) -> tuple[Relat
     names = names or [f"d{k}" for k in range(relation.dim(isl.dim_type.in_))]
     parts: list[Relation] = []
     if relation.is_single_valued():
-        relation.as_pw_multi_aff().foreach_piece(
-            lambda domain, function: parts.extend(_functions(domain, function, names))
-        )
+        functions: list[tuple[isl.Set, isl.MultiAff]] = []
+        # islpy prints what a callback raises, and an exceeded budget raises: only collect here
+        relation.as_pw_multi_aff().foreach_piece(lambda *piece: functions.append(piece))
+        for domain, function in functions:
+            parts += _functions(domain, function, names)
     else:
         for basic in relation.compute_divs().make_disjoint().get_basic_maps():
             parts.append(_general(basic, names))

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from simplifier import exact, variable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
+from simplifier.exact.closures import coalesced
 from simplifier.unknown import UndecidedError, Unknown
 from tests.oracles import boxes, constraint_lists, fuzz, holds, points, tree_expr, trees
 
@@ -129,3 +130,12 @@ def test_tight_bounds_are_correct_or_undecided_at_any_budget() -> None:
     answers = [exact.tight_bounds(pair, near, exprs, budget) for budget in range(1, 9000, 61)]
     assert {type(answer) for answer in answers} == {Unknown, exact.TightBounds}
     assert all(a == right for a in answers if not isinstance(a, Unknown))
+
+
+def test_an_exceeded_budget_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """islpy prints the exceptions of callbacks."""
+    d0, d1 = Variable("d0", 0, 40), Variable("d1", 0, 30)
+    one = exact.Relation((d0, d1), (), ((d0 + d1) // 3, d1 % 5), ())
+    answers = [coalesced([one], budget=budget) for budget in range(2000, 8000, 50)]
+    assert {isinstance(answer, Unknown) for answer in answers} == {True, False}
+    assert capfd.readouterr() == ("", "")
