@@ -21,7 +21,7 @@ def converse(m: IndexingMap, dims: Sequence[Variable]) -> IndexingMap:
     >>> from indexing.maps.indexing_map import dims
     >>> halves = IndexingMap.over((8,), lambda d: [d[0] // 2])
     >>> print(converse(halves, dims((4,))).simplify())
-    (d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 7], s0 floordiv 2 - d0 in [0, 0]
+    (d0)[s0] -> (s0), domain: d0 in [0, 3], s0 in [0, 7], d0 * 2 - s0 in [-1, 0]
     """
     taken = {v.name for v in (*dims, *[rt.variable for rt in m.runtime])}
     renamed: dict[Variable, Expr] = {}

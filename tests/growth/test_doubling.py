@@ -34,9 +34,16 @@ def test_loop_nest_names_its_budget(construct: str) -> None:
     assert nest.reason == "budget: inlined calls repeat more than 16384 instructions"
 
 
-@pytest.mark.parametrize("construct", ["conditionals", "whiles"])
-def test_loop_nest_does_not_follow_control_flow(construct: str) -> None:
-    assert isinstance(indexing.loop_nest(doubling(construct).entry), Unknown)
+def test_loop_nest_does_not_follow_conditionals() -> None:
+    assert isinstance(indexing.loop_nest(doubling("conditionals").entry), Unknown)
+
+
+def test_loop_nest_of_loops_that_never_run_is_a_copy() -> None:
+    nest = indexing.loop_nest(doubling("whiles").entry)
+    assert not isinstance(nest, Unknown)
+    array = np.arange(3, dtype=np.float32)
+    assert (nest.run(array) == array).all()
+    assert len(nest.stages) == 1
 
 
 @pytest.mark.parametrize("construct", ["calls", "fusions"])

@@ -112,9 +112,11 @@ def test_a_map_without_constraints_needs_no_query(
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_simplifying_the_examples_needs_no_query(path: Path) -> None:
-    """The ops' own maps, and their compositions to the parameters."""
+    """The ops' own maps; those of a loop are closed with isl."""
     before, constrained = exact.query_count("tight_bounds"), Counter[bool]()
     for instruction in hlo.load(path).instructions:
+        if instruction.opcode == "while":
+            continue
         for output in range(len(leaves(instruction.shape))):
             answer = indexing.output_to_input(instruction, output_id=output)
             constrained.update(bool(m.simplify().constraints) for maps in answer.maps for m in maps)

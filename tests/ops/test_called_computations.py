@@ -257,7 +257,7 @@ GRADES = [
                                                           "may",   "exact"),
     ("""w = (s32[], s32[]) tuple(t, v)
         l = (s32[], s32[]) while(w), condition=unequal, body=next
-        ROOT r = s32[] get-tuple-element(l), index=0""",  "may",   "may"),    # by the condition
+        ROOT r = s32[] get-tuple-element(l), index=0""",  "may",   "exact"),  # by the condition
 ]
 # fmt: on
 HELPERS = """
