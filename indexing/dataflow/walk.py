@@ -298,8 +298,13 @@ class Walk:
         Every walk is preceded by this call for the instructions whose edges it takes.
         Callees precede callers in `Module.computations`, so deep nesting needs no recursion.
         """
+        instructions = list(instructions)
         require_sound(instructions)
-        called = callees(instructions)
+        if not instructions:
+            return
+        memo = instructions[0].module.memo
+        prepared: set[Computation] = memo.setdefault((Walk.prepare, self, backward), set())
+        called = callees(instructions, prepared)
         if self.edges.base is not self.edges:
             Walk(self.edges.base).prepare(instructions, backward=backward)
         for computation in called:
@@ -307,15 +312,21 @@ class Walk:
                 for path, _ in leaves(computation.root.shape):
                     for direction in self.edges.directions(backward):
                         self._summary(computation, path, backward=direction)
+        prepared.update(called)
 
 
-def callees(instructions: Iterable[Instruction]) -> list[Computation]:
-    """Return the computations that instructions call, transitively, callees before callers."""
+def callees(
+    instructions: Iterable[Instruction], known: Collection[Computation] = ()
+) -> list[Computation]:
+    """Return the computations that instructions call, transitively, callees before callers.
+
+    Those that are `known`, and what these call, are left out.
+    """
     pending = _called(instructions)
     reached: dict[Computation, None] = {}
     while pending:
         computation = pending.pop()
-        if computation not in reached:
+        if computation not in reached and computation not in known:
             reached[computation] = None
             pending.extend(_called_in(computation))
     if len(reached) < 2:

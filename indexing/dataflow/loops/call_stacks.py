@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from hlo.modules.module import Computation, Instruction, Module
 from indexing.dataflow.soundness import fault_of
@@ -12,12 +12,16 @@ from indexing.ops.structured_ops import InlineOp
 
 Calls: TypeAlias = tuple[Instruction, ...]
 
+MAX_CALLS: Final = 32
+"""Limit on the calls and loops through which a computation is reached."""
+
 
 def only_calls(computation: Computation) -> Calls:
     """Return the calls and loops through which a computation is reached, outermost first.
 
     The stack starts at the entry computation, or at the first computation that has several callers
-    or is called by another op: there, the values of the parameters are not known.
+    or is called by another op, or after `MAX_CALLS` calls: there, the values of the parameters are
+    not known.
 
     >>> import hlo, indexing.ops
     >>> module = hlo.parse('''
@@ -29,7 +33,7 @@ def only_calls(computation: Computation) -> Calls:
     """
     callers = _callers(computation.module)
     calls: list[Instruction] = []
-    while not computation.is_entry:
+    while not computation.is_entry and len(calls) < MAX_CALLS:
         call = callers.get(computation)
         if call is None or not isinstance(call.op, InlineOp | While) or fault_of(call):
             break
