@@ -9,7 +9,8 @@ are enumerated instead, which always gives an answer.
 * `queries`: emptiness, bounds, differences, counts, inverse, image;
 * `tightening`: tight bounds and implied constraints of a domain, in one query;
 * `points`: enumeration of small boxes and probes of large ones;
-* `unions`: unions of relations, and points that satisfy disjunctions.
+* `unions`: unions of relations, and points that satisfy disjunctions;
+* `closures`: transitive closures of relations that step back in time.
 
 Source: the isl manual (``isl_ctx_set_max_operations``); Verdoolaege, "isl: An Integer Set Library
 for the Polyhedral Model", 2010.

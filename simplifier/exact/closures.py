@@ -15,6 +15,7 @@ from simplifier.exact.context import within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.encode import Relation, as_map
 from simplifier.exact.enumeration import pieces_budget
+from simplifier.exact.unions import union_of
 from simplifier.unknown import Unknown
 
 BUDGET: Final = 400_000
@@ -67,12 +68,12 @@ def closures_back_in_time(
     """
 
     def compute(ctx: Any) -> tuple[SelectedClosure, ...]:
-        points = _union(ctx, box).range()
-        waits = _waiting(ctx, points, [as_map(ctx, each).domain() for each in stays])
+        points = union_of(ctx, box).range()
+        waits = _waiting(points, [as_map(ctx, each).domain() for each in stays])
         closure, is_exact = waits, True
         if moves:
-            move = _union(ctx, moves)
-            again, is_exact = move.apply_range(waits).intersect_range(move.domain()), True
+            move = union_of(ctx, moves)
+            again = move.apply_range(waits).intersect_range(move.domain())
             if not again.is_empty():
                 power, is_exact = again.coalesce().transitive_closure()
                 move = move.union(power.intersect_domain(move.domain()).apply_range(move))
@@ -83,16 +84,7 @@ def closures_back_in_time(
     return within_budget(compute, min(budget, pieces_budget(budget, *stays, *moves)))
 
 
-def coalesced(
-    relations: Sequence[Relation], budget: int = BUDGET
-) -> tuple[Relation, ...] | Unknown:
-    """Return the union of relations in disjoint pieces, as few as isl knows."""
-    return within_budget(
-        lambda ctx: pieces(_union(ctx, relations)), min(budget, pieces_budget(budget, *relations))
-    )
-
-
-def _waiting(ctx: Any, points: isl.Set, stays: Sequence[isl.Set]) -> isl.Map:
+def _waiting(points: isl.Set, stays: Sequence[isl.Set]) -> isl.Map:
     """Return ``(x, t) -> (x, k)`` for ``k <= t`` if every step from t down to k may stay at x."""
     space = points.get_space()
     later = isl.Map.lex_ge(space).intersect_domain(points).intersect_range(points)
@@ -114,7 +106,3 @@ def _selected(closure: isl.Map, slot: Slots) -> tuple[Relation, ...]:
         zeros = closure.dim(kind) - 2 - kept
         closure = closure.project_out(kind, 1 + kept, zeros).project_out(kind, 0, 1)
     return pieces(closure) if not closure.is_empty() else ()
-
-
-def _union(ctx: Any, relations: Sequence[Relation]) -> isl.Map:
-    return reduce(lambda a, b: a.union(b), [as_map(ctx, relation) for relation in relations])

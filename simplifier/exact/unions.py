@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import islpy as isl
 
@@ -34,6 +34,9 @@ from simplifier.exact.enumeration import (
     should_enumerate_after,
 )
 from simplifier.unknown import Unknown
+
+COALESCING_BUDGET: Final = 400_000
+"""isl operations to coalesce relations."""
 
 Clause: TypeAlias = Sequence[Sequence[Constraint]]
 """A disjunction: the constraints of at least one of the lists hold."""
@@ -81,10 +84,10 @@ def only_first(
     conditions = tuple(clauses)
 
     def compute(ctx: Any) -> Point | None:
-        mine = _union(ctx, first)
+        mine = union_of(ctx, first)
         if conditions:
             mine = mine.intersect_domain(_restricted(ctx, inputs, conditions))
-        return _sample(mine.subtract(_union(ctx, second)).wrap().flatten())
+        return _sample(mine.subtract(union_of(ctx, second)).wrap().flatten())
 
     answer = within_budget(compute, isl_budget(budget, *first, *second))
     if should_enumerate_after(answer, budget, *first, *second):
@@ -99,7 +102,7 @@ def uncovered(
 
     def compute(ctx: Any) -> Point | None:
         points = as_set(ctx, Relation(tuple(box), (), (), ()))
-        return _sample(points.subtract(_union(ctx, relations).range()) if relations else points)
+        return _sample(points.subtract(union_of(ctx, relations).range()) if relations else points)
 
     answer = within_budget(compute, array_budget(budget, *relations))
     if should_enumerate_after(answer, budget, *relations, limit=MAX_AT_ONCE):
@@ -140,9 +143,9 @@ def union_inverse(
     """Return ``results -> inputs`` of the union minus `without`, in disjoint pieces."""
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
-        union = _union(ctx, relations)
+        union = union_of(ctx, relations)
         if without:
-            union = union.subtract(_union(ctx, without))
+            union = union.subtract(union_of(ctx, without))
         return pieces(union.reverse())
 
     return within_budget(compute, pieces_budget(budget, *relations, *without))
@@ -156,9 +159,9 @@ def union_image(
     """Return all results, or those of `points`, the results of relations without inputs."""
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
-        union = _union(ctx, relations)
+        union = union_of(ctx, relations)
         if points is not None:
-            union = union.intersect_domain(_union(ctx, points).range())
+            union = union.intersect_domain(union_of(ctx, points).range())
         return pieces(isl.Map.from_range(union.range()))
 
     return within_budget(compute, pieces_budget(budget, *relations, *(points or ())))
@@ -171,7 +174,16 @@ def union_count(relations: Sequence[Relation], budget: int = BUDGET) -> int | Un
     >>> union_count([Relation((), (d0,), (d0 * 2,), ()), Relation((), (d0,), (d0 * 3,), ())])
     16
     """
-    return within_budget(lambda ctx: to_int(_union(ctx, relations).range().count_val()), budget)
+    return within_budget(lambda ctx: to_int(union_of(ctx, relations).range().count_val()), budget)
+
+
+def coalesced(
+    relations: Sequence[Relation], budget: int = COALESCING_BUDGET
+) -> tuple[Relation, ...] | Unknown:
+    """Return the union of relations in disjoint pieces, as few as isl knows."""
+    return within_budget(
+        lambda ctx: pieces(union_of(ctx, relations)), min(budget, pieces_budget(budget, *relations))
+    )
 
 
 def union_preimage(
@@ -180,13 +192,16 @@ def union_preimage(
     """Return all inputs with a result in `elements`, the results of relations without inputs."""
 
     def compute(ctx: Any) -> tuple[Relation, ...]:
-        targets = _union(ctx, elements).range()
-        return pieces(isl.Map.from_range(_union(ctx, relations).intersect_range(targets).domain()))
+        targets = union_of(ctx, elements).range()
+        return pieces(
+            isl.Map.from_range(union_of(ctx, relations).intersect_range(targets).domain())
+        )
 
     return within_budget(compute, pieces_budget(budget, *relations, *elements))
 
 
-def _union(ctx: Any, relations: Sequence[Relation]) -> isl.Map:
+def union_of(ctx: Any, relations: Sequence[Relation]) -> isl.Map:
+    """Return the union of relations as an isl map."""
     return reduce(lambda a, b: a.union(b), [as_map(ctx, relation) for relation in relations])
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from simplifier import exact, variable
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.closures import coalesced
+from simplifier.exact.unions import coalesced
 from simplifier.unknown import UndecidedError, Unknown
 from tests.oracles import boxes, constraint_lists, fuzz, holds, points, tree_expr, trees
 

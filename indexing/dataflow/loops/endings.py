@@ -16,7 +16,7 @@ from indexing.maps.spaces import is_iteration
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import Relation
-from simplifier.exact.closures import coalesced
+from simplifier.exact.unions import coalesced
 from simplifier.linear import Expr, as_expr, from_atom
 from simplifier.semiaffine import SemiAffine, maximum
 from simplifier.substitute import Substitution

@@ -33,7 +33,7 @@ from indexing.maps.space_pairs import SpacePair
 from indexing.ops.structured_ops import MapsByArray
 from simplifier.atoms import Variable
 from simplifier.exact import Relation
-from simplifier.exact.closures import coalesced
+from simplifier.exact.unions import coalesced
 from simplifier.linear import as_expr
 from simplifier.unknown import Unknown, first_unknown
 
