@@ -98,6 +98,12 @@ class MapSet:
         return self.is_over_budget and all(m.grade == "may" for m in self.maps)
 
     @property
+    def uncounted(self) -> Unknown | None:
+        """Why the points of the maps may be fewer than the reads; `None` if they are not."""
+        beyond = [r.text for r in self.reasons if r is OMITTED or r.text.startswith("budget")]
+        return Unknown(f"cannot count reads: {beyond[0]}") if beyond else None
+
+    @property
     def reasons(self) -> tuple[Reason, ...]:
         """Why maps of the set have the grade "may"; ``()`` if all of them are exact.
 
@@ -264,11 +270,14 @@ class MapSet:
     def _saturate_if_full(self) -> None:
         """Saturate the set if its only map is the full `may` map."""
         (m,) = self.maps
-        if self._full is None and is_box(m) and self._is_full(m):
+        is_counted = self._options.keep_multiplicity
+        if self._full is None and not is_counted and is_box(m) and self._is_full(m):
             self._saturate()
 
     def _absorb(self, grades: Collection[Grade]) -> None:
         """Drop the maps of these grades whose relation is a subset of another map, a box."""
+        if self._options.keep_multiplicity:
+            return  # they count as well
         self._unite()
         boxes = [m for m in self.maps if is_box(m)]
         full = [box for box in boxes if self._is_full(box)]
@@ -290,9 +299,9 @@ class MapSet:
                 del self.maps[m]
 
     def _unite(self) -> None:
-        """Unite `may` maps to fewer maps with the same union, unless multiplicity matters."""
+        """Unite `may` maps to fewer maps with the same union."""
         may = [m for m in self.maps if m.grade == "may"]
-        if len(may) < 2 or self._options.keep_multiplicity:
+        if len(may) < 2:
             return
         fewer = united(may)
         if len(fewer) < len(may):

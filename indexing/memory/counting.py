@@ -31,6 +31,7 @@ from indexing.maps.arrays import ArrayRef
 from indexing.maps.given_values import check_names
 from indexing.maps.multiplicity import Multiplicity, multiplicity
 from indexing.maps.options import Options
+from simplifier.unknown import first_unknown
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -84,13 +85,13 @@ def read_counts(
     for edge in walk.backward_edges(start, fold=True):
         maps = map_sets.get((edge.operand, edge.operand_path))
         if maps is not None:
-            maps.extend(map(walk.edges.options.simplified, edge.maps), edge.unknown)
+            simpler = map(walk.edges.options.simplified, edge.maps)
+            maps.extend(simpler, edge.unknown, edge.reasons)
     if values:
         own = [m for maps in map_sets.values() for m in maps.maps]
         check_names(own, values, [operand.name for operand in instruction.operands])
-    return tuple(
-        [
-            multiplicity(maps.maps, values) if maps.unknown is None else maps.unknown
-            for maps in map_sets.values()
-        ]
-    )
+    counted = []
+    for maps in map_sets.values():
+        unknown = first_unknown(maps.unknown, maps.uncounted)
+        counted.append(multiplicity(maps.maps, values) if unknown is None else unknown)
+    return tuple(counted)

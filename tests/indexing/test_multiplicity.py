@@ -153,6 +153,58 @@ ENTRY e {
 """
 
 
+SCALAR = """
+add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+fused {
+  p = f32[4,10] parameter(0)
+  z = f32[] parameter(1)
+  b = f32[4,10] broadcast(z), dimensions={}
+  m = f32[4,10] multiply(p, b)
+  ROOT r = f32[4] reduce(m, z), dimensions={1}, to_apply=add
+}
+updated {
+  p = f32[4] parameter(0)
+  u = f32[1] parameter(1)
+  i = s32[] parameter(2)
+  z = f32[] parameter(3)
+  d = f32[4] dynamic-update-slice(p, u, i)
+  r = f32[] reduce(p, z), dimensions={0}, to_apply=add
+  b = f32[4] broadcast(r), dimensions={}
+  ROOT m = f32[4] multiply(d, b)
+}
+ENTRY e {
+  p = f32[4,10] parameter(0)
+  z = f32[] parameter(1)
+  q = f32[4] parameter(2)
+  u = f32[1] parameter(3)
+  i = s32[] parameter(4)
+  d = f32[4] fusion(q, u, i, z), kind=kLoop, calls=updated
+  r = f32[4] fusion(p, z), kind=kLoop, calls=fused
+  ROOT t = (f32[4], f32[4]) tuple(r, d)
+}"""
+
+
+def test_read_counts_keep_reads_that_other_reads_cover() -> None:
+    entry = hlo.parse(SCALAR).entry
+    scalar = known(read_counts(entry["r"])[1])
+    assert (scalar.total, scalar.distinct, scalar.grade) == (44, 1, "exact")  # 40 and 4 inits
+    base = known(read_counts(entry["d"])[0])
+    assert (base.total, base.grade) == (20, "may")  # 16, and at most 4 that are not updated
+
+
+def test_read_counts_beyond_the_budget_of_maps_are_unknown() -> None:
+    terms = [f"s{k} = f32[1] slice(p), slice={{[{k}:{k + 1}]}}" for k in range(300)]
+    sums = [f"a{k} = f32[1] add(a{k - 1}, s{k})" for k in range(1, 300)]
+    lines = "\n".join(["p = f32[300] parameter(0)", *terms, "a0 = f32[1] copy(s0)", *sums])
+    text = f"""fused {{
+      {lines.replace("a299 =", "ROOT a299 =")}
+    }}
+    ENTRY e {{ p = f32[300] parameter(0)  ROOT f = f32[1] fusion(p), kind=kLoop, calls=fused }}"""
+    (reads,) = read_counts(hlo.parse(text).entry.root)
+    assert isinstance(reads, Unknown)
+    assert "more than 256 maps" in reads.reason
+
+
 def test_read_counts_of_a_fusion_count_each_access_once() -> None:
     """Each of 21 results sums a row; a second use of the sum adds no reads."""
     rows, init = read_counts(hlo.parse(FUSION).entry.root)
