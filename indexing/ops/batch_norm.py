@@ -17,12 +17,13 @@ import numpy as np
 from hlo.ops.attributes import integer, number
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
 from hlo.ops.unify import PartialShape, array, dims_of, same_shape, same_sizes, with_rank
-from hlo.shapes.shape import TupleShape
+from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, VariadicOp
-from indexing.ops.element import ElementRule, ElementwiseRule
+from indexing.ops.element import NO_DECLARED_WORK, ElementRule, ElementwiseRule, Work
 from indexing.ops.functions import ScalarFunction
 from simplifier.atoms import Variable
+from simplifier.unknown import Unknown
 
 
 class BatchNorm(VariadicOp):
@@ -43,6 +44,11 @@ class BatchNorm(VariadicOp):
         shapes = [same[k] if k in same else with_rank(s, 1) for k, s in enumerate(operands)]
         feature_dims = [(k, self.feature_index if k in same else 0) for k in range(len(shapes))]
         return same_sizes(shapes, feature_dims)
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        return NO_DECLARED_WORK
 
     @constraint("C1", "feature_index must be a dimension of operand 0")
     def has_feature(self, *operands: Shape) -> Fault:

@@ -34,7 +34,7 @@ from indexing.maps.answers import Path, Unknown
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge
-from indexing.ops.element import ElementRule, OpaqueRule
+from indexing.ops.element import ElementRule, OpaqueRule, Work, no_work
 from indexing.ops.structured_ops import StructuredOp, Summaries
 from simplifier.linear import Affine
 
@@ -80,6 +80,7 @@ class Collective(StructuredOp):
 
     __slots__ = ()
     rule: ClassVar[ElementRule] = OpaqueRule("values are received from other devices")
+    work = no_work
     has_effect: ClassVar[bool] = True
     min_operands: ClassVar[int] = 1
     takes_arrays: ClassVar[bool] = True
@@ -217,6 +218,13 @@ class ReducingCollective(GlobalCollective):
     @signature("to_apply")
     def reduces(self, *operands: Shape) -> Signature:
         return Signature.reducer(totals=operands[:1], values=operands[:1])
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        """One application of the computation for each element, as for two devices."""
+        sizes = [leaf.size for _, leaf in leaves(out) if isinstance(leaf, Shape)]
+        return applied[0].times(sum(sizes))
 
     def group_mode(self) -> GroupMode:
         if not self.mode:

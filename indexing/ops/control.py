@@ -30,9 +30,10 @@ from indexing.maps.answers import Path
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.reasons import Reason
 from indexing.ops.access_edge import AccessEdge, identity
-from indexing.ops.element import ElementRule, OpaqueRule
+from indexing.ops.element import ElementRule, OpaqueRule, Work
 from indexing.ops.structure import Done, ForwardingOp
 from indexing.ops.structured_ops import StructuredOp, Summaries, call_edges
+from simplifier.unknown import Unknown
 
 
 def callees(instruction: Instruction, *names: str) -> list[Computation]:
@@ -204,6 +205,11 @@ class AsyncStart(StructuredOp):
         if len(elements) >= 2 and elements[0].compatible(TupleShape(operands)):
             return HOLDS
         return Fault(f"the operands are {TupleShape(operands)}, the result is {self.shape}")
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        return applied[0]
 
     @signature("calls")
     def called_signature(self, *operands: AnyShape) -> Signature:

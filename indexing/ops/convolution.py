@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
@@ -11,16 +12,17 @@ from hlo.ops.attributes import WindowDimension, integer, window, word_list
 from hlo.ops.dim_labels import DimLabels, dim_labels
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, count_fault, declared, op
 from hlo.ops.unify import PartialShape, array, dims_of, may_be, may_divide, with_rank
-from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, dtype
+from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, dtype
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, OperandMaps, list_by_position
 from indexing.ops.dot import sum_of_products
-from indexing.ops.element import ElementRule
+from indexing.ops.element import NO_DECLARED_WORK, ElementRule, Work
 from indexing.ops.inverse import inverses
 from indexing.ops.reduce_window import window_fault
 from indexing.ops.sliding import correlated
-from indexing.ops.windows import always_covers, index_at, position_of
+from indexing.ops.windows import always_covers, count_covered, index_at, position_of
 from simplifier.linear import Affine
+from simplifier.unknown import Unknown
 
 T = TypeVar("T")
 A = TypeVar("A", int, Affine)
@@ -203,6 +205,17 @@ class Convolution(BinaryOp):
 
     def element(self, out: Shape, *operands: Shape) -> ElementRule:
         return sum_of_products(out, *operands)
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        left, right = operands
+        if not (isinstance(left, Shape) and isinstance(right, Shape) and isinstance(out, Shape)):
+            return NO_DECLARED_WORK
+        size = self._sizes(left.dims, right.dims)
+        covered = [count_covered(w, n) for w, n in zip(self.window, size.spatial, strict=True)]
+        batch, features, *_ = self._in_label_order("out", out.dims)
+        return Work(flops=2 * batch * features * size.inputs * math.prod(covered))
 
     def kernel(self, left: Array, right: Array) -> Array:
         kind = dtype(self.shape.element_type) if self.shape else np.result_type(left, right)

@@ -19,11 +19,18 @@ from hlo.ops.op import (
     op,
 )
 from hlo.ops.unify import array, dims_of, may_be
-from hlo.shapes.shape import ELEMENT_TYPES, dtype
+from hlo.shapes.shape import ELEMENT_TYPES, AnyShape, dtype
 from indexing.maps.answers import Unknown
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Entries, list_by_position
-from indexing.ops.element import ElementRule, OpaqueRule, ReductionRule
+from indexing.ops.element import (
+    NO_DECLARED_WORK,
+    ElementRule,
+    OpaqueRule,
+    ReductionRule,
+    Work,
+    element_count,
+)
 
 _SPARSITY = "the dot has structured sparsity"
 _SPARSE = Unknown(_SPARSITY)
@@ -157,6 +164,14 @@ class Dot(BinaryOp):
         if self.sparsity:
             return OpaqueRule(_SPARSITY)
         return sum_of_products(out, *operands)
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        if self.sparsity or not isinstance(operands[0], Shape):
+            return NO_DECLARED_WORK
+        contracted = math.prod([operands[0].dims[k] for k in self.lhs_contracting_dims])
+        return Work(flops=2 * element_count(out) * contracted)
 
     def kernel(self, left: Array, right: Array) -> Array:
         kind = dtype(self.shape.element_type) if self.shape else np.result_type(left, right)

@@ -22,7 +22,7 @@ from hlo.ops.unify import PartialShape, is_partial
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, BinaryOp, OperandMaps, UnaryOp, VariadicOp, every_element
-from indexing.ops.element import ElementRule, OpaqueRule
+from indexing.ops.element import ElementRule, OpaqueRule, no_work
 from indexing.ops.reshape import element_count_text, reindexed
 
 
@@ -53,6 +53,7 @@ class GetDimensionSize(UnaryOp):
     """
 
     obstacle: ClassVar[str] = "the size of the array depends on runtime values"
+    work = no_work
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     dimensions: tuple[int, ...] = attribute(int_list)
 
@@ -90,6 +91,7 @@ class SetDimensionSize(BinaryOp):
     """
 
     obstacle: ClassVar[str] = "the size affects which elements are defined, but no value"
+    work = no_work
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     dimensions: tuple[int, ...] = attribute(int_list)
 
@@ -141,6 +143,7 @@ class DynamicReshape(VariadicOp):
 
     obstacle: ClassVar[str] = "positions in row-major order depend on runtime sizes"
     kernel_takes_shapes: ClassVar[bool] = True
+    work = no_work
     rule: ClassVar[ElementRule] = OpaqueRule("the shape is dynamic")
     min_operands: ClassVar[int] = 1
     shape: Shape = declared()

@@ -9,11 +9,12 @@ derived from both.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeAlias
 
 from hlo.moved import with_old_fields, with_old_names
 from hlo.ops.op import Op
-from hlo.shapes.shape import AnyShape, leaves
+from hlo.shapes.shape import AnyShape, Shape, leaves
+from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -114,6 +115,37 @@ class OpaqueRule:
 ElementRule: TypeAlias = (
     ConstantRule | IotaRule | ElementwiseRule | CopyRule | ReductionRule | OpaqueRule
 )
+
+
+class Work(NamedTuple):
+    """Numbers of operations: `flops` of any element type, and `transcendentals` besides.
+
+    >>> Work(2, 1).plus(Work(flops=3)).times(10)
+    Work(flops=50, transcendentals=10)
+    """
+
+    flops: int = 0
+    transcendentals: int = 0
+
+    def plus(self, other: Work) -> Work:
+        """Return the sum of both works."""
+        return Work(self.flops + other.flops, self.transcendentals + other.transcendentals)
+
+    def times(self, count: int) -> Work:
+        """Return the work of `count` executions."""
+        return Work(self.flops * count, self.transcendentals * count)
+
+
+NO_WORK: Final = Work()
+NO_DECLARED_WORK: Final = Unknown("no number of operations is declared for this op")
+
+
+def element_count(shape: AnyShape) -> int:
+    """Return the number of elements of the first array of a shape; 0 if it has none."""
+    arrays = [leaf for _, leaf in leaves(shape) if isinstance(leaf, Shape)]
+    return arrays[0].size if arrays else 0
+
+
 NOT_A_REDUCTION: Final = OpaqueRule(
     "an element of the result is not a reduction of operand elements"
 )
@@ -129,12 +161,14 @@ class ElementOp(Op):
     Class attributes:
         rule: the element rule, if it is the same for all attributes and shapes.
         has_effect: the op has side effects, and runs even if its result is unused.
+        work_of_element: the work for one element of an elementwise op.
     """
 
     __slots__ = ()
     takes_partial: ClassVar[bool] = True
     rule: ClassVar[ElementRule] = OpaqueRule(NO_RULE)
     has_effect: ClassVar[bool] = False
+    work_of_element: ClassVar[Work] = Work(flops=1)
 
     def element(self, out: Any, *operands: Any) -> ElementRule:
         """Return the rule for the elements of `out`, one array of the result.
@@ -144,6 +178,38 @@ class ElementOp(Op):
             operands: shapes of the operands.
         """
         return self.rule
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        """Return the number of operations that compute the result, by XLA's conventions.
+
+        The default follows from the element rule: nothing for copies, one operation or one
+        application of the called computation for each element of an elementwise op.
+
+        Args:
+            out: shape of the result, which may be a tuple.
+            operands: shapes of the operands.
+            applied: the work of one application of each computation that the instruction calls.
+
+        Source: XLA ``xla/service/hlo_cost_analysis.cc``.
+        """
+        arrays = [shape for _, shape in leaves(out)]
+        match self.element(arrays[0] if arrays else out, *operands):
+            case ConstantRule() | IotaRule() | CopyRule():
+                return NO_WORK
+            case ElementwiseRule(uses_computation=uses_computation):
+                each = applied[0] if uses_computation else self.work_of_element
+                return each.times(element_count(out))
+            case _:
+                return NO_DECLARED_WORK
+
+
+def no_work(
+    op: ElementOp, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+) -> Work | Unknown:
+    """Return the work of an op without arithmetic, for ops without an element rule."""
+    return NO_WORK
 
 
 def element_of(instruction: Instruction, output_id: int = 0) -> ElementRule:

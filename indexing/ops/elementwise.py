@@ -22,7 +22,7 @@ from hlo.shapes.shape import ELEMENT_TYPES, AnyShape
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops import integer_rules, numerics
 from indexing.ops.base import Array, BinaryOp, MappedOp, OperandMaps, UnaryOp
-from indexing.ops.element import ElementRule, ElementwiseRule
+from indexing.ops.element import ElementRule, ElementwiseRule, Work
 from indexing.ops.functions import ScalarFunction
 
 PRED = ("pred",)
@@ -205,6 +205,7 @@ class OpRow:
             "__module__": __name__,
             "row": self,
             "takes": self.takes,
+            "work_of_element": Work(*((0, 1) if self.opcode in TRANSCENDENTAL else (1, 0))),
         }
         op(self.opcode, samples=self.samples(operands))(type(name, (base,), body))
 
@@ -298,6 +299,15 @@ _BINARY = [
     OpRow("xor",                    "x ⊕ y, bitwise",     np.bitwise_xor,            BITS),
 ]
 # fmt: on
+
+TRANSCENDENTAL = frozenset(
+    [
+        *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cosine", "cosh"),
+        *("erf", "exponential", "exponential-minus-one", "log", "log-plus-one", "logistic"),
+        *("power", "rsqrt", "sine", "sinh", "sqrt", "tan", "tanh"),
+    ]
+)
+"""The ops of the table whose elements count as transcendental functions, not as operations."""
 
 for _row in _UNARY:
     _row.register(UnaryTableOp, "x")

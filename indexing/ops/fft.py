@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -9,9 +10,11 @@ import numpy as np
 from hlo.ops.attributes import enum, int_list
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
 from hlo.ops.unify import Dim, array, dims_of, may_be_same_dims
+from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, UnaryOp
-from indexing.ops.element import NOT_A_REDUCTION, ElementRule
+from indexing.ops.element import NOT_A_REDUCTION, ElementRule, Work, element_count
+from simplifier.unknown import Unknown
 
 _COMPLEX = {"f32": "c64", "f64": "c128"}
 _REAL = {"c64": "f32", "c128": "f64"}
@@ -96,6 +99,12 @@ class Fft(UnaryOp):
         kept = out.rank - len(self.fft_length)
         d, s = dims(out), ranges(*operand.dims[kept:])
         return IndexingMap.of(d, [*d[:kept], *s], ranges=s)
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        logarithms = math.prod([max(1, size).bit_length() - 1 for size in self.fft_length])
+        return Work(flops=8 * logarithms * element_count(operands[0]))
 
     def kernel(self, operand: Array) -> Array:
         axes = range(operand.ndim - len(self.fft_length), operand.ndim)

@@ -10,12 +10,14 @@ import numpy as np
 from hlo.ops.attributes import boolean, enum
 from hlo.ops.op import HOLDS, Fault, Shape, attribute, constraint, op
 from hlo.ops.unify import PartialShape, same_rank, same_sizes
+from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, BinaryOp, Maps, OperandMaps, UnaryOp
-from indexing.ops.element import NOT_A_REDUCTION, ElementRule
+from indexing.ops.element import NOT_A_REDUCTION, ElementRule, Work, element_count
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Affine, as_expr
+from simplifier.unknown import Unknown
 
 
 def square_fault(shape: Shape) -> Fault:
@@ -97,6 +99,13 @@ class Cholesky(UnaryOp):
     def _lower(self, row: Variable, column: Variable) -> tuple[Variable, Variable]:
         """Swap row and column if the triangle is the upper one; its own inverse."""
         return (row, column) if self.lower else (column, row)
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        (a,) = operands
+        assert isinstance(a, Shape)
+        return Work(flops=a.dims[-1] * a.size // 3)
 
     def kernel(self, operand: Array) -> Array:
         a = operand if self.lower else operand.swapaxes(-1, -2).conj()
@@ -211,6 +220,13 @@ class TriangularSolve(BinaryOp):
     def _read(self, of_left: IndexingMap, left: Shape) -> OperandMaps:
         """`of_left`, or no map if the triangle is only a unit diagonal."""
         return () if self.unit_diagonal and left.dims[-1] == 1 else of_left
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        a, b = operands
+        assert isinstance(a, Shape)
+        return Work(flops=2 * a.dims[-1] * element_count(b))
 
     def kernel(self, left: Array, right: Array) -> Array:
         a = left.swapaxes(-1, -2) if self._is_flipped else left

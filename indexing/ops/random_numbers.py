@@ -16,8 +16,9 @@ from hlo.ops.unify import PartialShape, may_be_same_dims, with_rank
 from hlo.shapes.shape import ELEMENT_TYPES, UNBOUNDED, AnyShape, TupleShape, dtype, leaves
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.base import Array, BinaryOp, NullaryOp, UnaryOp, every_element
-from indexing.ops.element import ElementRule, OpaqueRule
+from indexing.ops.element import NO_WORK, ElementRule, OpaqueRule, Work, element_count
 from indexing.ops.random_bits import philox, three_fry
+from simplifier.unknown import Unknown
 
 
 @op(
@@ -59,6 +60,11 @@ class Rng(BinaryOp):
     ) -> tuple[IndexingMap, IndexingMap]:
         parameter = IndexingMap.over(out, lambda i: [])
         return parameter, parameter
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        return Work(transcendentals=element_count(out))
 
     def kernel(self, left: Array, right: Array) -> Array:
         return self.drawn(np.random.default_rng(0), left, right)
@@ -127,6 +133,12 @@ class RngBitGenerator(UnaryOp):
     def output_to_input(self, out: Shape, operand: Shape) -> IndexingMap:
         return every_element(out, operand).with_grade("may")
 
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        sizes = [leaf.size for _, leaf in leaves(out) if isinstance(leaf, Shape)]
+        return Work(transcendentals=sum(sizes))
+
     def kernel(self, operand: Array) -> Any:
         if operand.dtype != np.uint64 or operand.shape not in ((2,), (3,)):
             given = f"{operand.dtype}{list(operand.shape)}"
@@ -158,6 +170,11 @@ class RngGetAndUpdateState(NullaryOp):
 
     def infer_shape(self) -> Shape:
         return Shape("u64", (2,))
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        return NO_WORK
 
     def kernel(self) -> Any:
         raise TypeError("rng-get-and-update-state has no kernel: its value is state of the runtime")

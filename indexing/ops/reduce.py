@@ -30,11 +30,12 @@ from hlo.ops.unify import (
     same_shape,
     with_rank,
 )
-from hlo.shapes.shape import TupleShape
+from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
-from indexing.ops.element import ElementRule, ReductionRule
+from indexing.ops.element import ElementRule, ReductionRule, Work, element_count
 from indexing.ops.reductions import reduce_rows, reduced, ufunc_of
+from simplifier.unknown import Unknown
 
 
 def pairs_fault(operands: tuple[Shape, ...]) -> Fault:
@@ -153,6 +154,12 @@ class Reduce(VariadicOp):
             uses_computation=True,
             always_steps=has_elements(operands),
         )
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        steps = element_count(operands[0]) - element_count(out)
+        return applied[0].times(max(0, steps))
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -20,14 +21,15 @@ from hlo.ops.op import (
     signature,
 )
 from hlo.ops.unify import Dim, PartialShape, dims_of
-from hlo.shapes.shape import TupleShape
+from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, VariadicOp
-from indexing.ops.element import ElementRule, ReductionRule
+from indexing.ops.element import ElementRule, ReductionRule, Work, element_count
 from indexing.ops.reduce import has_elements, paired, pairs_fault, results
 from indexing.ops.reductions import ufunc_of
 from indexing.ops.sliding import overlaps, window_totals
 from indexing.ops.windows import index_at, window_map
+from simplifier.unknown import Unknown
 
 
 def window_fault(dimensions: tuple[WindowDimension, ...]) -> Fault:
@@ -117,6 +119,12 @@ class ReduceWindow(VariadicOp):
         return ReductionRule(
             inits, values, uses_computation=True, is_windowed=True, always_steps=always_steps
         )
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        steps = math.prod([w.size for w in self.window]) - 1
+        return applied[0].times(max(0, steps) * element_count(out))
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

@@ -33,11 +33,11 @@ from hlo.ops.op import (
     signature,
 )
 from hlo.ops.unify import PartialShape, Unranked, may_be_at_most, same_shape, same_sizes
-from hlo.shapes.shape import TupleShape, dtype
+from hlo.shapes.shape import AnyShape, TupleShape, dtype
 from indexing.maps.arrays import ArrayName
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, VariadicOp, list_by_position
-from indexing.ops.element import ElementRule, ReductionRule
+from indexing.ops.element import ElementRule, ReductionRule, Work, element_count
 from indexing.ops.gather import Gather
 from indexing.ops.inverse import inverses
 from indexing.ops.needed_operands import NeededOperands, ParametersRead
@@ -45,6 +45,7 @@ from indexing.ops.numerics import limits
 from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import windows_of
 from simplifier.constraints import Constraint
+from simplifier.unknown import Unknown
 
 Dims = tuple[int, ...]
 
@@ -295,6 +296,11 @@ class Scatter(VariadicOp):
         if needed is None or not self.unique_indices:
             return needed
         return NeededOperands(needed.grades)  # an element is updated at most once
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        return applied[0].times(element_count(operands[-1]))
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         half = len(operands) // 2

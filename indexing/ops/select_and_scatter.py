@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,10 +24,11 @@ from hlo.ops.op import (
     signature,
 )
 from hlo.ops.unify import PartialShape, may_be_same_dims, with_rank
+from hlo.shapes.shape import AnyShape
 from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
 from indexing.ops.base import Array, OperandMaps, TernaryOp
 from indexing.ops.control import callees
-from indexing.ops.element import ElementRule, OpaqueRule, ReductionRule
+from indexing.ops.element import ElementRule, OpaqueRule, ReductionRule, Work, element_count
 from indexing.ops.inverse import inverses
 from indexing.ops.needed_operands import (
     NeededOperands,
@@ -38,6 +40,7 @@ from indexing.ops.reductions import reduce_at
 from indexing.ops.sliding import overlaps
 from indexing.ops.windows import position_of, window_map
 from simplifier.constraints import Constraint
+from simplifier.unknown import Unknown
 
 Index = tuple[int, ...]
 
@@ -172,6 +175,13 @@ class SelectAndScatter(TernaryOp):
         needed = needed_by_reduction(rule, output_id, partial(parameters_read, scatter))
         first: dict[int, Grade] = {0: "may"} if parameters_read(select, 0) else {}
         return replace(needed, grades={**first, **needed.grades})
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        select, scatter = applied
+        steps, sources = math.prod([w.size for w in self.window]) - 1, element_count(operands[1])
+        return select.times(max(0, steps) * sources).plus(scatter.times(sources))
 
     def kernel(
         self,

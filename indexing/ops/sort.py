@@ -26,12 +26,13 @@ from hlo.ops.op import (
     signature,
 )
 from hlo.ops.unify import PartialShape, Unranked, array, dims_of, may_be_at_most, same_shape
-from hlo.shapes.shape import TupleShape
+from hlo.shapes.shape import AnyShape, TupleShape
 from indexing.maps.indexing_map import IndexingMap, dims, ranges
 from indexing.ops.base import Array, UnaryOp, VariadicOp
-from indexing.ops.element import ElementRule, OpaqueRule
+from indexing.ops.element import ElementRule, OpaqueRule, Work, element_count
 from indexing.ops.needed_operands import NeededOperands, ParametersRead
 from indexing.ops.numerics import is_integer, total_order
+from simplifier.unknown import Unknown
 
 
 def along(start: Shape, end: Shape, dimension: int) -> IndexingMap:
@@ -101,6 +102,12 @@ class Sort(VariadicOp):
         """Return the operands that the comparison reads, and the one that is permuted."""
         compared = parameters_read(instruction.called_computations[0], 0)
         return NeededOperands({**{n // 2: "may" for n in compared}, output_id: "may"})
+
+    def work(
+        self, out: AnyShape, operands: tuple[AnyShape, ...], applied: tuple[Work, ...]
+    ) -> Work | Unknown:
+        elements = element_count(operands[0])
+        return Work(flops=elements * max(0, elements - 1).bit_length())
 
     def kernel(self, *operands: Array, to_apply: Callable[..., Any]) -> Any:
         axis, key = self.dimensions[0], getattr(to_apply, "sort_key", None)

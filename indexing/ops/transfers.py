@@ -25,7 +25,7 @@ from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
 from indexing.ops.access_edge import AccessEdge, identity
 from indexing.ops.base import OperandMaps, RoutingOp, UnaryOp
-from indexing.ops.element import ElementRule, OpaqueRule
+from indexing.ops.element import ElementRule, OpaqueRule, no_work
 from indexing.ops.structure import ForwardingOp
 from indexing.ops.structured_ops import StructuredOp, Summaries
 
@@ -47,6 +47,8 @@ class EndpointOp(StructuredOp):
     """
 
     __slots__ = ()
+
+    work = no_work
 
     @abstractmethod
     def forwarded_leaf(self, path: Path) -> tuple[int, Path] | None:
@@ -322,6 +324,7 @@ class CopyStart(UnaryOp):
     """Start a copy: ``(copy, operand, context)``."""
 
     map_options: ClassVar[tuple[str, ...]] = ("output_id",)
+    work = no_work
     cross_program_prefetch_index: int | None = attribute(integer, default=None)
 
     def infer_shape(self, operand: Shape) -> TupleShape:

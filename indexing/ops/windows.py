@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from hlo.ops.attributes import WindowDimension, dilated
 from indexing.maps.indexing_map import Grade, IndexingMap
 from simplifier.atoms import Variable
@@ -77,6 +79,22 @@ def element_under(w: WindowDimension, position: int, element: int, size: int) ->
     if place % w.base_dilation or not 0 <= place // w.base_dilation < size:
         return None
     return place // w.base_dilation
+
+
+def count_covered(w: WindowDimension, size: int) -> int:
+    """The number of pairs of a position and a window element that is on an array element.
+
+    >>> count_covered(WindowDimension(size=3), 5), count_covered(WindowDimension(size=3, low=1), 5)
+    (9, 11)
+    """
+    total = 0
+    last = (size - 1) * w.base_dilation  # of the places in the dilated array
+    first_place = np.arange(w.positions(size), dtype=np.int64) * w.stride - w.low
+    for element in range(w.size):
+        place = first_place + element * w.window_dilation
+        is_covered = (place >= 0) & (place <= last) & (place % w.base_dilation == 0)
+        total += int(np.count_nonzero(is_covered))
+    return total
 
 
 def always_covers(w: WindowDimension, size: int) -> bool:

@@ -1,0 +1,70 @@
+"""Work of instructions: floating-point operations and transcendental functions.
+
+An op declares its work beside its element rule (`indexing.ops.element.ElementOp.work`).  The
+conventions are those of XLA's ``HloCostAnalysis``: an elementwise function is one operation for
+each element, of whatever type; a transcendental function is counted separately; a multiplication
+with an addition is two operations.
+
+Source: XLA ``xla/service/hlo_cost_analysis.cc``.
+
+>>> import hlo, indexing.ops
+>>> root = hlo.parse('''ENTRY e {
+...   p = f32[128,256] parameter(0)  q = f32[256,128] parameter(1)
+...   ROOT d = f32[128,128] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+... }''').entry.root
+>>> work_of(root)
+Work(flops=8388608, transcendentals=0)
+"""
+
+from __future__ import annotations
+
+from hlo.modules.module import Computation, Instruction
+from hlo.modules.recursion import bottom_up
+from hlo.shapes.shape import unbounded_leaf
+from indexing.ops.element import NO_WORK, ElementOp, Work
+from indexing.ops.structured_ops import InlineOp
+from simplifier.unknown import Unknown
+
+_NO_ARITHMETIC = frozenset({"parameter", "after-all", "partition-id", "replica-id"})
+
+
+def work_of(instruction: Instruction) -> Work | Unknown:
+    """Return the work of one instruction that computes every element of its result once.
+
+    A fusion or call does the work of the instructions of its computation.  `Unknown` if the op
+    declares no work, or an array has a dimension of unknown size.
+    """
+    op = instruction.op
+    if isinstance(op, InlineOp):
+        return computation_work(instruction.called_computations[0])
+    if instruction.opcode in _NO_ARITHMETIC:
+        return NO_WORK
+    named = f"{instruction.opcode} `{instruction.name}`"
+    if not isinstance(op, ElementOp):
+        return Unknown(f"{named}: the opcode is not registered", instruction)
+    shapes = tuple([operand.shape for operand in instruction.operands])
+    if leaf := unbounded_leaf(instruction.shape, *shapes):
+        return Unknown(f"{named}: {leaf} has a dimension of unknown size", instruction)
+    applied: list[Work] = []
+    for called in instruction.called_computations:
+        work = computation_work(called)
+        if isinstance(work, Unknown):
+            return work
+        applied.append(work)
+    work = op.work(instruction.shape, shapes, tuple(applied))
+    return Unknown(f"{named}: {work.reason}", instruction) if isinstance(work, Unknown) else work
+
+
+def computation_work(computation: Computation) -> Work | Unknown:
+    """Return the work of all instructions of a computation, each executed once."""
+    return bottom_up(computation, computation_work, _sum_of_works)
+
+
+def _sum_of_works(computation: Computation) -> Work | Unknown:
+    total = NO_WORK
+    for instruction in computation.instructions:
+        work = work_of(instruction)
+        if isinstance(work, Unknown):
+            return work
+        total = total.plus(work)
+    return total
