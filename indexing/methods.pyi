@@ -54,6 +54,15 @@ from .maps.simplify import Rewrite as Rewrite
 from .maps.simplify import simplified as simplified
 from .maps.simplify import traced as traced
 from .maps.unused import without_unused as without_unused
+from .memory.layouts.algebra import coalesced as coalesced
+from .memory.layouts.algebra import complement as complement
+from .memory.layouts.algebra import composition as composition
+from .memory.layouts.algebra import left_inverse as left_inverse
+from .memory.layouts.algebra import logical_divide as logical_divide
+from .memory.layouts.algebra import logical_product as logical_product
+from .memory.layouts.algebra import right_inverse as right_inverse
+from .memory.layouts.cute import CuteLayout as CuteLayout
+from .memory.layouts.text import map_of_cute as map_of_cute
 from .tiling.tiles.size_simplification import simplified_constraints as simplified_constraints
 from .tiling.tiles.size_violations import Violation as Violation
 from .tiling.tiles.size_violations import size_violation as size_violation

@@ -55,6 +55,7 @@ BOX = Box((0,), (4,), (1,))
 CONSTRAINT = Constraint(D0 * 2, 0, 3)
 IMAGE = indexing.parse_map("()[s0] -> (s0), domain: s0 in [0, 3]")
 LAYOUT = hlo.Layout((1, 0))
+SWIZZLE = indexing.Swizzle.xor(2, 0, 3)
 OTHER_BUILDER = BUILDER.computation("other")
 OTHER_BUILDER.parameter("f32[4]", name="x")
 GATHER = indexing.gather((4, 3), (2,))
@@ -124,6 +125,13 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Iterable[tuple[int, int]]":    (((0, 1),),        ""),
     "Layout":                       (LAYOUT,           ""),
     "Layout | None":                (None,             "None"),
+    "CuteLayout":                   (indexing.CuteLayout(4, 1), ""),
+    "IntTuple":                     (4,                "int"),
+    "Swizzle":                      (SWIZZLE,          ""),
+    "Swizzle | None":               (None,             "None"),
+    "Sequence[Sequence[int]]":      (((1, 0), (0, 1)), ""),
+    "Tiler":                        (4,                "int"),
+    "str | methods.CuteLayout":     ("4:1",            "str"),
     "Literal['lowered', 'optimized']": ("lowered",     ""),
     "SizesToTry":                   ("powers",         ""),
     "Target":                       ("operands",       ""),
@@ -208,6 +216,8 @@ INSTANCES: dict[str, Any] = {
     "indexing.maps.Multiplicity": MAP.multiplicity(),
     "indexing.maps.Region": REGION,
     "indexing.maps.RuntimeVariable": RUNTIME,
+    "indexing.memory.CuteLayout": indexing.CuteLayout(4, 1),
+    "indexing.memory.Swizzle": SWIZZLE,
     "indexing.devices.Devices": indexing.Devices(2),
     "indexing.tiling.Collapse": indexing.collapse(DOT),
     "indexing.tiling.Gather": GATHER,

@@ -209,6 +209,26 @@ class Notations(MapMethods, Displayed):
             results, dims=dims, ranges=ranges, runtime=runtime, constraints=constraints
         )
 
+    @classmethod
+    def from_cute(cls, layout: str | methods.CuteLayout) -> methods.IndexingMap:
+        """Return the map from the coordinates of a layout of CuTe to the offset.
+
+        There is one dimension for each mode.  A nested mode is one dimension: its colexicographic
+        index.
+
+        Args:
+            layout: the layout, or its text, with or without a swizzle.
+        Raises:
+            HloError: the text is not a layout.
+
+        >>> from indexing import IndexingMap
+        >>> print(IndexingMap.from_cute("(3,(2,4)):(2,(1,6))"))
+        (d0, d1) -> (d0 * 2 + d1 + (d1 floordiv 2) * 4), domain: d0 in [0, 2], d1 in [0, 7]
+        >>> IndexingMap.from_cute("Sw<2,0,3> o 0 o (4,(2,3)):(2,(1,8))")(3, 5)
+        (21,)
+        """
+        return methods.map_of_cute(layout)
+
     def to_latex(self) -> str:
         r"""Return the map as LaTeX for math mode: notebooks show ``IPython.display.Math(…)``.
 

@@ -1,4 +1,4 @@
-"""Memory: read counts of elements.
+"""Memory: read counts of elements, and layouts of CuTe.
 
 Imports `maps`, `ops` and `dataflow`.  Counts are exact or `Unknown`.
 """

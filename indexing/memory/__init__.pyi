@@ -1,2 +1,5 @@
 # Public names, loaded on first use (`__init__.py`).
 from .counting import read_counts as read_counts
+from .layouts.cute import CuteLayout as CuteLayout
+from .layouts.swizzle import Swizzle as Swizzle
+from .layouts.text import parse_cute as parse_cute
