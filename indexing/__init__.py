@@ -51,6 +51,7 @@ declare(
         "indexing.loopnest": "indexing.codegen",
         "indexing.loopnest.running": "indexing.codegen.running",
         "indexing.op": "indexing.ops.base",
+        "indexing.tiling.grid": "indexing.devices.grid",
     }
 )
 

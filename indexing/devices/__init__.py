@@ -1,6 +1,6 @@
 """Replica groups, and the data movement of collectives between devices as indexing maps.
 
-`indexing.devices.gpus` has facts of GPU models.
+`indexing.devices.gpus` has facts of GPU models, `indexing.devices.grid` the schedules of threads.
 
 Imports `maps`.  Invariants: the first dimension and the first result of every map are the device;
 `indexing.dataflow.device_queries` composes the maps through programs.

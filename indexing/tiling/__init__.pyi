@@ -5,9 +5,6 @@ from .gathering import Gather as Gather
 from .gathering import GatherError as GatherError
 from .gathering import gather as gather
 from .gathering import gather_of as gather_of
-from .grid import coverage as coverage
-from .grid import thread_map as thread_map
-from .grid import tile_map as tile_map
 from .tiles.analysis import TileAnalysis as TileAnalysis
 from .tiles.analysis import tile_analysis as tile_analysis
 from .tiles.candidates import BestTilings as BestTilings

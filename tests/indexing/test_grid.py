@@ -14,8 +14,8 @@ import pytest
 import hlo
 import indexing
 from indexing import IndexingMap, coverage, parse_map, thread_map
+from indexing.devices.grid import LaunchDimensions, tile_map
 from indexing.maps.layouts import logical_map, physical_map
-from indexing.tiling.grid import LaunchDimensions, tile_map
 from simplifier.atoms import Variable
 from simplifier.linear import as_expr
 from tests.oracles import Pair, divisions, joined, union
