@@ -179,6 +179,8 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "object":                       (None,             ALL),
     "Any":                          (None,             ALL),
     "slice":                        (slice(0, 2),      ""),
+    "str | Gpu":                    ("A100",           "str"),
+    "IndexingMap | None":           (None,             "None map"),
     "str":                          ("a",              "str"),
     "str | methods.Instruction":    (DOT,              "str"),
     "str | methods.Instruction | None": (None,             "None str"),
@@ -246,6 +248,7 @@ MADE_BY_QUERIES = {
     *("indexing.tiling.BestTilings", "indexing.tiling.RankedTiling"),
     *("indexing.tiling.XlaCandidate", "indexing.tiling.XlaCandidates"),
     "indexing.tiling.RankComparison",
+    *("indexing.memory.Accesses", "indexing.memory.MemoryAccess"),
     *(f"indexing.dataflow.{name}" for name in ("InductionVariable", "LoopFacts", "TripCount")),
 }
 """Classes whose constructors users do not call."""

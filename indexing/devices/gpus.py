@@ -1,20 +1,24 @@
-"""`Gpu`: facts of GPU models that limit a thread block.
+"""`Gpu`: facts of GPU models that limit a thread block, and the widths of their memories.
 
->>> gpu("H100").shared_memory_per_block
-232448
+>>> gpu("H100").shared_memory_per_block, gpu("H100").sector_bytes
+(232448, 32)
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
+from hlo.arguments import checked_constructor
 from hlo.text.names import did_you_mean, similar
 
 
+@checked_constructor
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """Resources of one GPU model, as XLA describes it to its compiler.
+    """Resources of one GPU model, as XLA and the manuals of the vendors describe it.
+
+    The defaults are those of NVIDIA GPUs.
 
     Attributes:
         name: the name of the model.
@@ -23,6 +27,18 @@ class Gpu:
         threads_per_warp: number of threads that execute in lockstep.
         max_blocks: most blocks of a launch along x.
         source: XLA's description of the model, a file of ``xla/backends/gpu/target_config/specs``.
+        sector_bytes: the unit of transfers between the caches, aligned.
+        line_bytes: the size of a cache line, aligned.
+        dram_transaction_bytes: the unit of transfers from DRAM to the L2 cache, for XLA's rules.
+        banks: number of banks of shared memory.
+        bank_bytes: number of consecutive bytes in one bank.
+        vector_bytes: the most bytes that one lane loads or stores with one instruction.
+
+    Source: NVIDIA "CUDA C++ Best Practices Guide", "Coalesced Access to Global Memory" (sectors)
+    and "Shared Memory and Memory Banks"; Nsight Compute "Kernel Profiling Guide", "Memory Tables"
+    (lines of four sectors); AMD "CDNA 3" white paper (lines, banks) and "ROCm Compute Profiler",
+    "Vector L1 cache" (requests of 64 bytes); XLA ``xla/stream_executor/device_description.h``,
+    ``dram_to_l2_transaction_size_bytes``.
     """
 
     name: str
@@ -31,27 +47,36 @@ class Gpu:
     threads_per_warp: int
     max_blocks: int
     source: str
+    sector_bytes: int = 32
+    line_bytes: int = 128
+    dram_transaction_bytes: int = 64
+    banks: int = 32
+    bank_bytes: int = 4
+    vector_bytes: int = 16
 
 
 # fmt: off
 GPUS: Final = {
     facts[0]: Gpu(*facts)
     for facts in [
-        # model  shared memory  registers  warp  blocks         description
-        ("V100",    98_304,       65_536,  32,   2_147_483_647, "v100.txtpb"),
-        ("A100",    166_912,      65_536,  32,   2_147_483_647, "a100_sxm_80.txtpb"),
-        ("A6000",   101_376,      65_536,  32,   2_147_483_647, "a6000.txtpb"),
-        ("H100",    232_448,      65_536,  32,   2_147_483_647, "h100_sxm.txtpb"),
-        ("B200",    232_448,      65_536,  32,   2_147_483_647, "b200.txtpb"),
-        ("MI300",   65_536,       131_072, 64,   2_147_483_647, "mi300.txtpb"),
+        # model  shared memory registers warp blocks         description          sector line DRAM
+        ("V100",    98_304,     65_536, 32,  2_147_483_647, "v100.txtpb",        32,    128, 64),
+        ("A100",    166_912,    65_536, 32,  2_147_483_647, "a100_sxm_80.txtpb", 32,    128, 64),
+        ("A6000",   101_376,    65_536, 32,  2_147_483_647, "a6000.txtpb",       32,    128, 64),
+        ("H100",    232_448,    65_536, 32,  2_147_483_647, "h100_sxm.txtpb",    32,    128, 64),
+        ("B200",    232_448,    65_536, 32,  2_147_483_647, "b200.txtpb",        32,    128, 64),
+        ("MI300",   65_536,    131_072, 64,  2_147_483_647, "mi300.txtpb",       64,    128, 128),
     ]
 }
 # fmt: on
 """The models by name; the fields ``shared_memory_per_block_optin``, ``registers_per_block_limit``,
-``threads_per_warp`` and ``block_dim_limit_x`` of the descriptions."""
+``threads_per_warp`` and ``block_dim_limit_x`` of the descriptions, and the widths in bytes."""
+
+Device: TypeAlias = "str | Gpu"
+"""A GPU, or the name of a model in `GPUS`."""
 
 
-def gpu(name: str) -> Gpu:
+def gpu(name: Device) -> Gpu:
     """Return the facts of a GPU model.
 
     Raises:
@@ -62,6 +87,8 @@ def gpu(name: str) -> Gpu:
     ...
     ValueError: unknown GPU 'TPU': expected one of V100, A100, A6000, H100, B200, MI300
     """
+    if isinstance(name, Gpu):
+        return name
     if name in GPUS:
         return GPUS[name]
     question = did_you_mean(similar(name, GPUS))

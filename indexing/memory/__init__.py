@@ -1,6 +1,6 @@
-"""Memory: read counts of elements, and layouts of CuTe.
+"""Memory: read counts, the sectors and lines that warps touch, and layouts of CuTe.
 
-Imports `maps`, `ops` and `dataflow`.  Counts are exact or `Unknown`.
+Imports `maps`, `devices`, `ops` and `dataflow`.  Counts are exact or `Unknown`.
 """
 
 from typing import Final

@@ -1,4 +1,7 @@
 # Public names, loaded on first use (`__init__.py`).
+from .access import Accesses as Accesses
+from .access import MemoryAccess as MemoryAccess
+from .access import access as access
 from .counting import read_counts as read_counts
 from .layouts.cute import CuteLayout as CuteLayout
 from .layouts.swizzle import Swizzle as Swizzle

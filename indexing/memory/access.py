@@ -1,0 +1,290 @@
+"""Access: the sectors and lines of memory that the threads of an instruction touch.
+
+The threads compute the elements of the output by a schedule, such as that of
+`indexing.thread_map`.  Composed with the maps of the instruction and with the layout of an operand,
+it gives the addresses that each lane of each warp loads.  All warps are counted, with the true
+alignment of their addresses:
+
+>>> import hlo
+>>> transpose = hlo.parse('''ENTRY e { p = f32[1024,768] parameter(0)
+...   ROOT t = f32[768,1024] transpose(p), dimensions={1,0} }''').entry.root
+>>> (load,) = access(transpose, threads=128)
+>>> load.bytes_requested, load.bytes_transferred, load.sectors, load.lines, load.coalesced
+(3145728, 25165824, 786432, 786432, False)
+>>> print(load.worst)
+32 sectors at bl_x 0, warp 0
+
+Assumptions: arrays start at a line (XLA aligns buffers to 128 bytes or more); threads whose element
+is beyond the output do nothing; caches keep nothing between two instructions of a warp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, overload
+
+from hlo.arguments import checked
+from hlo.modules.module import Instruction
+from hlo.shapes.shape import Shape
+from indexing.dataflow.answering import output_of
+from indexing.dataflow.queries import output_to_input
+from indexing.devices.gpus import Gpu, gpu
+from indexing.devices.grid import thread_map
+from indexing.maps.answers import Unknown
+from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.memory.coalescing import is_coalesced
+from indexing.memory.starts import Started, started
+from indexing.memory.thread_loads import ThreadLoad, thread_loads
+from indexing.memory.transactions import Transactions, WorstWarp
+from indexing.memory.warp_classes import MAX_POINTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryInstruction:
+    """One load or store of the program, as all warps execute it.
+
+    Attributes:
+        transactions: what all warps move.
+        bytes_per_lane: the bytes that one lane accesses at once.
+        unroll: the number of the first element in the thread's vector.
+        path: the leaf of the operand.
+    """
+
+    transactions: Transactions
+    bytes_per_lane: int
+    unroll: int
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class MemoryAccess:
+    """The memory that all warps touch to load an operand, or to store the output.
+
+    If the addresses depend on start indices that are known only at run time, the numbers are those
+    of the worst starts.
+
+    Attributes:
+        array: the operand, or the output.
+        device: the GPU.
+        transactions: what all warps move.
+        instructions: the loads or stores.
+        coalesced: the verdict of XLA's rule, `indexing.memory.coalescing`.
+        grade: "exact", or "may" if the maps are over-approximate, so that counts are upper bounds.
+        best_starts, worst_starts: the start indices with the fewest and most sectors, by name.
+        best: what all warps move with the best starts; equal to `transactions` without starts.
+    """
+
+    array: ArrayRef
+    device: Gpu
+    transactions: Transactions
+    instructions: tuple[MemoryInstruction, ...]
+    coalesced: bool
+    grade: Grade
+    best_starts: Mapping[str, int]
+    worst_starts: Mapping[str, int]
+    best: Transactions
+
+    def __repr__(self) -> str:
+        sectors, requested = self.sectors, self.bytes_requested
+        name = self.array.instruction.name
+        return f"<access of {name!r}: {requested} bytes requested, {sectors} sectors>"
+
+    @property
+    def bytes_requested(self) -> int:
+        """Bytes that all active lanes request."""
+        return self.transactions.bytes_requested
+
+    @property
+    def bytes_transferred(self) -> int:
+        """Bytes of the sectors touched."""
+        return self.transactions.bytes_transferred
+
+    @property
+    def sectors(self) -> int:
+        """Number of sectors touched, added over all warps."""
+        return self.transactions.sectors
+
+    @property
+    def lines(self) -> int:
+        """Number of lines touched, added over all warps."""
+        return self.transactions.lines
+
+    @property
+    def segments(self) -> Mapping[int, int]:
+        """Number of aligned segments touched, by their size in bytes."""
+        return self.transactions.segments
+
+    @property
+    def histogram(self) -> Mapping[int, int]:
+        """Number of warps by the number of sectors that they touch with one instruction."""
+        return self.transactions.histogram
+
+    @property
+    def ratio(self) -> float:
+        """Bytes transferred for each distinct byte that a warp requests; 1 is the optimum."""
+        return self.transactions.ratio
+
+    @property
+    def worst(self) -> WorstWarp | None:
+        """A warp that touches the most sectors; `None` if nothing is accessed."""
+        return self.transactions.worst
+
+
+@dataclass(frozen=True, slots=True)
+class Accesses(Sequence["MemoryAccess | Unknown"]):
+    """The loads of an instruction, one entry for each operand, and its store.
+
+    As a sequence, it has the loads.
+    """
+
+    loads: tuple[MemoryAccess | Unknown, ...]
+    store: MemoryAccess | Unknown
+
+    def __len__(self) -> int:
+        return len(self.loads)
+
+    @overload
+    def __getitem__(self, index: int) -> MemoryAccess | Unknown: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[MemoryAccess | Unknown, ...]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> MemoryAccess | Unknown | tuple[MemoryAccess | Unknown, ...]:
+        return self.loads[index]
+
+
+@checked
+def access(
+    instruction: Instruction,
+    threads: int | Sequence[int] = 128,
+    unroll: int = 1,
+    device: str | Gpu = "A100",
+    *,
+    output_id: int = 0,
+    schedule: IndexingMap | None = None,
+    offset: int = 0,
+    budget: int = MAX_POINTS,
+) -> Accesses:
+    """Return the bytes, sectors and lines of memory that all warps touch, for each operand.
+
+    Args:
+        instruction: the instruction that computes the output; through a fusion, the maps are
+            composed down to its operands.
+        threads: number of threads per block, along x or along x, y and z.
+        unroll: number of elements of a vector, which one thread computes.
+        device: a GPU, or the name of a model in `indexing.devices.gpus.GPUS`.
+        output_id: number of the output: the leaves of a tuple are counted in order.
+        schedule: the map from threads to elements of the output; by default the schedule of XLA's
+            loop emitter, `indexing.thread_map`.
+        offset: the address of each array, in bytes from a line.
+        budget: the number of points, lanes of warps, to enumerate where the access is not periodic.
+    Returns:
+        An entry for each operand, and the entry ``store``: exact, an upper bound if its grade is
+        "may", or `Unknown`.
+    Raises:
+        HloError: the instruction, or an instruction of a computation it calls, is invalid.
+        IndexError: `output_id` is out of range.
+        ValueError: an unknown GPU; a number is not positive; the schedule has no thread dimensions
+            or another rank than the output.
+    Source: NVIDIA "CUDA C++ Best Practices Guide", "Coalesced MemoryAccess to Global Memory".
+
+    >>> import hlo
+    >>> root = hlo.parse('''ENTRY e { p = f32[999] parameter(0)
+    ...   ROOT s = f32[499] slice(p), slice={[1:999:2]} }''').entry.root
+    >>> loads = access(root, threads=64)
+    >>> loads[0].bytes_requested, loads[0].bytes_transferred, loads[0].histogram
+    (1996, 4000, {5: 1, 8: 15})
+    >>> loads.store.bytes_requested, loads.store.bytes_transferred, round(loads.store.ratio, 2)
+    (1996, 2016, 1.01)
+    """
+    model = gpu(device)
+    if offset < 0:
+        raise ValueError(f"offset={offset}: expected 0 or more bytes")
+    output = output_of(instruction, output_id)
+    answer = output_to_input(instruction, output_id, exact=True)
+    shape = output.array_shape
+    if shape is None:
+        reason = Unknown(f"output {output_id} is not an array: {output.shape}", instruction)
+        return Accesses((reason,) * len(answer.operands), reason)
+    if schedule is None:
+        schedule = thread_map(shape, threads=threads, unroll=unroll)
+    if len(schedule.results) != shape.rank:
+        raise ValueError(
+            f"the schedule has {len(schedule.results)} results, but the output has rank "
+            f"{shape.rank}: {shape}"
+        )
+    request = _Request(schedule, model, offset, budget)
+    loads: list[MemoryAccess | Unknown] = []
+    for operand, maps, paths, unknown in zip(
+        answer.operands, answer.maps, answer.paths, answer.unknown, strict=True
+    ):
+        if unknown is not None:
+            loads.append(unknown)
+        else:
+            loads.append(request.access(ArrayRef(operand), list(zip(paths, maps, strict=True))))
+    stores = [(output.path, IndexingMap.identity(shape))]
+    return Accesses(tuple(loads), request.access(output._replace(path=()), stores, output.path))
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    schedule: IndexingMap
+    device: Gpu
+    offset: int
+    budget: int
+
+    def access(
+        self, array: ArrayRef, maps: Sequence[tuple[Path, IndexingMap]], path: Path = ()
+    ) -> MemoryAccess | Unknown:
+        """Return the access of an operand, or of the output, by maps from the output."""
+        loads: list[tuple[Path, Shape, ThreadLoad]] = []
+        coalesced = True
+        for leaf, each in maps:
+            shape = array._replace(path=leaf).array_shape
+            if shape is None:
+                return Unknown(f"`{array.instruction.name}` is not an array", array.instruction)
+            address = self.offset + _metadata_bytes(shape)
+            if address * 8 % shape.element_bits:
+                raise ValueError(f"offset={address}: elements of {shape} would be misaligned")
+            for load in thread_loads(self.schedule, each, shape, self.device, address):
+                loads.append((leaf, shape, load))
+            coalesced = coalesced and is_coalesced(self.schedule, each, shape)
+        result = started(
+            [
+                (load, shape.element_bits, self.offset + _metadata_bytes(shape))
+                for _, shape, load in loads
+            ],
+            self.device,
+            self.budget,
+        )
+        if isinstance(result, Unknown):
+            return Unknown(result.reason, result.instruction or array.instruction)
+        return MemoryAccess(
+            array._replace(path=path),
+            self.device,
+            result.transactions,
+            tuple(_instructions(loads, result)),
+            coalesced,
+            "may" if any(each.grade == "may" for _, each in maps) else "exact",
+            result.best_starts,
+            result.worst_starts,
+            result.best,
+        )
+
+
+def _metadata_bytes(shape: Shape) -> int:
+    """Bytes before the elements of an array with a dynamic size."""
+    return shape.layout_or_default.metadata_prefix_bytes
+
+
+def _instructions(
+    loads: Iterable[tuple[Path, Shape, ThreadLoad]], result: Started
+) -> Iterator[MemoryInstruction]:
+    for (path, shape, load), own in zip(loads, result.parts, strict=True):
+        width = -(-load.elements * shape.element_bits // 8)
+        yield MemoryInstruction(own, width, load.unroll, path)
