@@ -12,7 +12,6 @@ from indexing.dataflow.soundness import require_sound_parameters
 from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Answer, Direction, Unknown
 from indexing.maps.arrays import ArrayRef, Path
-from indexing.maps.deduplicate import deduplicate
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.reasons import Reason
@@ -110,8 +109,8 @@ def _parameter_answer(
         if end.instruction in position:
             if len(maps.maps) > 1:  # later maps may subsume earlier ones
                 several = walk.edges.empty_map_set(start, end)
-                simpler = map(walk.edges.options.simplified, maps.effective)
-                several.extend(simpler, maps.unknown, maps.reasons)
+                simplified = walk.edges.options.simplified
+                several.extend(maps.effective, maps.unknown, maps.reasons, maps.control, simplified)
                 maps = several
             map_sets.setdefault(position[end.instruction], {})[end.path] = maps
     return _assembled(start.instruction, "output-to-input", output_id, parameters, map_sets)
@@ -133,7 +132,7 @@ def _answer(
         if entry.path not in by_path:
             by_path[entry.path] = edges.empty_map_set(entry.start, entry.end)
         edge = entry.edge
-        by_path[entry.path].extend(map(simplified, edge.maps), edge.unknown, edge.reasons)
+        by_path[entry.path].extend(edge.maps, edge.unknown, edge.reasons, edge.control, simplified)
     return _assembled(instruction, direction, number, operands, map_sets)
 
 
@@ -148,12 +147,14 @@ def _assembled(
     maps: list[tuple[IndexingMap, ...]] = [()] * len(operands)
     paths: list[tuple[Path, ...]] = [()] * len(operands)
     reasons: list[tuple[tuple[Reason, ...], ...]] = [()] * len(operands)
+    control: list[tuple[bool, ...]] = [()] * len(operands)
     unknown: list[Unknown | None] = [None] * len(operands)
     for position, sets in map_sets.items():
-        pairs = [(m, path) for path, each in sets.items() for m in deduplicate(each.effective)]
-        maps[position] = tuple([m for m, _ in pairs])
-        paths[position] = tuple([path for _, path in pairs])
-        reasons[position] = tuple([sets[path].reasons_of(m) for m, path in pairs])
+        entries = [(*each, path) for path, maps_ in sets.items() for each in maps_.distinct]
+        maps[position] = tuple([m for m, _, _ in entries])
+        paths[position] = tuple([path for _, _, path in entries])
+        reasons[position] = tuple([sets[path].reasons_of(m) for m, _, path in entries])
+        control[position] = tuple([is_control for _, is_control, _ in entries])
         unknown[position] = first_unknown(*[each.unknown for each in sets.values()])
     return Answer(
         instruction,
@@ -164,4 +165,5 @@ def _assembled(
         tuple(paths),
         tuple(unknown),
         tuple(reasons),
+        tuple(control),
     )

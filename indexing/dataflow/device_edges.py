@@ -21,8 +21,8 @@ from indexing.devices.exchange import ANY_ELEMENT, Participants
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.map_set import full_map
 from indexing.maps.options import Options
+from indexing.maps.over_approximation import full_map
 from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import SpacePair
 from indexing.ops.access_edge import AccessEdge
@@ -123,14 +123,13 @@ class DeviceEdges(Edges):
     def _lifted(self, edge: AccessEdge) -> AccessEdge:
         """Return an edge on every device; maps of called computations may have devices already."""
         lift = self.devices.lift
-        return replace(edge, maps=tuple([m if has_device(m) else lift(m) for m in edge.maps]))
+        return edge.changed(lambda m: [m if has_device(m) else lift(m)])
 
     def _folded(self, edge: AccessEdge) -> AccessEdge:
         """Return an edge without the start indices that are determined by the device."""
         if not any(each.runtime for each in edge.maps):
             return edge
-        pieces = [piece for each in edge.maps for piece in folded(each, self.devices)]
-        return replace(edge, maps=tuple(pieces))
+        return edge.changed(lambda m: folded(m, self.devices))
 
     def _repeated(self, instruction: Instruction, edge: AccessEdge, backward: bool) -> AccessEdge:
         """Return an edge of a scan that contains collectives: it may depend on every device."""

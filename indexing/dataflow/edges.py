@@ -180,8 +180,7 @@ class LocalEdges(Edges):
         """Return an edge without the runtime variables whose value the program determines."""
         if not any(each.runtime for each in edge.maps):
             return edge
-        pieces = [piece for each in edge.maps for piece in folded(each, self.iteration)]
-        return replace(edge, maps=tuple(pieces))
+        return edge.changed(lambda m: folded(m, self.iteration))
 
     def _needed_operands(
         self, op: MappedOp, instruction: Instruction, output_id: int, summaries: Summaries

@@ -103,7 +103,8 @@ def epilogue(
     for path, _ in leaves(root.shape):
         reached = walk.forward(ArrayRef(root, path), within)
         map_sets.append(reached.get(start, MapSet()))
-    maps = [deduplicate(map_set.effective) for map_set in map_sets]
+    distinct = [map_set.distinct for map_set in map_sets]
+    maps = [tuple([m for m, _ in each]) for each in distinct]
     return Answer(
         hero,
         "input-to-output",
@@ -113,6 +114,7 @@ def epilogue(
         tuple([(start.path,) * len(each) for each in maps]),
         tuple([map_set.unknown for map_set in map_sets]),
         tuple([tuple(map(each.reasons_of, ms)) for each, ms in zip(map_sets, maps, strict=True)]),
+        tuple([tuple([is_control for _, is_control in each]) for each in distinct]),
     )
 
 

@@ -89,7 +89,8 @@ class Walk:
                     map_sets[to].is_over_budget |= here.is_over_budget
                     unknown = here.unknown if edge.unknown is None else edge.unknown
                     reasons = here.reasons + edge.reasons
-                    map_sets[to].add_composed(here.maps, edge.maps, unknown, reasons)
+                    control = here.control, edge.control
+                    map_sets[to].add_composed(here.maps, edge.maps, unknown, reasons, control)
         return map_sets
 
     def to_parameters(self, start: ArrayRef) -> dict[ArrayRef, MapSet]:
@@ -155,7 +156,8 @@ class Walk:
                 map_sets[start].is_over_budget |= later.is_over_budget
                 unknown = later.unknown if edge.unknown is None else edge.unknown
                 reasons = edge.reasons + later.reasons
-                map_sets[start].add_composed(edge.maps, later.maps, unknown, reasons)
+                control = edge.control, later.control
+                map_sets[start].add_composed(edge.maps, later.maps, unknown, reasons, control)
         return map_sets
 
     def sweep(self, computation: Computation) -> Iterator[tuple[ArrayRef, dict[ArrayRef, MapSet]]]:
@@ -215,7 +217,8 @@ class Walk:
                 reached[parameter].is_over_budget |= later.is_over_budget
                 unknown = later.unknown if edge.unknown is None else edge.unknown
                 reasons = edge.reasons + later.reasons
-                reached[parameter].add_composed(edge.maps, later.maps, unknown, reasons)
+                control = edge.control, later.control
+                reached[parameter].add_composed(edge.maps, later.maps, unknown, reasons, control)
         return are_others
 
     def _inexact(self, instruction: Instruction, *, backward: bool) -> Walk:
@@ -278,8 +281,10 @@ class Walk:
             assert spaces.start is not None
             writes[leaf] = MapSet((), spaces, self.edges.options)
             options = self.edges.options
-            converses = [options.simplified(converse(m, spaces.start)) for m in maps.effective]
-            writes[leaf].extend(converses, maps.unknown, maps.reasons)
+            converses = {m: options.simplified(converse(m, spaces.start)) for m in maps.effective}
+            writes[leaf].extend(
+                converses, maps.unknown, maps.reasons, maps.control, converses.__getitem__
+            )
         return writes
 
     def _closed_form(self, loop: Instruction) -> LoopReads:

@@ -43,6 +43,9 @@ class Answer(Displayed):
         unknown: for each of `operands`, `None`, or an `Unknown` with the reason why its maps are
             incomplete.
         reasons: for each map, why its grade is "may"; ``()`` for an exact map.
+        control: for each map, True if its elements decide only control: how many iterations of a
+            loop, or which branch, are executed.  The values that are then computed do not depend
+            on them, unless another map of the operand has the same elements.
 
     Source: XLA ``docs/indexing.md``, "Indexing Maps for Unfused Ops", for the directions.
 
@@ -61,6 +64,7 @@ class Answer(Displayed):
     paths: tuple[tuple[Path, ...], ...]
     unknown: tuple[Unknown | None, ...]
     reasons: tuple[tuple[tuple[Reason, ...], ...], ...]
+    control: tuple[tuple[bool, ...], ...]
 
     @property
     def number(self) -> int:
@@ -97,9 +101,9 @@ class Answer(Displayed):
     def to_dataframe(self) -> Any:
         """Return a data frame of pandas with a row for each map.
 
-        The columns are ``output``, ``operand``, ``name``, ``shape``, ``path``, ``map``, ``grade``
-        ``unknown`` and ``reasons``.  Without a map, nothing is read, or ``unknown`` is the reason.
-        ``reasons`` is the reason of the grade "may".
+        The columns are ``output``, ``operand``, ``name``, ``shape``, ``path``, ``map``, ``grade``,
+        ``unknown``, ``reasons`` and ``control``.  Without a map, nothing is read, or ``unknown`` is
+        the reason.  ``reasons`` is the reason of the grade "may".
 
         Raises:
             ImportError: pandas is not installed.

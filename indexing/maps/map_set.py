@@ -6,22 +6,23 @@ map with too many parts is over-approximated; so are sets with too many maps or 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from functools import lru_cache
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final
 
-from hlo.shapes.shape import Shape
 from indexing.maps.answers import Unknown
-from indexing.maps.indexing_map import Grade, IndexingMap, dims, ranges
+from indexing.maps.deduplicate import deduplicate
+from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.options import Options
+from indexing.maps.over_approximation import (
+    MAX_WEIGHT,
+    OPTIONS,
+    full_map,
+    over_approximate,
+    weight,
+)
 from indexing.maps.products import BoxIndex, free_variable, is_box, united
 from indexing.maps.reasons import MAX_REASONS, OMITTED, UNDECLARED, Reason
 from indexing.maps.space_pairs import NO_SPACES, Spaces
-from simplifier.atoms import Variable
-from simplifier.bounds import KnownBounds
-from simplifier.constraints import sum_bounds
-from simplifier.interval import contains, intersected
-from simplifier.linear import Expr
 from simplifier.unknown import first_unknown
 
 MAX_MAPS = 256
@@ -30,9 +31,6 @@ index)."""
 MAX_PARTS = 32
 """Limit on range variables, runtime variables and constraints of one map; beyond it, the map is
 over-approximated.  A chain of windows adds parts with each window."""
-MAX_WEIGHT = 1 << 20
-"""Limit on the atoms in the text of one map; beyond it, the map is over-approximated.  A chain of
-reshapes and reverses that do not cancel multiplies them with each reshape."""
 MAX_PARTS_TOGETHER = 96
 """Limit on the parts of all maps between two arrays; beyond it, maps with more than `FEW_PARTS`
 parts are over-approximated."""
@@ -52,20 +50,28 @@ _LONG_SET: Final = Reason("budget: too many variables and constraints of all map
 _MANY_MAPS: Final = Reason(f"budget: more than {MAX_MAPS} maps between two arrays")
 
 
-OPTIONS: Final = Options()
-
-
 class MapSet:
     """The distinct maps between two arrays, and the reason if they are incomplete.
 
     Attributes:
         maps: the maps, as the keys of a dictionary in insertion order.
         unknown: the reason why some accesses are unknown, or `None`.
+        control: the maps whose elements decide only control: which iterations or branches are
+            executed.
         is_over_budget: True if maps were over-approximated although the option `exact` is set:
             the maps of this set, or of a set that it is composed from, had too many parts.
     """
 
-    __slots__ = ("_full", "_options", "_reasons", "_spaces", "is_over_budget", "maps", "unknown")
+    __slots__ = (
+        "_full",
+        "_options",
+        "_reasons",
+        "_spaces",
+        "control",
+        "is_over_budget",
+        "maps",
+        "unknown",
+    )
 
     def __init__(
         self,
@@ -74,6 +80,7 @@ class MapSet:
         options: Options = OPTIONS,
     ) -> None:
         self.maps: Final[dict[IndexingMap, None]] = dict.fromkeys(maps)
+        self.control: Final[set[IndexingMap]] = set()
         self.unknown: Unknown | None = None
         self.is_over_budget = False
         self._reasons: dict[Reason, None] = {}
@@ -83,7 +90,7 @@ class MapSet:
     def like(self, maps: Iterable[IndexingMap]) -> MapSet:
         """Return a set of other maps between the same arrays."""
         others = MapSet((), self._spaces, self._options)
-        others.extend(maps, self.unknown, self._reasons)
+        others.extend(maps, self.unknown, self._reasons, self.control)
         others.is_over_budget = self.is_over_budget
         return others
 
@@ -91,6 +98,20 @@ class MapSet:
     def effective(self) -> tuple[IndexingMap, ...]:
         """The maps; only the full `may` map if the set is saturated."""
         return tuple(self.maps) if self._full is None else (self._full,)
+
+    @property
+    def by_control(self) -> Iterator[tuple[bool, list[IndexingMap]]]:
+        """The maps whose elements are data, with False, and those that decide only control."""
+        for is_control in (False, True) if self.control else (False,):
+            yield is_control, [m for m in self.effective if (m in self.control) == is_control]
+
+    @property
+    def distinct(self) -> tuple[tuple[IndexingMap, bool], ...]:
+        """Each different relation, and True if its elements decide only control."""
+        data, *control = [maps for _, maps in self.by_control]
+        data = list(deduplicate(data))
+        every = deduplicate([*data, *control[0]]) if control else data
+        return tuple([(m, k >= len(data)) for k, m in enumerate(every)])
 
     @property
     def lost_exactness(self) -> bool:
@@ -144,13 +165,20 @@ class MapSet:
         maps: Iterable[IndexingMap],
         unknown: Unknown | None = None,
         reasons: Collection[Reason] = (),
+        control: Collection[IndexingMap] = (),
+        changed: Callable[[IndexingMap], IndexingMap] | None = None,
     ) -> None:
-        """Add maps, the reason why maps may be missing, and why maps have the grade "may"."""
+        """Add maps, the reason why maps may be missing, and why maps have the grade "may".
+
+        Args:
+            control: those of `maps` whose elements decide only control.
+            changed: the map to add for each of `maps`; by default, the map itself.
+        """
         self.add_unknown(unknown)
         if reasons:
             self.add_reasons(reasons)
         for m in maps:
-            self._include(m)
+            self._include(m if changed is None else changed(m), m in control)
         self._limit()
 
     def add_composed(
@@ -159,8 +187,13 @@ class MapSet:
         seconds: Collection[IndexingMap],
         unknown: Unknown | None = None,
         reasons: Collection[Reason] = (),
+        control: tuple[Collection[IndexingMap], Collection[IndexingMap]] = ((), ()),
     ) -> None:
-        """Add ``x -> second(first(x))`` for each pair, with the reasons as in `extend`."""
+        """Add ``x -> second(first(x))`` for each pair, with the reasons as in `extend`.
+
+        Args:
+            control: those of `firsts` and those of `seconds` whose elements decide only control.
+        """
         count = len(firsts) * len(seconds)
         if count > MAX_COMPOSED:
             reason = f"budget: {count} pairs of maps to compose, more than {MAX_COMPOSED}"
@@ -174,7 +207,8 @@ class MapSet:
         for first in firsts:
             for second in seconds:
                 if not self._is_closed or self._reads_everything(second):
-                    self._include(self._options.composed(first, second))
+                    is_control = first in control[0] or second in control[1]
+                    self._include(self._options.composed(first, second), is_control)
         self._limit()
 
     # ------------------------------------------------------------ the budget
@@ -184,10 +218,10 @@ class MapSet:
         """True if only the exact map of everything would change the set."""
         return self._full is not None and len(self.maps) > MAX_EXACT_KEPT
 
-    def _include(self, m: IndexingMap) -> None:
+    def _include(self, m: IndexingMap, is_control: bool) -> None:
         """Add a map if it changes the set; limit a set that grows far beyond its limit."""
         if self._full is None or m.grade == "exact":
-            self._add(m)
+            self._add(m, is_control)
             if len(self.maps) > MAX_MAPS and self._is_far_beyond_limit:
                 self._limit()
 
@@ -199,26 +233,42 @@ class MapSet:
         """
         return len(self.maps) > 2 * MAX_MAPS or all(m.grade == "exact" for m in self.maps)
 
-    def _add(self, m: IndexingMap) -> None:
+    def _add(self, m: IndexingMap, is_control: bool) -> None:
         """Add a map unless the same relation is present; an exact map replaces its `may` twin.
+
+        A relation decides only control if all maps with this relation do.
 
         An empty relation is kept only if it is the only map: then there is an access that reads
         nothing.
         """
-        if _parts(m) > MAX_PARTS or _weight(m) > MAX_WEIGHT:
+        if _parts(m) > MAX_PARTS or weight(m) > MAX_WEIGHT:
             m = over_approximate(m, self._spaces.sizes)
             self.add_reasons([_LONG_MAP])
         if self.maps:
             if m in self.maps or m.is_known_empty:
+                if not is_control:
+                    self.control.discard(m)
                 return
             if next(iter(self.maps)).is_known_empty:
-                self.maps.clear()
+                self._keep(())
             twin = m.with_grade("may" if m.grade == "exact" else "exact")
             if twin in self.maps:
+                is_control = is_control and twin in self.control
+                self.control.discard(twin)
                 if m.grade == "may":
-                    return
-                del self.maps[twin]
+                    m = twin
+                else:
+                    del self.maps[twin]
         self.maps[m] = None
+        if is_control:
+            self.control.add(m)
+
+    def _keep(self, maps: Iterable[IndexingMap]) -> None:
+        """Replace all maps; those of the new ones that decide only control are marked already."""
+        kept = dict.fromkeys(maps)
+        self.maps.clear()
+        self.maps.update(kept)
+        self.control.intersection_update(kept)
 
     @property
     def _has_one_element(self) -> bool:
@@ -237,9 +287,7 @@ class MapSet:
             return
         max_parts = MAX_EXACT_PARTS_TOGETHER if self._options.exact else MAX_PARTS_TOGETHER
         if sum(map(_parts, self.maps)) > max_parts:
-            shorter = [self._shortened(m) for m in self.maps]
-            self.maps.clear()
-            self.maps.update(dict.fromkeys(shorter))
+            self._shorten()
             self.add_reasons([_LONG_SET])
             self.is_over_budget = self._options.exact
             self._absorb(["exact", "may"])
@@ -253,8 +301,14 @@ class MapSet:
             self.add_reasons([_MANY_MAPS])
             self._saturate()
 
-    def _shortened(self, m: IndexingMap) -> IndexingMap:
-        return over_approximate(m, self._spaces.sizes) if _parts(m) > FEW_PARTS else m
+    def _shorten(self) -> None:
+        """Over-approximate the maps with more than `FEW_PARTS` parts."""
+        sizes = self._spaces.sizes
+        shorter = {m: over_approximate(m, sizes) if _parts(m) > FEW_PARTS else m for m in self.maps}
+        data = [short for m, short in shorter.items() if m not in self.control]
+        self.control.update(shorter.values())
+        self.control.difference_update(data)
+        self._keep(shorter.values())
 
     def _saturate(self) -> None:
         """Replace the maps by the full `may` map, except for the first exact maps.
@@ -263,15 +317,15 @@ class MapSet:
         scalar is broadcast.  `MAX_EXACT_KEPT` are kept.
         """
         self._full = full_map(self._spaces, self._options)
-        exact = [m for m in self.maps if m.grade == "exact"]
-        self.maps.clear()
-        self.maps.update(dict.fromkeys([self._full, *exact[:MAX_EXACT_KEPT]]))
+        exact = [m for m in self.maps if m.grade == "exact"][:MAX_EXACT_KEPT]
+        self.control.discard(self._full)
+        self._keep([self._full, *exact])
 
     def _saturate_if_full(self) -> None:
         """Saturate the set if its only map is the full `may` map."""
         (m,) = self.maps
-        is_counted = self._options.keep_multiplicity
-        if self._full is None and not is_counted and is_box(m) and self._is_full(m):
+        is_kept = self._options.keep_multiplicity or m in self.control
+        if self._full is None and not is_kept and is_box(m) and self._is_full(m):
             self._saturate()
 
     def _absorb(self, grades: Collection[Grade]) -> None:
@@ -280,34 +334,47 @@ class MapSet:
             return  # they count as well
         self._unite()
         boxes = [m for m in self.maps if is_box(m)]
-        full = [box for box in boxes if self._is_full(box)]
+        full = [box for box in boxes if box not in self.control and self._is_full(box)]
         exact_full = [box for box in full if box.grade == "exact"]
         if full and not exact_full:
             self._saturate()
         elif exact_full and self._has_one_element:
-            self.maps.clear()
-            self.maps[exact_full[0]] = None
+            self._keep(exact_full[:1])
         else:
             self._drop_covered(grades, boxes)
 
     def _drop_covered(self, grades: Collection[Grade], boxes: Iterable[IndexingMap]) -> None:
-        """Drop the maps of these grades that another remaining box covers."""
+        """Drop the maps of these grades that another remaining box covers.
+
+        Elements that decide only control do not cover data.
+        """
         index = BoxIndex(boxes)
         for m in [m for m in self.maps if m.grade in grades]:
             hull = m if is_box(m) else over_approximate(m, self._spaces.sizes)
-            if any(box is not m and box in self.maps for box in index.covering(hull)):
+            is_control = m in self.control
+            if any(
+                box is not m and box in self.maps and (is_control or box not in self.control)
+                for box in index.covering(hull)
+            ):
                 del self.maps[m]
+                self.control.discard(m)
 
     def _unite(self) -> None:
         """Unite `may` maps to fewer maps with the same union."""
-        may = [m for m in self.maps if m.grade == "may"]
-        if len(may) < 2:
-            return
-        fewer = united(may)
-        if len(fewer) < len(may):
-            for m in may:
-                del self.maps[m]
-            self.maps.update(dict.fromkeys(map(self._options.simplified, fewer)))
+        for is_control in (False, True):
+            may = [m for m in self.maps if m.grade == "may" and (m in self.control) == is_control]
+            if len(may) < 2:
+                continue
+            fewer = [self._options.simplified(m) for m in united(may)]
+            if len(fewer) < len(may):
+                for m in may:
+                    del self.maps[m]
+                self.control.difference_update(may)
+                if is_control:
+                    self.control.update([m for m in fewer if m not in self.maps])
+                else:
+                    self.control.difference_update(fewer)
+                self.maps.update(dict.fromkeys(fewer))
 
     def _is_full(self, box: IndexingMap) -> bool:
         """True if a box relates every index of one space to every index of another."""
@@ -327,72 +394,6 @@ class MapSet:
             and all(r.is_constant or free_variable(r, m) is not None for r in m.results)
             and is_box(m)
         )
-
-
-def full_map(spaces: Spaces, options: Options = OPTIONS) -> IndexingMap:
-    """The full `may` map: each index of one space to every index of another."""
-    assert spaces.start is not None
-    assert spaces.sizes is not None
-    return _full_map(spaces.start, spaces.sizes, options.simplify)
-
-
-@lru_cache(maxsize=1 << 12)
-def _full_map(start: tuple[Variable, ...], sizes: tuple[int, ...], simplify: bool) -> IndexingMap:
-    s = ranges(*sizes)
-    full = IndexingMap.of(start, s, ranges=s, grade="may")
-    return full.simplify() if simplify else full
-
-
-def every_element(source: Shape, target: Shape) -> IndexingMap:
-    """The exact map from each element of one tensor to every element of another.
-
-    >>> print(every_element(Shape("f32", (5,)), Shape("f32", (2, 3))))
-    (d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 4], s0 in [0, 1], s1 in [0, 2]
-    """
-    return _full_map(dims(source), target.dims, False).with_grade("exact")
-
-
-def over_approximate(
-    indexing_map: IndexingMap, sizes: tuple[int, ...] | None = None
-) -> IndexingMap:
-    """A `may` map with few parts whose relation is a superset of that of `indexing_map`.
-
-    A result that depends on dimensions only is kept, unless its text has more than `MAX_WEIGHT`
-    atoms.  Any other result becomes a range variable over the values that its bounds, the
-    constraints and the array's `sizes` allow.
-
-    >>> from indexing.maps.text import parse_map
-    >>> window = "(d0, d1)[s0, s1] -> (d0, d1 + s0 * 2 + s1), domain: d0 in [0, 3], d1 in [0, 5], "
-    >>> print(over_approximate(parse_map(window + "s0 in [0, 2], s1 in [0, 1], d1 + s0 in [1, 6]")))
-    (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 5], s0 in [0, 10]
-
-    A padded window reads no padding:
-
-    >>> padded = parse_map("()[s0, s1] -> (s0 + s1 - 1), domain: s0 in [0, 8], s1 in [0, 2], "
-    ...                    "s0 + s1 in [1, 9]")
-    >>> print(over_approximate(padded))
-    ()[s0] -> (s0), domain: s0 in [0, 8]
-    """
-    if indexing_map.is_known_empty:
-        return indexing_map
-    inside = [(0, size - 1) for size in sizes or ()] or [
-        result.bounds for result in indexing_map.results
-    ]
-    domain_bounds = KnownBounds(sum_bounds(indexing_map.constraints))
-    free: list[Variable] = []
-    results: list[Expr] = []
-    for result, box in zip(indexing_map.results, inside, strict=True):
-        is_kept = result.weight <= MAX_WEIGHT and set(result.variables()) <= set(indexing_map.dims)
-        if not (is_kept and contains(box, result.bounds)):
-            bounds = intersected(box, domain_bounds.bounds(result))
-            free.append(Variable(f"s{len(free)}", *bounds))
-            result = free[-1].as_expr()
-        results.append(result)
-    return IndexingMap.of(indexing_map.dims, results, ranges=free, grade="may")
-
-
-def _weight(m: IndexingMap) -> int:
-    return sum([expr.weight for expr in m.results]) + sum([c.expr.weight for c in m.constraints])
 
 
 def _parts(m: IndexingMap) -> int:

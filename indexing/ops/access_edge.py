@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 
 from hlo.shapes.shape import UNBOUNDED
@@ -21,6 +22,8 @@ class AccessEdge:
         maps: from output to operand on backward edges, from operand to output on forward edges.
         unknown: the reason if no maps can represent the access.
         reasons: why `maps` have the grade "may"; ``()`` if all of them are exact.
+        control: those of `maps` whose elements decide only which iterations or branches are
+            executed.
     """
 
     operand: int
@@ -29,11 +32,19 @@ class AccessEdge:
     maps: tuple[IndexingMap, ...] = ()
     unknown: Unknown | None = None
     reasons: tuple[Reason, ...] = ()
+    control: Collection[IndexingMap] = ()
 
     def over_approximated(self, reason: Reason) -> AccessEdge:
         """Return the edge with `may` maps, and one more reason for this grade."""
-        maps = tuple([m.with_grade("may") for m in self.maps])
-        return replace(self, maps=maps, reasons=(*self.reasons, reason) if maps else ())
+        edge = self.changed(lambda m: [m.with_grade("may")])
+        return replace(edge, reasons=(*self.reasons, reason) if self.maps else ())
+
+    def changed(self, change: Callable[[IndexingMap], Iterable[IndexingMap]]) -> AccessEdge:
+        """Return the edge with other maps instead of each map."""
+        maps = {m: tuple(change(m)) for m in self.maps}
+        data = {new for m, others in maps.items() if m not in self.control for new in others}
+        every = tuple([new for m in self.maps for new in maps[m]])
+        return replace(self, maps=every, control={m for m in every if m not in data})
 
 
 def identity(array: ArrayRef) -> tuple[IndexingMap, ...]:

@@ -47,7 +47,7 @@ from hlo.shapes.shape import (
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import Path as Path
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.map_set import every_element as every_element
+from indexing.maps.over_approximation import every_element as every_element
 from indexing.ops.element import CopyRule, ElementOp, ElementRule, element_of
 from indexing.ops.inverse import inverses
 from indexing.ops.needed_operands import NeededOperands, ParametersRead, needed_by_rule

@@ -85,7 +85,9 @@ class While(StructuredOp):
         self, instruction: Instruction, output: Path, summaries: Summaries
     ) -> Iterator[AccessEdge]:
         for path, maps in summaries.loop(instruction, output).items():
-            yield AccessEdge(0, path, output, maps.effective, maps.unknown, maps.reasons)
+            yield AccessEdge(
+                0, path, output, maps.effective, maps.unknown, maps.reasons, maps.control
+            )
 
 
 _BRANCHES: Final = ("branch_computations", "true_computation", "false_computation")
@@ -157,7 +159,8 @@ class Conditional(StructuredOp):
         branches = self._branches(instruction)
         if len(branches) > 1:
             chosen = summaries.everything(shape, index.shape)
-            yield AccessEdge(0, (), output, tuple([m.with_grade("exact") for m in chosen]))
+            exact = tuple([m.with_grade("exact") for m in chosen])
+            yield AccessEdge(0, (), output, exact, control=exact)
         taken = self._branch_number(summaries.scalar_value(index), len(branches))
         name = index.instruction.name
         depends = Reason(f"the executed branch depends on data: `{name}`", instruction)

@@ -161,8 +161,16 @@ def call_edges(
     if operands.start:
         numbers = {parameter: operands[number] for parameter, number in numbers.items()}
     for (parameter, path, _), maps in summary.items():
-        placed = tuple([in_caller(instruction, m, numbers) for m in maps.maps])
-        yield AccessEdge(numbers[parameter], path, output, placed, maps.unknown, maps.reasons)
+        edge = AccessEdge(
+            numbers[parameter],
+            path,
+            output,
+            tuple(maps.maps),
+            maps.unknown,
+            maps.reasons,
+            maps.control,
+        )
+        yield edge.changed(lambda m: [in_caller(instruction, m, numbers)])
 
 
 def in_caller(

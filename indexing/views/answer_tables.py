@@ -67,7 +67,18 @@ def answer_text(answer: Answer) -> str:
     return "\n".join([line for table in tables_of(answer) for line in text_lines(table)])
 
 
-COLUMNS = ("output", "operand", "name", "shape", "path", "map", "grade", "unknown", "reasons")
+COLUMNS = (
+    "output",
+    "operand",
+    "name",
+    "shape",
+    "path",
+    "map",
+    "grade",
+    "unknown",
+    "reasons",
+    "control",
+)
 """The columns of data frames."""
 
 
@@ -85,6 +96,7 @@ def records_of(answer: Answer) -> Iterator[dict[str, Any]]:
                 None if row.unknown is not None else "exact" if row.map is None else row.map.grade,
                 row.unknown,
                 "; ".join(map(str, row.reasons)) or None,
+                row.control,
             )
             yield dict(zip(COLUMNS, values, strict=True))
 

@@ -54,6 +54,8 @@ def json_lines(table: MapTable) -> Iterator[str]:
         fields, parts = _map_fields(row)
         if row.reasons:
             parts += f', "reasons": [{", ".join(map(_reason_json, row.reasons))}]'
+        if row.control:
+            parts += ', "control": true'
         if row.steps:
             parts += f', "steps": {json.dumps(row.steps)}'
         if row.path is not None:

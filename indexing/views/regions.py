@@ -183,7 +183,9 @@ def _json_line(table: MapTable, row: MapRow, region: Region | None, at: str) -> 
     """Return a record as of an operand without a map, with `at`, `region`, `box` and `boxes`."""
     own = [each for each in table.rows if (each.operand, each.path) == (row.operand, row.path)]
     reasons = tuple(dict.fromkeys([reason for each in own for reason in each.reasons]))
-    (line,) = json_lines(replace(table, rows=(replace(row, map=None, steps=(), reasons=reasons),)))
+    control = all(each.control for each in own)
+    row = replace(row, map=None, steps=(), reasons=reasons, control=control)
+    (line,) = json_lines(replace(table, rows=(row,)))
     record = json.loads(line)
     record |= {"at": at, "region": None, "box": None, "boxes": None}
     if row.unknown is None:

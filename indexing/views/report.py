@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hlo.modules.patterns import Pattern
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from indexing.maps.answers import Answer, Direction, Path
     from indexing.maps.indexing_map import IndexingMap
     from indexing.maps.reasons import Reason
+
+CONTROL: Final = "decides only which iterations or branches are executed"
+"""The note on maps whose elements decide only control."""
 
 Paint = Callable[[str, str], str]  # (text, style) -> text, coloured or not
 
@@ -97,6 +100,7 @@ class MapRow:
     steps: tuple[str, ...] = ()  # simplification steps, if requested
     parameter: int | None = None  # the number of the parameter that the operand is
     reasons: tuple[Reason, ...] = ()  # why the map has the grade `may`
+    control: bool = False  # the elements decide only `CONTROL`
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,11 +249,13 @@ def operand_rows(number: int, operand: Instruction, result: Answer, position: in
     name, shape, parameter = operand.name, operand.shape, parameter_number(operand)
     rows = []
     paths, reasons = result.paths[position], result.reasons[position]
-    for each, path, why in zip(maps, paths, reasons, strict=True):
+    control = result.control[position]
+    for each, path, why, is_control in zip(maps, paths, reasons, control, strict=True):
         is_tuple = isinstance(shape, TupleShape)
         leaf, inside = (leaf_at(shape, path), path) if is_tuple else (shape, None)
         steps = steps_of(each)
-        rows.append(MapRow(number, name, leaf, inside, each, None, steps, parameter, why))
+        row = MapRow(number, name, leaf, inside, each, None, steps, parameter, why, is_control)
+        rows.append(row)
     if unknown is not None:
         rows.append(MapRow(number, name, shape, unknown=unknown.reason, parameter=parameter))
     return rows
@@ -312,6 +318,8 @@ def text_lines(table: MapTable, paint: Paint = plain) -> Iterator[str]:
             yield prefix + grade + map_line(row.map)
             for variable in row.map.runtime:
                 yield f"    {runtime_text(variable, paint)}"
+        if row.control:
+            yield f"    {CONTROL}"
         for reason in row.reasons if is_explaining() else ():
             yield f"      {reason_text(reason)}"
         for step in row.steps:

@@ -26,6 +26,7 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.printing import KNOWN_EMPTY, domain_texts, variables_text
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.views.report import (
+    CONTROL,
     MapRow,
     MapTable,
     Paint,
@@ -175,8 +176,7 @@ class Terminal:
 
     def _maps(self, rows: Sequence[MapRow], domain: Sequence[str], padding: int) -> list[Paragraph]:
         """Return a paragraph for each map to one array, without the bounds in `domain`."""
-        maps = [row.map for row in rows if row.map is not None]
-        inside = [None] * len(maps) if is_explaining() else containers(maps)
+        inside = [None] * len(rows) if is_explaining() else _containers(rows)
         omitted = Counter(inside)
         paragraphs = []
         for number, row in enumerate(rows):
@@ -189,6 +189,8 @@ class Terminal:
                 if count := omitted[number]:
                     which = "map, which is" if count == 1 else "maps, which are"
                     notes.append([Unit(f"contains {count} {which} not printed")])
+                if row.control:
+                    notes.append([*map(Unit, CONTROL.split())])
                 steps = list(row.steps) or (["already simplified"] if is_explaining() else [])
                 steps[:0] = map(reason_text, row.reasons if is_explaining() else ())
                 notes += [[*map(Unit, step.split())] for step in steps]
@@ -249,6 +251,28 @@ class Terminal:
 def by_array(rows: Sequence[MapRow]) -> list[list[MapRow]]:
     """Return the rows of each array together: of an operand, or of a leaf of an operand."""
     return [list(group) for _, group in groupby(rows, lambda row: (row.operand, row.path))]
+
+
+def _containers(rows: Sequence[MapRow]) -> list[int | None]:
+    """Return for each row the position of a row whose map contains its map, or None.
+
+    Elements that decide only control do not contain data.
+    """
+    every = _containers_among(rows, range(len(rows)))
+    data = [k for k, row in enumerate(rows) if not row.control]
+    if len(data) < len(rows):
+        among_data = _containers_among(rows, data)
+        every = [every[k] if row.control else among_data[k] for k, row in enumerate(rows)]
+    return every
+
+
+def _containers_among(rows: Sequence[MapRow], numbers: Iterable[int]) -> list[int | None]:
+    """Return for each row the number of a row, one of `numbers`, that contains its map, or None."""
+    inside: list[int | None] = [None] * len(rows)
+    maps = [(k, m) for k, m in [(k, rows[k].map) for k in numbers] if m is not None]
+    for (k, _), whole in zip(maps, containers([m for _, m in maps]), strict=True):
+        inside[k] = None if whole is None else maps[whole][0]
+    return inside
 
 
 def _outputs_text(tables: Sequence[MapTable]) -> str:

@@ -18,6 +18,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(map(str, (ROOT / "examples").glob("*.hlo")))
 # Runtime variables, a tuple operand, an unknown, operands that are not read, an unbounded size.
 ODD = """\
+same { x = f32[2,5] parameter(0)  ROOT y = f32[2,5] negate(x) }
 ENTRY e {
   p = f32[9,5] parameter(0)
   i = s32[] parameter(1)
@@ -26,7 +27,9 @@ ENTRY e {
   u = f32[9,5] dynamic-update-slice(p, s, i, i)
   t = (f32[9,5], f32[2,5], token[]) custom-call(u, d), custom_call_target="odd"
   g = f32[2,5] get-tuple-element(t), index=1
-  ROOT r = (f32[2,5], f32[9,5]) tuple(g, p)
+  k = pred[] parameter(3)
+  c = f32[2,5] conditional(k, g, g), true_computation=same, false_computation=same
+  ROOT r = (f32[2,5], f32[9,5]) tuple(c, p)
 }
 """
 

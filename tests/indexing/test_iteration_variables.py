@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hlo.shapes.shape import Shape
 from indexing import IndexingMap, RuntimeVariable, parse_map
 from indexing.maps.indexing_map import dims, ranges
-from indexing.maps.map_set import over_approximate
 from indexing.maps.multiplicity import multiplicity
+from indexing.maps.over_approximation import over_approximate
 from indexing.maps.products import united
 from indexing.maps.regions.pieces import common_elements
 from indexing.maps.spaces import is_iteration, iterations

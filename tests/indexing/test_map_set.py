@@ -13,6 +13,7 @@ from indexing import IndexingMap, dims
 from indexing.maps import map_set, products
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
+from indexing.maps.over_approximation import full_map
 from indexing.maps.simplify import composed_and_simplified
 from indexing.maps.space_pairs import SpacePair
 from simplifier.atoms import Variable
@@ -186,7 +187,7 @@ def test_a_set_with_too_many_exact_maps_stops_composing(monkeypatch: pytest.Monk
     calls = calls_of(monkeypatch, Options, "composed")
     many = MapSet((), SpacePair(dims((5,)), (85,)))
     many.add_composed(shifts, more)
-    assert many.effective == (map_set.full_map(SpacePair(dims((5,)), (85,))),)
+    assert many.effective == (full_map(SpacePair(dims((5,)), (85,))),)
     assert len(calls) == 21  # of 81 pairs
     assert union([m.then(n) for m, n in product(shifts, more)]) <= union(many.effective)
 

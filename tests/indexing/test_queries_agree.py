@@ -171,7 +171,7 @@ def everything(parameter: Instruction, root: Instruction) -> set[tuple[tuple[int
     shapes = [ArrayRef(i).array_shape for i in (root, parameter)]
     assert shapes[0] is not None
     assert shapes[1] is not None
-    from indexing.maps.map_set import every_element
+    from indexing.maps.over_approximation import every_element
 
     return set(union((every_element(shapes[0], shapes[1]),)))
 

@@ -104,6 +104,7 @@ class LoopReads:
                 reasons = (*self.ending.reasons, *reads.reasons, *maps.all_reasons)
                 unknown = first_unknown(reads.unknown, maps.unknown)
                 to.add_composed(anywhere, maps.effective, unknown, reasons)
+                to.control.update(to.maps)
         return answers
 
     # ------------------------------------------------------------ arrays at any time
@@ -163,7 +164,8 @@ class LoopReads:
             to = self._set(leaving, ArrayRef(self.loop, leaf), operand)
             reasons = (*reads.reasons, *maps.all_reasons)
             unknown = first_unknown(reads.unknown, maps.unknown)
-            to.add_composed(reads.maps, maps.effective, unknown, reasons)
+            control = reads.control, maps.control
+            to.add_composed(reads.maps, maps.effective, unknown, reasons, control)
 
     def _closed(self, leaf: Path) -> dict[Path, MapSet]:
         """Return the reads of an array at any time, from those that leave its component."""
@@ -189,6 +191,7 @@ class LoopReads:
                     maps.effective,
                     first_unknown(unknown, maps.unknown),
                     (*reasons, *maps.all_reasons),
+                    ((), maps.control),
                 )
         return {operand: self._tidy(maps) for operand, maps in answers.items()}
 
@@ -248,20 +251,11 @@ class LoopReads:
 
     def _tidy(self, maps: MapSet) -> MapSet:
         """Return the same relation in fewer maps, with times only where they index the read."""
-        settled = maps.like(without_covered(map(_without_idle_time, maps.effective)))
-        exact = [m for m in settled.maps if m.grade == "exact" and not m.runtime]
-        if not 1 < len(exact) <= MAX_COALESCED:
-            return settled
-        pieces = coalesced([Relation(m.dims, m.ranges, m.results, m.constraints) for m in exact])
-        if isinstance(pieces, Unknown) or len(pieces) >= len(exact):
-            return settled
-        fewer = [
-            IndexingMap.of(
-                piece.inputs, piece.results, ranges=piece.hidden, constraints=piece.constraints
-            ).simplify()
-            for piece in pieces
-        ]
-        return settled.like([*fewer, *[m for m in settled.maps if m not in exact]])
+        tidied = maps.like(())
+        for is_control, group in maps.by_control:
+            settled = _coalesced(without_covered(map(_without_idle_time, group)))
+            tidied.extend(settled, control=settled if is_control else ())
+        return tidied
 
     def _answer(
         self,
@@ -282,13 +276,15 @@ class LoopReads:
         answers[leaf].add_unknown(maps.unknown)
         answers[leaf].add_reasons(maps.all_reasons)
         ending = self.ending
-        finals = [
-            final
-            for m in maps.effective
-            for final in (ending.final(m) if start is None else ending.at_the_end(m, start))
-            if not final.is_known_empty
-        ]
-        answers[leaf].extend(without_covered(finals))
+        for is_control, group in maps.by_control:
+            finals = [
+                final
+                for m in group
+                for final in (ending.final(m) if start is None else ending.at_the_end(m, start))
+                if not final.is_known_empty
+            ]
+            finals = without_covered(finals)
+            answers[leaf].extend(finals, control=finals if is_control else ())
         if any(m.grade == "may" for m in answers[leaf].maps):
             answers[leaf].add_reasons(ending.reasons)
 
@@ -301,3 +297,20 @@ def _without_idle_time(m: IndexingMap) -> IndexingMap:
     if time.is_constant or not used.isdisjoint(time.variables()):
         return m
     return replace(m, results=(*element, as_expr(0))).simplify()
+
+
+def _coalesced(maps: list[IndexingMap]) -> list[IndexingMap]:
+    """Return the same relation; exact maps as fewer maps if isl can."""
+    exact = [m for m in maps if m.grade == "exact" and not m.runtime]
+    if not 1 < len(exact) <= MAX_COALESCED:
+        return maps
+    pieces = coalesced([Relation(m.dims, m.ranges, m.results, m.constraints) for m in exact])
+    if isinstance(pieces, Unknown) or len(pieces) >= len(exact):
+        return maps
+    fewer = [
+        IndexingMap.of(
+            piece.inputs, piece.results, ranges=piece.hidden, constraints=piece.constraints
+        ).simplify()
+        for piece in pieces
+    ]
+    return [*fewer, *[m for m in maps if m not in exact]]

@@ -32,11 +32,13 @@ class Reads:
         maps: maps with time, for a step; without, for a condition.
         unknown: the reason if maps may be missing.
         reasons: why maps have the grade "may".
+        control: those of `maps` whose elements decide only control.
     """
 
     maps: list[IndexingMap] = field(default_factory=list)
     unknown: Unknown | None = None
     reasons: tuple[Reason, ...] = ()
+    control: set[IndexingMap] = field(default_factory=set)
 
 
 def timed_reads(
@@ -54,7 +56,12 @@ def timed_reads(
         here.unknown = first_unknown(here.unknown, maps.unknown)
         here.reasons += maps.reasons
         for m in maps.maps:
-            here.maps += _timed(m, iteration) if is_step else [_settled(m, iteration)]
+            settled = list(_timed(m, iteration)) if is_step else [_settled(m, iteration)]
+            if m in maps.control:
+                here.control.update([each for each in settled if each not in here.maps])
+            else:
+                here.control.difference_update(settled)
+            here.maps += settled
             here.reasons += tuple(_obstacles(m, iteration))
     return reads
 

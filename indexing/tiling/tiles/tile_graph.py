@@ -22,8 +22,8 @@ from indexing.dataflow.walk import Walk
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.map_set import over_approximate
 from indexing.maps.options import Options
+from indexing.maps.over_approximation import over_approximate
 from indexing.ops.access_edge import AccessEdge
 from indexing.ops.structure import GetTupleElement, Tuple
 from indexing.ops.structured_ops import InlineOp

@@ -1,0 +1,88 @@
+"""Maps with few parts that over-approximate others: the full map, and boxes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from hlo.shapes.shape import Shape
+from indexing.maps.indexing_map import IndexingMap, dims, ranges
+from indexing.maps.options import Options
+from indexing.maps.space_pairs import Spaces
+from simplifier.atoms import Variable
+from simplifier.bounds import KnownBounds
+from simplifier.constraints import sum_bounds
+from simplifier.interval import contains, intersected
+from simplifier.linear import Expr
+
+MAX_WEIGHT: Final = 1 << 20
+"""Limit on the atoms in the text of one map; beyond it, the map is over-approximated.  A chain of
+reshapes and reverses that do not cancel multiplies them with each reshape."""
+OPTIONS: Final = Options()
+
+
+def full_map(spaces: Spaces, options: Options = OPTIONS) -> IndexingMap:
+    """Return the full `may` map: each index of one space to every index of another."""
+    assert spaces.start is not None
+    assert spaces.sizes is not None
+    return _full_map(spaces.start, spaces.sizes, options.simplify)
+
+
+@lru_cache(maxsize=1 << 12)
+def _full_map(start: tuple[Variable, ...], sizes: tuple[int, ...], simplify: bool) -> IndexingMap:
+    s = ranges(*sizes)
+    full = IndexingMap.of(start, s, ranges=s, grade="may")
+    return full.simplify() if simplify else full
+
+
+def every_element(source: Shape, target: Shape) -> IndexingMap:
+    """Return the exact map from each element of one tensor to every element of another.
+
+    >>> print(every_element(Shape("f32", (5,)), Shape("f32", (2, 3))))
+    (d0)[s0, s1] -> (s0, s1), domain: d0 in [0, 4], s0 in [0, 1], s1 in [0, 2]
+    """
+    return _full_map(dims(source), target.dims, False).with_grade("exact")
+
+
+def over_approximate(
+    indexing_map: IndexingMap, sizes: tuple[int, ...] | None = None
+) -> IndexingMap:
+    """Return a `may` map with few parts whose relation is a superset of that of `indexing_map`.
+
+    A result that depends on dimensions only is kept, unless its text has more than `MAX_WEIGHT`
+    atoms.  Any other result becomes a range variable over the values that its bounds, the
+    constraints and the array's `sizes` allow.
+
+    >>> from indexing.maps.text import parse_map
+    >>> window = "(d0, d1)[s0, s1] -> (d0, d1 + s0 * 2 + s1), domain: d0 in [0, 3], d1 in [0, 5], "
+    >>> print(over_approximate(parse_map(window + "s0 in [0, 2], s1 in [0, 1], d1 + s0 in [1, 6]")))
+    (d0, d1)[s0] -> (d0, s0), domain: d0 in [0, 3], d1 in [0, 5], s0 in [0, 10]
+
+    A padded window reads no padding:
+
+    >>> padded = parse_map("()[s0, s1] -> (s0 + s1 - 1), domain: s0 in [0, 8], s1 in [0, 2], "
+    ...                    "s0 + s1 in [1, 9]")
+    >>> print(over_approximate(padded))
+    ()[s0] -> (s0), domain: s0 in [0, 8]
+    """
+    if indexing_map.is_known_empty:
+        return indexing_map
+    inside = [(0, size - 1) for size in sizes or ()] or [
+        result.bounds for result in indexing_map.results
+    ]
+    domain_bounds = KnownBounds(sum_bounds(indexing_map.constraints))
+    free: list[Variable] = []
+    results: list[Expr] = []
+    for result, box in zip(indexing_map.results, inside, strict=True):
+        is_kept = result.weight <= MAX_WEIGHT and set(result.variables()) <= set(indexing_map.dims)
+        if not (is_kept and contains(box, result.bounds)):
+            bounds = intersected(box, domain_bounds.bounds(result))
+            free.append(Variable(f"s{len(free)}", *bounds))
+            result = free[-1].as_expr()
+        results.append(result)
+    return IndexingMap.of(indexing_map.dims, results, ranges=free, grade="may")
+
+
+def weight(m: IndexingMap) -> int:
+    """Return the number of atoms in the text of a map."""
+    return sum([expr.weight for expr in m.results]) + sum([c.expr.weight for c in m.constraints])
