@@ -27,7 +27,8 @@ operands, it gives the elements that each thread loads.  Composed with
   unroll_id in [0, 3]
   bl_x * 128 + th_x in [0, 7499]
 
-`tile_map` is the schedule of a transpose emitter, in which each block computes a tile.
+`tile_map` is the schedule of a transpose emitter, in which each block computes a tile, `row_map`
+that of a reduction emitter, in which neighbouring threads read a row.
 
 Source: XLA ``docs/emitters.md``, "Loop emitter"; ``xla/codegen/emitters/kernel_api_builder.h``,
 ``GetDefaultWorkItemIndexingMap``; ``xla/backends/gpu/codegen/emitters/transpose.h``.
@@ -211,6 +212,46 @@ def tile_map(
         ],
     )
     return _with_ranges(schedule.simplify(), 2)
+
+
+@checked
+def row_map(shape: Extents, *, threads: int, rows: int = 1) -> IndexingMap:
+    """Return ``(th_x, …, bl_z)[loop_id] -> (d0, …)``: each block reads rows, warps read along them.
+
+    A row is the last dimension.  `threads` neighbouring threads iterate over a row together, and a
+    block has `rows` rows.  A reduction of the last dimension reads its operand by such a schedule.
+
+    Args:
+        shape: shape or sizes of the operand.
+        threads: number of threads for each row.
+        rows: number of rows of a block.
+    Returns:
+        The map from thread, block and loop iteration to the index of the element.
+    Raises:
+        ValueError: a number is not positive, or the array is a scalar.
+    Source: XLA ``xla/backends/gpu/codegen/emitters/reduction.cc``, ``RowReductionFusion`` and
+    ``MultiRowReductionFusion``.
+
+    >>> print(*row_map((100, 64, 512), threads=32, rows=8).results, sep=", ")
+    bl_x floordiv 8, th_x floordiv 32 + (bl_x mod 8) * 8, loop_id * 32 + th_x mod 32
+    """
+    sizes = tuple(shape) if isinstance(shape, Sequence) else shape.dims
+    if not sizes or min(threads, rows) < 1:
+        raise ValueError(
+            f"threads={threads}, rows={rows}: expected positive numbers and an array with rows, "
+            f"not {sizes}"
+        )
+    *outer, length = sizes
+    launch = LaunchDimensions((threads * rows, 1, 1), (max(1, -(-prod(outer) // rows)), 1, 1))
+    loop = Variable("loop_id", 0, -(-length // threads) - 1)
+    thread, block = launch.dims[0], launch.dims[3]
+    row, column = block * rows + thread // threads, thread % threads + loop * threads
+    schedule = IndexingMap.of(
+        (*launch.dims, loop),
+        [*_index(row, outer, range(len(outer))[::-1]), column],
+        constraints=[Constraint(row, 0, prod(outer) - 1), Constraint(column, 0, length - 1)],
+    )
+    return _with_ranges(schedule.simplify(), 1)
 
 
 @checked

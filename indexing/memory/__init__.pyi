@@ -2,6 +2,7 @@
 from .access import Accesses as Accesses
 from .access import MemoryAccess as MemoryAccess
 from .access import access as access
+from .access import array_access as array_access
 from .counting import read_counts as read_counts
 from .layouts.cute import CuteLayout as CuteLayout
 from .layouts.swizzle import Swizzle as Swizzle

@@ -35,7 +35,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.memory.coalescing import is_coalesced
-from indexing.memory.starts import Started, started
+from indexing.memory.starts import Load, Started, started
 from indexing.memory.thread_loads import ThreadLoad, thread_loads
 from indexing.memory.transactions import Transactions, WorstWarp
 from indexing.memory.warp_classes import MAX_POINTS
@@ -69,7 +69,7 @@ class MemoryAccess:
     of the worst starts.
 
     Attributes:
-        array: the operand, or the output.
+        array: the operand, or the output; `None` for an array without a program.
         device: the GPU.
         transactions: what all warps move.
         instructions: the loads or stores.
@@ -79,7 +79,7 @@ class MemoryAccess:
         best: what all warps move with the best starts; equal to `transactions` without starts.
     """
 
-    array: ArrayRef
+    array: ArrayRef | None
     device: Gpu
     transactions: Transactions
     instructions: tuple[MemoryInstruction, ...]
@@ -91,8 +91,8 @@ class MemoryAccess:
 
     def __repr__(self) -> str:
         sectors, requested = self.sectors, self.bytes_requested
-        name = self.array.instruction.name
-        return f"<access of {name!r}: {requested} bytes requested, {sectors} sectors>"
+        of = f" of {self.array.instruction.name!r}" if self.array else ""
+        return f"<access{of}: {requested} bytes requested, {sectors} sectors>"
 
     @property
     def bytes_requested(self) -> int:
@@ -203,8 +203,6 @@ def access(
     (1996, 2016, 1.01)
     """
     model = gpu(device)
-    if offset < 0:
-        raise ValueError(f"offset={offset}: expected 0 or more bytes")
     output = output_of(instruction, output_id)
     answer = output_to_input(instruction, output_id, exact=True)
     shape = output.array_shape
@@ -218,7 +216,7 @@ def access(
             f"the schedule has {len(schedule.results)} results, but the output has rank "
             f"{shape.rank}: {shape}"
         )
-    request = _Request(schedule, model, offset, budget)
+    request = _Request(schedule, model, _address(offset), budget)
     loads: list[MemoryAccess | Unknown] = []
     for operand, maps, paths, unknown in zip(
         answer.operands, answer.maps, answer.paths, answer.unknown, strict=True
@@ -229,6 +227,46 @@ def access(
             loads.append(request.access(ArrayRef(operand), list(zip(paths, maps, strict=True))))
     stores = [(output.path, IndexingMap.identity(shape))]
     return Accesses(tuple(loads), request.access(output._replace(path=()), stores, output.path))
+
+
+@checked
+def array_access(
+    schedule: IndexingMap,
+    shape: Shape,
+    device: str | Gpu = "A100",
+    *,
+    offset: int = 0,
+    budget: int = MAX_POINTS,
+) -> MemoryAccess | Unknown:
+    """Return the bytes, sectors and lines of an array that all warps touch by a map of one's own.
+
+    Args:
+        schedule: the map from threads ``th_x``, …, blocks and loops to elements of the array.
+        shape: the shape of the array, with its layout.
+        device, offset, budget: see `access`.
+    Raises:
+        ValueError: the rank of the array is not the number of results; or as `access`.
+
+    >>> from hlo import parse_shape
+    >>> from indexing.devices.grid import row_map
+    >>> rows = parse_shape("f32[100,40]")
+    >>> reads = array_access(row_map(rows, threads=32), rows)
+    >>> reads.histogram, reads.ratio
+    ({1: 100, 4: 100}, 1.0)
+    """
+    if len(schedule.results) != shape.rank:
+        raise ValueError(
+            f"the map has {len(schedule.results)} results, but the array has rank {shape.rank}: "
+            f"{shape}"
+        )
+    request = _Request(schedule, gpu(device), _address(offset), budget)
+    return request.counted(None, [((), shape, IndexingMap.identity(shape))])
+
+
+def _address(offset: int) -> int:
+    if offset < 0:
+        raise ValueError(f"offset={offset}: expected 0 or more bytes")
+    return offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,35 +280,39 @@ class _Request:
         self, array: ArrayRef, maps: Sequence[tuple[Path, IndexingMap]], path: Path = ()
     ) -> MemoryAccess | Unknown:
         """Return the access of an operand, or of the output, by maps from the output."""
-        loads: list[tuple[Path, Shape, ThreadLoad]] = []
-        coalesced = True
+        shaped: list[tuple[Path, Shape, IndexingMap]] = []
         for leaf, each in maps:
             shape = array._replace(path=leaf).array_shape
             if shape is None:
                 return Unknown(f"`{array.instruction.name}` is not an array", array.instruction)
+            shaped.append((leaf, shape, each))
+        return self.counted(array._replace(path=path), shaped)
+
+    def counted(
+        self, array: ArrayRef | None, maps: Sequence[tuple[Path, Shape, IndexingMap]]
+    ) -> MemoryAccess | Unknown:
+        """Return the access of an array by maps from what the schedule computes."""
+        loads: list[tuple[Path, Shape, ThreadLoad]] = []
+        counts: list[Load] = []
+        coalesced = True
+        for path, shape, each in maps:
             address = self.offset + _metadata_bytes(shape)
             if address * 8 % shape.element_bits:
                 raise ValueError(f"offset={address}: elements of {shape} would be misaligned")
             for load in thread_loads(self.schedule, each, shape, self.device, address):
-                loads.append((leaf, shape, load))
+                loads.append((path, shape, load))
+                counts.append((load, shape.element_bits, address))
             coalesced = coalesced and is_coalesced(self.schedule, each, shape)
-        result = started(
-            [
-                (load, shape.element_bits, self.offset + _metadata_bytes(shape))
-                for _, shape, load in loads
-            ],
-            self.device,
-            self.budget,
-        )
+        result = started(counts, self.device, self.budget)
         if isinstance(result, Unknown):
-            return Unknown(result.reason, result.instruction or array.instruction)
+            return Unknown(result.reason, result.instruction or (array and array.instruction))
         return MemoryAccess(
-            array._replace(path=path),
+            array,
             self.device,
             result.transactions,
             tuple(_instructions(loads, result)),
             coalesced,
-            "may" if any(each.grade == "may" for _, each in maps) else "exact",
+            "may" if any(each.grade == "may" for _, _, each in maps) else "exact",
             result.best_starts,
             result.worst_starts,
             result.best,
