@@ -111,6 +111,8 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Instruction | Computation":    (DOT,              ""),
     "Instruction | None":           (DOT,              "None"),
     "Instruction | str":            (DOT,              "str"),
+    "Module | Computation | Instruction": (DOT,        "module"),
+    "Callable[[int, int], None] | None": (None,        "None map"),
     "Interval | None":              (None,             "None"),
     "Iterable[Affine]":             ((D0, 3),          ""),
     "Iterable[Box]":                ((BOX,),           ""),

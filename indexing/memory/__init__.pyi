@@ -7,3 +7,4 @@ from .counting import read_counts as read_counts
 from .layouts.cute import CuteLayout as CuteLayout
 from .layouts.swizzle import Swizzle as Swizzle
 from .layouts.text import parse_cute as parse_cute
+from .movement.analysis import traffic as traffic

@@ -1,0 +1,211 @@
+"""`traffic`: the bytes that the instructions of a program move, and the operations that they do.
+
+>>> import hlo
+>>> module = hlo.parse('''
+... add { a = f32[] parameter(0)  b = f32[] parameter(1)  ROOT c = f32[] add(a, b) }
+... softmax {
+...   p = f32[512,911] parameter(0)
+...   z = f32[] constant(0)
+...   e = f32[512,911] exponential(p)
+...   s = f32[512] reduce(e, z), dimensions={1}, to_apply=add
+...   b = f32[512,911] broadcast(s), dimensions={0}
+...   ROOT d = f32[512,911] divide(e, b)
+... }
+... ENTRY e { p = f32[512,911] parameter(0)
+...   ROOT f = f32[512,911] fusion(p), kind=kLoop, calls=softmax }''')
+>>> (row,) = traffic(module).rows
+>>> row.distinct == row.written == 512 * 911 * 4, row.requested == 912 * row.distinct
+(True, True)
+>>> {instruction.name: str(factor) for instruction, factor in row.recompute.items()}
+{'e': '912', 's': '911', 'b': '1', 'd': '1'}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from fractions import Fraction
+from math import ceil
+
+from hlo.arguments import checked
+from hlo.modules.module import Computation, Instruction, Module
+from hlo.shapes.shape import Shape, leaf_shape, unbounded_leaf
+from indexing.maps.arrays import ArrayRef
+from indexing.memory.executions import Executions, executions
+from indexing.memory.movement.amounts import Counter
+from indexing.memory.movement.evaluations import (
+    Evaluations,
+    LoopEvaluations,
+    evaluations,
+    is_whole,
+)
+from indexing.memory.movement.figures import (
+    Amount,
+    InstructionTraffic,
+    OperandTraffic,
+    Traffic,
+)
+from indexing.memory.movement.writes import Update, moves_bytes, updates_of, written_bytes
+from indexing.ops.base import RoutingOp
+from indexing.ops.element import Work
+from indexing.ops.structured_ops import InlineOp
+from indexing.ops.work import work_of
+from simplifier.unknown import Unknown
+
+IMMEDIATE: int = 8
+"""Constants in fusions with at most as many elements are part of the code; XLA's limit."""
+_NOT_EVALUATED = frozenset({"parameter", "constant"})
+
+
+@checked
+def traffic(
+    target: Module | Computation | Instruction,
+    progress: Callable[[int, int], None] | None = None,
+) -> Traffic:
+    """Return the bytes that instructions read and write, and their operations.
+
+    Instructions are those of ENTRY, or of the computation, and of the computations that `while`,
+    `call` and `conditional` execute.  A fusion is one instruction.  Parameters, constants, tuples
+    and bitcasts move nothing.
+
+    Args:
+        target: a module, a computation, or an instruction such as a fusion.
+        progress: called with the number of instructions done, and with the number of all.
+    Raises:
+        HloError: an instruction is invalid.
+    Source: XLA ``xla/service/hlo_cost_analysis.h``, for the counted operations.
+    """
+    counter = Counter()
+    if isinstance(target, Instruction):
+        return Traffic(target, (instruction_traffic(target, Executions(1, 1), counter),))
+    times = _executions(target)
+    moving = [i for c in times for i in c.instructions if moves_bytes(i)]
+    counted = []
+    for done, instruction in enumerate(moving):
+        if progress is not None:
+            progress(done, len(moving))
+        counted.append(instruction_traffic(instruction, times[instruction.computation], counter))
+    return Traffic(target, tuple(counted))
+
+
+def _executions(target: Module | Computation) -> Mapping[Computation, Executions]:
+    """Return the executions of the computations of a target, in text order."""
+    module = target if isinstance(target, Module) else target.module
+    times = executions(module)
+    if isinstance(target, Computation) and not target.is_entry:
+        return {target: Executions(1, 1)}
+    return {c: times[c] for c in module.computations.values() if c in times}
+
+
+def instruction_traffic(
+    instruction: Instruction, times: Executions, counter: Counter
+) -> InstructionTraffic:
+    """Return the traffic of one instruction."""
+    loop = evaluations(instruction)
+    updates = updates_of(instruction)
+    operands = [*_operands(loop, updates, counter), *_constants(loop, counter)]
+    work = work_of(instruction)
+    evaluated, recompute = _evaluated(loop, work, counter)
+    return InstructionTraffic(
+        instruction,
+        times,
+        tuple(operands),
+        written_bytes(instruction, updates),
+        tuple([update.instruction for update in updates if update.is_in_place]),
+        work,
+        evaluated,
+        recompute,
+    )
+
+
+def _operands(
+    loop: LoopEvaluations, updates: tuple[Update, ...], counter: Counter
+) -> Iterator[OperandTraffic]:
+    bases = {(update.operand, update.base): update for update in updates}
+    is_one_whole = is_whole(loop.instruction)
+    for (number, array), each in loop.operands.items():
+        shape = leaf_shape(array.instruction.shape, array.path)
+        assert isinstance(shape, Shape)
+        if unbounded_leaf(shape):
+            continue
+        elements = _elements(each, shape, counter)
+        reads = elements if is_one_whole and each.unknown is None else _reads(each, counter)
+        update = bases.get((number, array))
+        if update is not None:
+            kept = 0 if update.is_in_place else shape.size - update.elements
+            elements = reads = Amount(kept)
+        yield OperandTraffic(
+            array.instruction, number, array.path, shape, elements, reads, each.unknown
+        )
+
+
+def _constants(loop: LoopEvaluations, counter: Counter) -> Iterator[OperandTraffic]:
+    """Yield the reads of constants in a fusion that are too large for its code."""
+    for array, each in loop.inner.items():
+        shape = array.instruction.shape
+        if array.instruction.opcode != "constant" or not isinstance(shape, Shape):
+            continue
+        if shape.size > IMMEDIATE:
+            elements, reads = _elements(each, shape, counter), _reads(each, counter)
+            yield OperandTraffic(
+                array.instruction, None, array.path, shape, elements, reads, each.unknown
+            )
+
+
+def _elements(each: Evaluations, shape: Shape, counter: Counter) -> Amount:
+    if each.unknown is not None:
+        return Amount(shape.size, "may")
+    return counter.results(each.maps, shape)
+
+
+def _reads(each: Evaluations, counter: Counter) -> Amount | Unknown:
+    return counter.points(each.maps) if each.uncounted is None else each.uncounted
+
+
+# ---------------------------------------------------------------- recomputation
+
+
+def _evaluated(
+    loop: LoopEvaluations, work: Work | Unknown, counter: Counter
+) -> tuple[Work | Unknown, dict[Instruction, Fraction | Unknown]]:
+    """Return the work of the loop of an instruction, and the recompute factors in a fusion."""
+    if not isinstance(loop.instruction.op, InlineOp):
+        return work, {}
+    factors: dict[Instruction, Fraction | Unknown] = {}
+    for array, each in loop.inner.items():
+        inner = array.instruction
+        is_view = isinstance(inner.op, RoutingOp) and inner.opcode != "copy"
+        if not is_view and inner.opcode not in _NOT_EVALUATED:
+            factors[inner] = larger(factors.get(inner), _factor(array, each, counter))
+    return work if isinstance(work, Unknown) else _sum_of_works(factors), factors
+
+
+def larger(first: Fraction | Unknown | None, second: Fraction | Unknown) -> Fraction | Unknown:
+    """Return the larger of two factors; the first that is unknown."""
+    if first is None or isinstance(second, Unknown):
+        return second
+    return first if isinstance(first, Unknown) else max(first, second)
+
+
+def _factor(array: ArrayRef, each: Evaluations, counter: Counter) -> Fraction | Unknown:
+    shape = leaf_shape(array.instruction.shape, array.path)
+    if not isinstance(shape, Shape) or unbounded_leaf(shape):
+        return Unknown(f"`{array.instruction.name}` has no known number of elements")
+    reads = _reads(each, counter)
+    if isinstance(reads, Unknown):
+        return reads
+    return Fraction(reads.number, shape.size) if shape.size else Fraction(1)
+
+
+def _sum_of_works(factors: Mapping[Instruction, Fraction | Unknown]) -> Work | Unknown:
+    flops = transcendentals = Fraction(0)
+    for inner, factor in factors.items():
+        work = work_of(inner)
+        if isinstance(work, Unknown):
+            return work
+        if work == Work():
+            continue
+        if isinstance(factor, Unknown):
+            return factor
+        flops += work.flops * factor
+        transcendentals += work.transcendentals * factor
+    return Work(ceil(flops), ceil(transcendentals))

@@ -1,0 +1,363 @@
+"""Figures of the traffic of instructions: the values that `indexing.traffic` returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+from hlo.modules.module import Computation, Instruction, Module
+from hlo.shapes.shape import Shape
+from indexing.maps.arrays import Path
+from indexing.maps.displayed import Displayed
+from indexing.maps.indexing_map import Grade
+from indexing.memory.executions import Executions
+from indexing.ops.element import Work
+from simplifier.unknown import Unknown
+
+Recompute: TypeAlias = "Mapping[Instruction, Fraction | Unknown]"
+
+
+class Amount(NamedTuple):
+    """A number of elements or bytes; an upper bound if the grade is "may".
+
+    >>> str(Amount(1024)), str(Amount(1024, "may"))
+    ('1,024', '<= 1,024')
+    """
+
+    number: int
+    grade: Grade = "exact"
+
+    def plus(self, other: Amount) -> Amount:
+        """Return the sum of both."""
+        grade: Grade = "may" if "may" in (self.grade, other.grade) else "exact"
+        return Amount(self.number + other.number, grade)
+
+    def __str__(self) -> str:
+        return f"{self.number:,}" if self.grade == "exact" else f"<= {self.number:,}"
+
+
+class TotalBounds(NamedTuple):
+    """Inclusive bounds of a total; `upper` is None without a bound.
+
+    >>> [str(TotalBounds(*bounds)) for bounds in ((4, 4), (0, 4), (1, 4), (4, None))]
+    ['4', 'at most 4', '1 to 4', 'at least 4']
+    """
+
+    lower: int
+    upper: int | None
+
+    @property
+    def number(self) -> int | None:
+        """The total if it is known, else None."""
+        return self.lower if self.lower == self.upper else None
+
+    @classmethod
+    def of(cls, amount: Amount | int | Unknown, times: Executions) -> TotalBounds:
+        """Return the bounds of an amount in each execution, over all executions."""
+        if isinstance(amount, Unknown):
+            return cls(0, None if times.upper != 0 else 0)
+        if isinstance(amount, int):
+            amount = Amount(amount)
+        lower = amount.number * times.lower if amount.grade == "exact" else 0
+        upper = 0 if amount.number == 0 else None
+        if times.upper is not None:
+            upper = amount.number * times.upper
+        return cls(lower, upper)
+
+    def plus(self, other: TotalBounds) -> TotalBounds:
+        """Return the bounds of the sum."""
+        is_bounded = self.upper is not None and other.upper is not None
+        upper = (self.upper or 0) + (other.upper or 0) if is_bounded else None
+        return TotalBounds(self.lower + other.lower, upper)
+
+    def __str__(self) -> str:
+        if self.number is not None:
+            return f"{self.number:,}"
+        if self.upper is None:
+            return f"at least {self.lower:,}"
+        return f"{self.lower:,} to {self.upper:,}" if self.lower else f"at most {self.upper:,}"
+
+
+@dataclass(frozen=True)
+class OperandTraffic:
+    """The reads of one array by one instruction, in one execution.
+
+    Attributes:
+        source: the instruction that holds the array: an operand, or a constant in a fusion.
+        operand: the number of the operand; None for a constant in a fusion.
+        path: the leaf of a tuple, ``()`` for an array.
+        shape: the shape of the array.
+        elements: the number of distinct elements that are read.
+        reads: the number of reads of elements; `Unknown` with the reason if they are not counted.
+        unknown: why some accesses are unknown, or None: then `elements` counts all elements.
+    """
+
+    source: Instruction
+    operand: int | None
+    path: Path
+    shape: Shape
+    elements: Amount
+    reads: Amount | Unknown
+    unknown: Unknown | None = None
+
+    @property
+    def distinct(self) -> Amount:
+        """Bytes of the distinct elements that are read, without padding."""
+        return self._bytes(self.elements)
+
+    @property
+    def requested(self) -> Amount | Unknown:
+        """Bytes of all reads: an element that is read twice counts twice."""
+        return self.reads if isinstance(self.reads, Unknown) else self._bytes(self.reads)
+
+    def _bytes(self, elements: Amount) -> Amount:
+        return Amount(-(-elements.number * self.shape.element_bits // 8), elements.grade)
+
+    @property
+    def utilisation(self) -> Fraction | None:
+        """The distinct elements per element of the array, at most; None for an empty array."""
+        return Fraction(self.elements.number, self.shape.size) if self.shape.size else None
+
+    @property
+    def multiplicity(self) -> Fraction | Unknown | None:
+        """The reads of each distinct element on average; None if nothing is read."""
+        if isinstance(self.reads, Unknown):
+            return self.reads
+        return Fraction(self.reads.number, self.elements.number) if self.elements.number else None
+
+
+@dataclass(frozen=True)
+class InstructionTraffic(Displayed):
+    """The traffic of one instruction with memory, in one execution.
+
+    Attributes:
+        instruction: an instruction that computes arrays in memory: a fusion, or an op outside of
+            fusions.
+        executions: bounds of the number of executions.
+        operands: the reads of each array.
+        written: bytes of the arrays that are written, without padding.
+        updates: the dynamic-update-slices whose results may stay in place, in the memory of an
+            operand: only the update is written, and the rest of the operand is not read.
+        work: the operations that compute every value once.
+        evaluated: the operations if each element of the result computes the values that it needs.
+        recompute: for each instruction in a fusion, the number of its evaluated elements per
+            element.
+    """
+
+    instruction: Instruction
+    executions: Executions
+    operands: tuple[OperandTraffic, ...]
+    written: int | Unknown
+    updates: tuple[Instruction, ...]
+    work: Work | Unknown
+    evaluated: Work | Unknown
+    recompute: Recompute
+
+    @property
+    def read(self) -> Amount:
+        """Bytes of the distinct elements of all operands."""
+        return total_amount([each.distinct for each in self.operands])
+
+    @property
+    def requested(self) -> Amount | Unknown:
+        """Bytes of all reads of all operands."""
+        amounts: list[Amount] = []
+        for each in self.operands:
+            requested = each.requested
+            if isinstance(requested, Unknown):
+                return requested
+            amounts.append(requested)
+        return total_amount(amounts)
+
+    @property
+    def bytes(self) -> Amount | Unknown:
+        """Bytes that are read, each element once, and written."""
+        if isinstance(self.written, Unknown):
+            return self.written
+        return self.read.plus(Amount(self.written))
+
+    @property
+    def flops(self) -> int | Unknown:
+        """The operations that compute every value once, without transcendental functions."""
+        return self.work if isinstance(self.work, Unknown) else self.work.flops
+
+    @property
+    def intensity(self) -> Fraction | Unknown | None:
+        """Operations per byte (`flops` / `bytes`), at least; None if no byte is moved."""
+        if isinstance(self.flops, Unknown):
+            return self.flops
+        if isinstance(self.bytes, Unknown):
+            return self.bytes
+        return Fraction(self.flops, self.bytes.number) if self.bytes.number else None
+
+    @property
+    def total(self) -> TotalBounds:
+        """TotalBounds of `bytes` over all executions."""
+        return TotalBounds.of(self.bytes, self.executions)
+
+    @property
+    def rows(self) -> Iterator[TrafficRow]:
+        """A row for each operand; one without operand for an instruction that reads nothing."""
+        operands: tuple[OperandTraffic | None, ...] = self.operands or (None,)
+        return (TrafficRow(self, each) for each in operands)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.instruction.opcode} {self.instruction.name}: reads {self.read}, writes "
+            f"{_text(self.written)} bytes, {_text(self.flops)} flops"
+        ]
+        for each in self.operands:
+            requested = each.requested
+            lines.append(
+                f"  {each.source.name}: {each.distinct} distinct, {_text(requested)} requested "
+                f"bytes of {each.shape.bytes:,}"
+            )
+        factors = {i.name: f for i, f in self.recompute.items() if isinstance(f, Unknown) or f != 1}
+        for name, factor in factors.items():
+            text = f"unknown: {factor}" if isinstance(factor, Unknown) else f"{float(factor):.4g}"
+            lines.append(f"  {name} is evaluated {text} times")
+        return "\n".join(lines)
+
+
+class TrafficRow(NamedTuple):
+    """One operand of one instruction, with the figures of the instruction.
+
+    Attributes:
+        of: the traffic of the instruction.
+        read: the reads of the operand; None if the instruction reads nothing.
+    """
+
+    of: InstructionTraffic
+    read: OperandTraffic | None
+
+    @property
+    def instruction(self) -> Instruction:
+        """The instruction that reads and writes."""
+        return self.of.instruction
+
+    @property
+    def operand(self) -> int | None:
+        """The number of the operand; None for a constant in a fusion, or if nothing is read."""
+        return self.read.operand if self.read else None
+
+    @property
+    def distinct(self) -> int:
+        """Bytes of the distinct elements of the operand that are read, at most (`grade`)."""
+        return self.read.distinct.number if self.read else 0
+
+    @property
+    def requested(self) -> int | Unknown:
+        """Bytes of all reads of the operand, at most (`grade`)."""
+        requested = self.read.requested if self.read else Amount(0)
+        return requested if isinstance(requested, Unknown) else requested.number
+
+    @property
+    def grade(self) -> Grade:
+        """Grade "may" if `distinct` or `requested` is an upper bound."""
+        amounts = (self.read.elements, self.read.reads) if self.read else ()
+        grades = [each.grade for each in amounts if isinstance(each, Amount)]
+        return "may" if "may" in grades else "exact"
+
+    @property
+    def written(self) -> int | Unknown:
+        """Bytes that the instruction writes."""
+        return self.of.written
+
+    @property
+    def flops(self) -> int | Unknown:
+        """Operations of the instruction."""
+        return self.of.flops
+
+    @property
+    def recompute(self) -> Recompute:
+        """The recompute factor of each instruction in a fusion."""
+        return self.of.recompute
+
+    @property
+    def executions(self) -> Executions:
+        """TotalBounds of the number of executions of the instruction."""
+        return self.of.executions
+
+
+class Totals(NamedTuple):
+    """TotalBounds of the figures of all instructions over all executions."""
+
+    read: TotalBounds
+    requested: TotalBounds
+    written: TotalBounds
+    flops: TotalBounds
+    transcendentals: TotalBounds
+
+    @property
+    def bytes(self) -> TotalBounds:
+        """Bytes that are read, each element once by each execution, and written."""
+        return self.read.plus(self.written)
+
+
+@dataclass(frozen=True)
+class Traffic(Displayed):
+    """The traffic of a program with memory.
+
+    Attributes:
+        target: the module, computation or instruction.
+        instructions: the traffic of each instruction that moves bytes, in text order.
+    """
+
+    target: Module | Computation | Instruction
+    instructions: tuple[InstructionTraffic, ...]
+
+    @property
+    def rows(self) -> tuple[TrafficRow, ...]:
+        """A row for each operand of each instruction; figures are those of one execution."""
+        return tuple([row for each in self.instructions for row in each.rows])
+
+    @cached_property
+    def total(self) -> Totals:
+        """The figures of all instructions over all executions."""
+        sums = [TotalBounds(0, 0)] * len(Totals._fields)
+        for each in self.instructions:
+            work = each.work
+            flops = work if isinstance(work, Unknown) else work.flops
+            transcendentals = work if isinstance(work, Unknown) else work.transcendentals
+            figures = (each.read, each.requested, each.written, flops, transcendentals)
+            sums = [
+                before.plus(TotalBounds.of(figure, each.executions))
+                for before, figure in zip(sums, figures, strict=True)
+            ]
+        return Totals(*sums)
+
+    def __getitem__(self, name: str) -> InstructionTraffic:
+        """Return the traffic of the instruction with a name.
+
+        Raises:
+            KeyError: no instruction of that name moves bytes.
+        """
+        for each in self.instructions:
+            if each.instruction.name == name:
+                return each
+        raise KeyError(name)
+
+    def __repr__(self) -> str:
+        return f"<traffic of {len(self.instructions)} instructions: {self.total.bytes} bytes>"
+
+    def __str__(self) -> str:
+        total = self.total
+        head = f"{total.read} bytes read, {total.written} written, {total.flops} flops"
+        return "\n".join([head, *[str(each) for each in self.instructions]])
+
+
+def total_amount(amounts: Iterable[Amount]) -> Amount:
+    """Return the sum of amounts."""
+    total = Amount(0)
+    for each in amounts:
+        total = total.plus(each)
+    return total
+
+
+def _text(figure: Amount | int | Unknown) -> str:
+    if isinstance(figure, Unknown):
+        return "unknown"
+    return f"{figure:,}" if isinstance(figure, int) else str(figure)

@@ -1,0 +1,192 @@
+"""Writes: the instructions that move bytes, and the bytes that they write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from hlo.modules.find import CALLING
+from hlo.modules.module import Computation, Instruction
+from hlo.shapes.shape import Shape, leaves, unbounded_leaf
+from indexing.dataflow.copies import source_of
+from indexing.maps.arrays import ArrayRef, Path
+from indexing.ops.base import RoutingOp
+from indexing.ops.structured_ops import InlineOp
+from simplifier.unknown import Unknown
+
+_NO_BYTES: Final = frozenset(
+    [
+        *("parameter", "constant", "bitcast", *CALLING),
+        *("after-all", "async-update", "partition-id", "replica-id", "send-done"),
+    ]
+)
+"""Opcodes of instructions that move no bytes themselves, besides `RoutingOp`."""
+
+_WRITTEN_LEAF: Final = {"copy-start": 0, "all-gather-start": 1, "async-start": 1} | {
+    "collective-permute-start": 1,
+    "send": None,
+}
+"""The element of a tuple result that an instruction writes; all elements by default."""
+
+
+def moves_bytes(instruction: Instruction) -> bool:
+    """Return True if an instruction reads or writes arrays in memory.
+
+    A `while`, `call` or `conditional` moves what the instructions of its computations move.
+    """
+    is_view = isinstance(instruction.op, RoutingOp) and instruction.opcode != "copy"
+    return not is_view and instruction.opcode not in _NO_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """A dynamic-update-slice that determines an output of an instruction.
+
+    Attributes:
+        instruction: the dynamic-update-slice.
+        output: the path of the output.
+        operand: the number of the operand that holds the base.
+        base: the array that is updated.
+        is_in_place: the update may be written into the memory of the base.
+    """
+
+    instruction: Instruction
+    output: Path
+    operand: int
+    base: ArrayRef
+    is_in_place: bool
+
+    @property
+    def elements(self) -> int:
+        """The number of elements of the update."""
+        return _shape(self.instruction.operands[1]).size
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the update."""
+        return _shape(self.instruction.operands[1]).bytes
+
+
+def _shape(instruction: Instruction) -> Shape:
+    assert isinstance(instruction.shape, Shape)
+    return instruction.shape
+
+
+def written_bytes(instruction: Instruction, updates: tuple[Update, ...]) -> int | Unknown:
+    """Return the bytes of the arrays that an instruction writes, without padding."""
+    if leaf := unbounded_leaf(instruction.shape):
+        return Unknown(
+            f"{instruction.opcode} `{instruction.name}`: {leaf} has a dimension of unknown size",
+            instruction,
+        )
+    place = _WRITTEN_LEAF.get(instruction.opcode, ())
+    in_place = {update.output: update.bytes for update in updates if update.is_in_place}
+    total = 0
+    for path, leaf_shape in leaves(instruction.shape):
+        is_written = place == () or path[:1] == (place,)
+        if is_written and isinstance(leaf_shape, Shape):
+            total += in_place.get(path, leaf_shape.bytes)
+    return total
+
+
+def updates_of(instruction: Instruction) -> tuple[Update, ...]:
+    """Return the dynamic-update-slices that determine outputs of an instruction.
+
+    The base must be an operand that nothing else in the instruction reads.
+    """
+    return tuple(
+        [
+            update
+            for path, _ in leaves(instruction.shape)
+            if (update := _update(instruction, path)) is not None
+        ]
+    )
+
+
+def _update(instruction: Instruction, output: Path) -> Update | None:
+    inner = ArrayRef(instruction, output)
+    if isinstance(instruction.op, InlineOp):
+        inner = _viewed(ArrayRef(instruction.called_computations[0].root, output))
+    update = inner.instruction
+    if update.opcode != "dynamic-update-slice" or unbounded_leaf(update.shape):
+        return None
+    base = ArrayRef(update.operands[0])
+    number = 0
+    if isinstance(instruction.op, InlineOp):
+        parameters = list(instruction.called_computations[0].parameters)
+        source = _viewed(base)
+        if source.instruction not in parameters or _readers(source) != {update}:
+            return None
+        number = parameters.index(source.instruction)
+        base = ArrayRef(instruction.operands[number], source.path)
+    elif update.operands.count(base.instruction) > 1:
+        return None
+    return Update(update, output, number, base, _is_reusable(base, instruction))
+
+
+def _is_reusable(array: ArrayRef, reader: Instruction) -> bool:
+    """Return True if the memory of an array may hold the result of its only reader."""
+    source = _viewed(array)
+    holder = source.instruction
+    if _readers(source) != {reader} or holder.opcode == "constant":
+        return False
+    if holder.opcode != "parameter":
+        return True
+    if holder.computation.is_entry:
+        number = holder.computation.parameters.index(holder)
+        aliases = holder.computation.module.header("input_output_alias", ())
+        return any((a.parameter, a.index) == (number, source.path) for a in aliases)
+    return _is_loop_body(holder.computation)
+
+
+def _is_loop_body(computation: Computation) -> bool:
+    """Return True if only loops call a computation: as a body, it owns the memory of its state."""
+
+    def callers() -> dict[Computation, set[str]]:
+        opcodes: dict[Computation, set[str]] = {}
+        for instruction in computation.module.instructions:
+            for called in instruction.called_computations:
+                opcodes.setdefault(called, set()).add(instruction.opcode)
+        return opcodes
+
+    by_computation = computation.module.memoised((_is_loop_body, "callers"), callers)
+    return by_computation.get(computation) == {"while"}
+
+
+def _viewed(array: ArrayRef) -> ArrayRef:
+    """Return the array whose memory an array shares within its computation."""
+    while True:
+        instruction = array.instruction
+        if instruction.opcode == "bitcast":
+            array = ArrayRef(instruction.operands[0])
+        elif isinstance(instruction.op, RoutingOp) and instruction.opcode != "copy":
+            forwarded = source_of(array)
+            assert forwarded is not None
+            array = forwarded
+        else:
+            return array
+
+
+def _readers(source: ArrayRef) -> set[Instruction]:
+    """Return the instructions that read an array or return it from the computation."""
+    computation = source.instruction.computation
+
+    def all_readers() -> dict[ArrayRef, set[Instruction]]:
+        readers: dict[ArrayRef, set[Instruction]] = {}
+        for reader, array in _reads(computation):
+            readers.setdefault(_viewed(array), set()).add(reader)
+        return readers
+
+    by_array = computation.module.memoised((_readers, computation), all_readers)
+    return by_array.get(source, set())
+
+
+def _reads(computation: Computation) -> Iterator[tuple[Instruction, ArrayRef]]:
+    for instruction in computation.instructions:
+        is_view = instruction.opcode == "bitcast" or (
+            isinstance(instruction.op, RoutingOp) and instruction.opcode != "copy"
+        )
+        for operand in () if is_view and not instruction.is_root else instruction.operands:
+            for path, _ in leaves(operand.shape):
+                yield instruction, ArrayRef(operand, path)
