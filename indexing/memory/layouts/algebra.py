@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from hlo.arguments import checked, integer, wrong_argument
 from indexing.memory.layouts.cute import CuteLayout, IntTuple, Leaf, Tiler, int_tuple_text
-from simplifier.unknown import Unknown, with_query
+from simplifier.unknown import Unknown, first_unknown, with_query
 
 _MAX_COMPARED: Final = 1 << 16
 """Limit on the coordinates to evaluate where sums of coordinates carry into another mode."""
@@ -44,7 +44,8 @@ def complement(layout: CuteLayout, cotarget: int) -> CuteLayout | Unknown:
     cotarget = integer("complement", "cotarget", cotarget)
     if cotarget < 1:
         raise ValueError(f"a complement fills at least 1 offset, not {cotarget}")
-    if refusal := _not_affine(layout) or _negative(layout):
+    refusal = first_unknown(_not_affine(layout), _negative(layout))
+    if refusal is not None:
         return with_query(refusal, "no complement of", layout)
     result, filled = [], 1
     for size, stride in _by_stride(layout):
@@ -72,7 +73,8 @@ def logical_product(layout: CuteLayout, tiler: Tiler) -> CuteLayout | Unknown:
 
 def right_inverse(layout: CuteLayout) -> CuteLayout | Unknown:
     """Return a layout with ``layout(inverse(i)) = i``: see `CuteLayout.right_inverse`."""
-    if refusal := _not_affine(layout):
+    refusal = _not_affine(layout)
+    if refusal is not None:
         return with_query(refusal, "no right inverse of", layout)
     below, next_offset, result = 1, 1, []
     indices: dict[int, tuple[int, int]] = {}
@@ -89,7 +91,8 @@ def right_inverse(layout: CuteLayout) -> CuteLayout | Unknown:
 
 def left_inverse(layout: CuteLayout) -> CuteLayout | Unknown:
     """Return a layout with ``inverse(layout(i)) = i``: see `CuteLayout.left_inverse`."""
-    if refusal := _not_affine(layout) or _negative(layout):
+    refusal = first_unknown(_not_affine(layout), _negative(layout))
+    if refusal is not None:
         return with_query(refusal, "no left inverse of", layout)
     below, modes = 1, []
     for leaf in _coalesced(layout.leaves):
@@ -113,8 +116,8 @@ def left_inverse(layout: CuteLayout) -> CuteLayout | Unknown:
             )
     # the digit of each mode ends where the next larger stride begins
     ends = [stride for stride, _, _ in modes[1:]]
-    result = [Leaf(modes[0][0], 0)] if modes else []
-    for (stride, size, place), end in zip(modes, [*ends, 0], strict=True):
+    result = [Leaf(stride, 0) for stride, _, _ in modes[:1]]
+    for (stride, size, place), end in zip(modes, [*ends, 0][: len(modes)], strict=True):
         result.append(Leaf(end // stride if end else size, place))
     return _of_leaves(_coalesced(result))
 
@@ -124,7 +127,8 @@ def left_inverse(layout: CuteLayout) -> CuteLayout | Unknown:
 
 def _composition(outer: CuteLayout, inner: CuteLayout) -> CuteLayout | Unknown:
     query = "cannot compose", outer, "with", inner
-    if refusal := _not_affine(inner) or _negative(inner):
+    refusal = first_unknown(_not_affine(inner), _negative(inner))
+    if refusal is not None:
         return with_query(refusal, *query)
     modes = _coalesced(outer.leaves) or [Leaf(1, 0)]
     parts = []

@@ -213,8 +213,8 @@ class CuteLayout:
     def composition(self, inner: Tiler) -> CuteLayout | Unknown:
         """Return ``c -> self(inner(c))``, with the coordinates of `inner`.
 
-        The last mode of this layout has no upper limit, as in CuTe.  A sequence of layouts is
-        composed with the first modes of this layout, one by one.
+        As in CuTe, the last mode of the coalesced layout has no upper limit: indices beyond its
+        size have offsets, too.  A sequence of layouts is composed with the first modes, one by one.
 
         Returns:
             `Unknown` if a size or stride of `inner` does not divide as CuTe requires, if a sum of
