@@ -96,6 +96,7 @@ def asynchronous_calls(depth: int) -> Module:
 
 
 KINDS = [fusions, calls, maps, conditionals, loops, asynchronous_calls]
+SLOW_MAPS = [pytest.param(k, marks=pytest.mark.slow) if k is loops else k for k in KINDS]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -105,7 +106,7 @@ def test_nested_computations_are_executed(kind: Callable[[int], Module]) -> None
     assert result.tolist() == [-1, 2, -4]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SLOW_MAPS)
 def test_nested_computations_have_maps_and_text(kind: Callable[[int], Module]) -> None:
     module = kind(DEPTH)
     assert not hlo.verify(module)
