@@ -9,7 +9,7 @@ Source: XLA ``docs/indexing.md``, "Indexing Map Simplifier".
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
@@ -20,10 +20,13 @@ from indexing.maps.numbering import numbered
 from indexing.maps.range_boxes import with_range_boxes
 from indexing.maps.replaced_variables import with_replaced_variables
 from indexing.maps.result_bounds import copy_last_map
+from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.maps.spaces import by_kind
 from indexing.maps.unused import without_uncounted, without_unused
 from simplifier import trace
+from simplifier.atoms import Variable, mentioned
 from simplifier.domain import ConstrainedBox, tightened
+from simplifier.linear import Expr
 from simplifier.refine import refined
 from simplifier.solve import Change, change
 from simplifier.zero_divisor import ZeroDivisorError
@@ -183,15 +186,39 @@ def solved(indexing_map: IndexingMap) -> IndexingMap:
     Variables that a constraint determines are eliminated, strided variables are rescaled, and
     variables that occur only in one mixed-radix sum are merged, iteration variables only with each
     other.  If an iteration variable and another range variable determine each other, the iteration
-    variable is kept.  Runtime variables are kept: their value is that of their source.
+    variable is kept.  Runtime variables are kept: their value is that of their source.  A range
+    variable that a runtime variable determines is kept if it is the index of that value.
     """
+    kept: set[Variable] = set()
     while indexing_map.ranges and (indexing_map.constraints or len(indexing_map.ranges) > 1):
         exprs = [*indexing_map.results, *[expr for rt in indexing_map.runtime for expr in rt.index]]
-        update = change(by_kind(indexing_map.ranges), indexing_map.constraints, exprs)
+        kinds = by_kind([v for v in indexing_map.ranges if v not in kept])
+        update = change(kinds, indexing_map.constraints, exprs)
         if update is None:
             break
-        indexing_map = _tightened(_changed(indexing_map, update))
+        if _is_cyclic(indexing_map.runtime, update.values):
+            kept.update(update.values)
+        else:
+            indexing_map = _tightened(_changed(indexing_map, update))
     return indexing_map
+
+
+def _is_cyclic(runtime: Sequence[RuntimeVariable], values: Mapping[Variable, Expr]) -> bool:
+    """Return True if a runtime variable is in its own index, given values of variables."""
+    needs = {rt.variable: mentioned(rt.index) for rt in runtime}
+    if not any(mentioned([value]) & needs.keys() for value in values.values()):
+        return False
+    needs |= {v: mentioned([value]) for v, value in values.items()}
+    pending = [(rt.variable, rt.variable) for rt in runtime]
+    visited: set[tuple[Variable, Variable]] = set()
+    while pending:
+        start, variable = pending.pop()
+        if start in needs[variable]:
+            return True
+        reached = {(start, v) for v in needs[variable] if v in needs} - visited
+        visited |= reached
+        pending.extend(reached)
+    return False
 
 
 def _changed(m: IndexingMap, by: Change) -> IndexingMap:

@@ -287,3 +287,30 @@ def test_a_trace_lists_each_effective_step() -> None:
     quiet: list[Rewrite | Applied] = []
     simple.simplify(trace=quiet)
     assert quiet == []
+
+
+def test_the_index_of_a_value_that_the_value_determines_is_kept() -> None:
+    """``k[s0] = s0``: with the value in place of s0, the value would be its own index."""
+    d0, s0 = Variable("d0", 0, 3), Variable("s0", 0, 5)
+    first = RuntimeVariable(Variable("rt0", 0, 5), "k", (s0.as_expr(),), (0, 5))
+    second = RuntimeVariable(Variable("rt1", 0, 5), "l", (first.expr,), (0, 5))
+    for rt in (first, second):
+        equal = Constraint(rt.expr - s0, 0, 0)
+        runtime = [first, second]
+        m = IndexingMap.of([d0], [s0 + d0], ranges=[s0], runtime=runtime, constraints=[equal])
+        simple = m.simplify()
+        assert len(simple.ranges) == 1
+        assert simple.then(IndexingMap.identity((9,))).simplify() == simple
+
+
+def test_a_value_determines_the_index_of_another_value() -> None:
+    d0, s0 = Variable("d0", 0, 3), Variable("s0", 0, 5)
+    first = RuntimeVariable(Variable("rt0", 0, 5), "k", (d0.as_expr(),), (0, 5))
+    second = RuntimeVariable(Variable("rt1", 0, 5), "l", (s0.as_expr(),), (0, 5))
+    equal = Constraint(first.expr - s0, 0, 0)
+    runtime = [first, second]
+    m = IndexingMap.of([d0], [second.expr], ranges=[s0], runtime=runtime, constraints=[equal])
+    assert str(m.simplify()) == (
+        "(d0){rt0, rt1} -> (rt1), domain: d0 in [0, 3], rt0 in [0, 5], rt1 in [0, 5]"
+    )
+    assert [str(rt.index[0]) for rt in m.simplify().runtime] == ["d0", "rt0"]
