@@ -93,9 +93,9 @@ def _values(rt: RuntimeVariable, devices: Devices) -> tuple[int, ...] | None:
 
     Every device must read the same element, and from itself.
     """
-    if not isinstance(rt.source, Instruction) or devices.count > MAX_DEVICES or not rt.index:
+    if not isinstance(rt.source, Instruction) or devices.count > MAX_DEVICES or not rt.element:
         return None
-    source_device, *index = rt.index
+    source_device, *index = rt.element
     if source_device != devices.variable.as_expr() or not all(expr.is_constant for expr in index):
         return None
     needed = _needed(rt.source)

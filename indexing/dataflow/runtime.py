@@ -9,8 +9,9 @@ runtime variable by its formula, with the semantics of the HLO:
 * *Wrap-around*: a formula that may leave the range of its type is not folded.
 
 A runtime variable that does not fold is traced through copies (reshape, slice, the parameter of a
-fusion, …) to the instruction that computes its value.  Two runtime variables with the same source
-element are merged into one.
+fusion, …) to the instruction that computes its value, which is in the body of the same loops: the
+parameter of a body has another value in each iteration.  Two runtime variables with the same source
+element, in the same iterations, are merged into one.
 
 Folding belongs to composition, as in XLA.  `indexing.output_to_input` of a single instruction does
 not fold its operands; a fusion or a computation folds the values computed inside it.
@@ -84,12 +85,12 @@ def _fold_at(
     if rt.is_fixed or not isinstance(rt.array, ArrayRef):
         yield piece
         return
-    source, index = source_element(rt.array, rt.index)
+    source, index = source_element(rt.array, rt.element)
     cases, mentioned = _cases(source, index, rt, around)
     rest = (*piece.runtime[:at], *piece.runtime[at + 1 :])
     rest += tuple([each for each in mentioned if each not in rest])
     if cases is None or pieces * len(cases) > MAX_CASES:
-        rt = replace(rt, array=source, index=tuple(index))
+        rt = replace(rt, array=source, index=(*rt.iterations, *index))
         yield replace(piece, runtime=(*piece.runtime[:at], rt, *piece.runtime[at + 1 :]))
         return
     for value, conditions in cases:

@@ -145,7 +145,7 @@ class Devices:
         """Return `indexing_map` with ``device`` as the first dimension and the first result.
 
         The source of a runtime variable is read on the same device: ``device`` also becomes the
-        first coordinate of its index.
+        first coordinate of its element.
         """
         device = self.variable.as_expr()
         return IndexingMap.of(
@@ -291,4 +291,4 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _read_on(rt: RuntimeVariable, device: Variable) -> RuntimeVariable:
-    return replace(rt, index=(device.as_expr(), *rt.index))
+    return replace(rt, index=(*rt.iterations, device.as_expr(), *rt.element))

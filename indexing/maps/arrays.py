@@ -42,18 +42,24 @@ class ArrayRef(NamedTuple):
         shape = self.shape
         return shape if isinstance(shape, Shape) else None
 
+    @property
+    def loops(self) -> int:
+        """The number of loops on the call stack: the array has a value in each iteration."""
+        return sum(call.opcode == "while" for call in self.calls)
+
 
 class ArrayName(NamedTuple):
     """An array without a module: in the maps of an op, or in a map read from a file.
 
     Attributes:
         instruction: the name of the instruction; in the maps of an op, the operand index.
-        path, calls: as in `ArrayRef`.
+        path, calls, loops: as in `ArrayRef`.
     """
 
     instruction: str | int
     path: Path = ()
     calls: tuple[str, ...] = ()
+    loops: int = 0
 
 
 def leaf_at(shape: AnyShape, path: Path) -> AnyShape:

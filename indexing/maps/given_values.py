@@ -109,9 +109,12 @@ def _given(rt: RuntimeVariable, values: Mapping[str, ArrayLike]) -> RuntimeValue
 def source_values(rt: RuntimeVariable, value: ArrayLike, name: str) -> NDArray[Any]:
     """Return a given value: one integer, or the array of the source.
 
+    Of a source inside of loops, the arrays of all iterations are stacked: the first dimensions are
+    the iterations of each loop, outermost first.
+
     Raises:
         TypeError: the value is not of integers.
-        ValueError: the array has not the shape of the source.
+        ValueError: the array has not the shape of the source, or lacks an iteration.
     """
     array = np.asarray(value)
     if array.dtype.kind not in "iu":
@@ -121,9 +124,18 @@ def source_values(rt: RuntimeVariable, value: ArrayLike, name: str) -> NDArray[A
             f"`{name}` needs one integer, or an array with {len(rt.index)} dimensions; "
             f"got {array.ndim} dimensions"
         )
+    if not array.ndim:
+        return array
     shape = rt.array.array_shape if isinstance(rt.array, ArrayRef) else None
-    if array.ndim and shape is not None and not any(shape.dynamic) and array.shape != shape.dims:
-        raise ValueError(f"`{name}` has shape {shape.dims}; the given value has {array.shape}")
+    own = array.shape[len(rt.iterations) :]
+    if shape is not None and not any(shape.dynamic) and own != shape.dims:
+        raise ValueError(f"`{name}` has shape {shape.dims}; the given value has {own}")
+    for size, iteration in zip(array.shape, rt.iterations, strict=False):
+        low, high = iteration.bounds
+        if low <= high and high >= size:
+            raise ValueError(
+                f"`{name}` is read up to iteration {high}; the given value has {size} iterations"
+            )
     return array
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from hlo.arguments import check_argument, checked
@@ -21,7 +21,9 @@ class RuntimeVariable:
         variable: the name, and the bounds in the map's domain.
         array: the source array; `None` for a symbolic size, or if unknown.
         index: the index of the element in the source, as expressions over the variables of the map
-            with the runtime variable; ``()`` for a scalar.
+            with the runtime variable; ``()`` for a scalar.  A source inside of loops has a value in
+            each iteration: the index starts with the number of the iteration of each loop on the
+            call stack, outermost first.
         clamp: inclusive bounds to which the operation clamps the value (start indices of
             dynamic-slice, dynamic-update-slice and gather), or `None`.
 
@@ -49,6 +51,7 @@ class RuntimeVariable:
         index: tuple[Expr, ...] = (),
         clamp: Interval | None = None,
         calls: tuple[str, ...] = (),
+        loops: int = 0,
     ) -> None:
         kinds = type(variable), type(index), type(calls)
         if kinds != (Variable, tuple, tuple) or any(type(e) is not Expr for e in index):
@@ -56,7 +59,7 @@ class RuntimeVariable:
         if isinstance(array, Instruction):
             array = ArrayRef(array)
         elif isinstance(array, str | int):
-            array = ArrayName(array, (), calls)
+            array = ArrayName(array, (), calls, loops)
         elif type(array) not in (ArrayRef, ArrayName, type(None)):
             _check(array=array)
         if clamp is not None and type(clamp) is not tuple:
@@ -87,7 +90,8 @@ class RuntimeVariable:
 
     def __reduce__(self) -> tuple[type[RuntimeVariable], tuple[object, ...]]:
         """Pickle instructions as their names: an unpickled map belongs to no module."""
-        named = self.variable, self.source_name, self.index, self.clamp, self.call_names
+        loops = len(self.iterations)
+        named = self.variable, self.source_name, self.index, self.clamp, self.call_names, loops
         return RuntimeVariable, named
 
     def __copy__(self) -> RuntimeVariable:
@@ -125,6 +129,16 @@ class RuntimeVariable:
         return tuple([str(_name(call)) for call in self.calls])
 
     @property
+    def iterations(self) -> tuple[Expr, ...]:
+        """The iteration of each loop around the source in which the value is read, from 0."""
+        return () if self.array is None else self.index[: self.array.loops]
+
+    @property
+    def element(self) -> tuple[Expr, ...]:
+        """The index of the element in the value that the source has in one iteration."""
+        return self.index if self.array is None else self.index[self.array.loops :]
+
+    @property
     def is_size(self) -> bool:
         """True for a symbolic size: no source, and a name other than ``rt0``, ``rt1``, …
 
@@ -152,6 +166,31 @@ class RuntimeVariable:
         """Return the same value with `swap` applied to its index, named like `variable`."""
         index = tuple(map(swap, self.index))
         return RuntimeVariable(variable or self.variable, self.array, index, self.clamp)
+
+
+def element_text(element: Iterable[object]) -> str:
+    """Return the index of an element as text, empty for a scalar: ``[d0, 2]``."""
+    text = ", ".join(map(str, element))
+    return f"[{text}]" if text else ""
+
+
+def iterations_text(iterations: Sequence[object]) -> str:
+    """Return the iterations in which a value is read as text, empty outside of loops.
+
+    >>> iterations_text(["i0"]), iterations_text(["d0", "i0 + 1"])
+    ('at iteration i0', 'at iterations d0, i0 + 1')
+    """
+    noun = "iterations" if len(iterations) > 1 else "iteration"
+    return f"at {noun} {', '.join(map(str, iterations))}" if iterations else ""
+
+
+def source_text(rt: RuntimeVariable, index: Sequence[object]) -> str:
+    """Return the element of the source at `index`, which starts with iterations, as text."""
+    if rt.array is None:
+        return f"{rt.name}{element_text(index)}"
+    loops = rt.array.loops
+    place = f"{element_text(index[loops:])} {iterations_text(index[:loops])}"
+    return f"{rt.source_name}{place.rstrip()}"
 
 
 def _check(**arguments: object) -> None:

@@ -54,7 +54,8 @@ class Transformations(MapMethods):
         """Return the map to the element of ``runtime.source`` that the runtime variable reads.
 
         Its dimensions are those of this map, then the range variables and runtime variables that
-        occur in the index of the element.
+        occur in the index of the element.  A source inside of loops has such an element in each
+        iteration; ``runtime.iterations`` are the iterations in which it is read.
 
         >>> from indexing import IndexingMap, RuntimeVariable
         >>> from indexing.maps.indexing_map import dims
@@ -65,9 +66,9 @@ class Transformations(MapMethods):
         (d0) -> (2), domain: d0 in [0, 2]
         """
         m = self._itself()
-        mentioned = {v for expr in runtime.index for v in expr.variables()}
+        mentioned = {v for expr in runtime.element for v in expr.variables()}
         others = [v for v in m.variables if v in m.dims or v in mentioned]
-        return methods.IndexingMap.of(others, runtime.index)
+        return methods.IndexingMap.of(others, runtime.element)
 
     @checked_on_failure
     def with_grade(self, grade: methods.Grade) -> methods.IndexingMap:

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.relation import MapList
-from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.runtime_variable import RuntimeVariable, source_text
 from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
@@ -109,8 +109,7 @@ def _values(
             return Unknown(
                 f"element {list(index)} of `{read.of.source_name}` is clamped to different bounds"
             )
-        name = read.of.source_name if read.of.source is not None else read.of.name
-        named[f"{name}[{', '.join(map(str, index))}]" if index else str(name)] = value
+        named[source_text(read.of, index)] = value
     return tuple(named.items())
 
 

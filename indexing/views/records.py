@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hlo.modules.op_source import OpSource
     from indexing.maps.indexing_map import IndexingMap
     from indexing.maps.reasons import Reason
+    from indexing.maps.runtime_variable import RuntimeVariable
 
 SCHEMA_VERSION: Final = 1
 """Version of the JSON of the command; keys may be added without a new version."""
@@ -148,16 +149,16 @@ def _runtime_json(m: IndexingMap) -> str:
 
 def runtime_records(m: IndexingMap) -> list[dict[str, Any]]:
     """Return the sources of the runtime variables of a map, as values for JSON."""
-    return [
-        {
-            "name": v.name,
-            "instruction": v.source_name,
-            "calls": v.call_names,
-            "map": str(m.source_map(v)),
-            "clamp": v.clamp,
-        }
-        for v in m.runtime
-    ]
+    return [source_of(v) | {"map": str(m.source_map(v)), "clamp": v.clamp} for v in m.runtime]
+
+
+def source_of(v: RuntimeVariable) -> dict[str, Any]:
+    """Return the name of a runtime variable and its source, as values for JSON.
+
+    Only a source inside of loops has iterations.
+    """
+    record = {"name": v.name, "instruction": v.source_name, "calls": v.call_names}
+    return record | ({"iterations": list(map(str, v.iterations))} if v.iterations else {})
 
 
 def _parts_json(m: IndexingMap) -> str:

@@ -19,7 +19,7 @@ from hlo.modules.patterns import Pattern
 from hlo.shapes.shape import AnyShape, Shape, TupleShape, leaves
 from hlo.text.names import did_you_mean, similar
 from indexing.maps.arrays import leaf_at
-from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
 
 if TYPE_CHECKING:
     from hlo.modules.module import Computation, Instruction
@@ -363,23 +363,23 @@ def runtime_text(variable: RuntimeVariable, paint: Paint = plain) -> str:
     If its bounds are narrower than the clamp, nothing is read outside the bounds.  Scatter, for
     example, skips an update that does not fit.
     """
-    path, element, clamp = runtime_parts(variable)
+    path, element, iterations, clamp = runtime_parts(variable)
+    read = f" {iterations}" if iterations else ""
     clamped = f", {clamp}" if clamp else ""
-    return f"{variable.name} = {paint(path, 'name')}{element}{clamped}"
+    return f"{variable.name} = {paint(path, 'name')}{element}{read}{clamped}"
 
 
-def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str]:
-    """Return the name of the source of a runtime variable, the element, and the clamp.
+def runtime_parts(variable: RuntimeVariable) -> tuple[str, str, str, str]:
+    """Return the name of the source of a runtime variable, the element, iterations and clamp.
 
-    The last two are empty for a scalar, and for a value that is not clamped.
+    The last three are empty for a scalar, a source outside of loops, and a value without a clamp.
     """
-    element = f"[{', '.join(map(str, variable.index))}]" if variable.index else ""
     clamp = ""
     if variable.clamp is not None:
         relation = "clamped to" if variable.clamp == variable.variable.bounds else "if in"
         clamp = f"{relation} [{variable.variable.lower}, {variable.variable.upper}]"
     path = "/".join([*variable.call_names, str(variable.source_name or "?")])
-    return path, element, clamp
+    return path, element_text(variable.element), iterations_text(variable.iterations), clamp
 
 
 def map_line(indexing_map: IndexingMap) -> str:

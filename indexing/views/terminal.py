@@ -156,10 +156,13 @@ class Terminal:
         return [list(self._source(variable)) for variable in runtime]
 
     def _source(self, variable: RuntimeVariable) -> Iterator[Unit]:
-        path, element, clamp = runtime_parts(variable)
-        element += "," if clamp else ""
+        path, element, iterations, clamp = runtime_parts(variable)
+        comma = "," if clamp else ""
+        element += "" if iterations else comma
         yield Unit(f"{variable.name} =", self._words({variable.name: "runtime"}))
         yield Unit(path + element, lambda text: self._before(element, text))
+        if iterations:
+            yield Unit(iterations + comma)
         if clamp:
             yield Unit(clamp)
 

@@ -13,7 +13,7 @@ from indexing.tiling.tiles.candidates import BestTilings
 from indexing.tiling.tiles.contiguity import MemoryRuns
 from indexing.tiling.tiles.operands import TiledOperand
 from indexing.tiling.tiles.tiling import Tiling
-from indexing.views.records import shape_record
+from indexing.views.records import shape_record, source_of
 from indexing.views.regions import region_record
 from indexing.views.report import map_line
 from indexing.views.tile_lines import array_regions
@@ -162,14 +162,7 @@ def _runs(runs: MemoryRuns | Unknown) -> dict[str, Any] | None:
 
 def _runtime(variables: Iterable[RuntimeVariable]) -> list[dict[str, Any]]:
     return [
-        {
-            "name": v.name,
-            "instruction": v.source_name,
-            "calls": v.call_names,
-            "index": _texts(v.index),
-            "bounds": v.variable.bounds,
-            "clamp": v.clamp,
-        }
+        source_of(v) | {"index": _texts(v.element), "bounds": v.variable.bounds, "clamp": v.clamp}
         for v in variables
     ]
 

@@ -22,7 +22,7 @@ from indexing import IndexingMap, RuntimeVariable
 from indexing.execution.program import run
 from indexing.execution.values import ExecutionError
 from indexing.maps.answers import Answer
-from indexing.ops.control import While
+from indexing.maps.arrays import ArrayRef
 from simplifier.atoms import Floor, Variable
 from simplifier.linear import Expr
 from simplifier.semiaffine import SemiAffine
@@ -164,9 +164,9 @@ def read(
 ) -> Mask:
     """Return the pairs that the maps of some grades relate, as a mask like `Pokes.seen`.
 
-    Runtime variables have their values in a run.  Without a run, and if they are read inside of a
-    loop, a `may` map relates what it relates for any value, and an exact map relates nothing: it
-    may relate other elements for other values.
+    Runtime variables have their values in a run, inside of loops those of the iteration in which
+    they are read.  Without a run, a `may` map relates what it relates for any value, and an exact
+    map relates nothing: it may relate other elements for other values.
     """
     outputs, parameters = array_shapes(answer.instruction.computation)
     spaces = outputs[answer.domain_id].dims, parameters[parameter].dims
@@ -276,14 +276,11 @@ _COMBINED: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def has_value(runtime: RuntimeVariable, at: Run) -> bool:
-    """Return True if a run has one value of the source: it is executed, outside of loops."""
-    return (
-        isinstance(runtime.source, Instruction)
-        and not any(
-            isinstance(call, Instruction) and isinstance(call.op, While) for call in runtime.calls
-        )
-        and (runtime.calls, runtime.source) in at.values
-    )
+    """Return True if the source is an instruction; in iterations without a value, nothing is read.
+
+    A source that is never executed has no value, either.
+    """
+    return isinstance(runtime.source, Instruction)
 
 
 def runtime_values(
@@ -305,17 +302,27 @@ def runtime_values(
 
 def _values_of(runtime: RuntimeVariable, points: Points, at: Run) -> tuple[Array, Mask]:
     count = len(next(iter(points.values()))) if points else 1
-    value = at.values[runtime.calls, runtime.source]
-    assert runtime.array is not None
-    for number in runtime.array.path:
-        value = value[number]
-    array = np.asarray(value)
-    is_valid, index = np.ones(count, bool), []
-    for expr, size in zip(runtime.index, array.shape, strict=True):
-        column = np.broadcast_to(value_at(expr, points), count)
-        is_valid &= (column >= 0) & (column < size)
-        index.append(np.clip(column, 0, max(size - 1, 0)))
-    numbers = np.broadcast_to(np.asarray(array[tuple(index)], int), count)
+    columns = [np.broadcast_to(value_at(expr, points), count) for expr in runtime.index]
+    loops = len(runtime.iterations)
+    values, is_valid = np.zeros(count, int), np.zeros(count, bool)
+    assert isinstance(runtime.array, ArrayRef)
+    for iterations, value in at.history.get(
+        (runtime.array.calls, runtime.array.instruction), {}
+    ).items():
+        leaf = value
+        for number in runtime.array.path:
+            leaf = leaf[number]
+        array = np.asarray(leaf)
+        here = np.ones(count, bool)
+        for column, number in zip(columns[:loops], iterations, strict=True):
+            here &= column == number
+        index = []
+        for column, size in zip(columns[loops:], array.shape, strict=True):
+            here &= (column >= 0) & (column < size)
+            index.append(np.clip(column, 0, max(size - 1, 0)))
+        if here.any():
+            values = np.where(here, np.asarray(array[tuple(index)], int), values)
+            is_valid |= here
     if runtime.clamp is not None:
-        numbers = np.clip(numbers, *runtime.clamp)
-    return numbers, is_valid
+        values = np.clip(values, *runtime.clamp)
+    return values, is_valid

@@ -1,7 +1,8 @@
 """Execution of programs with the kernels, and evaluation of maps with runtime values.
 
 The oracle for everything that depends on values: a `Run` has the value of every instruction, also
-inside calls and loops.  `Run.read_by` returns the pairs that a map relates in that run.
+inside calls and in each iteration of loops.  `Run.read_by` returns the pairs that a map relates in
+that run.
 """
 
 from __future__ import annotations
@@ -24,19 +25,30 @@ from tests.oracles import Pair
 
 S32 = hlo.parse_shape("s32[]")
 Calls: TypeAlias = tuple[Instruction, ...]
+Iterations: TypeAlias = tuple[int, ...]
+"""The number of the iteration of each loop around an instruction, outermost first."""
 
 
 class Run:
-    """One run of a computation: the value of each instruction, for each chain of calls to it."""
+    """One run of a computation: the value of each instruction, for each chain of calls to it.
+
+    Attributes:
+        values: the last value of each instruction.
+        history: the values of each instruction in all iterations.
+    """
 
     def __init__(self, computation: Computation, *arguments: Any) -> None:
         self.values: dict[tuple[Calls, Instruction], Any] = {}
+        self.history: dict[tuple[Calls, Instruction], dict[Iterations, Any]] = {}
+        self._iterations: Iterations = ()
         self.result = self._run(computation, arguments, ())
 
     def _run(self, computation: Computation, arguments: Sequence[Any], calls: Calls) -> Any:
         for instruction in computation.instructions:
             operands = [self.values[calls, operand] for operand in instruction.operands]
-            self.values[calls, instruction] = self._value(instruction, operands, arguments, calls)
+            value = self._value(instruction, operands, arguments, calls)
+            self.values[calls, instruction] = value
+            self.history.setdefault((calls, instruction), {})[self._iterations] = value
         return self.values[calls, computation.root]
 
     def _value(
@@ -49,8 +61,12 @@ class Run:
             called = {c.name: c for c in instruction.called_computations}
             (state,) = operands
             texts = {name: text.text.lstrip("%") for name, text in instruction.attributes.items()}
+            around = self._iterations
+            self._iterations = (*around, 0)
             while self._run(called[texts["condition"]], [state], inside):
                 state = self._run(called[texts["body"]], [state], inside)
+                self._iterations = (*around, self._iterations[-1] + 1)
+            self._iterations = around
             return state
         if instruction.opcode == "conditional":
             branches = instruction.called_computations
@@ -67,11 +83,18 @@ class Run:
         return op.compute(operands, tuple([o.shape for o in instruction.operands]))
 
     def value(self, runtime: RuntimeVariable, point: dict[str, int]) -> int | None:
-        """Return the value of a runtime variable, clamped; None if its index is out of bounds."""
+        """Return the value of a runtime variable, clamped.
+
+        None if its index is out of bounds, or its iteration is not executed.
+        """
         assert isinstance(runtime.source, Instruction)
         calls = tuple([call for call in runtime.calls if isinstance(call, Instruction)])
-        index = tuple([e.value({v: point[v.name] for v in e.variables()}) for e in runtime.index])
-        array = np.asarray(self.values[calls, runtime.source])
+        place = tuple([e.value({v: point[v.name] for v in e.variables()}) for e in runtime.index])
+        loops = len(runtime.iterations)
+        history, index = self.history[calls, runtime.source], place[loops:]
+        if place[:loops] not in history:
+            return None
+        array = np.asarray(history[place[:loops]])
         if not all(0 <= k < n for k, n in zip(index, array.shape, strict=True)):
             return None
         number = int(array[index])

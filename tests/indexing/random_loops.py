@@ -2,8 +2,8 @@
 
 A program is generated from its result: each value is an operation on values of the shapes that the
 operation needs.  Indices are affine functions of loop counters, some with a clamp, a remainder or a
-carried number.  Loops and conditionals occur inside of bodies; bounds are constants, functions of
-outer counters, or the parameter ``n``.
+carried number, or elements of arrays.  Loops and conditionals occur inside of bodies; bounds are
+constants, functions of outer counters, or the parameter ``n``.
 """
 
 from __future__ import annotations
@@ -231,6 +231,8 @@ class RandomLoops:
 
     def _index(self, scope: Scope, plain: bool = False) -> str:
         """Return a scalar index; a plain one is affine in a counter."""
+        if scope.arrays and not plain and self._chance(0.08):
+            return self._data_index(scope)
         if not scope.counters or (scope.scalars and self._chance(0.1) and not plain):
             choices = [*scope.counters, *scope.scalars]
             return self.random.choice(choices) if choices else self._constant(scope, 1)
@@ -248,6 +250,13 @@ class RandomLoops:
         if plain or self._chance(0.85):
             return index
         return self._bent(scope, index)
+
+    def _data_index(self, scope: Scope) -> str:
+        """Return a multiple of an element of an array as an index."""
+        one = self._element(scope, self.random.choice(list(scope.arrays)))
+        factor = self._line(scope, f"f32[] constant({self.random.choice([1, 2, -3])})")
+        value = self._line(scope, f"f32[] multiply({one}, {factor})")
+        return self._line(scope, f"s32[] convert({value})")
 
     def _bent(self, scope: Scope, index: str) -> str:
         """Return a function of an index that is not affine."""
@@ -436,11 +445,15 @@ class RandomLoops:
         return self._line(scope, f"{text(dims)} reshape({value})", dims)
 
     def _gathered(self, scope: Scope, dims: Dims, depth: int) -> str:
-        """Return rows of a value, at an index plus or minus an iota."""
+        """Return rows of a value, at an index plus or minus an iota or data."""
         rows, rest = dims[0], dims[1:]
         table = self._larger(scope, dims)[:1] + rest
         value, index = self._value(scope, table, depth), self._index(scope)
-        places = self._line(scope, f"s32[{rows}] iota(), iota_dimension=0")
+        source = self._value(scope, (rows,), depth) if self._chance(0.2) else None
+        if source is None:
+            places = self._line(scope, f"s32[{rows}] iota(), iota_dimension=0")
+        else:
+            places = self._line(scope, f"s32[{rows}] convert({source})")
         spread = self._line(scope, f"s32[{rows}] broadcast({index}), dimensions={{}}")
         op = self.random.choice(["add", "subtract"])
         indices = self._line(scope, f"s32[{rows}] {op}({spread}, {places})")

@@ -158,7 +158,8 @@ def test_a_loop_names_the_index_that_is_not_affine_in_the_iteration() -> None:
       one = s32[] constant(1) j = s32[] add(i, one) square = s32[] multiply(i, i)
       a = f32[8] get-tuple-element(p), index=1 b = f32[] get-tuple-element(p), index=2
       x = f32[1] dynamic-slice(a, square), dynamic_slice_sizes={1} y = f32[] reshape(x)
-      s = f32[] add(b, y) ROOT t = (s32[], f32[8], f32[]) tuple(j, a, s) }
+      s = f32[] add(b, y) r = f32[1] reshape(s) c = f32[8] dynamic-update-slice(a, r, square)
+      ROOT t = (s32[], f32[8], f32[]) tuple(j, c, s) }
     below { p = (s32[], f32[8], f32[]) parameter(0) i = s32[] get-tuple-element(p), index=0
       n = s32[] constant(3) ROOT r = pred[] compare(i, n), direction=LT }
     ENTRY e { zero = s32[] constant(0) a = f32[8] parameter(0) b = f32[] parameter(1)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Final
 
+from hlo.modules.module import Instruction
 from indexing.dataflow.loops.facts import TripCount
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.maps.indexing_map import IndexingMap
@@ -72,7 +74,7 @@ class Ending:
 
     def final(self, m: IndexingMap) -> list[IndexingMap]:
         """Return a map without the time of the read; symbols become values outside of the loop."""
-        m = _with_iteration(m)
+        m = _with_iterations(m, self.iteration.loop)
         runtime = tuple([self.iteration.source(rt) or rt for rt in m.runtime])
         m = self.options.simplified(replace(m, results=m.results[:-1], runtime=runtime))
         return [m] if self.options.keep_multiplicity else _projected(m)
@@ -186,17 +188,33 @@ def _has_idle_range(m: IndexingMap) -> bool:
     return any(v not in used or v.upper - v.lower > most for v in m.ranges)
 
 
-def _with_iteration(m: IndexingMap) -> IndexingMap:
-    """Return a map in which the range variable of the iteration of a read is called i0."""
-    time = m.results[-1]
-    if len(time.terms) != 1:
+def _with_iterations(m: IndexingMap, loop: Instruction) -> IndexingMap:
+    """Return a map in which the range variables of iterations of the loop are called i0, i1, …
+
+    They are that of the read, and those in which runtime variables are read.
+    """
+    if not any(map(is_iteration, m.ranges)):
+        m = _with_iteration(m, m.results[-1])
+    for k, rt in enumerate(m.runtime):
+        if rt.calls[:1] == (loop,):
+            m = _with_iteration(m, m.runtime[k].iterations[0])
+    return m
+
+
+def _with_iteration(m: IndexingMap, number: Expr) -> IndexingMap:
+    """Return a map with the range variable of an iteration, if there is one, named as such."""
+    if len(number.terms) != 1:
         return m
-    ((variable, factor),) = time.terms
-    if variable not in m.ranges or abs(factor) != 1 or any(map(is_iteration, m.ranges)):
+    ((variable, factor),) = number.terms
+    if variable not in m.ranges or abs(factor) != 1:
         return m
     assert isinstance(variable, Variable)
-    iteration = Variable("i0", *time.bounds)
-    value = (iteration - time.constant) * factor  # time = factor · variable + constant
+    if is_iteration(variable):
+        return m
+    taken = {v.name for v in m.ranges}
+    name = next(name for name in (f"i{k}" for k in count()) if name not in taken)
+    iteration = Variable(name, *number.bounds)
+    value = (iteration - number.constant) * factor  # number = factor · variable + constant
     swap = Substitution({variable: value})
     results, constraints = m.substituted({variable: value})
     return IndexingMap.of(

@@ -133,7 +133,7 @@ class LoopReads:
     def _close(self, component: tuple[Path, ...]) -> None:
         """Collect the reads of one iteration that leave a component, and the step within it."""
         inside = {
-            (x, y): reads.maps
+            (x, y): reads.for_any_values(self.iteration).maps
             for x in component
             for y, reads in self._step(x).items()
             if y in component and reads.maps
@@ -216,7 +216,12 @@ class LoopReads:
         self, component: Sequence[Path], closure: Closure
     ) -> tuple[Unknown | None, tuple[Reason, ...]]:
         """Return the reasons why reads within a component are unknown or over-approximated."""
-        within = [reads for x in component for y, reads in self._step(x).items() if y in component]
+        within = [
+            reads.for_any_values(self.iteration)
+            for x in component
+            for y, reads in self._step(x).items()
+            if y in component
+        ]
         reasons = [reason for reads in within for reason in reads.reasons]
         if not closure.is_closed:
             reasons.append(Reason(NOT_CLOSED, self.loop))

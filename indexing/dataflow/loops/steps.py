@@ -2,18 +2,19 @@
 
 The maps ``(d, t) -> (e, t - 1)`` have the time as the last dimension and the last result: the
 number of iterations that were executed before.  The step from time t to ``t - 1`` is iteration
-``t - 1``.
+``t - 1``.  A value that the body computes from carried arrays is a runtime variable, which is read
+in that iteration.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from indexing.dataflow.loops.iteration import NUMBER, Iteration
+from indexing.dataflow.loops.iteration import ENDLESS, NUMBER, Iteration
 from indexing.dataflow.runtime import copied_elements
 from indexing.maps.arrays import ArrayRef, Path
-from indexing.maps.indexing_map import Grade, IndexingMap
+from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.reasons import Reason
 from indexing.maps.runtime_variable import RuntimeVariable
@@ -33,18 +34,40 @@ class Reads:
         unknown: the reason if maps may be missing.
         reasons: why maps have the grade "may".
         control: those of `maps` whose elements decide only control.
+        varying: the runtime variables that have another value in each iteration.
     """
 
     maps: list[IndexingMap] = field(default_factory=list)
     unknown: Unknown | None = None
     reasons: tuple[Reason, ...] = ()
     control: set[IndexingMap] = field(default_factory=set)
+    varying: tuple[Reason, ...] = ()
+
+    def for_any_values(self, iteration: Iteration) -> Reads:
+        """Return the same reads with maps for all values of the runtime variables that vary."""
+        if not self.varying:
+            return self
+        reads = Reads([], self.unknown, (*self.reasons, *self.varying))
+        for m in self.maps:
+            reads.add([_for_any_values(m, iteration)], is_control=m in self.control)
+        return reads
+
+    def add(self, maps: Sequence[IndexingMap], *, is_control: bool) -> None:
+        """Add maps; a map decides only control if all equal maps do."""
+        if is_control:
+            self.control.update([each for each in maps if each not in self.maps])
+        else:
+            self.control.difference_update(maps)
+        self.maps += maps
 
 
 def timed_reads(
     iteration: Iteration, summary: Mapping[ArrayRef, MapSet], *, is_step: bool
 ) -> dict[Path, Reads]:
     """Return what a leaf reads of each leaf of the parameter.
+
+    Runtime variables that vary may have any value in a condition, whose iteration is not known, and
+    in a loop without a limit on its iterations, of which all maps are over-approximated.
 
     Args:
         summary: the maps from a leaf of the body's or the condition's root to the parameter.
@@ -56,14 +79,12 @@ def timed_reads(
         here.unknown = first_unknown(here.unknown, maps.unknown)
         here.reasons += maps.reasons
         for m in maps.maps:
-            settled = list(_timed(m, iteration)) if is_step else [_settled(m, iteration)]
-            if m in maps.control:
-                here.control.update([each for each in settled if each not in here.maps])
-            else:
-                here.control.difference_update(settled)
-            here.maps += settled
-            here.reasons += tuple(_obstacles(m, iteration))
-    return reads
+            settled = _timed(m, iteration) if is_step else [_settled(m, iteration, constant(0))]
+            here.add(list(settled), is_control=m in maps.control)
+            here.varying += tuple(_obstacles(m, iteration))
+    if is_step and iteration.most < ENDLESS:
+        return reads
+    return {leaf: each.for_any_values(iteration) for leaf, each in reads.items()}
 
 
 def _obstacles(m: IndexingMap, iteration: Iteration) -> Iterator[Reason]:
@@ -92,36 +113,60 @@ def _timed(m: IndexingMap, iteration: Iteration) -> Iterator[IndexingMap]:
         constraints=[*within, *constraints],
         grade=m.grade,
     )
-    settled = _settled(timed, iteration)
+    settled = _settled(timed, iteration, time - 1)
     if not settled.is_known_empty:
         yield settled
 
 
-def _settled(m: IndexingMap, iteration: Iteration) -> IndexingMap:
-    """Return a map whose runtime variables are values outside of the loop.
+def _settled(m: IndexingMap, iteration: Iteration, number: Expr) -> IndexingMap:
+    """Return a map whose runtime variables are values outside of the loop or of one iteration.
 
-    A value that differs between iterations may be any within its bounds.
+    Args:
+        number: the iteration.
     """
-    outside: list[RuntimeVariable] = []
-    free: list[RuntimeVariable] = []
     fixed: dict[Variable, Expr] = {}
+    runtime: list[RuntimeVariable] = []
     for rt in m.runtime:
-        source = _outside(rt, iteration)
         if rt.clamp is not None and rt.is_fixed:
             fixed[rt.variable] = constant(rt.clamp[0])
-        elif source is None:
-            free.append(rt)
         else:
-            outside.append(source)
-    grade: Grade = "may" if free else m.grade
+            runtime.append(_outside(rt, iteration) or _inside(rt, iteration, number))
+    results, constraints = m.substituted(fixed)
+    swap = Substitution(fixed)
+    return IndexingMap.of(
+        m.dims,
+        results,
+        ranges=m.ranges,
+        runtime=[rt.substituted(swap) for rt in runtime],
+        constraints=constraints,
+        grade=m.grade,
+    ).simplify()
+
+
+def _inside(rt: RuntimeVariable, iteration: Iteration, number: Expr) -> RuntimeVariable:
+    """Return a value that the body computes, as that of one iteration."""
+    assert isinstance(rt.array, ArrayRef)
+    array = rt.array._replace(calls=(iteration.loop, *rt.array.calls))
+    return RuntimeVariable(rt.variable, array, (number, *rt.index), rt.clamp)
+
+
+def _for_any_values(m: IndexingMap, iteration: Iteration) -> IndexingMap:
+    """Return a map in which values that the body computes have any value in their bounds."""
+    free = [rt for rt in m.runtime if rt.calls[:1] == (iteration.loop,)]
+    if not free:
+        return m
     ranges = [*m.ranges, *_renamed([rt.variable for rt in free], m.variables)]
     new = ranges[len(m.ranges) :]
-    values = fixed | {rt.variable: v.as_expr() for rt, v in zip(free, new, strict=True)}
+    values = {rt.variable: v.as_expr() for rt, v in zip(free, new, strict=True)}
     swap = Substitution(values)
-    outside = [rt.substituted(swap) for rt in outside]
     results, constraints = m.substituted(values)
     return IndexingMap.of(
-        m.dims, results, ranges=ranges, runtime=outside, constraints=constraints, grade=grade
+        m.dims,
+        results,
+        ranges=ranges,
+        runtime=[rt.substituted(swap) for rt in m.runtime if rt not in free],
+        constraints=constraints,
+        grade="may",
     ).simplify()
 
 
@@ -129,7 +174,7 @@ def _outside(rt: RuntimeVariable, iteration: Iteration) -> RuntimeVariable | Non
     """Return a runtime variable with its source outside of the loop; None if there is none."""
     if rt.array is None:
         return iteration.source(rt) or rt
-    if not isinstance(rt.array, ArrayRef):
+    if not isinstance(rt.array, ArrayRef) or rt.iterations:
         return None
     *_, (array, index) = [(rt.array, rt.index), *copied_elements(rt.array, rt.index)]
     if array.instruction is not iteration.parameter or array.calls:

@@ -43,21 +43,30 @@ def to_json(indexing_map: IndexingMap) -> str:
         "version": JSON_VERSION,
         "dims": [_variable_json(v) for v in indexing_map.dims],
         "ranges": [_variable_json(v) for v in indexing_map.ranges],
-        "runtime": [
-            {
-                "variable": _variable_json(rt.variable),
-                "source": rt.source_name,
-                "calls": rt.call_names,
-                "index": [exact_text(expr) for expr in rt.index],
-                "clamp": rt.clamp,
-            }
-            for rt in indexing_map.runtime
-        ],
+        "runtime": list(map(_runtime_json, indexing_map.runtime)),
         "results": [exact_text(result) for result in indexing_map.results],
         "constraints": [[exact_text(c.expr), c.lower, c.upper] for c in indexing_map.constraints],
         "grade": indexing_map.grade,
     }
     return json.dumps(record)
+
+
+def _runtime_json(rt: RuntimeVariable) -> dict[str, Any]:
+    """Return a runtime variable as a value for JSON; only a source inside of loops has iterations.
+
+    The keys of other runtime variables are those before there were maps of loops.
+    """
+    record = {
+        "variable": _variable_json(rt.variable),
+        "source": rt.source_name,
+        "calls": rt.call_names,
+        "iterations": [exact_text(expr) for expr in rt.iterations],
+        "index": [exact_text(expr) for expr in rt.element],
+        "clamp": rt.clamp,
+    }
+    if not rt.iterations:
+        del record["iterations"]
+    return record
 
 
 def _variable_json(variable: Variable) -> tuple[str, int, int]:
@@ -191,7 +200,7 @@ def _expr(at: _At, names: Mapping[str, Variable]) -> Expr:
 
 
 def _runtime(at: _At, variable: Variable, names: Mapping[str, Variable]) -> RuntimeVariable:
-    at.has_only({"variable", "source", "calls", "index", "clamp"})
+    at.has_only({"variable", "source", "calls", "iterations", "index", "clamp"})
     source, clamp = at.field("source"), at.field("clamp")
     if source.value is not None and not isinstance(source.value, str):
         if not isinstance(source.value, int) or isinstance(source.value, bool):
@@ -202,10 +211,13 @@ def _runtime(at: _At, variable: Variable, names: Mapping[str, Variable]) -> Runt
         if len(items) != 2:
             clamp.fail("[lower, upper] or null")
         bounds = items[0].integer(), items[1].integer()
+    inside = "iterations" in at.value
+    iterations = [_expr(e, names) for e in at.field("iterations").items()] if inside else []
     return RuntimeVariable(
         variable,
         source.value,
-        tuple([_expr(expr, names) for expr in at.field("index").items()]),
+        (*iterations, *[_expr(expr, names) for expr in at.field("index").items()]),
         bounds,
         tuple([call.text() for call in at.field("calls").items()]),
+        len(iterations),
     )

@@ -28,7 +28,7 @@ from hlo.arguments import checked, checked_constructor
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.regions.boxes import Box, progression
-from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.runtime_variable import RuntimeVariable, source_text
 from indexing.tiling.tiles.progressions import TiledDim
 from indexing.tiling.tiles.sides import TileSide, sides_or_unknown
 from indexing.tiling.tiles.size_constraints import ALWAYS, SizeConstraints
@@ -144,9 +144,8 @@ class SymbolicTile(Displayed):
 
 
 def _runtime_text(rt: RuntimeVariable) -> str:
-    source = "" if rt.source_name is None else f" of {rt.source_name}"
-    at = f"[{_listed(rt.index)}]" if rt.index else ""
-    return f"{rt.name} in [{rt.variable.lower}, {rt.variable.upper}]{source}{at}"
+    source = "" if rt.source is None else f" of {source_text(rt, rt.index)}"
+    return f"{rt.name} in [{rt.variable.lower}, {rt.variable.upper}]{source}"
 
 
 def _listed(exprs: Sequence[Expr]) -> str:

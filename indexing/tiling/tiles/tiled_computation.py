@@ -15,7 +15,7 @@ from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import IndexingMap
-from indexing.maps.runtime_variable import RuntimeVariable
+from indexing.maps.runtime_variable import RuntimeVariable, element_text, iterations_text
 from indexing.tiling.tiles.tile_boxes import TileBox
 from indexing.tiling.tiles.tiled_instruction import TiledInstruction, reachable
 from simplifier.atoms import Variable
@@ -150,7 +150,8 @@ def _lines(tiled: TiledComputation) -> Iterator[str]:
         yield "Runtime variables:"
         for number, rt in enumerate(tiled.runtime):
             low, high = rt.clamp or rt.variable.bounds
-            element = f" element [{', '.join(map(str, rt.index))}]" if rt.index else ""
+            element = f" element {element_text(rt.element)}" if rt.element else ""
+            element += f" {iterations_text(rt.iterations)}" if rt.iterations else ""
             yield f"{number} bounds: [{low}, {high}] hlo: {rt.source}{element}"
     yield "Root tiles:"
     for number, root in enumerate(tiled.roots):
