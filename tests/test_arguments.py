@@ -61,6 +61,7 @@ OTHER_BUILDER.parameter("f32[4]", name="x")
 GATHER = indexing.gather((4, 3), (2,))
 TILING = indexing.tile(DOT, (2, 2), direction="input-to-output")
 assert isinstance(TILING, indexing.Tiling)
+ORDER = indexing.BlockOrder.parse("row", TILING.grid)
 ANALYSIS = indexing.tile_analysis(DOT)
 assert isinstance(ANALYSIS, indexing.TileAnalysis)
 
@@ -123,6 +124,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Iterable[RuntimeVariable]":    ((),               ""),
     "Iterable[Variable]":           ((D0,),            ""),
     "Iterable[bool]":               ((),               ""),
+    "Iterable[Sequence[int]]":      (((0, 0),),        ""),
     "Iterable[int]":                ((4, 5),           ""),
     "Iterable[tuple[int, int]]":    (((0, 1),),        ""),
     "Layout":                       (LAYOUT,           ""),
@@ -140,6 +142,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Instruction | Computation | Iterable[Instruction]": (DOT, ""),
     "TiledInstruction":             (ANALYSIS.instructions[0], ""),
     "TileDirection":                ("output-to-input", ""),
+    "Tiling":                       (TILING,           ""),
     "TilingLimits | None":          (None,             "None"),
     "XlaCandidates":                (XlaCandidates("r = f32[] add(a, b)", ()), ""),
     "MapOrMaps":                    (MAP,              "map"),
@@ -223,6 +226,7 @@ INSTANCES: dict[str, Any] = {
     "indexing.memory.CuteLayout": indexing.CuteLayout(4, 1),
     "indexing.memory.Swizzle": SWIZZLE,
     "indexing.devices.Devices": indexing.Devices(2),
+    "indexing.memory.BlockOrder": ORDER,
     "indexing.tiling.Collapse": indexing.collapse(DOT),
     "indexing.tiling.Gather": GATHER,
     "indexing.tiling.Tiling": TILING,
@@ -251,6 +255,7 @@ MADE_BY_QUERIES = {
     *("indexing.tiling.XlaCandidate", "indexing.tiling.XlaCandidates"),
     "indexing.tiling.RankComparison",
     *("indexing.memory.Accesses", "indexing.memory.MemoryAccess"),
+    "indexing.memory.BlockOrder",
     *(f"indexing.dataflow.{name}" for name in ("InductionVariable", "LoopFacts", "TripCount")),
 }
 """Classes whose constructors users do not call."""

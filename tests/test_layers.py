@@ -32,7 +32,6 @@ ROOMS = {
     ),
 }
 EVERY_ROOM = [(package, room) for package, rooms in ROOMS.items() for room in ("", *rooms)]
-SIDE_BY_SIDE = {("tiling", "memory")}  # rooms that must not import each other
 
 MAY_IMPORT = {
     "hlo": {"hlo"},
@@ -138,8 +137,7 @@ def imports_against_the_order(module: Path) -> Iterator[str]:
         other_package, other = room_of(name)
         if other_package != package or not other or other == room:
             continue
-        beside = {(room, other), (other, room)} & SIDE_BY_SIDE
-        if not room or order.index(other) > order.index(room) or beside:
+        if not room or order.index(other) > order.index(room):
             yield f"{name_of(module)}:{line} imports {name}"
 
 

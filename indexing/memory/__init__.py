@@ -1,6 +1,6 @@
-"""Memory: read counts, the sectors and lines that warps touch, and layouts of CuTe.
+"""Memory: read counts, the sectors and lines that warps touch, caches, and layouts of CuTe.
 
-Imports `maps`, `devices`, `ops` and `dataflow`.  Counts are exact or `Unknown`.
+Imports `maps`, `devices`, `ops`, `dataflow` and `tiling`.  Counts are exact or `Unknown`.
 """
 
 from typing import Final
