@@ -62,6 +62,7 @@ GATHER = indexing.gather((4, 3), (2,))
 TILING = indexing.tile(DOT, (2, 2), direction="input-to-output")
 assert isinstance(TILING, indexing.Tiling)
 ORDER = indexing.BlockOrder.parse("row", TILING.grid)
+PROFILE = indexing.reuse_profile(TILING, ORDER)
 ANALYSIS = indexing.tile_analysis(DOT)
 assert isinstance(ANALYSIS, indexing.TileAnalysis)
 
@@ -96,6 +97,8 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Callable[..., Any]":           (lambda: None,     "map"),  # maps are called
     "Callable[..., Iterable[Affine]]": (lambda d: d,   "map"),
     "Callable[[Expr], Expr]":       (lambda e: e,      "map"),
+    "BlockOrder":                   (ORDER,            ""),
+    "BlockOrder | str":             (ORDER,            "str"),
     "Callable[[Tiling], bool] | None": (None,          "None map"),
     "Collection[Facet]":            ((),               ""),
     "Computation":                  (ENTRY,            ""),
@@ -157,6 +160,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Region":                       (REGION,           ""),
     "ReplicaGroups":                (GroupList(()),    ""),
     "RuntimeVariable":              (RUNTIME,          ""),
+    "Sequence[BlockOrder | str] | None": (None,        "None"),
     "Sequence[int]":                ((1, 2),           ""),
     "Sequence[int] | None":         (None,             "None"),
     "Sequence[int] | Shape":        ((4, 3),           ""),
@@ -227,6 +231,7 @@ INSTANCES: dict[str, Any] = {
     "indexing.memory.Swizzle": SWIZZLE,
     "indexing.devices.Devices": indexing.Devices(2),
     "indexing.memory.BlockOrder": ORDER,
+    "indexing.memory.ReuseProfile": PROFILE,
     "indexing.tiling.Collapse": indexing.collapse(DOT),
     "indexing.tiling.Gather": GATHER,
     "indexing.tiling.Tiling": TILING,
@@ -255,7 +260,8 @@ MADE_BY_QUERIES = {
     *("indexing.tiling.XlaCandidate", "indexing.tiling.XlaCandidates"),
     "indexing.tiling.RankComparison",
     *("indexing.memory.Accesses", "indexing.memory.MemoryAccess"),
-    "indexing.memory.BlockOrder",
+    *("indexing.memory.BestBlockOrders", "indexing.memory.CacheMisses"),
+    *("indexing.memory.ReuseProfile", "indexing.memory.WorkingSet", "indexing.memory.BlockOrder"),
     *(f"indexing.dataflow.{name}" for name in ("InductionVariable", "LoopFacts", "TripCount")),
 }
 """Classes whose constructors users do not call."""

@@ -3,8 +3,16 @@ from .access import Accesses as Accesses
 from .access import MemoryAccess as MemoryAccess
 from .access import access as access
 from .access import array_access as array_access
+from .caches.misses import CacheMisses as CacheMisses
 from .caches.orders import BlockOrder as BlockOrder
 from .caches.orders import block_orders as block_orders
+from .caches.profile import ReuseProfile as ReuseProfile
+from .caches.profile import cache_misses as cache_misses
+from .caches.profile import reuse_profile as reuse_profile
+from .caches.search import BestBlockOrders as BestBlockOrders
+from .caches.search import best_block_orders as best_block_orders
+from .caches.working_sets import WorkingSet as WorkingSet
+from .caches.working_sets import working_set as working_set
 from .counting import read_counts as read_counts
 from .layouts.cute import CuteLayout as CuteLayout
 from .layouts.swizzle import Swizzle as Swizzle

@@ -1,0 +1,100 @@
+"""`CacheMisses`: the misses of an LRU cache, for each array that tiles touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from indexing.maps.arrays import ArrayRef
+from indexing.memory.caches.accesses import AccessKind, array_name
+from indexing.memory.caches.orders import BlockOrder
+from indexing.tiling.tiles.tiling import Tiling
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayMisses:
+    """The misses of the lines of one array.
+
+    Attributes:
+        array: the array.
+        kind: "read" or "write".
+        line_bits: bits of a line; of an element if lines are elements.
+        touches: number of touches: each tile touches each line that it needs once.
+        compulsory: number of touches of lines that no tile touched before, which all caches miss.
+        misses: number of touches of lines that are not in the cache, compulsory ones included.
+    """
+
+    array: ArrayRef
+    kind: AccessKind
+    line_bits: int
+    touches: int
+    compulsory: int
+    misses: int
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the lines that miss."""
+        return -(-self.misses * self.line_bits // 8)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind} {array_name(self.array)}: {self.misses:,} of {self.touches:,} touches "
+            f"miss, {self.compulsory:,} of them compulsory, {self.bytes:,} bytes"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class CacheMisses:
+    """The misses of a fully associative LRU cache while tiles are computed in an order; exact.
+
+    Attributes:
+        tiling: the tiles.
+        order: their order.
+        capacity: bytes of the cache.
+        line: bytes of a line; `None` if each element is a line.
+        arrays: the misses of each operand, and of the result.
+        method: "closed form" or "trace"; both are exact.
+    """
+
+    tiling: Tiling
+    order: BlockOrder
+    capacity: int
+    line: int | None
+    arrays: tuple[ArrayMisses, ...]
+    method: str
+
+    @property
+    def misses(self) -> int:
+        """The number of lines of all arrays that miss."""
+        return sum([array.misses for array in self.arrays])
+
+    @property
+    def compulsory(self) -> int:
+        """The number of misses of lines that no tile touched before."""
+        return sum([array.compulsory for array in self.arrays])
+
+    @property
+    def touches(self) -> int:
+        """The number of touches of lines of all arrays."""
+        return sum([array.touches for array in self.arrays])
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of the lines of all arrays that miss."""
+        return -(-sum([array.misses * array.line_bits for array in self.arrays]) // 8)
+
+    @property
+    def hit_rate(self) -> Fraction:
+        """The share of touches that hit, 1 without touches."""
+        return 1 - Fraction(self.misses, self.touches) if self.touches else Fraction(1)
+
+    def __str__(self) -> str:
+        unit = "elements" if self.line is None else f"lines of {self.line} bytes"
+        head = (
+            f"{self.order.name} order, LRU cache of {self.capacity:,} bytes, {unit}: "
+            f"{self.misses:,} of {self.touches:,} touches miss, {self.bytes:,} bytes"
+        )
+        return "\n".join([head, *[f"  {array}" for array in self.arrays]])
+
+    def __repr__(self) -> str:
+        return f"<{self.misses:,} misses of {self.tiling!r}, {self.order.name} order>"
