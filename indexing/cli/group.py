@@ -23,6 +23,7 @@ PROGRAM = "hlo-indexing"
 COMMANDS = {
     "maps": "Print indexing maps of HLO modules",
     "summary": "Summarise HLO modules: parameters, kinds of maps, large and re-read arrays",
+    "bytes": "Count the bytes that instructions move, and their operations",
     "ls": "List the instructions of HLO modules",
     "simplify": "Simplify indexing maps",
     "compose": "Compose two indexing maps",

@@ -68,7 +68,9 @@ def test_the_exit_statuses_are_documented(capsys: pytest.CaptureFixture[str]) ->
     assert cli.run(["ls"]) == 2
 
 
-@pytest.mark.parametrize("name", ["check", "ls", "maps", "run", "summary", "tile", "validate"])
+@pytest.mark.parametrize(
+    "name", ["bytes", "check", "ls", "maps", "run", "summary", "tile", "validate"]
+)
 def test_help_lists_the_formats_of_input_files(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

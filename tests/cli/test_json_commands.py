@@ -182,7 +182,7 @@ def test_ops_describes_every_op(run: Run) -> None:
     assert {"dot", "fusion", "custom-call"} <= {record["opcode"] for record in records}
 
 
-@pytest.mark.parametrize("command", ["maps", "ls", "check", "summary"])
+@pytest.mark.parametrize("command", ["maps", "ls", "check", "summary", "bytes"])
 def test_records_of_the_examples_fit_the_schema(command: str, run: Run) -> None:
     status, records, err = run(command, *EXAMPLES)
     assert (status, err) == (0, "")

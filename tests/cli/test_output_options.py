@@ -62,6 +62,7 @@ def test_every_command_has_the_common_options(name: str) -> None:
         "ls m.hlo",
         "check m.hlo",
         "summary m.hlo",
+        "bytes m.hlo",
         "ops dot",
         "simplify '(d0) -> (d0 mod 8), domain: d0 in [0, 7]'",
         "validate m.hlo --no-xla",
@@ -98,6 +99,7 @@ def test_a_link_stays_and_its_target_is_replaced_with_its_permissions(run: Run) 
         "run m.hlo --output link",
         "check m.hlo -o m.hlo",
         "summary m.hlo -o m.hlo",
+        "bytes m.hlo -o m.hlo",
         "validate m.hlo -o m.hlo",
     ],
 )

@@ -1,0 +1,111 @@
+"""``hlo-indexing bytes``: the bytes that instructions move, and their operations."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from indexing.cli.options import files_argument, format_option, max_input_size_option
+from indexing.cli.progress import Bar
+from indexing.cli.reporter import Reporter
+
+if TYPE_CHECKING:
+    from indexing.memory.movement.roofline import Peak
+
+DEFAULT_ROWS = 20
+
+
+class PeakText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """Peak rates of a device.
+
+    >>> PeakText().convert("67TF/s", None, None)
+    Peak(bytes=None, flops=67000000000000)
+    """
+
+    name = "rates"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> Peak:
+        from indexing.memory.movement.roofline import Peak
+
+        try:
+            return value if isinstance(value, Peak) else Peak.parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, context)
+
+
+@click.command("bytes")
+@files_argument
+@click.option(
+    "--peak",
+    metavar="RATES",
+    type=PeakText(),
+    help="Print the roofline bound of a device with these peak rates, such as 4.8TB/s,67TF/s",
+)
+@click.option(
+    "--top",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help=f"Print at most N instructions; by default {DEFAULT_ROWS}, in JSON all",
+)
+@max_input_size_option
+@format_option(click.Choice(["text", "json"]))
+@click.pass_obj
+def command(
+    reporter: Reporter, files: Sequence[str], peak: Peak | None, top: int | None, notation: str
+) -> None:
+    """Print the bytes that the instructions of the modules in FILE... move.
+
+    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input. The
+    table has the instructions of ENTRY and of the computations that `call`, `while` and
+    `conditional` execute; a fusion is one instruction. Those that move the most bytes in all
+    executions come first; the other figures are those of one execution.
+
+    All sizes are without padding. `<=` marks upper bounds, from `may` maps and unknown values; `?`
+    is unknown, with the reasons below the table.
+
+    \b
+    Columns:
+      bytes        read and written, in all executions
+      read         bytes of the distinct elements of the operands
+      written      bytes of the result; of the update if it stays in place
+      requested    bytes of all reads if each element computes the values that it needs
+      recompute    evaluations of an element of an inner instruction, the largest of the fusion
+      flops        operations that compute every value once, by XLA's conventions
+      flops/byte   arithmetic intensity
+      time, bound  shortest time at the peak rates, and the rate that limits it
+
+    \b
+    Examples:
+      hlo-indexing bytes m.hlo
+      hlo-indexing bytes m.hlo --peak 4.8TB/s,67TF/s --top 5
+      hlo-indexing bytes m.hlo --format json | jq '.instructions[0].operands'
+    """
+    from indexing.cli.printing import faults
+    from indexing.memory.movement.analysis import traffic
+    from indexing.views.traffic_tables import TrafficTable
+
+    import_module("indexing.ops")  # registers the ops
+    with Bar(not reporter.is_quiet) as bar:
+        bar.update("reading", 0)
+        for module in reporter.modules(files):
+            with reporter.reporting(module.filename):
+                errors = list(faults(list(module.computations.values())))
+                for error in errors:
+                    reporter.hlo_error(error)
+                if errors:
+                    continue
+                counted = traffic(module, partial(bar.update, module.filename))
+                bar.hide()
+                table = TrafficTable(module.filename, counted, peak)
+                if notation == "json":
+                    reporter.print(json.dumps(table.to_json(top)))
+                else:
+                    for line in table.lines(top or DEFAULT_ROWS, reporter.paint):
+                        reporter.print(line)

@@ -1,0 +1,117 @@
+"""The roofline bound: the shortest time in which a device can move bytes and do operations.
+
+Source: S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model
+for multicore architectures", Communications of the ACM 52 (4), 2009.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal, TypeAlias
+
+from hlo.arguments import checked
+from indexing.memory.executions import Executions
+from indexing.memory.movement.figures import InstructionTraffic
+from indexing.ops.element import Work
+from simplifier.unknown import Unknown
+
+Limit: TypeAlias = Literal["memory", "compute"]
+
+_RATE: Final = re.compile(
+    r"(?P<number>\d+(?:\.\d*)?|\.\d+) ?(?P<prefix>[kKMGTPE]?)(?P<binary>i?)"
+    r"(?P<unit>B|FLOPS|FLOPs|FLOP|flops|flop|F)(?P<rate>/s|ps)?",
+    re.ASCII,
+)
+_MAX_RATE: Final = 10**24
+
+
+@dataclass(frozen=True, slots=True)
+class Peak:
+    """The peak rates of a device.
+
+    Attributes:
+        bytes: bytes of memory traffic per second, or None.
+        flops: operations per second, or None.
+
+    >>> Peak.parse("4.8TB/s,67TF/s")
+    Peak(bytes=4800000000000, flops=67000000000000)
+    """
+
+    bytes: int | None = None
+    flops: int | None = None
+
+    @classmethod
+    @checked
+    def parse(cls, text: str) -> Peak:
+        """Return the rates of a text such as ``4.8TB/s,67TF/s``; one of them may be missing.
+
+        Raises:
+            ValueError: the text has another form; the message says what was expected.
+        """
+        rates: dict[str, int] = {}
+        for word in text.split(","):
+            kind, rate = _rate(word.strip())
+            if kind in rates:
+                raise ValueError(f"{word.strip()!r} is the second rate of {kind}")
+            rates[kind] = rate
+        return cls(rates.get("bytes"), rates.get("flops"))
+
+    def bound(self, traffic: InstructionTraffic) -> RooflineBound | Unknown:
+        """Return the shortest time of one execution of an instruction.
+
+        A rate that is missing limits nothing.  Transcendental functions are not counted.  A
+        fusion that evaluates few elements of its values does only the operations for these.
+        """
+        moved, flops = traffic.bytes, traffic.flops
+        if isinstance(traffic.evaluated, Work) and not isinstance(flops, Unknown):
+            flops = min(flops, traffic.evaluated.flops)
+        times: list[tuple[Fraction, Limit]] = []
+        if self.bytes is not None:
+            if isinstance(moved, Unknown):
+                return moved
+            times.append((Fraction(moved.number, self.bytes), "memory"))
+        if self.flops is not None:
+            if isinstance(flops, Unknown):
+                return flops
+            times.append((Fraction(flops, self.flops), "compute"))
+        seconds, limit = max(times, key=lambda each: each[0])
+        is_upper = limit == "memory" and not isinstance(moved, Unknown) and moved.grade == "may"
+        return RooflineBound(seconds, limit, not is_upper)
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineBound:
+    """The roofline bound of one execution of an instruction.
+
+    Attributes:
+        seconds: the time.
+        limit: the rate that determines it.
+        is_exact: False if the bytes are an upper bound, so that the time may be shorter.
+    """
+
+    seconds: Fraction
+    limit: Limit
+    is_exact: bool
+
+    def over(self, executions: Executions) -> Fraction | None:
+        """Return the time of all executions; None if their number is not known."""
+        return None if executions.number is None else self.seconds * executions.number
+
+
+def _rate(word: str) -> tuple[str, int]:
+    match = _RATE.fullmatch(word)
+    if match is None:
+        raise ValueError(
+            f"{word!r} is not a rate: write bytes per second as 4.8TB/s, operations per second as "
+            "67TF/s, or both with a comma between them"
+        )
+    kind = "bytes" if match["unit"] == "B" else "flops"
+    power = " KMGTPE".index(match["prefix"].upper() or " ")
+    if match["binary"] and (kind == "flops" or not power):
+        raise ValueError(f"{word!r}: binary prefixes such as Ti are prefixes of B")
+    rate = Fraction(match["number"]) * (1024 if match["binary"] else 1000) ** power
+    if not 1 <= rate <= _MAX_RATE:
+        raise ValueError(f"{word!r} is not between 1 and 10^24 per second")
+    return kind, int(rate)

@@ -1,0 +1,257 @@
+"""The table and the JSON of ``hlo-indexing bytes``; `schemas/bytes.json` is the JSON schema."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from hlo.modules.module import Module
+from indexing.memory.movement.figures import (
+    Amount,
+    InstructionTraffic,
+    OperandTraffic,
+    Traffic,
+)
+from indexing.memory.movement.roofline import Peak, RooflineBound
+from indexing.ops.element import Work
+from indexing.views.alignment import aligned
+from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.report import Paint, plain
+from simplifier.unknown import Unknown
+
+_MAX_REASON: Final = 100
+_HEAD: Final = (
+    *("bytes", "read", "written", "requested", "recompute", "flops", "flops/byte"),
+    *("time", "bound", "executions", "instruction"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TrafficTable:
+    """The traffic of a module with the roofline bounds of its instructions.
+
+    Attributes:
+        file: the name of the file.
+        traffic: the traffic of a module.
+        peak: the peak rates of the device, or None.
+    """
+
+    file: str
+    traffic: Traffic
+    peak: Peak | None = None
+
+    @property
+    def ranked(self) -> list[InstructionTraffic]:
+        """The instructions, those that move the most bytes in all executions first."""
+        return sorted(self.traffic.instructions, key=_rank)
+
+    def lines(self, top: int, paint: Paint = plain) -> Iterator[str]:
+        """Yield the lines of the text, with at most `top` instructions."""
+        module, total = self.traffic.target, self.traffic.total
+        assert isinstance(module, Module)
+        yield f"{self.file}: HloModule {paint(module.name, 'name')}"
+        yield f"  {total.bytes} bytes: {total.read} read, {total.written} written"
+        yield f"  {total.requested} bytes requested by all reads"
+        yield f"  {total.flops} flops, {total.transcendentals} transcendentals"
+        if self.peak is not None:
+            yield f"  {self._total_time()}"
+        ranked = self.ranked
+        if ranked:
+            cells = [self._cells(each) for each in ranked[:top]]
+            has_text = [any(column) for column in zip(*cells, strict=True)]
+            head = [name if has else "" for name, has in zip(_HEAD, has_text, strict=True)]
+            yield from aligned([head, *cells], right=range(8), max_width=60)
+        if len(ranked) > top:
+            yield f"  … {len(ranked) - top:,} more"
+        yield from _reasons(ranked)
+
+    def _total_time(self) -> str:
+        assert self.peak is not None
+        total, missing, is_exact = Fraction(0), 0, True
+        for each in self.traffic.instructions:
+            bound = self.peak.bound(each)
+            time = None if isinstance(bound, Unknown) else bound.over(each.executions)
+            if time is None or isinstance(bound, Unknown):
+                missing += 1
+                continue
+            total += time
+            is_exact &= bound.is_exact
+        more = f", without {missing:,} instructions of unknown time" if missing else ""
+        return f"{'' if is_exact else '<= '}{seconds_text(total)} at the peak rates{more}"
+
+    def _cells(self, each: InstructionTraffic) -> list[str]:
+        times = ["", ""]
+        if self.peak is not None:
+            times = list(_time_cells(self.peak.bound(each), each))
+        instruction = each.instruction
+        name = f"{instruction.opcode} {instruction.computation.name}/{instruction.name}"
+        if each.updates:
+            name += ", in place"
+        return [
+            _total_cell(each),
+            _figure(each.read),
+            _figure(each.written),
+            _figure(each.requested),
+            _factor(each),
+            _figure(each.flops),
+            _ratio(each.intensity, "exact"),
+            *times,
+            "" if each.executions.number == 1 else str(each.executions),
+            name,
+        ]
+
+    def to_json(self, top: int | None = None) -> dict[str, Any]:
+        """Return the figures as a value for JSON; `schemas/bytes.json` is its schema.
+
+        Args:
+            top: the maximum number of instructions; by default, all.
+        """
+        module, total = self.traffic.target, self.traffic.total
+        assert isinstance(module, Module)
+        return {
+            "file": self.file,
+            "module": module.name,
+            "total": {"bytes": list(total.bytes)}
+            | {name: list(bounds) for name, bounds in total._asdict().items()},
+            "peak": None
+            if self.peak is None
+            else {"bytes": self.peak.bytes, "flops": self.peak.flops},
+            "instructions": [self._record(each) for each in self.ranked[:top]],
+            "schema_version": SCHEMA_VERSION,
+        }
+
+    def _record(self, each: InstructionTraffic) -> dict[str, Any]:
+        bound = None if self.peak is None else self.peak.bound(each)
+        known = bound if isinstance(bound, RooflineBound) else None
+        return {
+            "computation": each.instruction.computation.name,
+            "instruction": each.instruction.name,
+            "opcode": each.instruction.opcode,
+            "executions": list(each.executions),
+            "bytes": _number(each.bytes),
+            "read": each.read.number,
+            "grade": each.read.grade,
+            "requested": _number(each.requested),
+            "written": _number(each.written),
+            "in_place": [update.name for update in each.updates],
+            "flops": _number(each.flops),
+            "transcendentals": each.work.transcendentals if isinstance(each.work, Work) else None,
+            "evaluated_flops": (each.evaluated.flops if isinstance(each.evaluated, Work) else None),
+            "recompute": {
+                inner.name: None if isinstance(factor, Unknown) else float(factor)
+                for inner, factor in each.recompute.items()
+            },
+            "seconds": None if known is None else float(known.seconds),
+            "bound": None if known is None else known.limit,
+            "operands": [_operand_record(operand) for operand in each.operands],
+            "unknown": list(dict.fromkeys(_unknowns(each))),
+        }
+
+
+def _operand_record(operand: OperandTraffic) -> dict[str, Any]:
+    requested, utilisation = operand.requested, operand.utilisation
+    return {
+        "operand": operand.operand,
+        "operand_name": operand.source.name,
+        "path": list(operand.path),
+        "shape": shape_record(operand.shape),
+        "distinct": operand.distinct.number,
+        "distinct_grade": operand.distinct.grade,
+        "requested": _number(requested),
+        "requested_grade": requested.grade if isinstance(requested, Amount) else None,
+        "utilisation": None if utilisation is None else float(utilisation),
+    }
+
+
+def _number(figure: Amount | int | Unknown) -> int | None:
+    if isinstance(figure, Unknown):
+        return None
+    return figure.number if isinstance(figure, Amount) else figure
+
+
+# ---------------------------------------------------------------- cells
+
+
+def _rank(each: InstructionTraffic) -> tuple[bool, int]:
+    """Sort by the bytes of all executions, of one if their number is not known; unknown first."""
+    moved = each.bytes
+    if isinstance(moved, Unknown):
+        return False, 0
+    times = each.executions.number
+    return True, -moved.number * (1 if times is None else times)
+
+
+def _total_cell(each: InstructionTraffic) -> str:
+    """Return the bytes of all executions."""
+    moved, times = each.bytes, each.executions
+    if isinstance(moved, Unknown):
+        return "?"
+    if times.number is None:
+        return f"{moved} each"
+    return str(moved._replace(number=moved.number * times.number))
+
+
+def _figure(figure: Amount | int | Unknown) -> str:
+    if isinstance(figure, Unknown):
+        return "?"
+    return f"{figure:,}" if isinstance(figure, int) else str(figure)
+
+
+def _factor(each: InstructionTraffic) -> str:
+    """Return the largest recompute factor; empty if nothing is computed more than once."""
+    known = [factor for factor in each.recompute.values() if isinstance(factor, Fraction)]
+    if len(known) < len(each.recompute):
+        return "?"
+    largest = max(known, default=Fraction(1))
+    return _ratio(largest, "exact") if largest > 1 else ""
+
+
+def _ratio(ratio: Fraction | Unknown | None, grade: str) -> str:
+    if ratio is None:
+        return ""
+    return "?" if isinstance(ratio, Unknown) else f"{float(ratio):,.4g}"
+
+
+def _time_cells(bound: RooflineBound | Unknown, each: InstructionTraffic) -> tuple[str, str]:
+    if isinstance(bound, Unknown):
+        return "?", ""
+    time = bound.over(each.executions)
+    text = f"{seconds_text(bound.seconds)} each" if time is None else seconds_text(time)
+    return text if bound.is_exact else f"<= {text}", bound.limit
+
+
+def seconds_text(seconds: Fraction) -> str:
+    """Return a time with a unit.
+
+    >>> seconds_text(Fraction(1, 1_600_000)), seconds_text(Fraction(0)), seconds_text(Fraction(90))
+    ('625 ns', '0 s', '90 s')
+    """
+    for unit, scale in (("s", 1), ("ms", 10**3), ("us", 10**6), ("ns", 10**9)):
+        if seconds * scale >= 1:
+            return f"{float(seconds * scale):,.4g} {unit}"
+    return f"{float(seconds * 10**9):.2g} ns" if seconds else "0 s"
+
+
+# ---------------------------------------------------------------- reasons
+
+
+def _unknowns(each: InstructionTraffic) -> Iterator[str]:
+    """Yield why figures of an instruction are unknown."""
+    figures: Sequence[object] = (each.written, each.requested, each.work, each.evaluated)
+    for figure in (*figures, *[operand.unknown for operand in each.operands]):
+        if isinstance(figure, Unknown):
+            yield figure.reason
+
+
+def _reasons(instructions: Sequence[InstructionTraffic]) -> Iterator[str]:
+    counts = Counter([r for each in instructions for r in dict.fromkeys(_unknowns(each))])
+    if counts:
+        yield "unknown figures (`?`):"
+    for reason, count in counts.most_common(10):
+        clipped = reason if len(reason) <= _MAX_REASON else f"{reason[:_MAX_REASON]}…"
+        yield f"  {count:,}  {clipped}"
+    if len(counts) > 10:
+        yield f"  … {len(counts) - 10:,} more reasons"

@@ -1,0 +1,148 @@
+"""`hlo-indexing bytes`: the table, the roofline bounds, and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import hlo
+from indexing import cli
+from indexing.memory.movement.analysis import traffic
+from indexing.memory.movement.roofline import Peak
+from indexing.views.records import SCHEMAS
+from indexing.views.traffic_tables import TrafficTable
+from tests.cli.test_summary import ODD
+
+Records = Callable[..., list[dict[str, Any]]]
+
+GEMM = """HloModule gemm
+ENTRY e {
+  p = f32[128,256] parameter(0)
+  q = f32[256,128] parameter(1)
+  d = f32[128,128] dot(p, q), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = f32[128,128] tanh(d)
+}"""
+
+
+@pytest.fixture
+def records(capsys: pytest.CaptureFixture[str]) -> Records:
+    def run(*arguments: str) -> list[dict[str, Any]]:
+        assert cli.run(["bytes", *arguments, "--format", "json"]) == 0
+        return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+    return run
+
+
+def written(tmp_path: Path, text: str) -> str:
+    (tmp_path / "m.hlo").write_text(text)
+    return str(tmp_path / "m.hlo")
+
+
+def test_the_table_has_the_instructions_that_move_most_bytes_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, GEMM)
+    assert cli.run(["bytes", file, "--peak", "1TB/s,10TF/s"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    head, dot, tanh = [line.split() for line in lines[-3:]]
+    assert head[:5] == ["bytes", "read", "written", "requested", "flops"]
+    assert dot[0] == f"{65_536 + 2 * 131_072:,}"
+    assert (dot[3], dot[4]) == (f"{2 * 128 * 131_072:,}", "8,388,608")
+    assert dot[6:9] == ["838.9", "ns", "compute"]  # 8,388,608 / 10^13
+    assert tanh[-5:-2] == ["131.1", "ns", "memory"]  # 131,072 / 10^12
+    assert lines[1] == "  458,752 bytes: 327,680 read, 131,072 written"
+    assert lines[4] == "  969.9 ns at the peak rates"
+
+
+def test_at_most_top_rows_are_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], records: Records
+) -> None:
+    file = written(tmp_path, GEMM)
+    assert cli.run(["bytes", file, "--top", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "  … 1 more"
+    (record,) = records(file, "--top", "1")
+    assert [each["instruction"] for each in record["instructions"]] == ["d"]
+    assert record["peak"] is None
+
+
+def test_records_fit_the_schema(tmp_path: Path, records: Records) -> None:
+    schema = json.loads(SCHEMAS["bytes"].read_text())
+    for text in (GEMM, ODD):
+        (record,) = records(written(tmp_path, text), "--peak", "3TB/s")
+        jsonschema.validate(record, schema)
+    by_name = {each["instruction"]: each for each in record["instructions"]}
+    assert by_name["xw"]["executions"] == [0, (1 << 31) + 9]
+    assert by_name["strange"]["flops"] is None
+    assert "no-such-opcode" in by_name["strange"]["unknown"][0]
+    assert by_name["wide"]["operands"][1]["distinct_grade"] == "may"
+
+
+def test_figures_without_bounds_are_marked() -> None:
+    lines = list(TrafficTable("odd", traffic(hlo.parse(ODD)), Peak(10**12, 10**12)).lines(99))
+    dot = next(line for line in lines if "body/xw" in line)
+    assert " each " in dot
+    assert f"0 to {(1 << 31) + 9:,}" in dot
+    assert "unknown figures (`?`):" in lines
+    assert "instructions of unknown time" in lines[4]
+
+
+# fmt: off
+PEAKS = [
+    ("4.8TB/s,67TF/s", Peak(4_800_000_000_000, 67_000_000_000_000)),
+    ("67 TFLOPS , 2TiB/s", Peak(2 << 40, 67_000_000_000_000)),
+    ("900GBps",        Peak(900_000_000_000, None)),
+    (".5TFLOP/s",      Peak(None, 500_000_000_000)),
+]
+WRONG = [
+    ("",               "'' is not a rate: write bytes per second as 4.8TB/s"),
+    ("4.8",            "'4.8' is not a rate"),
+    ("4.8TB/s,1TB/s",  "'1TB/s' is the second rate of bytes"),
+    ("1TiF/s",         "binary prefixes such as Ti are prefixes of B"),
+    ("0TB/s",          "'0TB/s' is not between 1 and 10^24 per second"),
+    ("1e12B/s",        "'1e12B/s' is not a rate"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("text", "peak"), PEAKS)
+def test_peak_rates(text: str, peak: Peak) -> None:
+    assert Peak.parse(text) == peak
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_wrong_peak_rates(text: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["bytes", "m.hlo", "--peak", text]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_fusion_that_needs_few_elements_does_few_operations() -> None:
+    module = hlo.parse("""
+    fused { p = f32[1000] parameter(0)  n = f32[1000] negate(p)
+      ROOT s = f32[10] slice(n), slice={[0:10]} }
+    ENTRY e { p = f32[1000] parameter(0)
+      ROOT f = f32[10] fusion(p), kind=kLoop, calls=fused }""")
+    (fusion,) = traffic(module).instructions
+    bound = Peak(flops=1).bound(fusion)
+    assert (fusion.flops, getattr(bound, "seconds", None)) == (1000, Fraction(10))
+
+
+def test_an_invalid_module_has_errors_and_no_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, GEMM.replace("tanh(d)", "add(d)"))
+    assert cli.run(["bytes", file]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "error[" in err
+
+
+def test_progress_covers_every_instruction() -> None:
+    seen: list[tuple[int, int]] = []
+    traffic(hlo.parse(GEMM), lambda done, total: seen.append((done, total)))
+    assert seen == [(0, 2), (1, 2)]
