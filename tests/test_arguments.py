@@ -189,6 +189,10 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Any":                          (None,             ALL),
     "slice":                        (slice(0, 2),      ""),
     "str | Gpu":                    ("A100",           "str"),
+    "str | IndexingMap | CuteLayout": ("4:1",          "str map"),
+    "Sequence[IndexingMap]":        ((MAP,),           ""),
+    "Shape":                        (SHAPE,            ""),
+    "SwizzleFamily":                ("xor",            ""),
     "IndexingMap | None":           (None,             "None map"),
     "str":                          ("a",              "str"),
     "str | methods.Instruction":    (DOT,              "str"),
@@ -262,6 +266,7 @@ MADE_BY_QUERIES = {
     *("indexing.memory.Accesses", "indexing.memory.MemoryAccess"),
     *("indexing.memory.BestBlockOrders", "indexing.memory.CacheMisses"),
     *("indexing.memory.ReuseProfile", "indexing.memory.WorkingSet", "indexing.memory.BlockOrder"),
+    *("indexing.memory.BankConflicts", "indexing.memory.SwizzleSearch"),
     *(f"indexing.dataflow.{name}" for name in ("InductionVariable", "LoopFacts", "TripCount")),
 }
 """Classes whose constructors users do not call."""

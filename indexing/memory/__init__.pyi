@@ -13,8 +13,12 @@ from .caches.search import BestBlockOrders as BestBlockOrders
 from .caches.search import best_block_orders as best_block_orders
 from .caches.working_sets import WorkingSet as WorkingSet
 from .caches.working_sets import working_set as working_set
+from .bank_conflicts import BankConflicts as BankConflicts
+from .bank_conflicts import bank_conflicts as bank_conflicts
 from .counting import read_counts as read_counts
 from .layouts.cute import CuteLayout as CuteLayout
 from .layouts.swizzle import Swizzle as Swizzle
 from .layouts.text import parse_cute as parse_cute
 from .movement.analysis import traffic as traffic
+from .swizzle_search import SwizzleSearch as SwizzleSearch
+from .swizzle_search import find_swizzle as find_swizzle
