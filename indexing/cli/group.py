@@ -29,6 +29,7 @@ COMMANDS = {
     "compose": "Compose two indexing maps",
     "check": "Verify the syntax, attributes and shapes of HLO modules",
     "tile": "Tile instructions: which elements each tile needs, as boxes, and which bytes move",
+    "access": "Count the sectors and lines of memory that the warps of an instruction touch",
     "run": "Execute an HLO module on NumPy",
     "validate": "Check maps by executing them, and modules against XLA",
     "ops": "List the supported ops and the grades of their maps",

@@ -3,6 +3,8 @@ from .access import Accesses as Accesses
 from .access import MemoryAccess as MemoryAccess
 from .access import access as access
 from .access import array_access as array_access
+from .bank_conflicts import BankConflicts as BankConflicts
+from .bank_conflicts import bank_conflicts as bank_conflicts
 from .caches.misses import CacheMisses as CacheMisses
 from .caches.orders import BlockOrder as BlockOrder
 from .caches.orders import block_orders as block_orders
@@ -13,8 +15,6 @@ from .caches.search import BestBlockOrders as BestBlockOrders
 from .caches.search import best_block_orders as best_block_orders
 from .caches.working_sets import WorkingSet as WorkingSet
 from .caches.working_sets import working_set as working_set
-from .bank_conflicts import BankConflicts as BankConflicts
-from .bank_conflicts import bank_conflicts as bank_conflicts
 from .counting import read_counts as read_counts
 from .layouts.cute import CuteLayout as CuteLayout
 from .layouts.swizzle import Swizzle as Swizzle

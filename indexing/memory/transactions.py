@@ -44,7 +44,8 @@ class WorstWarp:
 
     def __str__(self) -> str:
         place = ", ".join(f"{name} {value}" for name, value in self.where.items())
-        return f"{self.sectors} sectors" + (f" at {place}" if place else "")
+        sectors = "1 sector" if self.sectors == 1 else f"{self.sectors} sectors"
+        return sectors + (f" at {place}" if place else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,181 @@
+"""``hlo-indexing access``: the sectors and lines of memory that warps touch."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from indexing.cli.completion import FilePath
+from indexing.cli.options import format_option, instruction_option, max_input_size_option
+from indexing.cli.reporter import Reporter
+
+if TYPE_CHECKING:
+    from indexing.views.access_tables import AccessSubject
+
+
+class ThreadsText(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """The number of threads along x, or along x, y and z.
+
+    >>> ThreadsText().convert("32,4", None, None)
+    (32, 4)
+    """
+
+    name = "threads"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> tuple[int, ...]:
+        words = [word.strip() for word in str(value).split(",")]
+        if not 1 <= len(words) <= 3 or not all(w.isascii() and w.isdigit() for w in words):
+            self.fail(f"expected numbers such as 128 or 32,4; got {value!r}", param, context)
+        counts = tuple([int(word) if len(word) < 9 else 0 for word in words])
+        if min(counts) < 1:
+            self.fail(f"expected 1 to 99999999 threads; got {value!r}", param, context)
+        return counts
+
+
+class DeviceName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.2
+    """The name of a GPU."""
+
+    name = "device"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, context: click.Context | None
+    ) -> str:
+        from indexing.devices.gpus import gpu
+
+        try:
+            return gpu(str(value)).name
+        except ValueError as error:
+            self.fail(str(error), param, context)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        from indexing.cli.completion import completed
+        from indexing.devices.gpus import GPUS
+
+        return completed(GPUS, incomplete)
+
+
+@click.command("access")
+@click.argument("file", metavar="FILE", type=FilePath())
+@instruction_option
+@click.option(
+    "--threads",
+    metavar="N[,N[,N]]",
+    type=ThreadsText(),
+    default="128",
+    show_default=True,
+    help="Choose the number of threads of a block, along x, or along x, y and z",
+)
+@click.option(
+    "--unroll",
+    metavar="N",
+    type=click.IntRange(min=1, max=1 << 10),
+    default=1,
+    show_default=True,
+    help="Choose the number of elements of a vector, which one thread computes",
+)
+@click.option(
+    "--device",
+    metavar="GPU",
+    type=DeviceName(),
+    default="A100",
+    show_default=True,
+    help="Choose the GPU, such as H100: the sizes of its warps, sectors and lines",
+)
+@click.option(
+    "--output",
+    metavar="N",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Count the threads that compute output N",
+)
+@max_input_size_option
+@format_option(click.Choice(["text", "json"]))
+@click.pass_obj
+def command(
+    reporter: Reporter,
+    file: str,
+    names: tuple[str, ...],
+    threads: tuple[int, ...],
+    unroll: int,
+    device: str,
+    output: int,
+    notation: str,
+) -> None:
+    """Count the sectors and lines of memory that all warps of an instruction touch.
+
+    FILE is HLO text, a protobuf (.pb) or StableHLO (.mlir); `-` is HLO text on standard input.
+    Without --instruction, the root of the ENTRY computation is counted.
+
+    Threads compute the elements of the output in the order of XLA's loop emitter. Each operand,
+    and the output, has a row: the bytes that lanes request, and the bytes, sectors and lines that
+    move, added over all warps. Counts are exact, with the alignment of every address. Arrays start
+    at a line; nothing stays in the cache between two instructions of a warp. If an operand depends
+    on start indices that are unknown, the counts are those of the worst starts.
+
+    \b
+    Columns:
+      ratio           bytes transferred for each distinct byte that a warp requests
+      warps           how often a warp executes a load or store
+      XLA             the verdict of XLA's rule, which samples the first warp
+      worst warp      a warp with the most sectors
+      <=              an upper bound, from a `may` map
+
+    \b
+    Examples:
+      hlo-indexing access m.hlo -i transpose_copy_fusion.2 --threads 128
+      hlo-indexing access m.hlo -i ynn_fusion.3 --unroll 4 --device H100
+      hlo-indexing access m.hlo --format json | jq '{name, ratio}'
+    """
+    from indexing.memory.access import access
+    from indexing.views.access_tables import access_lines, access_records
+
+    reporter.check_inputs([file])
+    for subject in _subjects(reporter, file, names, threads, unroll, device, output):
+        instruction = subject.instruction
+        with reporter.reporting(
+            f"{subject.file}: {instruction.computation.name}: {instruction.name}"
+        ):
+            accesses = access(instruction, threads, unroll, device, output_id=output)
+            if notation == "json":
+                for record in access_records(subject, accesses):
+                    reporter.print(json.dumps(record))
+            else:
+                for line in access_lines(subject, accesses, reporter.paint):
+                    reporter.print(line)
+
+
+def _subjects(
+    reporter: Reporter,
+    file: str,
+    names: tuple[str, ...],
+    threads: tuple[int, ...],
+    unroll: int,
+    device: str,
+    output: int,
+) -> Iterator[AccessSubject]:
+    """Yield the instructions to count; report names without an instruction or output."""
+    from indexing.cli.printing import note_matches, report_missed
+    from indexing.views.access_tables import AccessSubject
+    from indexing.views.report import Query
+    from indexing.views.selection import Selection
+
+    import_module("indexing.ops")  # registers the ops
+    selection, query = Selection(names), Query(output_id=output)
+    for module in reporter.modules([file], lazy=selection.is_partial):
+        for instruction in selection.instructions(module, list(module.computations.values())):
+            place = f"{module.filename}: {instruction.computation.name}: {instruction.name}"
+            if missing := query.missing_in(instruction):
+                reporter.error(f"error[name]: {place} has no {missing}")
+                continue
+            yield AccessSubject(instruction, module.filename, threads, unroll, device, output)
+        note_matches(reporter, module, selection.conditions, is_one_file=True)
+    report_missed(reporter, selection.conditions, is_one_file=True)

@@ -1,0 +1,171 @@
+"""Memory accesses as ``hlo-indexing access`` prints them: a table, or JSON records.
+
+`schemas/access.json` is the JSON schema.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from hlo.shapes.shape import AnyShape, leaves
+from indexing.memory.access import Accesses, MemoryAccess
+from indexing.views.alignment import aligned
+from indexing.views.records import SCHEMA_VERSION, shape_record
+from indexing.views.report import Paint, plain, shape_text
+from simplifier.unknown import Unknown
+
+if TYPE_CHECKING:
+    from hlo.modules.module import Instruction
+
+_COLUMNS: Final = (
+    *("array", "", "", "requested", "transferred", "ratio", "sectors", "lines", "warps"),
+    *("XLA", "worst warp"),
+)
+_RIGHT: Final = range(3, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessSubject:
+    """An instruction, and the launch of its threads.
+
+    Attributes:
+        instruction: the instruction.
+        file: the name of its file.
+        threads: the threads of a block along x, y and z.
+        unroll: the number of elements of a vector.
+        device: the name of the GPU.
+        output: the number of the output.
+    """
+
+    instruction: Instruction
+    file: str
+    threads: tuple[int, ...]
+    unroll: int
+    device: str
+    output: int
+
+    @property
+    def shape(self) -> AnyShape:
+        """The shape of the output."""
+        outputs = leaves(self.instruction.shape)
+        return outputs[self.output][1] if outputs else self.instruction.shape
+
+    def arrays(
+        self, accesses: Accesses
+    ) -> Iterator[tuple[str, int, str, AnyShape, MemoryAccess | Unknown]]:
+        """Yield role, number, name, shape and access of each operand, and of the output."""
+        for number, operand in enumerate(self.instruction.operands):
+            yield "operand", number, operand.name, operand.shape, accesses[number]
+        yield "output", self.output, self.instruction.name, self.shape, accesses.store
+
+
+def access_lines(subject: AccessSubject, accesses: Accesses, paint: Paint = plain) -> Iterator[str]:
+    """Yield a heading, a table with a row for each array, and notes."""
+    instruction = subject.instruction
+    threads = " x ".join(map(str, subject.threads))
+    yield (
+        f"{subject.file}: {instruction.computation.name}: {paint(instruction.name, 'name')} = "
+        f"{shape_text(subject.shape)} {instruction.opcode}, {threads} threads, unroll "
+        f"{subject.unroll}, {subject.device}"
+    )
+    rows: list[Sequence[str]] = [_COLUMNS]
+    notes: list[str] = []
+    for role, number, name, shape, access in subject.arrays(accesses):
+        label = (f"{role} {number}", name, shape_text(shape))
+        if isinstance(access, Unknown):
+            rows.append((*label, "unknown", *[""] * (len(_COLUMNS) - 4)))
+            notes.append(f"{role} {number} {name}: unknown: {access.reason}")
+        else:
+            rows.append((*label, *_cells(role, access)))
+            notes += [f"{role} {number} {name}: {note}" for note in _notes(access)]
+    yield from (f"  {line}" for line in aligned(rows, right=_RIGHT))
+    yield from (f"  {note}" for note in notes)
+
+
+def _cells(role: str, access: MemoryAccess) -> Iterator[str]:
+    bound = "<=" if access.grade == "may" else ""
+    for number in (access.bytes_requested, access.bytes_transferred):
+        yield f"{bound}{number:,}"
+    yield f"{access.ratio:.2f}"
+    for number in (access.sectors, access.lines, access.transactions.warps):
+        yield f"{bound}{number:,}"
+    verdict = "coalesced" if access.coalesced else "not coalesced"
+    yield verdict if role == "operand" else ""
+    yield str(access.worst) if access.worst is not None else "nothing is accessed"
+
+
+def _notes(access: MemoryAccess) -> Iterator[str]:
+    if access.worst_starts:
+        best, worst = (
+            ", ".join(f"{name}={value}" for name, value in starts.items())
+            for starts in (access.best_starts, access.worst_starts)
+        )
+        yield (
+            f"{access.best.sectors:,} sectors at best, with {best}; {access.sectors:,} at worst, "
+            f"with {worst}"
+        )
+    if len(access.instructions) > 1:
+        loads = ", ".join(
+            f"{load.bytes_per_lane} bytes x {load.transactions.warps:,} warps"
+            for load in access.instructions
+        )
+        yield f"{len(access.instructions)} instructions: {loads}"
+
+
+def access_records(subject: AccessSubject, accesses: Accesses) -> Iterator[dict[str, Any]]:
+    """Yield a record for each operand, and one for the output."""
+    instruction = subject.instruction
+    for role, number, name, shape, access in subject.arrays(accesses):
+        yield {
+            "file": subject.file,
+            "computation": instruction.computation.name,
+            "instruction": instruction.name,
+            "opcode": instruction.opcode,
+            "shape": shape_record(subject.shape),
+            "threads": list(subject.threads),
+            "unroll": subject.unroll,
+            "device": subject.device,
+            "role": role,
+            "number": number,
+            "name": name,
+            "array_shape": shape_record(shape),
+            **_numbers(access),
+            "schema_version": SCHEMA_VERSION,
+        }
+
+
+def _numbers(access: MemoryAccess | Unknown) -> dict[str, Any]:
+    if isinstance(access, Unknown):
+        return {"unknown": access.reason, "grade": None}
+    counts, worst = access.transactions, access.worst
+    return {
+        "unknown": None,
+        "grade": access.grade,
+        "bytes_requested": access.bytes_requested,
+        "bytes_used": counts.bytes_used,
+        "bytes_transferred": access.bytes_transferred,
+        "ratio": access.ratio,
+        "sectors": access.sectors,
+        "lines": access.lines,
+        "segments": {str(size): number for size, number in access.segments.items()},
+        "warps": counts.warps,
+        "histogram": [[sectors, warps] for sectors, warps in access.histogram.items()],
+        "coalesced": access.coalesced,
+        "worst": worst
+        and {"at": worst.where, "sectors": worst.sectors, "addresses": worst.addresses},
+        "best_starts": access.best_starts,
+        "worst_starts": access.worst_starts,
+        "best_sectors": access.best.sectors,
+        "instructions": [
+            {
+                "unroll": load.unroll,
+                "path": load.path,
+                "bytes_per_lane": load.bytes_per_lane,
+                "warps": load.transactions.warps,
+                "sectors": load.transactions.sectors,
+            }
+            for load in access.instructions
+        ],
+    }

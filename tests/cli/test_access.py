@@ -1,0 +1,122 @@
+"""``hlo-indexing access``: its table, its records and its errors."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+import hlo
+import indexing
+from indexing import cli
+from indexing.memory.access import MemoryAccess
+from tests.cli.test_json_records import validator
+
+MODULE = """\
+ENTRY e {
+  p = f32[96,64] parameter(0)
+  i = s32[] parameter(1)
+  j = s32[] parameter(2)
+  window = f32[4,32] dynamic-slice(p, i, j), dynamic_slice_sizes={4,32}
+  rows = s32[16,1] parameter(3)
+  taken = f32[16,64] gather(p, rows), offset_dims={1}, collapsed_slice_dims={0},
+    start_index_map={0}, index_vector_dim=1, slice_sizes={1,64}
+  both = (f32[96,64], s32[]) tuple(p, i)
+  ROOT t = f32[64,96] transpose(p), dimensions={1,0}
+}
+"""
+Run: TypeAlias = Callable[[str], tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``access``; return the exit status, the output and the errors."""
+    monkeypatch.chdir(tmp_path)
+    Path("m.hlo").write_text(MODULE)
+
+    def ran(line: str) -> tuple[int, str, str]:
+        status = cli.run(["access", *shlex.split(line)])
+        captured = capsys.readouterr()
+        assert "error[internal]" not in captured.err
+        return status, captured.out, captured.err
+
+    return ran
+
+
+def records(run: Run, line: str) -> list[dict[str, Any]]:
+    status, out, _ = run(f"{line} --format json")
+    assert status == 0
+    valid = validator("access")
+    listed = [json.loads(line, parse_constant=pytest.fail) for line in out.splitlines()]
+    for record in listed:
+        valid.validate(record)
+    return listed
+
+
+def test_each_array_has_a_row(run: Run) -> None:
+    status, out, err = run("m.hlo --threads 128")
+    assert (status, err) == (0, "")
+    assert out == (
+        "m.hlo: e: t = f32[64,96] transpose, 128 threads, unroll 1, A100\n"
+        "  array                     requested  transferred  ratio  sectors  lines  warps  XLA"
+        "            worst warp\n"
+        "  operand 0  p  f32[96,64]     24,576      196,608   8.00    6,144  6,144    192"
+        "  not coalesced  32 sectors at bl_x 0, warp 0\n"
+        "  output 0   t  f32[64,96]     24,576       24,576   1.00      768    192    192"
+        "                 4 sectors at bl_x 0, warp 0\n"
+    )
+
+
+def test_unknown_starts_have_a_best_and_a_worst_case(run: Run) -> None:
+    out = run("m.hlo -i window --threads 32")[1]
+    assert "operand 0 p: 16 sectors at best, with i=0, j=0; 20 at worst, with i=0, j=1" in out
+
+
+def test_what_is_unknown_has_a_reason(run: Run) -> None:
+    status, out, _ = run("m.hlo -i taken")
+    assert status == 0
+    assert "operand 0 p: unknown: " in out
+    assert "an element of `rows`, differs between threads" in out
+
+
+def test_vectors_that_are_apart_are_several_instructions(run: Run) -> None:
+    out = run("m.hlo --unroll 2 --threads 32,2 --device H100")[1]
+    assert "32 x 2 threads, unroll 2, H100" in out
+    assert "operand 0 p: 2 instructions: 4 bytes x 96 warps, 4 bytes x 96 warps" in out
+
+
+def test_records_have_the_numbers_of_the_library(run: Run) -> None:
+    listed = records(run, "m.hlo -i t -i window --unroll 4")
+    module = hlo.parse(MODULE)
+    assert len(listed) == 6
+    for record in listed:
+        instruction = module.entry[record["instruction"]]
+        accesses = indexing.access(instruction, unroll=4)
+        own = accesses.store if record["role"] == "output" else accesses[record["number"]]
+        assert isinstance(own, MemoryAccess)
+        assert record["sectors"] == own.sectors
+        assert record["histogram"] == [list(pair) for pair in own.histogram.items()]
+        assert len(record["instructions"]) == len(own.instructions)
+    unknown, *_ = records(run, "m.hlo -i taken")
+    assert (unknown["grade"], unknown.get("sectors")) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "status", "message"),
+    [
+        ("m.hlo --threads 0", 2, "expected 1 to 99999999 threads; got '0'"),
+        ("m.hlo --threads 1,2,3,4", 2, "expected numbers such as 128 or 32,4; got '1,2,3,4'"),
+        ("m.hlo --device H101", 2, "did you mean `H100`?"),
+        ("m.hlo -i windw", 1, "= help: did you mean `window`?"),
+        ("m.hlo --output 3", 1, "has no output 3 (number of outputs: 1)"),
+        ("none.hlo", 1, "none.hlo"),
+    ],
+)
+def test_errors_name_the_repair(run: Run, line: str, status: int, message: str) -> None:
+    code, out, err = run(line)
+    assert (code, out) == (status, "")
+    assert message in err
