@@ -62,6 +62,10 @@ from .memory.layouts.algebra import logical_divide as logical_divide
 from .memory.layouts.algebra import logical_product as logical_product
 from .memory.layouts.algebra import right_inverse as right_inverse
 from .memory.layouts.cute import CuteLayout as CuteLayout
+from .memory.layouts.linear import LinearLayout as LinearLayout
+from .memory.layouts.linear import map_of_bases as map_of_bases
+from .memory.layouts.of_maps import to_cute as to_cute
+from .memory.layouts.of_maps import to_linear_layout as to_linear_layout
 from .memory.layouts.text import map_of_cute as map_of_cute
 from .tiling.tiles.size_simplification import simplified_constraints as simplified_constraints
 from .tiling.tiles.size_violations import Violation as Violation

@@ -229,6 +229,61 @@ class Notations(MapMethods, Displayed):
         """
         return methods.map_of_cute(layout)
 
+    def to_cute(self) -> methods.CuteLayout | Unknown:
+        """Return the layout of CuTe with the same offsets: one mode for each dimension.
+
+        Shape and stride are found for maps of any size, swizzles by evaluation of all points.
+
+        Returns:
+            `Unknown` if no shape, stride, offset and swizzle have these offsets, with the term and
+            its modulus; if the domain is no box; or if there are several results.
+
+        >>> from indexing import IndexingMap, parse_map
+        >>> m = IndexingMap.over((3, 8), lambda d: [d[0] * 2 + d[1] % 2 + d[1] // 2 * 6])
+        >>> print(m.to_cute())
+        (3,(2,4)):(2,(1,6))
+        >>> print(parse_map("(d0) -> (d0 mod 7), domain: d0 in [0, 9]").to_cute())
+        no layout of CuTe: the modulus 7 of d0 does not divide the size 10
+        """
+        return methods.to_cute(self._itself())
+
+    def to_linear_layout(self) -> methods.LinearLayout | Unknown:
+        """Return the layout of Triton with the same results, if the map is linear over F2.
+
+        Returns:
+            `Unknown` if a size or modulus is no power of two, if results are not the XOR of the
+            results at powers of two, or if the domain is no box.
+
+        >>> from indexing import IndexingMap
+        >>> swap = IndexingMap.over((4, 2), lambda d: [d[0] % 2, d[0] // 2 + d[1] * 2])
+        >>> swap.to_linear_layout().bases
+        {'d0': [[1, 0], [0, 1]], 'd1': [[0, 2]]}
+        >>> print(IndexingMap.over((8,), lambda d: [d[0] // 3]).to_linear_layout())
+        no linear layout: the modulus 3 in d0 floordiv 3 is not a power of two
+        """
+        return methods.to_linear_layout(self._itself())
+
+    @classmethod
+    def from_bases(
+        cls,
+        bases: Mapping[str, Sequence[Sequence[int]]],
+        out_dims: Sequence[str] | Mapping[str, int] | None = None,
+    ) -> methods.IndexingMap:
+        """Return the map of a linear layout of Triton.
+
+        Args:
+            bases: for each input dimension, the results of 1, 2, 4, ….
+            out_dims: names of the results, or names and sizes; they only check the bases.
+        Raises:
+            ValueError: the bases have different lengths, or one is outside the sizes.
+
+        >>> from indexing import IndexingMap
+        >>> print(IndexingMap.from_bases({"lane": [[1], [2]], "warp": [[8], [4]]}))
+        (lane, warp) -> (lane + warp * 8 - (warp floordiv 2) * 12), \
+domain: lane in [0, 3], warp in [0, 3]
+        """
+        return methods.map_of_bases(bases, out_dims)
+
     def to_latex(self) -> str:
         r"""Return the map as LaTeX for math mode: notebooks show ``IPython.display.Math(…)``.
 

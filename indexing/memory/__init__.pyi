@@ -17,6 +17,7 @@ from .caches.working_sets import WorkingSet as WorkingSet
 from .caches.working_sets import working_set as working_set
 from .counting import read_counts as read_counts
 from .layouts.cute import CuteLayout as CuteLayout
+from .layouts.linear import LinearLayout as LinearLayout
 from .layouts.swizzle import Swizzle as Swizzle
 from .layouts.text import parse_cute as parse_cute
 from .movement.analysis import traffic as traffic

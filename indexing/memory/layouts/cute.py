@@ -81,9 +81,9 @@ class CuteLayout:
             raise ValueError(f"the sizes of a layout are positive, not {int_tuple_text(shape)}")
         offset = integer("CuteLayout", "offset", self.offset)
         lowest = offset + sum(min(0, (leaf.size - 1) * leaf.stride) for leaf in leaves)
-        if self.swizzle is not None and lowest < 0:
-            raise ValueError(f"a swizzle needs offsets of at least 0; the lowest is {lowest}")
         identity = self.swizzle is None or not self.swizzle.columns
+        if lowest < 0 and not identity:
+            raise ValueError(f"a swizzle needs offsets of at least 0; the lowest is {lowest}")
         for name, value in (
             ("shape", shape),
             ("stride", stride),
