@@ -5,6 +5,9 @@ from .codegen.map_loops import to_c as to_c
 from .codegen.map_loops import to_python as to_python
 from .maps.certificate import certified as certified
 from .maps.compose import composed as composed
+from .maps.counts.queries import count_domain as count_domain
+from .maps.counts.queries import count_image as count_image
+from .maps.counts.queries import count_pairs as count_pairs
 from .maps.equality import difference as difference
 from .maps.indexing_map import Difference as Difference
 from .maps.indexing_map import Extents as Extents
@@ -38,14 +41,11 @@ from .maps.regions.answers import OperandRegion as OperandRegion
 from .maps.regions.answers import regions_at as regions_at
 from .maps.regions.needed import region_at as region_at
 from .maps.regions.region import Region as Region
-from .maps.regions.selection import count_pairs as count_pairs
 from .maps.regions.selection import evaluated_at as evaluated_at
 from .maps.regions.selection import fixed as fixed
 from .maps.regions.selection import point_integers as point_integers
 from .maps.regions.selection import restricted as restricted
 from .maps.relation import Points as Points
-from .maps.relation import count_domain as count_domain
-from .maps.relation import count_image as count_image
 from .maps.relation import image as image
 from .maps.relation import inverse as inverse
 from .maps.relation import is_empty as is_empty

@@ -3,6 +3,8 @@ from .answers import Answer as Answer
 from .answers import UndecidedError as UndecidedError
 from .answers import Unknown as Unknown
 from .certificate import CertificateError as CertificateError
+from .counts.queries import count_domain as count_domain
+from .counts.queries import count_image as count_image
 from .indexing_map import Constraint as Constraint
 from .indexing_map import Difference as Difference
 from .indexing_map import IndexingMap as IndexingMap

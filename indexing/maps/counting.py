@@ -10,17 +10,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from indexing.maps.counts.closed import closed_tally
+from indexing.maps.counts.queries import count_domain
+from indexing.maps.counts.tally import Tally, independent, uniform
 from indexing.maps.given_values import RuntimeValues, with_values
 from indexing.maps.independence import connected
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.properties import is_injective
-from indexing.maps.relation import count_domain, inverse
+from indexing.maps.relation import inverse
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import number_type
@@ -36,7 +38,6 @@ T = TypeVar("T")
 
 MAX_POINTS: Final = 1 << 22
 """Maximum number of points of one part of a map, or elements of one array, to enumerate."""
-
 
 MAX_LARGE_POINTS: Final = 1 << 17
 """The same for points whose numbers exceed 64 bits."""
@@ -109,16 +110,16 @@ class Counted:
     def at(self, element: Sequence[int]) -> int | Unknown:
         return product_of([self.idle, *[part.at(element) for part in self.parts]])
 
-    def histogram(self) -> Counter[int] | Unknown:
-        counts = Counter({self.idle: 1})
+    @cached_property
+    def tally(self) -> Tally | Unknown:
+        """The read counts of all elements."""
+        tallies = [uniform(self.idle)]
         for part in self.parts:
-            factors = part.histogram
-            if isinstance(factors, Unknown):
-                return factors
-            before, counts = counts, Counter()
-            for (a, m), (b, n) in product(before.items(), factors.items()):
-                counts[a * b] += m * n
-        return counts
+            own = part.tally
+            if isinstance(own, Unknown):
+                return own
+            tallies.append(own)
+        return independent(tallies)
 
     def bounds(self) -> list[tuple[int, int]]:
         """The bounds of each result."""
@@ -249,12 +250,17 @@ class _Part:
         at[variable] = given.at([i.value(at) for i in given.rt.index])
 
     @cached_property
-    def histogram(self) -> Counter[int] | Unknown:
+    def tally(self) -> Tally | Unknown:
+        """The read counts of the results."""
+        if not self.given:
+            m = self.map
+            if (closed := closed_tally(m.variables, m.results, m.constraints)) is not None:
+                return closed
         if self._is_large and self.is_injective:
             points = self.points
-            return points if isinstance(points, Unknown) else Counter({1: points})
+            return points if isinstance(points, Unknown) else uniform(1, points)
         table = self.table
-        return table if isinstance(table, Unknown) else Counter(table[1].tolist())
+        return table if isinstance(table, Unknown) else Tally.of(Counter(table[1].tolist()))
 
     def at(self, element: Sequence[int]) -> int | Unknown:
         own = [element[k] for k in self.places]

@@ -4,9 +4,10 @@ A map reads an element once for each value of its dimensions and range variables
 element.  `simplify` drops range variables on which nothing depends, and changes the counts: use
 maps simplified with ``keep_multiplicity=True``.
 
-Counts are exact.  Results without common variables count independently, and their counts multiply,
-so only independent parts are enumerated, never the whole domain.  A part beyond the enumeration
-budget is counted only if it is injective (`indexing.maps.properties.is_injective`).
+Counts are exact.  Results without common variables count independently, and their counts multiply.
+The counts of affine parts have a closed form (`indexing.maps.counts`); other parts are enumerated,
+or beyond the enumeration budget counted if they are injective
+(`indexing.maps.properties.is_injective`).
 
 >>> from indexing.maps.text import parse_map
 >>> window = parse_map("(d0, d1)[s0] -> (d0 + s0, d1), domain: d0 in [0, 3], d1 in [0, 999], "
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +30,8 @@ import numpy as np
 from hlo.arguments import checked
 from hlo.moved import with_old_keywords
 from indexing.maps.counting import Counted, beyond_budget
+from indexing.maps.counts.queries import are_apart
+from indexing.maps.counts.tally import MAX_READ_COUNTS, Tally, disjoint
 from indexing.maps.displayed import Displayed
 from indexing.maps.given_values import unknown_count
 from indexing.maps.indexing_map import Extents, Grade, IndexingMap, dims
@@ -71,14 +75,14 @@ class Multiplicity(Displayed):
     @property
     def distinct(self) -> int | Unknown:
         """Number of distinct elements that are read."""
-        histogram = self.histogram()
-        return histogram if isinstance(histogram, Unknown) else sum(histogram.values())
+        tally = self._tally
+        return tally if isinstance(tally, Unknown) else tally.distinct
 
     @property
     def maximum(self) -> int | Unknown:
         """The largest read count of an element; 0 if nothing is read."""
-        histogram = self.histogram()
-        return histogram if isinstance(histogram, Unknown) else max(histogram, default=0)
+        tally = self._tally
+        return tally if isinstance(tally, Unknown) else tally.maximum
 
     @checked
     def at(self, element: Sequence[int]) -> int | Unknown:
@@ -90,19 +94,34 @@ class Multiplicity(Displayed):
 
     def histogram(self) -> dict[int, int] | Unknown:
         """Return the number of elements for each read count above 0."""
-        nonempty: list[Counted] = []
-        for counted in self._counted:
+        tally = self._tally
+        if isinstance(tally, Unknown):
+            return tally
+        if tally.histogram is None:
+            return Unknown(f"the elements have more than {MAX_READ_COUNTS} different read counts")
+        return dict(sorted(tally.histogram.items()))
+
+    @cached_property
+    def _tally(self) -> Tally | Unknown:
+        """The read counts of all elements together."""
+        groups: list[list[tuple[IndexingMap, Counted]]] = []
+        for m, counted in zip(self.maps, self._counted, strict=True):
             total = counted.total
             if isinstance(total, Unknown):
                 return total
-            if total:
-                nonempty.append(counted)
-        if not nonempty:
-            return {}
-        elements = nonempty[0].histogram() if len(nonempty) == 1 else self._together(nonempty)
-        if isinstance(elements, Unknown):
-            return elements
-        return dict(sorted((times, count) for times, count in elements.items() if times))
+            if not total:
+                continue
+            near = [g for g in groups if any(not are_apart(m, other) for other, _ in g)]
+            groups = [group for group in groups if group not in near]
+            groups.append([*[pair for group in near for pair in group], (m, counted)])
+        tallies: list[Tally] = []
+        for group in groups:
+            every = [counted for _, counted in group]
+            own = every[0].tally if len(every) == 1 else self._together(every)
+            if isinstance(own, Unknown):
+                return own
+            tallies.append(own)
+        return disjoint(tallies)
 
     @checked
     def counts(self, extents: Extents) -> NDArray[Any] | Unknown:
@@ -122,8 +141,8 @@ class Multiplicity(Displayed):
         beyond = beyond_budget(prod(sizes), f"an array of {sizes}")
         return self._added(self._counted, sizes, [0] * len(sizes)) if beyond is None else beyond
 
-    def _together(self, every: Sequence[Counted]) -> Counter[int] | Unknown:
-        """The counts of several maps, added element by element."""
+    def _together(self, every: Sequence[Counted]) -> Tally | Unknown:
+        """The read counts of several maps, added element by element."""
         bounds = [counted.bounds() for counted in every]
         lower = [min(b[k][0] for b in bounds) for k in range(len(bounds[0]))]
         upper = [max(b[k][1] for b in bounds) for k in range(len(bounds[0]))]
@@ -132,7 +151,7 @@ class Multiplicity(Displayed):
         counts = self._added(every, sizes, lower) if beyond is None else beyond
         if isinstance(counts, Unknown):
             return counts
-        return Counter(counts[counts > 0].ravel().tolist())
+        return Tally.of(Counter(counts[counts > 0].ravel().tolist()))
 
     def _added(
         self, every: Sequence[Counted], sizes: Sequence[int], origin: Sequence[int]

@@ -1,4 +1,4 @@
-"""Maps as relations: emptiness, inverse, image, preimage and counts, exactly (`simplifier.exact`).
+"""Maps as relations: emptiness, inverse, image and preimage, exactly (`simplifier.exact`).
 
 Source: isl manual, "Unary Operations" (reverse, domain, range) and "Binary Operations"
 (application, preimage).
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from math import prod
 from typing import TypeAlias
 
 from hlo.arguments import brief, checked, integers
@@ -36,16 +35,16 @@ def is_empty(indexing_map: IndexingMap) -> bool | Unknown:
     """
     if indexing_map.is_known_empty:
         return True
-    quotients = _quotients(indexing_map)
-    if not indexing_map.constraints and (not quotients or _is_defined_at_a_corner(quotients)):
+    divided = quotients(indexing_map)
+    if not indexing_map.constraints and (not divided or _is_defined_at_a_corner(divided)):
         return False
-    defined = [Constraint(quotient, *quotient.bounds) for quotient in quotients]
+    defined = [Constraint(quotient, *quotient.bounds) for quotient in divided]
     empty = exact.is_empty(indexing_map.variables, (*indexing_map.constraints, *defined))
     return with_query(empty, "cannot decide whether the domain is empty of", indexing_map)
 
 
-def _quotients(m: IndexingMap) -> list[Expr]:
-    """The results with a divisor that may be 0."""
+def quotients(m: IndexingMap) -> list[Expr]:
+    """Return the results with a divisor that may be 0."""
     return [result for result in m.results if divisors_with_zero([result])]
 
 
@@ -230,31 +229,6 @@ def _rank(points: Sequence[IndexingMap]) -> int | None:
 
 def _grade(maps: Iterable[IndexingMap]) -> Grade:
     return "may" if any(m.grade == "may" for m in maps) else "exact"
-
-
-def count_image(indexing_map: IndexingMap) -> int | Unknown:
-    """Number of distinct results, for any value of the runtime variables."""
-    return with_query(
-        exact.count(_relation(indexing_map, indexing_map.results)),
-        "cannot count the distinct results of",
-        indexing_map,
-    )
-
-
-def count_domain(indexing_map: IndexingMap) -> int | Unknown:
-    """Number of points of the domain: values of dimensions, range and runtime variables.
-
-    A point at which a result divides by 0 is not in the domain.
-    """
-    quotients = _quotients(indexing_map)
-    if not indexing_map.constraints and not quotients:
-        return prod(max(0, v.upper - v.lower + 1) for v in indexing_map.variables)
-    every = tuple([v.as_expr() for v in indexing_map.variables])
-    return with_query(
-        exact.count(_relation(indexing_map, (*every, *quotients))),
-        "cannot count the domain of",
-        indexing_map,
-    )
 
 
 def _relation(m: IndexingMap, results: tuple[Expr, ...]) -> exact.Relation:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from hlo.arguments import checked, checked_constructor, checked_on_failure
+from indexing.maps.counts.queries import count_image
 from indexing.maps.displayed import Displayed
 from indexing.maps.indexing_map import Grade, IndexingMap
 from indexing.maps.regions.boxes import Box, TooManyBoxes, disjoint, progression, subtracted
@@ -211,6 +212,8 @@ class Region(Displayed):
         boxes = self.boxes()
         if boxes is not None:
             return sum(box.count() for box in boxes)
+        if len(self.pieces) == 1 and isinstance(piece := self.pieces[0], IndexingMap):
+            return count_image(piece)
         elements = self._enumerated
         if elements is not None:
             return len(elements)

@@ -14,12 +14,10 @@ from hlo.arguments import brief, integers
 from hlo.text.names import nearest
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.replaced_variables import with_replaced_variables
-from simplifier import exact
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.exact import number_type
 from simplifier.linear import constant
-from simplifier.unknown import Unknown, with_query
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -297,12 +295,3 @@ def _dimensions(m: IndexingMap) -> str:
 
 
 # ---------------------------------------------------------------- counts
-
-
-def count_pairs(m: IndexingMap) -> int | Unknown:
-    """Return the number of pairs of a point and a needed element; see `IndexingMap.count`."""
-    if not m.ranges and not m.runtime:
-        return m.count_domain()
-    pairs = (*[d.as_expr() for d in m.dims], *m.results)
-    counted = exact.count(exact.Relation((), m.variables, pairs, m.constraints))
-    return with_query(counted, "cannot count the pairs of", m)
