@@ -103,6 +103,7 @@ EXAMPLES: dict[str, tuple[Any, str]] = {
     "Collection[Facet]":            ((),               ""),
     "Computation":                  (ENTRY,            ""),
     "Expr":                         (D0 * 2,           ""),
+    "Expr | Unknown":               (D0 * 2,           ""),
     "Extents":                      ((4, 5),           ""),
     "Extents | None":               ((4, 3),           "None"),
     "Extents | Sequence[Affine]":   ((4, 5),           ""),

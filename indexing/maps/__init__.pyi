@@ -5,6 +5,9 @@ from .answers import Unknown as Unknown
 from .certificate import CertificateError as CertificateError
 from .counts.queries import count_domain as count_domain
 from .counts.queries import count_image as count_image
+from .counts.symbolic import SymbolicCounts as SymbolicCounts
+from .counts.symbolic import symbolic_counts as symbolic_counts
+from .counts.symbolic import tile_counts as tile_counts
 from .indexing_map import Constraint as Constraint
 from .indexing_map import Difference as Difference
 from .indexing_map import IndexingMap as IndexingMap
