@@ -16,6 +16,7 @@ from indexing.memory.caches.accesses import (
     AccessKind,
     CacheBudgetError,
     TiledAccess,
+    array_name,
     tiled_accesses,
 )
 from indexing.memory.caches.closed_forms import CarriedReuse, LoopAccess, carried_reuses
@@ -96,8 +97,32 @@ class ReuseProfile:
         arrays = tuple([array.misses(capacity) for array in self.arrays])
         return CacheMisses(self.tiling, self.order, capacity, self.line, arrays, self.method)
 
+    def __str__(self) -> str:
+        unit = "elements" if self.line is None else f"lines of {self.line} bytes"
+        lines = [f"{self.order.name} order, {unit}, {self.method}:"]
+        for number, own in enumerate(self.arrays):
+            name = f"{own.kind} {array_name(own.array)}"
+            lines.append(f"  {name}: {own.touches:,} touches, {own.first:,} first ones")
+            if self.method == "trace":
+                lines += [f"    {_reused(int(own.lines.sum()), own.distances)}"] * (
+                    len(own.lines) > 0
+                )
+            for reuse in self.carried:
+                if reuse.access == number:
+                    tiles = reuse.tiles * len(reuse.distances)
+                    again = own.touches * tiles // len(self.order.numbers)
+                    lines.append(f"    {_reused(again, reuse.distances)}, carried by {reuse.loop}")
+        return "\n".join(lines)
+
     def __repr__(self) -> str:
         return f"<reuse distances of {self.tiling!r}, {self.order.name} order, by {self.method}>"
+
+
+def _reused(touches: int, distances: NDArray[Any]) -> str:
+    """The number of touches that reuse a line, and their distances in bytes."""
+    low, high = (int(-(-bits // 8)) for bits in (distances.min(), distances.max()))
+    span = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"{touches:,} at a distance of {span} bytes"
 
 
 @checked
@@ -121,6 +146,18 @@ def reuse_profile(
         exceed a budget.
     Raises:
         ValueError: the order is not one of the grid of the tiling, or `line` is not positive.
+
+    >>> import hlo, indexing
+    >>> text = "ENTRY e { p = f32[64] parameter(0)  ROOT b = f32[16,64] broadcast(p), "
+    >>> tiling = indexing.tile(hlo.parse(text + "dimensions={1} }").entry.root, (8, 32))
+    >>> profile = reuse_profile(tiling)
+    >>> print(profile)
+    row order, lines of 128 bytes, closed form:
+      read p: 4 touches, 2 first ones
+        2 at a distance of 2,304 bytes, carried by tid_0
+      write b: 32 touches, 32 first ones
+    >>> profile.misses(capacity=2048).misses, profile.misses(capacity=2304).misses
+    (36, 34)
     """
     chosen = order_of(tiling, order)
     check_line(line)
