@@ -30,6 +30,7 @@ class Gpu:
         sector_bytes: the unit of transfers between the caches, aligned.
         line_bytes: the size of a cache line, aligned.
         dram_transaction_bytes: the unit of transfers from DRAM to the L2 cache, for XLA's rules.
+        l2_cache_bytes: size of the L2 cache, on AMD GPUs of that of one die; `None` if not known.
         banks: number of banks of shared memory.
         bank_bytes: number of consecutive bytes in one bank.
         vector_bytes: the most bytes that one lane loads or stores with one instruction.
@@ -50,6 +51,7 @@ class Gpu:
     sector_bytes: int = 32
     line_bytes: int = 128
     dram_transaction_bytes: int = 64
+    l2_cache_bytes: int | None = None
     banks: int = 32
     bank_bytes: int = 4
     vector_bytes: int = 16
@@ -59,18 +61,19 @@ class Gpu:
 GPUS: Final = {
     facts[0]: Gpu(*facts)
     for facts in [
-        # model  shared memory registers warp blocks         description          sector line DRAM
-        ("V100",    98_304,     65_536, 32,  2_147_483_647, "v100.txtpb",        32,    128, 64),
-        ("A100",    166_912,    65_536, 32,  2_147_483_647, "a100_sxm_80.txtpb", 32,    128, 64),
-        ("A6000",   101_376,    65_536, 32,  2_147_483_647, "a6000.txtpb",       32,    128, 64),
-        ("H100",    232_448,    65_536, 32,  2_147_483_647, "h100_sxm.txtpb",    32,    128, 64),
-        ("B200",    232_448,    65_536, 32,  2_147_483_647, "b200.txtpb",        32,    128, 64),
-        ("MI300",   65_536,    131_072, 64,  2_147_483_647, "mi300.txtpb",       64,    128, 128),
+        # model   shared   registers warp blocks    description        sector line DRAM L2
+        ("V100",  98_304,  65_536,   32, 2**31 - 1, "v100.txtpb",        32, 128, 64,  6_291_456),
+        ("A100",  166_912, 65_536,   32, 2**31 - 1, "a100_sxm_80.txtpb", 32, 128, 64,  41_943_040),
+        ("A6000", 101_376, 65_536,   32, 2**31 - 1, "a6000.txtpb",       32, 128, 64,  6_291_456),
+        ("H100",  232_448, 65_536,   32, 2**31 - 1, "h100_sxm.txtpb",    32, 128, 64,  52_428_800),
+        ("B200",  232_448, 65_536,   32, 2**31 - 1, "b200.txtpb",        32, 128, 64,  132_644_864),
+        ("MI300", 65_536,  131_072,  64, 2**31 - 1, "mi300.txtpb",       64, 128, 128, 4_194_304),
     ]
 }
 # fmt: on
 """The models by name; the fields ``shared_memory_per_block_optin``, ``registers_per_block_limit``,
-``threads_per_warp`` and ``block_dim_limit_x`` of the descriptions, and the widths in bytes."""
+``threads_per_warp``, ``block_dim_limit_x`` and ``l2_cache_size`` of the descriptions, and the
+widths in bytes."""
 
 Device: TypeAlias = "str | Gpu"
 """A GPU, or the name of a model in `GPUS`."""
