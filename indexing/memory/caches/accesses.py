@@ -216,10 +216,54 @@ def _product(
             shifts[:, k] = s.shifts[own, column]
     zero = np.zeros(prod(shape), np.int64)
     set_at, combinations = numbered([zero, *classes])
-    block_of, blocks = numbered([set_at, *shifts.T])
     minor = _minor_dim(operand.shape)
-    sets = tuple([_set(factors, chosen[1:], rank, minor) for chosen in combinations.tolist()])
-    return TiledAccess(array, kind, grid.counts, dims, block_of, sets, blocks[:, 0], blocks[:, 1:])
+    sets = [_set(factors, chosen[1:], rank, minor) for chosen in combinations.tolist()]
+    return _without_repetitions(array, kind, grid.counts, dims, sets, set_at, shifts)
+
+
+def _without_repetitions(
+    array: ArrayRef,
+    kind: AccessKind,
+    grid: tuple[int, ...],
+    dims: tuple[int, ...],
+    sets: Sequence[Rows],
+    set_at: NDArray[Any],
+    shifts: NDArray[Any],
+) -> TiledAccess:
+    """The access with each set once, and without dimensions on which no block depends.
+
+    Args:
+        sets: sets that may be translates of each other.
+        set_at, shifts: the set and the translation for each tile index over `dims`.
+    """
+    number: dict[tuple[bytes, bytes], int] = {}
+    corners = np.zeros((len(sets), shifts.shape[1]), np.int64)
+    kept: list[Rows] = []
+    renumbered = []
+    for k, rows in enumerate(sets):
+        if len(rows.lengths):
+            corners[k] = rows.starts.min(axis=0)
+        moved = Rows(rows.starts - corners[k], rows.lengths)
+        key = moved.starts.tobytes(), moved.lengths.tobytes()
+        if key not in number:
+            number[key] = len(kept)
+            kept.append(moved)
+        renumbered.append(number[key])
+    places = (shifts + corners[set_at]).T
+    block_of, blocks = numbered([np.array(renumbered, np.int64)[set_at], *places])
+    by_dim = block_of.reshape([grid[d] for d in dims])
+    used = [k for k in range(len(dims)) if (by_dim != by_dim.take([0], axis=k)).any()]
+    first = tuple([slice(None) if k in used else 0 for k in range(len(dims))])
+    return TiledAccess(
+        array,
+        kind,
+        grid,
+        tuple([dims[k] for k in used]),
+        by_dim[first].reshape(-1),
+        tuple(kept),
+        blocks[:, 0],
+        blocks[:, 1:],
+    )
 
 
 def _minor_dim(shape: Shape) -> int | None:
