@@ -27,17 +27,18 @@ ENGLISH = words("""
     a accuracy add all an and any are as at beside best between by change command completion
     contribute decision each every exactly executing four from generated glossary go guarantee how
     in is kind known later limit line method move next number numbering of on once one or other part
-    quality reason result run several speed start supported that the through to two use value what
-    where with without
+    quality reason result run several speed start supported that the through to together two use
+    value what where with without
 """)
 FIELD = words("""
     derivation dump file hlo jax jitted protobuf text
-    analysis architecture attribute call class command comparison completion composition compute
-    constraint consumer custom dimension domain evaluation expression floordiv formula function
-    fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex layout
-    load maxima memory minima mlir mod module non-affine notation notebook numpy op opcode operand
-    parameter pickle print producer product program proof python queue residue runtime shape shell
-    simplification simplified simplifier store sum sympy test thread tile validation variable xla
+    analysis architecture attribute cache call class command comparison completion composition
+    compute constraint consumer custom dimension domain evaluation expression floordiv formula
+    function fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex
+    layout load maxima memory minima miss mlir mod module non-affine notation notebook numpy op
+    opcode operand parameter pickle print producer product program proof python queue resident
+    residue runtime shape shell simplification simplified simplifier store sum sympy test thread
+    tile validation variable xla
 """)
 
 
