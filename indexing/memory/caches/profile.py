@@ -21,7 +21,7 @@ from indexing.memory.caches.accesses import (
 )
 from indexing.memory.caches.closed_forms import CarriedReuse, LoopAccess, carried_reuses
 from indexing.memory.caches.distances import reuse_distances
-from indexing.memory.caches.lines import Units, line_bits, units_by_access
+from indexing.memory.caches.lines import Units, distinct, line_bits, units_by_access
 from indexing.memory.caches.misses import ArrayMisses, CacheMisses
 from indexing.memory.caches.orders import BlockOrder, OrderLoop
 from indexing.memory.caches.trace import cache_trace
@@ -278,7 +278,7 @@ def _loop_access(
     if not lines.any():  # nothing is needed
         return LoopAccess(frozenset(), 0)
     blocks = prod([access.grid[d] for d in access.dims])
-    is_disjoint = len(units.numbers) == len(lines) == len(np.unique(units.numbers))
+    is_disjoint = len(units.numbers) == len(lines) == len(distinct(units.numbers))
     if not is_disjoint or blocks != len(lines) or (lines != lines[0]).any():
         return None
     inside = [k for k, loop in enumerate(loops) if loop.dim in access.dims]
