@@ -226,6 +226,22 @@ def test_a_chain_of_updates_at_places_that_are_computed_stays_may() -> None:
     assert reason in {each.text for reasons in answer.reasons[2] for each in reasons}
 
 
+def test_a_value_on_a_device_has_an_iteration_and_the_device() -> None:
+    text = str(PROGRAMS["the value before"])
+    old, new = "%v = f32[] reshape(%r)", "%p = f32[] reshape(%r)"
+    reduced = "%v = f32[] all-reduce(%p), replica_groups={{0,1}}, to_apply=%add"
+    summed = text.replace("module_e", "module_e, replica_count=2").replace(
+        old, f"{new}\n  {reduced}"
+    )
+    answer = indexing.device_maps(hlo.parse(summed).entry.root, 3)
+    pairs = zip(answer.maps[0], answer.paths[0], strict=True)
+    (read,) = [m for m, leaf in pairs if leaf == (2,)]
+    assert read.grade == "exact"
+    (rt,) = read.runtime
+    assert [list(map(str, each)) for each in (rt.iterations, rt.element)] == [["d0 - 1"], ["s0"]]
+    assert [str(result) for result in read.results] == ["s0", "rt0"]
+
+
 def test_maps_to_outputs_name_iterations_too() -> None:
     forward = indexing.input_to_output(PROGRAMS["gather"].entry.root, 0)
     maps = [m for m, leaf in zip(forward.maps[3], forward.paths[3], strict=True) if leaf == (2,)]
