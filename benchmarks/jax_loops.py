@@ -295,6 +295,24 @@ def table_lookup(table: Any, rows: Any) -> Any:
     return lax.fori_loop(0, 6, lambda i, out: out.at[i].set(table[rows[i]]), jnp.zeros(6))
 
 
+@program("f32[7,2]", "s32[7]", "s32[]")
+def linked_rows(values: Any, following: Any, first: Any) -> Any:
+    def step(at: Any, _: Any) -> Any:
+        return following[at], values[at]
+
+    return lax.scan(step, first, None, length=5)
+
+
+@program("f32[5]", "f32[5,5]", "s32[]")
+def greedy_states(scores: Any, transitions: Any, state: Any) -> Any:
+    def step(i: Any, carry: Any) -> Any:
+        state, total, path = carry
+        best = jnp.argmax(scores + transitions[state])
+        return best, total + transitions[state, best], path.at[i].set(state)
+
+    return lax.fori_loop(0, 4, step, (state, 0.0, jnp.zeros(4, jnp.int32)))
+
+
 @program("f32[6]", "f32[6]", "s32[]")
 def bound_argument(x: Any, y: Any, n: Any) -> Any:
     return lax.fori_loop(0, n, lambda i, x: x.at[i].set(2 * y[i]), x)
