@@ -18,6 +18,7 @@ from indexing.memory.periods import translation
 from indexing.memory.thread_loads import ThreadLoad, exprs_of, with_values
 from indexing.memory.transactions import Transactions, segment_sizes, total, transactions
 from indexing.memory.warp_classes import WarpAccesses
+from simplifier.atoms import mentioned
 from simplifier.constraints import FALSE
 from simplifier.interval import Interval
 from simplifier.unknown import Unknown
@@ -49,10 +50,10 @@ class Started:
 
 def started(loads: Sequence[Load], device: Gpu, budget: int) -> Started | Unknown:
     """Count loads with the best and the worst values of their runtime variables."""
-    variables = _variables([load for load, _, _ in loads])
+    line = segment_sizes(device)[-1]
+    variables = _variables(loads, line)
     if isinstance(variables, Unknown):
         return variables
-    line = segment_sizes(device)[-1]
     spans = {start: _span(start, bounds, loads, line) for start, bounds in variables.items()}
     if prod(map(len, spans.values())) > MAX_STARTS:
         names = ", ".join(map(_name, spans))
@@ -108,27 +109,40 @@ def _name(start: _Start) -> str:
     return start.name
 
 
-def _variables(loads: Iterable[ThreadLoad]) -> dict[_Start, Interval] | Unknown:
+def _variables(loads: Iterable[Load], line: int) -> dict[_Start, Interval] | Unknown:
     """Return the runtime values with the bounds in which a load reads something.
 
-    `Unknown` if a value differs between threads.
+    A value that differs between warps is left out if it moves addresses by whole lines, so that
+    each of its values gives the same counts.  `Unknown` if it has any other effect, or differs
+    between the lanes of a warp.
     """
     starts: dict[_Start, Interval] = {}
-    for load in loads:
+    for load, bits, _ in loads:
         for rt in load.runtime:
-            if any(not i.is_constant for i in rt.index):
-                return Unknown(
-                    f"{rt.name}, an element of `{rt.source_name}`, differs between threads"
-                )
-            start, variable = _Start.of(rt), rt.variable
-            low, high = starts.get(start, variable.bounds)
-            starts[start] = min(low, variable.lower), max(high, variable.upper)
+            if all(i.is_constant for i in rt.index):
+                start, variable = _Start.of(rt), rt.variable
+                low, high = starts.get(start, variable.bounds)
+                starts[start] = min(low, variable.lower), max(high, variable.upper)
+                continue
+            name = f"{rt.name}, an element of `{rt.source_name}`,"
+            if load.accesses.lane in mentioned(rt.index):
+                return Unknown(f"{name} differs between the lanes of a warp")
+            if not _moves_by_lines(load, rt, line * 8 // bits):
+                return Unknown(f"{name} differs between warps, and changes their alignment")
     return starts
+
+
+def _moves_by_lines(load: ThreadLoad, rt: RuntimeVariable, modulus: int) -> bool:
+    """Return True if each value of a runtime variable moves all addresses by whole lines."""
+    place, *limits = [translation(e, rt.variable) for e in exprs_of(load.accesses)]
+    if place is None or place.period > 1 or place.shift % modulus:
+        return False
+    return all(limit is not None and not limit.shift for limit in limits)
 
 
 def _with_starts(load: ThreadLoad, starts: Mapping[_Start, int]) -> WarpAccesses:
     """Return the accesses of a load for values of its starts; none out of its bounds."""
-    own = {rt.variable: starts[_Start.of(rt)] for rt in load.runtime}
+    own = {rt.variable: starts.get(_Start.of(rt), rt.variable.lower) for rt in load.runtime}
     if any(not v.lower <= value <= v.upper for v, value in own.items()):
         return replace(load.accesses, constraints=(FALSE,))
     return with_values(load.accesses, own)

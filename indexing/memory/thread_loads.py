@@ -39,7 +39,7 @@ class ThreadLoad:
 
     Attributes:
         accesses: the positions, which may depend on `runtime`.
-        runtime: the runtime variables.
+        runtime: the runtime variables, with the index of their source over the same variables.
         elements: the number of adjacent elements of a vector.
         unroll: the number of the first element in the thread's vector.
     """
@@ -48,6 +48,10 @@ class ThreadLoad:
     runtime: tuple[RuntimeVariable, ...]
     elements: int
     unroll: int
+
+    def is_equal(self, other: ThreadLoad) -> bool:
+        """Return True if both load the same elements."""
+        return self.accesses == other.accesses and self.runtime == other.runtime
 
 
 def thread_counts(schedule: IndexingMap) -> tuple[int, ...]:
@@ -95,25 +99,37 @@ def thread_loads(
 
 def _positions(places: IndexingMap, counts: Sequence[int], device: Gpu) -> dict[int, ThreadLoad]:
     """Return the different loads of single elements, by their number in the vector."""
-    vector = next((v for v in places.ranges if v.name == VECTOR), None)
-    if vector is not None:  # as a dimension it keeps its name
-        ranges = tuple([v for v in places.ranges if v is not vector])
-        places = replace(places, dims=(*places.dims, vector), ranges=ranges)
-    places = places.simplify()
+    places = _with_vector_as_dimension(places).simplify()
     if places.is_known_empty:
         return {}
     vector = next((v for v in places.dims if v.name == VECTOR), Variable(VECTOR, 0, 0))
-    by_warp = _by_warp(places, counts, device.threads_per_warp)
+    accesses, runtime = _by_warp(places, counts, device.threads_per_warp)
+    every = ThreadLoad(accesses, runtime, 1, 0)
     loads: dict[int, ThreadLoad] = {}
     for number in range(vector.lower, vector.upper + 1):
-        load = ThreadLoad(with_values(by_warp, {vector: number}), places.runtime, 1, number)
-        accesses = load.accesses
-        used = mentioned(exprs_of(accesses)) | set(places.dims)
-        outer = tuple([v for v in accesses.outer if v in used or v.name == WARP])
-        load = replace(load, accesses=replace(accesses, outer=outer))
-        if load.accesses not in [other.accesses for other in loads.values()]:
+        load = _element(every, vector, number, places.dims)
+        if not any(load.is_equal(other) for other in loads.values()):
             loads[number] = load
     return loads
+
+
+def _with_vector_as_dimension(places: IndexingMap) -> IndexingMap:
+    """Return the map with the vector as a dimension, which keeps its name when simplified."""
+    vector = [v for v in places.ranges if v.name == VECTOR]
+    ranges = tuple([v for v in places.ranges if v.name != VECTOR])
+    return replace(places, dims=(*places.dims, *vector), ranges=ranges)
+
+
+def _element(
+    every: ThreadLoad, vector: Variable, number: int, dims: Sequence[Variable]
+) -> ThreadLoad:
+    """Return the load of one element of a vector, without the loops on which it does not depend."""
+    accesses = with_values(every.accesses, {vector: number})
+    swap = Substitution({vector: as_expr(number)})
+    starts = tuple([rt.substituted(swap) for rt in every.runtime])
+    used = mentioned([*exprs_of(accesses), *[i for rt in starts for i in rt.index]]) | set(dims)
+    outer = tuple([v for v in accesses.outer if v in used or v.name == WARP])
+    return ThreadLoad(replace(accesses, outer=outer), starts, 1, number)
 
 
 def _vector_width(loads: Mapping[int, ThreadLoad], bits: int, device: Gpu, offset: int) -> int:
@@ -126,7 +142,9 @@ def _vector_width(loads: Mapping[int, ThreadLoad], bits: int, device: Gpu, offse
         width *= 2
         for k in range(width // 2, width):
             other = loads.get(first + k)
-            if other is None or not _is_next(start, other.accesses, k):
+            if other is None or other.runtime != loads[first].runtime:
+                return width // 2
+            if not _is_next(start, other.accesses, k):
                 return width // 2
         if place.constant % width or any(c % width for c in place.parts.values()):
             return width // 2
@@ -142,8 +160,10 @@ def _is_next(start: WarpAccesses, other: WarpAccesses, distance: int) -> bool:
     )
 
 
-def _by_warp(position: IndexingMap, counts: Sequence[int], warp_size: int) -> WarpAccesses:
-    """Return the positions over warp and lane instead of thread dimensions."""
+def _by_warp(
+    position: IndexingMap, counts: Sequence[int], warp_size: int
+) -> tuple[WarpAccesses, tuple[RuntimeVariable, ...]]:
+    """Return the positions and runtime variables over warp and lane, without thread dimensions."""
     threads = prod(counts)
     warps = -(-threads // warp_size)
     lane = Variable("lane", 0, min(threads, warp_size) - 1)
@@ -162,12 +182,13 @@ def _by_warp(position: IndexingMap, counts: Sequence[int], warp_size: int) -> Wa
         number = number // count
     swap = Substitution(values)
     constraints += [c.with_expr(swap(c.expr)) for c in position.constraints]
-    return WarpAccesses(
+    accesses = WarpAccesses(
         swap(position.results[0]),
         tuple([c for c in constraints if not c.is_true]),
         tuple([v for v in (*dims.values(), warp, *position.ranges) if v.lower != v.upper]),
         lane,
     )
+    return accesses, tuple([rt.substituted(swap) for rt in position.runtime])
 
 
 def with_values(accesses: WarpAccesses, values: Mapping[Variable, int]) -> WarpAccesses:

@@ -295,14 +295,34 @@ def test_starts_give_the_best_and_the_worst_alignment() -> None:
     assert (load.worst_starts, load.sectors, load.lines) == ({"i": 1}, 5, 2)
 
 
-def test_starts_that_differ_between_threads_are_unknown() -> None:
-    gather = root("""ENTRY e { p = f32[50,8] parameter(0)  i = s32[16,1] parameter(1)
-      ROOT g = f32[16,8] gather(p, i), offset_dims={1}, collapsed_slice_dims={0},
-        start_index_map={0}, index_vector_dim=1, slice_sizes={1,8} }""")
-    rows, indices = indexing.access(gather)
+def gather(rows: int, columns: int, count: int) -> hlo.Instruction:
+    """A gather of whole rows: an embedding."""
+    return root(f"""ENTRY e {{
+      p = f32[{rows},{columns}] parameter(0)  i = s32[{count},1] parameter(1)
+      ROOT g = f32[{count},{columns}] gather(p, i), offset_dims={{1}},
+        collapsed_slice_dims={{0}}, start_index_map={{0}}, index_vector_dim=1,
+        slice_sizes={{1,{columns}}} }}""")
+
+
+def test_starts_that_differ_between_lanes_are_unknown() -> None:
+    rows, indices = indexing.access(gather(50, 8, 16))
     assert isinstance(rows, Unknown)
-    assert "an element of `i`, differs between threads" in rows.reason
+    assert "an element of `i`, differs between the lanes of a warp" in rows.reason
     assert isinstance(indices, MemoryAccess)
+
+
+def test_rows_of_whole_lines_are_counted_wherever_they_start() -> None:
+    """Each warp reads a part of one row; rows of 768 floats start at lines."""
+    rows, indices = indexing.access(gather(50, 768, 16), unroll=4)
+    assert (known(rows).histogram, known(rows).ratio) == ({16: 96}, 1)
+    assert [load.bytes_per_lane for load in known(rows).instructions] == [16]
+    assert known(indices).histogram == {1: 96}
+
+
+def test_rows_that_start_between_lines_are_unknown() -> None:
+    rows = indexing.access(gather(50, 4 * 32 + 8, 16), threads=136)[0]
+    assert isinstance(rows, Unknown)
+    assert "differs between warps, and changes their alignment" in rows.reason
 
 
 def test_adjacent_aligned_elements_are_one_vector() -> None:
@@ -342,6 +362,19 @@ def test_warps_of_64_lanes() -> None:
     plain = root("ENTRY e { p = f32[4096] parameter(0)  ROOT n = f32[4096] negate(p) }")
     load = known(indexing.access(plain, device="MI300")[0])
     assert (load.transactions.warps, load.sectors, load.histogram) == (64, 256, {4: 64})
+
+
+def test_a_launch_of_24576_blocks_is_two_patterns() -> None:
+    """An addition with a transposed operand: each load has one pattern of 32 lanes."""
+    fusion = root("""fused {
+        p = f32[6,512,4096] parameter(0)  q = f32[6,4096,512] parameter(1)
+        t = f32[6,512,4096] transpose(q), dimensions={0,2,1}
+        ROOT a = f32[6,512,4096] add(p, t) }
+      ENTRY e { p = f32[6,512,4096] parameter(0)  q = f32[6,4096,512] parameter(1)
+        ROOT f = f32[6,512,4096] fusion(p, q), kind=kLoop, calls=fused }""")
+    loads = indexing.access(fusion, unroll=4, budget=128)
+    assert [known(load).histogram for load in loads] == [{16: 98304}, {32: 393216}]
+    assert known(loads.store).histogram == {16: 98304}
 
 
 def test_beyond_the_budget_the_answer_is_unknown() -> None:
