@@ -81,6 +81,7 @@ bench: $(VENV)/.develops
 	$(BIN)/python -m benchmarks.simplify
 	$(BIN)/python -m benchmarks.hard_cases
 	$(BIN)/python -m benchmarks.tile_analysis $(firstword $(BENCH_FILES))
+	$(BIN)/python -m benchmarks.access
 	$(BIN)/python -m benchmarks.execute $(BENCH_FILES)
 
 # From copies: compiled modules hide their sources, wherever they lie beside them.
