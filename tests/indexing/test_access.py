@@ -286,6 +286,25 @@ def known(answer: MemoryAccess | Unknown) -> MemoryAccess:
     return answer
 
 
+@pytest.mark.parametrize(("element", "size"), [("u8", 1), ("bf16", 2), ("f32", 4), ("f64", 8)])
+def test_segments_are_those_of_tensor_layouts(element: str, size: int) -> None:
+    """One warp with a stride, and a vector of two elements for each lane: another library."""
+    tensor_layouts = pytest.importorskip("tensor_layouts", reason="an oracle of the test extra")
+    analysis = pytest.importorskip("tensor_layouts.analysis", reason="an oracle of the test extra")
+    for stride in range(2, 40, 2):
+        array = hlo.parse_shape(f"{element}[{stride * 32}]")
+        assert isinstance(array, hlo.Shape)
+        lane, vector = Variable("th_x", 0, 31), Variable("unroll_id", 0, 1)
+        pairs = IndexingMap.of([lane], [lane * stride + vector], ranges=[vector])
+        own = known(indexing.array_access(pairs, array))
+        theirs = analysis.segment_analysis(
+            tensor_layouts.Layout((32, 2), (stride, 1)), element_bytes=size
+        )
+        assert (own.sectors, own.lines) == (theirs["segments"], theirs["cache_lines"])
+        assert own.transactions.bytes_used == theirs["unique_bytes"]
+        assert own.bytes_requested == theirs["requested_bytes"]
+
+
 def test_starts_give_the_best_and_the_worst_alignment() -> None:
     """A run of 32 floats: 4 sectors if it starts at a sector, otherwise 5."""
     window = root("""ENTRY e { p = f32[1000] parameter(0)  i = s32[] parameter(1)
