@@ -31,7 +31,7 @@ ENGLISH = words("""
     value what where with without
 """)
 FIELD = words("""
-    derivation dump file hlo jax jitted protobuf text
+    access bank conflict derivation dump file hlo jax jitted protobuf text
     analysis architecture attribute cache call class command comparison completion composition
     compute constraint consumer custom dimension domain evaluation expression floordiv formula
     function fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex

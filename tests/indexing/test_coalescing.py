@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import hlo
@@ -14,8 +16,16 @@ from indexing.memory.coalescing import (
     is_coalesced_by_opcodes,
     is_tile_coalesced,
 )
+from tests.indexing.coalescing_cases import (
+    DYNAMIC_SLICE,
+    OUTER_DIMS,
+    TRANSPOSE_OF_ADD,
+    TRANSPOSE_OF_BROADCAST,
+    table,
+)
 
 A6000 = gpu("A6000")
+ROOT = Path(__file__).parents[2]
 
 
 def entry(text: str) -> hlo.Instruction:
@@ -25,56 +35,6 @@ def entry(text: str) -> hlo.Instruction:
 def known(answer: object) -> MemoryAccess:
     assert isinstance(answer, MemoryAccess)
     return answer
-
-
-# Source of the modules and verdicts: XLA ``xla/service/gpu/model/coalescing_analysis_test.cc``.
-
-TRANSPOSE_OF_BROADCAST = """
-fusion {
-  input = f32[1,32,6400] parameter(0)
-  ROOT slice = f32[1,32,100] slice(input), slice={[0:1:1], [0:32:1], [0:6400:64]}
-}
-ENTRY entry {
-  p0 = f32[32] parameter(0)
-  broadcast = f32[1,6400,32] broadcast(p0), dimensions={2}
-  transpose = f32[1,32,6400] transpose(broadcast), dimensions={0,2,1}
-  ROOT fusion = f32[1,32,100] fusion(transpose), kind=kLoop, calls=fusion
-}"""
-TRANSPOSE_OF_ADD = """
-fusion {
-  p0 = f32[32,100,64] parameter(0)
-  ROOT slice = f32[32,100,1] slice(p0), slice={[0:32:1], [0:100:1], [0:1:1]}
-}
-ENTRY entry {
-  input = f32[100,64,32] parameter(0)
-  add = f32[100,64,32] add(input, input)
-  transpose = f32[32,100,64] transpose(add), dimensions={2,0,1}
-  ROOT fusion = f32[32,100,1] fusion(transpose), kind=kLoop, calls=fusion
-}"""
-OUTER_DIMS = """
-fusion {
-  input = f32[100,32,64] parameter(0)
-  ROOT transpose = f32[32,100,64] transpose(input), dimensions={1,0,2}
-}
-ENTRY entry {
-  input = f32[100,32,64] parameter(0)
-  ROOT fusion = f32[32,100,64] fusion(input), kind=kLoop, calls=fusion
-}"""
-DYNAMIC_SLICE = """
-fusion {
-  src = s32[2,2,258] parameter(0)
-  of1 = s32[] parameter(1)
-  of2 = s32[] parameter(2)
-  of3 = s32[] parameter(3)
-  ROOT ds = s32[1,2,32] dynamic-slice(src, of1, of2, of3), dynamic_slice_sizes={1,2,32}
-}
-ENTRY entry {
-  p0 = s32[2,2,258] parameter(0)
-  p1 = s32[] parameter(1)
-  p2 = s32[] parameter(2)
-  p3 = s32[] parameter(3)
-  ROOT fusion = s32[1,2,32] fusion(p0, p1, p2, p3), kind=kLoop, calls=fusion
-}"""
 
 
 def test_a_transpose_of_outer_dimensions_is_coalesced() -> None:
@@ -167,3 +127,10 @@ def test_rows_of_the_rule(reads: object, shape: str, verdict: bool) -> None:
     assert callable(reads)
     m = IndexingMap.over((4096,), reads)
     assert is_coalesced(indexing.thread_map((4096,), threads=128), m, array) is verdict
+
+
+def test_the_documentation_lists_where_counts_and_rules_differ() -> None:
+    """`python -m tests.indexing.coalescing_cases` prints the table."""
+    page = (ROOT / "docs" / "memory.md").read_text()
+    for line in table():
+        assert line in page.splitlines()
