@@ -18,6 +18,7 @@ from indexing.cli.options import (
     target_option,
 )
 from indexing.cli.reporter import Reporter
+from indexing.cli.tile_cache import CacheRequest, cache_options, cache_request, print_misses
 from indexing.cli.tile_options import WHOLE, SizesText, TileIndexText
 from indexing.cli.tile_search import print_best, search_options, search_request
 
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
     "sizes nearby that are legal",
 )
 @search_options
+@cache_options
 @max_input_size_option
 @format_option(click.Choice(["text", "json"]))
 @click.pass_obj
@@ -102,6 +104,9 @@ def command(
     accept: AcceptedKind | None,
     symbolic: bool,
     top: int | None,
+    capacity: int | None,
+    orders: str | None,
+    line: int | None,
     notation: str,
 ) -> None:
     """Print what each tile of an instruction of the module in FILE needs of its operands.
@@ -116,6 +121,7 @@ def command(
 
     Without --sizes, print the symbolic tile of each map: the box of a tile of any size, and the
     constraints under which it is one. With --search, print the tilings that move the fewest bytes.
+    With --cache, print how many cache lines miss while the tiles are computed in several orders.
 
     --limits takes a GPU (H100), the limits by which XLA prunes tilings (xla:H100), or single ones:
     min-elements=N, elements=N, working-set=SIZE, registers=N, shared-memory=SIZE, tiles=N.
@@ -141,6 +147,7 @@ def command(
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 1,4,16,8 --at 0,0,0,1
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2 --sizes 2,4,:,8 --explain
       hlo-indexing tile m.hlo -i transpose_copy_fusion.2
+      hlo-indexing tile m.hlo -i ynn_fusion.7 --sizes 16,16 --cache 20KiB --order row,grouped:2
       hlo-indexing tile m.hlo -i ynn_fusion.3 --search --limits working-set=16KiB --top 3
     """
     from indexing.views.report import Query
@@ -160,6 +167,13 @@ def command(
             "--direction input-to-output": direction == "input-to-output",
         },
     )
+    cache = cache_request(
+        capacity,
+        orders,
+        line,
+        has_sizes=sizes is not None,
+        excluded={"--at": index is not None, "--explain": explain},
+    )
     query = Query(operand=operand, output_id=output)
     reporter.check_inputs([file])
     for subject in _subjects(reporter, file, names, query, direction, target, exact):
@@ -167,7 +181,7 @@ def command(
             if wanted is not None:
                 print_best(reporter, subject, wanted, notation)
             else:
-                _print(reporter, subject, sizes, index, explain, notation)
+                _print(reporter, subject, sizes, index, explain, cache, notation)
 
 
 def _check_options(
@@ -242,6 +256,7 @@ def _print(
     sizes: tuple[int, ...] | None,
     index: tuple[int, ...] | None,
     explain: bool,
+    cache: CacheRequest | None,
     notation: str,
 ) -> None:
     """Print the symbolic tiles of an array, its tiles of given sizes, or one of them."""
@@ -265,6 +280,8 @@ def _print(
             _print_all(reporter, tile_records.unknown_lines(subject, tiling))
         else:
             _print_entries(reporter, subject, f"unknown: {tiling.reason}", None)
+    elif cache is not None:
+        print_misses(reporter, subject, _place(subject), tiling, cache, notation)
     elif index is not None and not _is_in_grid(reporter, subject, tiling, index):
         return
     elif notation == "json":
