@@ -176,7 +176,7 @@ def _obstacle(operand: TiledOperand) -> str:
     """The reason why the elements of each tile are not known; empty if they are."""
     may = next((m for m in operand.maps if m.grade == "may"), None)
     if may is not None:
-        return f"are over-approximated by {may}; exact maps may exist: write exact=True"
+        return f"are over-approximated by {may}; maps with exact=True may be exact"
     if _is_at_runtime(operand):
         names = ", ".join(sorted({rt.name for m in operand.maps for rt in m.runtime}))
         return f"depend on runtime values: {names}"
