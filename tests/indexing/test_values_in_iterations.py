@@ -11,8 +11,10 @@ import hlo
 import indexing
 from hlo import Module
 from indexing import IndexingMap, RuntimeVariable
+from indexing.codegen.nest import LoopNest
 from indexing.dataflow.loops import steps
 from indexing.maps.multiplicity import Multiplicity
+from indexing.views.records import runtime_records
 from indexing.views.report import runtime_text
 from tests.indexing.influence import Pokes
 from tests.indexing.loop_judge import answers, disagreements, missed, unrolled
@@ -291,6 +293,33 @@ def test_iterations_survive_json_and_pickle() -> None:
     assert (list(map(str, rt.iterations)), list(map(str, rt.element))) == (["d0"], ["d1"])
     assert runtime_text(rt) == "rt0 = w/k[d1] at iteration d0, clamped to [0, 6]"
     assert str(read.source_map(read.runtime[0])).startswith("(d0, d1, d2) -> (d1), domain: ")
+
+
+def test_json_of_the_command_has_iterations_only_inside_of_loops() -> None:
+    (record,) = runtime_records(stacked_read())
+    assert record | {"map": None} == {
+        "name": "rt0",
+        "instruction": "k",
+        "calls": ("w",),
+        "iterations": ["d0"],
+        "map": None,
+        "clamp": (0, 6),
+    }
+    row = hlo.parse("""ENTRY e { p = f32[9] parameter(0)  i = s32[] parameter(1)
+      ROOT s = f32[5] dynamic-slice(p, i), dynamic_slice_sizes={5} }""").entry.root
+    (record,) = runtime_records(indexing.output_to_input(row).maps[0][0])
+    assert "iterations" not in record
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_loop_nests_compute_the_indices(name: str) -> None:
+    main = MODULES[name].entry
+    pokes = Pokes.of(main, seed=3)
+    assert pokes.results is not None
+    for number, expected in enumerate(pokes.results):
+        nest = indexing.loop_nest(main, output_id=number)
+        assert isinstance(nest, LoopNest)
+        np.testing.assert_allclose(nest.run(*pokes.arguments), expected, rtol=1e-6)
 
 
 # ---------------------------------------------------------------- the judge
