@@ -374,3 +374,18 @@ def sum_bounds(constraints: Iterable[Constraint]) -> dict[frozenset[Term], Inter
         bounds[constraint.expr.identity[0]] = lower, upper
         bounds[(-constraint.expr).identity[0]] = -upper, -lower
     return bounds
+
+
+def are_disjoint(constraints: Iterable[Constraint]) -> bool:
+    """Return True if the intervals that constraints state for one sum have no common value.
+
+    >>> from simplifier.linear import variable
+    >>> d = variable("d0", 0, 9)
+    >>> are_disjoint([Constraint(d, 0, 3), Constraint(-d, -9, -4)])
+    True
+    """
+    bounds: dict[frozenset[Term], Interval] = {}
+    for constraint in constraints:
+        for terms, interval_ in sum_bounds([constraint]).items():
+            bounds[terms] = interval.intersected(bounds.get(terms, interval_), interval_)
+    return any(low > high for low, high in bounds.values())

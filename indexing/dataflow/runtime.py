@@ -6,7 +6,8 @@ runtime variable by its formula, with the semantics of the HLO:
 * *Clamping*: if the formula may leave the clamp of the operation, the map is split into disjoint
   pieces (below, inside and above), so no start index is out of bounds.
 * *Division* of integers rounds towards zero, not down.
-* *Wrap-around*: a formula that may leave the range of its type is not folded.
+* *Wrap-around*: a formula that may leave the range of its type is split into pieces, one for each
+  multiple of ``2^bits`` that is subtracted.
 
 A runtime variable that does not fold is traced through copies (reshape, slice, the parameter of a
 fusion, …) to the instruction that computes its value, which is in the body of the same loops: the
@@ -38,7 +39,7 @@ from indexing.ops.element import (
 )
 from indexing.ops.integer_rules import MAX_CASES, Cases, clamp_cases
 from simplifier.atoms import Variable
-from simplifier.constraints import Constraint
+from simplifier.constraints import Constraint, are_disjoint
 from simplifier.linear import Expr
 from simplifier.substitute import Substitution
 
@@ -123,7 +124,7 @@ def _cases(
         for clamped, in_case in clamp_cases(number, rt.clamp) if rt.clamp else [(number, ())]:
             in_bounds = Constraint(clamped, *rt.variable.bounds)
             constraints = [*in_piece, *in_case, in_bounds]
-            if not any(c.is_false for c in constraints):
+            if not any(c.is_false for c in constraints) and not are_disjoint(constraints):
                 cases.append((clamped, tuple([c for c in constraints if not c.is_true])))
     return cases if values else None, merged_runtime(values or ())
 

@@ -5,13 +5,15 @@ Inside of the body of a loop, formulas may also mention the number of the iterat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 from typing import Protocol, TypeAlias
 
 from hlo.modules.module import Instruction
 from hlo.shapes.shape import Shape
 from indexing.dataflow.constants import affine_table, is_integral
+from indexing.dataflow.conversions import is_reinterpreted
 from indexing.dataflow.copies import MAX_TRACED, copied_operands, is_function, source_of
 from indexing.dataflow.soundness import fault_of
 from indexing.maps.arrays import ArrayRef
@@ -34,8 +36,9 @@ from indexing.ops.integer_rules import (
     range_of,
     selection,
 )
-from simplifier.constraints import Constraint
-from simplifier.interval import Interval, contains
+from simplifier.bounds import KnownBounds
+from simplifier.constraints import Constraint, sum_bounds
+from simplifier.interval import Interval, contains, intersected
 
 ValueMaps: TypeAlias = tuple[IndexingMap, ...]
 """Disjoint maps from the index of each element to its value; together they cover the array."""
@@ -92,6 +95,29 @@ def value_maps(array: ArrayRef, around: Surroundings | None = None) -> ValueMaps
     return memo[array]
 
 
+def wrapping_source(
+    array: ArrayRef, around: Surroundings, may_wrap: Callable[[ArrayRef], bool]
+) -> ArrayRef | None:
+    """Return the array that has no formula because its values may wrap around, or None.
+
+    It is `array`, or determines it.
+
+    Args:
+        may_wrap: decides on parameters of the computation.
+    """
+    memo: _Values = array.instruction.module.memo.get((value_maps, around), _Values(around))
+    pending, seen = [array], set[ArrayRef]()
+    while pending:
+        source = pending.pop()
+        is_given = source.instruction.opcode == "parameter" and not source.calls
+        if source in memo.wrapping or (is_given and may_wrap(source)):
+            return source
+        if source not in seen and memo.get(source) is None:
+            seen.add(source)
+            pending += _sources(source)
+    return None
+
+
 def _sources(array: ArrayRef) -> list[ArrayRef]:
     """Return the arrays whose values determine the value of `array`."""
     if not is_integral(array) or fault_of(array.instruction):
@@ -106,6 +132,8 @@ def _sources(array: ArrayRef) -> list[ArrayRef]:
             operands = list(array.instruction.operands)
         case CopyRule() as rule:
             operands = [operand for operand, _ in copied_operands(array.instruction, rule)]
+            if is_reinterpreted(array.instruction):
+                operands = list(array.instruction.operands)
         case _:
             return []
     return [ArrayRef(operand, (), array.calls) for operand in operands]
@@ -117,24 +145,30 @@ class _Values(dict[ArrayRef, ValueMaps | None]):
     def __init__(self, around: Surroundings | None) -> None:
         super().__init__()
         self.around = around
+        self.wrapping: set[ArrayRef] = set()
 
     def simplified(self, piece: IndexingMap) -> IndexingMap:
-        """Return a simplified piece, with the same symbols in all pieces.
+        """Return a simplified piece, with the same symbols in all pieces."""
+        return _simplified(piece, self.around)
 
-        Simplification tightens the bounds of symbols; here they become constraints.
-        """
-        piece = piece.simplify()
-        if self.around is None or not piece.runtime:
-            return piece
-        symbols = {rt.variable: self.around.symbol(rt.name) for rt in piece.runtime}
-        results, constraints = piece.substituted({v: rt.expr for v, rt in symbols.items()})
-        within = [Constraint(rt.expr, *v.bounds) for v, rt in symbols.items()]
-        return IndexingMap.of(
-            piece.dims,
-            results,
-            runtime=symbols.values(),
-            constraints=[c for c in (*constraints, *within) if not c.is_true],
-        )
+
+def _simplified(piece: IndexingMap, around: Surroundings | None) -> IndexingMap:
+    """Return a simplified piece, with the same symbols in all pieces.
+
+    Simplification tightens the bounds of symbols; here they become constraints.
+    """
+    piece = piece.simplify()
+    if around is None or not piece.runtime:
+        return piece
+    symbols = {rt.variable: around.symbol(rt.name) for rt in piece.runtime}
+    results, constraints = piece.substituted({v: rt.expr for v, rt in symbols.items()})
+    within = [Constraint(rt.expr, *v.bounds) for v, rt in symbols.items()]
+    return IndexingMap.of(
+        piece.dims,
+        results,
+        runtime=symbols.values(),
+        constraints=[c for c in (*constraints, *within) if not c.is_true],
+    )
 
 
 def _value(array: ArrayRef, memo: _Values) -> ValueMaps | None:
@@ -149,9 +183,40 @@ def _value(array: ArrayRef, memo: _Values) -> ValueMaps | None:
     pieces = _formula(array, shape, memo)
     if pieces is None or not 0 < len(pieces) <= MAX_CASES:
         return None
-    pieces = _joined(shape, pieces)
-    in_range = all(contains(limits, piece.results[0].bounds) for piece in pieces)
-    return tuple(pieces) if in_range else None
+    parts = [
+        part for piece in _joined(shape, pieces) for part in wrapped(piece, limits, memo.around)
+    ]
+    if not 0 < len(parts) <= MAX_CASES:
+        memo.wrapping.add(array)
+        return None
+    return tuple(_joined(shape, parts))
+
+
+def wrapped(
+    piece: IndexingMap, limits: Interval, around: Surroundings | None
+) -> Iterator[IndexingMap]:
+    """Yield the value modulo the number of values of its type, in a piece for each multiple.
+
+    At most `MAX_CASES` + 1 pieces are yielded.
+    """
+    (value,) = piece.results
+    if contains(limits, value.bounds):
+        yield piece
+        return
+    low, high = KnownBounds(sum_bounds(piece.constraints)).bounds(value)
+    low, high = intersected((low, high), value.bounds)
+    count = limits[1] - limits[0] + 1
+    first, last = (low - limits[0]) // count, (high - limits[0]) // count
+    for multiple in range(first, min(last, first + MAX_CASES) + 1):
+        inside = Constraint(value, limits[0] + multiple * count, limits[1] + multiple * count)
+        part = replace(
+            piece,
+            results=(value - multiple * count,),
+            constraints=(*piece.constraints, *([] if inside.is_true else [inside])),
+        )
+        part = _simplified(part, around)
+        if not part.is_known_empty:
+            yield part
 
 
 def _joined(shape: Shape, pieces: Sequence[IndexingMap]) -> Sequence[IndexingMap]:
@@ -177,6 +242,8 @@ def _formula(array: ArrayRef, shape: Shape, memo: _Values) -> Sequence[IndexingM
             return affine_table(array)
         case IotaRule(dimension):
             return [IndexingMap.over(shape, lambda i: [i[dimension]])]
+        case CopyRule() if is_reinterpreted(array.instruction):
+            return _elementwise_value(array, shape, identity, memo)
         case CopyRule() as rule:
             return _copied_value(array, rule, memo)
         case ElementwiseRule(function=function) if function and function.integer:

@@ -18,7 +18,7 @@ from simplifier.exact.enumeration import pieces_budget
 from simplifier.exact.unions import union_of
 from simplifier.unknown import Unknown
 
-BUDGET: Final = 400_000
+BUDGET: Final = 800_000
 """isl operations for one closure."""
 _IN: Final = isl.dim_type.in_
 _OUT: Final = isl.dim_type.out
@@ -81,7 +81,7 @@ def closures_back_in_time(
         closure = closure.intersect_domain(points).intersect_range(points)
         return tuple([SelectedClosure(_selected(closure, each), bool(is_exact)) for each in slots])
 
-    return within_budget(compute, min(budget, pieces_budget(budget, *stays, *moves)))
+    return within_budget(compute, pieces_budget(budget, *stays, *moves, may_enumerate=False))
 
 
 def _waiting(points: isl.Set, stays: Sequence[isl.Set]) -> isl.Map:
@@ -90,7 +90,7 @@ def _waiting(points: isl.Set, stays: Sequence[isl.Set]) -> isl.Map:
     later = isl.Map.lex_ge(space).intersect_domain(points).intersect_range(points)
     for k in range(points.dim(isl.dim_type.set) - 1):
         later = later.equate(_IN, k, _OUT, k)
-    stayed = reduce(lambda a, b: a.union(b), stays, isl.Set.empty(space))
+    stayed = reduce(lambda a, b: a.union(b), stays, isl.Set.empty(space)).coalesce()
     leaves = points.subtract(stayed)
     if leaves.is_empty():
         return later

@@ -112,11 +112,14 @@ def array_budget(budget: int, *relations: Relation) -> int:
     return min(limit, max(FIRST_BUDGET, LEAST_BUDGET // words**2))
 
 
-def pieces_budget(budget: int, *relations: Relation) -> int:
+def pieces_budget(budget: int, *relations: Relation, may_enumerate: bool = True) -> int:
     """Return the isl operations for a query whose answer is not enumerated, at most `budget`.
 
     An operation takes longer with more divisions, with many minima and maxima, and with larger
     numbers.
+
+    Args:
+        may_enumerate: a small domain is enumerated if the operations do not suffice.
     """
     exprs = [expr for relation in relations for expr in _exprs(relation)]
     atoms = atoms_in_order(exprs)
@@ -124,7 +127,7 @@ def pieces_budget(budget: int, *relations: Relation) -> int:
     extrema = sum([isinstance(atom, SemiAffine) for atom in atoms])
     words = _words(exprs)
     least = LEAST_BUDGET // words**2
-    if can_enumerate(*relations):
+    if may_enumerate and can_enumerate(*relations):
         return min(budget, max(FIRST_BUDGET, least // 5))
     share = 1 + divisions + extrema // FEW_EXTREMA
     return min(budget, max(FIRST_BUDGET, least, budget // (share**2 * words**3)))

@@ -193,8 +193,8 @@ CONDITIONS = [
     (ALWAYS,        "the loop does not terminate: the condition is constant"),
     (OTHER,         "the loop may not terminate: its condition never changes"),
     (FLOAT,         "the loop's exit depends on data: `r` compares f32 values"),
-    (EITHER,        "the loop's exit depends on data: `r` (or) is no affine comparison"),
-    (SQUARE,        "the loop's exit depends on data: `q` (multiply) is no affine"),
+    (EITHER,        "10"),
+    (SQUARE,        "the loop's exit depends on data: `r` reads `q` (multiply)"),
 ]
 # fmt: on
 
@@ -240,7 +240,8 @@ def test_a_step_known_at_run_time_leaves_an_induction_variable() -> None:
     )
     loop = text.entry.root
     assert str(indexing.trip_count(loop)) == (
-        "the step of carried element {1} is known only at run time"
+        "the loop's exit depends on data: "
+        "`r` reads carried element {1}, whose step is known only at run time"
     )
     variable = indexing.induction_variables(loop)[1]
     assert (str(variable.step), variable.wraps) == ("-rt0", True)

@@ -13,7 +13,7 @@ from hlo.modules.module import Instruction
 from hlo.shapes.shape import ELEMENT_TYPES, leaves
 from indexing.dataflow.loops.call_stacks import Calls, only_calls
 from indexing.dataflow.loops.conditions import Bound, Conditions, Continuation, Progress
-from indexing.dataflow.loops.exits import ENDLESS, AffineSequence, Exit
+from indexing.dataflow.loops.exits import ENDLESS, Exit, counted_exit
 from indexing.dataflow.loops.facts import InductionVariable, LoopFacts, TripCount, mentioned_in
 from indexing.dataflow.loops.printed_facts import PrintedFacts, printed_facts
 from indexing.dataflow.loops.scalars import LoopScalars, is_invariant, scalar_of
@@ -233,7 +233,8 @@ class _Analysis:
             return TripCount.known(printed, "known_trip_count")
         lower, upper = continuation.bounds
         runtime = mentioned_in([continuation.iterations], self.scalars.runtime)
-        count = TripCount(lower, upper, continuation.iterations, runtime)
+        obstacle = continuation.obstacle
+        count = TripCount(lower, upper, continuation.iterations, runtime, obstacle=obstacle)
         if lower == upper:
             count = TripCount.known(lower)
         if printed is None or count.number == printed:
@@ -248,8 +249,7 @@ class _Analysis:
     ) -> Iterator[InductionVariable]:
         exits = [] if isinstance(continuation, str) else list(continuation.exits)
         if isinstance(count, TripCount):
-            difference = AffineSequence(constant(0), 0)
-            exits.append(Exit(count.iterations, (count.lower, count.upper), difference, (0, 0)))
+            exits.append(counted_exit(count.iterations, (count.lower, count.upper)))
         elif not isinstance(continuation, str):  # the text contradicts the derived count
             exits = []
         limits = {} if isinstance(continuation, str) else dict(continuation.limits)

@@ -50,6 +50,8 @@ class Ending:
         elif count.number is None:
             self.count = RuntimeVariable(Variable(COUNT, count.lower, count.upper))
             text = f"the number of iterations is not known: {count}"
+            if count.obstacle:
+                text = f"{count.obstacle}; the number of iterations is in {count}"
             self.reasons = (Reason(text, iteration.loop),)
         else:
             self.count = count.number

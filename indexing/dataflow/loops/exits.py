@@ -82,6 +82,11 @@ AT_ONCE: Final = Exit(constant(0), (0, 0), AffineSequence(constant(0), 0), (0, 0
 """The exit of a loop that executes no iteration."""
 
 
+def counted_exit(iterations: Expr | None, bounds: Interval) -> Exit:
+    """Return the exit of a loop with a number of iterations, or with bounds of it."""
+    return Exit(iterations, bounds, AffineSequence(constant(0), 0), (0, 0))
+
+
 def exit_of(left: AffineSequence, right: AffineSequence, direction: str) -> Exit | str:
     """Return the exit of a loop that continues while ``left[k] direction right[k]``, or a reason.
 

@@ -25,6 +25,7 @@ class TripCount:
         iterations: the number as a formula of `runtime`; None if only the bounds are known.
         runtime: the loop-invariant values that the formula mentions.
         origin: ``derived`` from condition and body, or the compiler's ``known_trip_count``.
+        obstacle: why a part of the condition, which may end the loop earlier, gives no number.
     """
 
     lower: int
@@ -32,6 +33,7 @@ class TripCount:
     iterations: Expr | None = None
     runtime: tuple[RuntimeVariable, ...] = ()
     origin: Origin = "derived"
+    obstacle: str = ""
 
     @classmethod
     def known(cls, count: int, origin: Origin = "derived") -> TripCount:

@@ -15,12 +15,12 @@ from indexing.dataflow.constants import is_integral
 from indexing.dataflow.loops.counted import bounds_outside, invariant_leaf, loop_facts
 from indexing.dataflow.loops.facts import InductionVariable, TripCount
 from indexing.dataflow.runtime import source_element
-from indexing.dataflow.values import ValueMaps, value_maps
+from indexing.dataflow.values import ValueMaps, value_maps, wrapped
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap, dims
 from indexing.maps.runtime_variable import RuntimeVariable
 from indexing.ops.control import callees
-from indexing.ops.integer_rules import range_of
+from indexing.ops.integer_rules import MAX_CASES, range_of
 from simplifier.atoms import Variable
 from simplifier.interval import Interval
 from simplifier.linear import Expr, as_expr
@@ -69,6 +69,11 @@ class Iteration:
             self._values[path] = self._value(path)
         return self._values[path]
 
+    def may_wrap(self, parameter: ArrayRef) -> bool:
+        """Return True for a carried counter that may wrap around before the loop ends."""
+        variable = self.facts.variable(parameter.path)
+        return variable is not None and variable.wraps
+
     def outside(self, path: Path) -> ArrayRef:
         """Return the array outside of the loop with the value of a loop-invariant leaf."""
         array = ArrayRef(self.loop.operands[0], path)
@@ -100,7 +105,7 @@ class Iteration:
 
     def _value(self, path: Path) -> ValueMaps | None:
         variable = self.facts.variable(path)
-        if variable is not None and not variable.wraps:
+        if variable is not None:
             return self._progression(variable)
         if path not in self.facts.invariants:
             return None
@@ -115,7 +120,12 @@ class Iteration:
             return None
         number = self._symbols[NUMBER]
         value = start[0] + number.expr * variable.step.constant
-        return (self._scalar(variable.path, value, [number, *start[1]]),)
+        piece = self._scalar(variable.path, value, [number, *start[1]])
+        limits = range_of(variable.element_type)
+        if not variable.wraps or limits is None:
+            return (piece,)
+        pieces = tuple(wrapped(piece, limits, self))
+        return pieces if len(pieces) <= MAX_CASES else None
 
     def _invariant(self, array: ArrayRef) -> ValueMaps | None:
         """Return a symbol for an integer scalar that the program does not determine."""

@@ -15,6 +15,7 @@ from hlo.modules.module import Instruction
 from hlo.modules.recursion import Recursive, unrolled
 from hlo.shapes.shape import ELEMENT_TYPES
 from indexing.dataflow.constants import element_at, is_integral
+from indexing.dataflow.conversions import is_reinterpreted
 from indexing.dataflow.copies import MAX_TRACED, forwarded_from
 from indexing.dataflow.runtime import copied_elements
 from indexing.dataflow.soundness import fault_of
@@ -220,7 +221,10 @@ class LoopScalars:
         if fault_of(instruction):
             return
         rule = element_of(instruction)
-        if not isinstance(rule, ElementwiseRule) or rule.function is None or rule.reads_nothing:
+        if not isinstance(rule, ElementwiseRule):
+            if not is_reinterpreted(instruction):
+                return
+        elif rule.function is None or rule.reads_nothing:
             return
         arrays = [ArrayRef(operand, (), scalar.array.calls) for operand in instruction.operands]
         shapes = [array.array_shape for array in arrays]
@@ -279,7 +283,7 @@ def _affine_expr(opcode: str, operands: list[Expr]) -> Expr | None:
             return y * x.constant
         case "multiply", [x, y] if y.is_constant:
             return x * y.constant
-        case "convert", [x]:
+        case "convert" | "bitcast-convert", [x]:
             return x
     return None
 
@@ -306,7 +310,8 @@ def _reduced(expr: Expr, element_type: str, signed: bool) -> Expr:
 def _rule_values(scalar: ScalarRef, values: list[WrappedSum]) -> list[Expr]:
     """Return the different values of a function of exact values; none if no rule gives them."""
     rule = element_of(scalar.array.instruction)
-    assert isinstance(rule, ElementwiseRule)
+    if not isinstance(rule, ElementwiseRule):  # other bits of the operand's value
+        return []
     assert rule.function is not None
     if rule.function.integer is None or not all(value.is_exact for value in values):
         return []

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from indexing.dataflow.loops.iteration import ENDLESS, NUMBER, Iteration
 from indexing.dataflow.runtime import copied_elements
+from indexing.dataflow.values import wrapping_source
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
@@ -91,9 +92,12 @@ def _obstacles(m: IndexingMap, iteration: Iteration) -> Iterator[Reason]:
     """Yield the runtime variables whose values in each iteration are not known."""
     for rt in m.runtime:
         if not rt.is_fixed and isinstance(rt.array, ArrayRef) and _outside(rt, iteration) is None:
-            name = rt.array.instruction.name
-            text = f"an index is not affine in the number of the iteration: `{name}`"
-            yield Reason(text, iteration.loop)
+            source = wrapping_source(rt.array, iteration, iteration.may_wrap)
+            text = "an index is not affine in the number of the iteration"
+            if source is not None and source.array_shape is not None:
+                text = f"an index may wrap around in {source.array_shape.element_type}"
+            name = (source or rt.array).instruction.name
+            yield Reason(f"{text}: `{name}`", iteration.loop)
 
 
 def _timed(m: IndexingMap, iteration: Iteration) -> Iterator[IndexingMap]:
