@@ -7,6 +7,7 @@ All that it reads, for any number of iterations, is data.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,8 @@ from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.space_pairs import SpacePair
 from indexing.views.report import CONTROL
-from tests.indexing.influence import Mask, related
+from tests.indexing.influence import Mask, Pokes, related
+from tests.indexing.loop_judge import missed
 
 ROWS = 5
 CUMSUM = """
@@ -110,6 +112,44 @@ def test_the_limit_of_an_exit_decides_only_control() -> None:
         answer = indexing.to_parameters(hlo.parse(CUMSUM).entry.root, output)
         assert answer.control[1] == (True,)
         assert False in answer.control[0]
+
+
+# fmt: off
+UPDATES: dict[str, tuple[str, Callable[[int, int], bool]]] = {
+    # name: lines of the body, elements of the sums that x[e] of iteration e decides, for x[0]
+    "stacked":   ("updated = s32[5] dynamic-update-slice(sums, row, i)",
+                  lambda d, e: e <= d),
+    "reversed":  ("f = s32[] constant(4)  at = s32[] subtract(f, i)  "
+                  "updated = s32[5] dynamic-update-slice(sums, row, at)",
+                  lambda d, e: e <= 4 - d),
+    "two":       ("a = s32[5] dynamic-update-slice(sums, row, i)  h = s32[] constant(2)  "
+                  "updated = s32[5] dynamic-update-slice(a, row, h)",
+                  lambda d, e: e <= d or d == 2),
+    "clamped":   ("h = s32[] constant(2)  at = s32[] add(i, h)  "
+                  "updated = s32[5] dynamic-update-slice(sums, row, at)",
+                  lambda d, e: d >= 2 and (e <= d - 2 or d == 4)),
+    "everywhere": ("b = s32[5] broadcast(sum), dimensions={}  updated = s32[5] add(sums, b)",
+                   lambda d, e: True),
+    "at data":   ("updated = s32[5] dynamic-update-slice(sums, row, value)",
+                  lambda d, e: True),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_the_exit_decides_only_as_long_as_an_element_is_changed(name: str) -> None:
+    """Data and control of a stacked result are the rows up to its own; executions agree."""
+    line, needed = UPDATES[name]
+    stacked, _ = UPDATES["stacked"]
+    module = hlo.parse(CUMSUM.replace(stacked, line.replace("  ", "\n  ")))
+    answer = indexing.to_parameters(module.entry.root, 0)
+    expected = np.array([[needed(d, e) for e in range(ROWS)] for d in range(ROWS)])
+    assert np.array_equal(mask(answer, 0), expected)
+    for seed in range(4):
+        pokes = Pokes.of(module.entry, seed)
+        for place in pokes.places():
+            pokes.poke(*place, values=3)
+        assert list(missed(module, pokes)) == []
 
 
 def test_the_predicate_of_a_conditional_decides_only_control_through_calls_and_reshapes() -> None:

@@ -12,18 +12,21 @@ reads that are the same in all iterations.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
 from hlo.modules.module import Computation
 from indexing.dataflow.edges import Edges
+from indexing.dataflow.loops.changes import changing_elements
 from indexing.dataflow.loops.closures import Closure, Component
 from indexing.dataflow.loops.components import strongly_connected
 from indexing.dataflow.loops.endings import Ending
 from indexing.dataflow.loops.iteration import Iteration
 from indexing.dataflow.loops.steps import Reads, timed_reads
 from indexing.maps.arrays import ArrayRef, Path
+from indexing.maps.deduplicate import BUDGET
+from indexing.maps.equality import is_contained
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.map_set import MapSet
 from indexing.maps.options import Options
@@ -32,9 +35,11 @@ from indexing.maps.reasons import Reason
 from indexing.maps.space_pairs import SpacePair
 from indexing.ops.structured_ops import MapsByArray
 from simplifier.atoms import Variable
+from simplifier.constraints import Constraint
 from simplifier.exact import Relation
 from simplifier.exact.unions import coalesced
 from simplifier.linear import as_expr
+from simplifier.substitute import Substitution
 from simplifier.unknown import Unknown, first_unknown
 
 NOT_CLOSED: Final = "the reads of all iterations have no closed form"
@@ -78,27 +83,21 @@ class LoopReads:
         for leaf, maps in self._at_time(output).items():
             self._answer(answers, array, leaf, maps, start)
         if not isinstance(self.ending.count, int):
-            for leaf, maps in self._control(start).items():
+            for leaf, maps in self._control(output, start).items():
                 self._answer(answers, array, leaf, maps, None)
+            answers = {leaf: _without_repeated_control(maps) for leaf, maps in answers.items()}
         return {leaf: maps for leaf, maps in answers.items() if maps.maps or maps.unknown}
 
-    def _control(self, start: IndexingMap) -> dict[Path, MapSet]:
-        """Return the reads of the condition at any time, which decide the number of iterations."""
+    def _control(self, output: Path, start: IndexingMap) -> dict[Path, MapSet]:
+        """Return the reads of the condition that decide how often the result is changed."""
         answers: dict[Path, MapSet] = {}
         summary = self._summaries[1](self.iteration.condition, ())
         for leaf, reads in timed_reads(self.iteration, summary, is_step=False).items():
-            anywhere: list[IndexingMap] = []
-            for m in reads.maps:
-                lead = IndexingMap.of(start.dims, start.results[: len(m.dims)])
-                read, time = lead.then(m), Variable("time", 0, self.last)
-                anywhere.append(
-                    replace(
-                        read,
-                        results=(*read.results, time.as_expr()),
-                        ranges=(*read.ranges, time),
-                        grade="may",
-                    ).simplify()
-                )
+            anywhere = [
+                first.then(_with_time(m, self.last)).with_grade("may").simplify()
+                for m in reads.maps
+                for first in self._decisive_times(output, start, len(m.dims))
+            ]
             for operand, maps in self._at_time(leaf).items():
                 to = self._set(answers, ArrayRef(self.loop, ()), operand, start.dims)
                 reasons = (*self.ending.reasons, *reads.reasons, *maps.all_reasons)
@@ -106,6 +105,36 @@ class LoopReads:
                 to.add_composed(anywhere, maps.effective, unknown, reasons)
                 to.control.update(to.maps)
         return answers
+
+    def _decisive_times(self, output: Path, start: IndexingMap, kept: int) -> Iterator[IndexingMap]:
+        """Yield maps from the result to the times when the condition decides on its value.
+
+        The value of an element at time t is its final value unless the loop changes it later.  The
+        condition decides whether iteration ``t - 1`` is executed at all times before t.
+
+        Args:
+            kept: the number of dimensions of the condition, which are results before the time.
+        """
+        time = Variable("time", 0, self.last)
+        lead = start.results[:kept]
+        changes = changing_elements(self.iteration, output) if not kept else None
+        if changes is None:
+            yield IndexingMap.of(start.dims, [*lead, time], ranges=[time])
+            return
+        for m in changes:
+            *dims, old = m.dims
+            after = old.renamed("after")
+            swap = Substitution({old: after.as_expr()})
+            _, constraints = m.substituted({old: after.as_expr()})
+            within = Constraint(after - 1 - time, 0, self.last)
+            first = IndexingMap.of(
+                dims,
+                [*lead, time],
+                ranges=[*m.ranges, after, time],
+                runtime=[rt.substituted(swap) for rt in m.runtime],
+                constraints=[*constraints, within],
+            )
+            yield first.simplify()
 
     # ------------------------------------------------------------ arrays at any time
 
@@ -292,6 +321,23 @@ class LoopReads:
             answers[leaf].extend(finals, control=finals if is_control else ())
         if any(m.grade == "may" for m in answers[leaf].maps):
             answers[leaf].add_reasons(ending.reasons)
+
+
+def _with_time(m: IndexingMap, last: int) -> IndexingMap:
+    """Return the reads of the condition at a time, the last dimension and result."""
+    time = Variable(f"d{len(m.dims)}", 0, last)
+    return replace(m, dims=(*m.dims, time), results=(*m.results, time.as_expr()))
+
+
+def _without_repeated_control(maps: MapSet) -> MapSet:
+    """Return maps without those of control that a map of data is proved to contain."""
+    data = [m for m in maps.maps if m not in maps.control]
+    repeated = {
+        m
+        for m in maps.control
+        if any(is_contained(m, whole, budget=BUDGET) is True for whole in data)
+    }
+    return maps.like([m for m in maps.maps if m not in repeated]) if repeated else maps
 
 
 def _without_idle_time(m: IndexingMap) -> IndexingMap:

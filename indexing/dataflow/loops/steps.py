@@ -50,7 +50,7 @@ class Reads:
             return self
         reads = Reads([], self.unknown, (*self.reasons, *self.varying))
         for m in self.maps:
-            reads.add([_for_any_values(m, iteration)], is_control=m in self.control)
+            reads.add([for_any_values(m, iteration)], is_control=m in self.control)
         return reads
 
     def add(self, maps: Sequence[IndexingMap], *, is_control: bool) -> None:
@@ -80,7 +80,7 @@ def timed_reads(
         here.unknown = first_unknown(here.unknown, maps.unknown)
         here.reasons += maps.reasons
         for m in maps.maps:
-            settled = _timed(m, iteration) if is_step else [_settled(m, iteration, constant(0))]
+            settled = timed(m, iteration) if is_step else [_settled(m, iteration, constant(0))]
             here.add(list(settled), is_control=m in maps.control)
             here.varying += tuple(_obstacles(m, iteration))
     if is_step and iteration.most < ENDLESS:
@@ -96,12 +96,14 @@ def _obstacles(m: IndexingMap, iteration: Iteration) -> Iterator[Reason]:
             text = "an index is not affine in the number of the iteration"
             if source is not None and source.array_shape is not None:
                 text = f"an index may wrap around in {source.array_shape.element_type}"
-            name = (source or rt.array).instruction.name
+            if source is None or source.instruction is iteration.parameter:
+                source = rt.array
+            name = source.instruction.name
             yield Reason(f"{text}: `{name}`", iteration.loop)
 
 
-def _timed(m: IndexingMap, iteration: Iteration) -> Iterator[IndexingMap]:
-    """Yield a map of the body with the time as last dimension and result."""
+def timed(m: IndexingMap, iteration: Iteration) -> Iterator[IndexingMap]:
+    """Yield a map of the body with the time as last dimension and result, without empty maps."""
     time = Variable(f"d{len(m.dims)}", 1, iteration.most)
     numbers = [rt for rt in m.runtime if rt.array is None and rt.name == NUMBER]
     values = {rt.variable: time - 1 for rt in numbers}
@@ -154,7 +156,7 @@ def _inside(rt: RuntimeVariable, iteration: Iteration, number: Expr) -> RuntimeV
     return RuntimeVariable(rt.variable, array, (number, *rt.index), rt.clamp)
 
 
-def _for_any_values(m: IndexingMap, iteration: Iteration) -> IndexingMap:
+def for_any_values(m: IndexingMap, iteration: Iteration) -> IndexingMap:
     """Return a map in which values that the body computes have any value in their bounds."""
     free = [rt for rt in m.runtime if rt.calls[:1] == (iteration.loop,)]
     if not free:
