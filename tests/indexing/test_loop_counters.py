@@ -194,3 +194,40 @@ def test_the_reason_of_a_mixed_exit_names_the_data(kind: str, data: str) -> None
     bounds = "the number of iterations is in [0, 4]"
     (text,) = {str(reason) for reasons in answer.reasons[0] for reason in reasons}
     assert text == f"while `w`: the loop's exit depends on data: {data}; {bounds}"
+
+
+OUTLINED = """
+less {{ s = (s32[], s32[], f32[5], f32[5]) parameter(0)  j = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1  ROOT r = pred[] compare(j, n), direction=LT }}
+cell {{ s = (s32[], s32[], f32[5], f32[5]) parameter(0)  j = s32[] get-tuple-element(s), index=0
+  n = s32[] get-tuple-element(s), index=1  y = f32[5] get-tuple-element(s), index=2
+  x = f32[5] get-tuple-element(s), index=3  one = s32[] constant(1)  k = s32[] add(j, one)
+  v = f32[1] dynamic-slice(x, j), dynamic_slice_sizes={{1}}
+  z = f32[5] dynamic-update-slice(y, v, j)
+  ROOT t = (s32[], s32[], f32[5], f32[5]) tuple(k, n, z, x) }}
+run {{ s = (s32[], s32[], f32[5], f32[5]) parameter(0)
+  ROOT w = (s32[], s32[], f32[5], f32[5]) while(s), condition=less, body=cell }}
+more {{ s = (s32[], f32[5], f32[5]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  three = s32[] constant(3)  ROOT r = pred[] compare(i, three), direction=LT }}
+row {{ s = (s32[], f32[5], f32[5]) parameter(0)  i = s32[] get-tuple-element(s), index=0
+  y = f32[5] get-tuple-element(s), index=1  x = f32[5] get-tuple-element(s), index=2
+  one = s32[] constant(1)  k = s32[] add(i, one)  zero = s32[] constant(0)
+  four = s32[] constant(4)  n = s32[] {count}
+  t = (s32[], s32[], f32[5], f32[5]) tuple(zero, n, y, x)
+  c = (s32[], s32[], f32[5], f32[5]) call(t), to_apply=run
+  z = f32[5] get-tuple-element(c), index=2  r = f32[5] negate(z)
+  ROOT u = (s32[], f32[5], f32[5]) tuple(k, r, x) }}
+ENTRY e {{ x = f32[5] parameter(0)  y = f32[5] parameter(1)  i = s32[] constant(0)
+  s = (s32[], f32[5], f32[5]) tuple(i, y, x)
+  w = (s32[], f32[5], f32[5]) while(s), condition=more, body=row
+  ROOT z = f32[5] get-tuple-element(w), index=1 }}
+"""
+
+
+@pytest.mark.parametrize("count", ["copy(i)", "add(i, one)", "subtract(four, i)", "negate(i)"])
+def test_the_bound_of_an_outlined_loop_is_a_formula_of_the_outer_counter(count: str) -> None:
+    loop = hlo.parse(OUTLINED.format(count=count))
+    (own,), (other,) = answers(loop), answers(unrolled(loop), exact=True)
+    assert {m.grade for maps in own.maps for m in maps} == {"exact"}
+    for parameter in range(2):
+        assert np.array_equal(read(own, parameter), read(other, parameter))

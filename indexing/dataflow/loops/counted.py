@@ -135,15 +135,29 @@ def bounds_outside(facts: LoopFacts, array: ArrayRef) -> Interval | None:
     return value.expr.bounds if value is not None and value.is_exact else None
 
 
-def invariant_leaf(facts: LoopFacts, rt: RuntimeVariable) -> Path | None:
-    """Return the loop-invariant leaf that carries a scalar of an outer computation, or None."""
+def invariant_leaf(facts: LoopFacts, rt: RuntimeVariable) -> tuple[Path, int, int] | None:
+    """Return a loop-invariant leaf with the value ``sign · rt + offset``, or None.
+
+    Args:
+        rt: a scalar of an outer computation.
+    Returns:
+        The leaf, the sign 1 or −1, and the offset.
+    """
     scalars = LoopScalars(facts.loop, facts.calls, _carried_bounds, signed=True)
     for path in facts.invariants:
         scalar = scalar_of(ArrayRef(facts.loop.operands[0], path, facts.calls))
-        if scalar is not None:
-            array, element = scalars.source(scalar)
-            if array == rt.array and tuple(map(constant, element)) == rt.index:
-                return path
+        if scalar is None:
+            continue
+        array, element = scalars.source(scalar)
+        if array == rt.array and tuple(map(constant, element)) == rt.index:
+            return path, 1, 0
+        value = scalars.sum_at(scalar)
+        if len(value.expr.terms) != 1 or not value.is_exact:
+            continue
+        ((variable, sign),) = value.expr.terms
+        source = scalars.runtime.get(variable) if isinstance(variable, Variable) else None
+        if source and abs(sign) == 1 and (source.array, source.index) == (rt.array, rt.index):
+            return path, sign, value.expr.constant
     return None
 
 

@@ -97,7 +97,7 @@ class Iteration:
             symbol = self._outer(rt)
             if symbol is None:
                 return None
-            values[rt.variable] = symbol.expr
+            values[rt.variable] = symbol
         formula = Substitution(values)(formula)
         return formula, self._mentioned(formula)
 
@@ -135,10 +135,12 @@ class Iteration:
             return None
         index = tuple([as_expr(0)] * shape.rank)
         symbol = self._outer(RuntimeVariable(Variable("rt", *bounds), array, index), relative=True)
-        return None if symbol is None else (self._scalar(array.path, symbol.expr, [symbol]),)
+        if symbol is None:
+            return None
+        return (self._scalar(array.path, symbol, self._mentioned(symbol)),)
 
-    def _outer(self, rt: RuntimeVariable, relative: bool = False) -> RuntimeVariable | None:
-        """Return the symbol for a scalar outside of the loop; None if it is not in reach.
+    def _outer(self, rt: RuntimeVariable, relative: bool = False) -> Expr | None:
+        """Return a scalar outside of the loop as a formula of a symbol; None if out of reach.
 
         Args:
             relative: its call stack starts at the computation of the loop.
@@ -148,11 +150,17 @@ class Iteration:
         if not relative and array.calls[: len(calls)] == calls:
             array = array._replace(calls=array.calls[len(calls) :])
         elif not relative:
-            path = invariant_leaf(self.facts, rt)
-            if path is None:
+            leaf = invariant_leaf(self.facts, rt)
+            if leaf is None:
                 return None
-            rt = replace(rt, array=ArrayRef(self.loop.operands[0], path))
-            return self._outer(rt, relative=True)
+            path, sign, offset = leaf
+            low, high = sorted([sign * bound + offset for bound in rt.variable.bounds])
+            carried = ArrayRef(self.loop.operands[0], path)
+            shape = carried.array_shape
+            zeros = (as_expr(0),) * (0 if shape is None else shape.rank)
+            variable = Variable(rt.name, low, high)
+            value = self._outer(RuntimeVariable(variable, carried, zeros), relative=True)
+            return None if value is None else (value - offset) * sign
         array, index = source_element(array, rt.index)
         if array.path and self.loop.computation.is_entry:  # an element of a tuple has no name
             return None
@@ -162,12 +170,12 @@ class Iteration:
         key = replace(rt, array=array, index=tuple(index), clamp=_limits(array))
         for name, known in self._sources.items():
             if (known.array, known.index) == (key.array, key.index):
-                return self._symbols[name]
+                return self._symbols[name].expr
         name = f"invariant{len(self._sources)}"
         variable = rt.variable.renamed(name)
         self._sources[name] = replace(key, variable=variable)
         self._symbols[name] = RuntimeVariable(variable)
-        return self._symbols[name]
+        return self._symbols[name].expr
 
     def _mentioned(self, value: Expr) -> list[RuntimeVariable]:
         names = {v.name for v in value.variables()} - {NUMBER}
