@@ -105,6 +105,19 @@ CASES = {
             "y1 = f32[7] concatenate(a, b), dimensions={0}",
         ],
     ),
+    "rotation modulo the size": (
+        ["f32[7]"],
+        [
+            "d = s32[7] iota(), iota_dimension=0",
+            "two = s32[7] constant({2, 2, 2, 2, 2, 2, 2})",
+            "n = s32[7] constant({7, 7, 7, 7, 7, 7, 7})",
+            "sum = s32[7] add(d, two)",
+            "place = s32[7] remainder(sum, n)",
+            "places = s32[7,1] reshape(place)",
+            "y1 = f32[7] gather(x1, places), offset_dims={}, collapsed_slice_dims={0}, "
+            "start_index_map={0}, index_vector_dim=1, slice_sizes={1}",
+        ],
+    ),
     "swap": (["f32[2]", "f32[2]"], ["y1 = f32[2] copy(x2)", "y2 = f32[2] negate(x1)"]),
     "in-place prefix sums": (
         ["f32[6]"],
@@ -162,6 +175,26 @@ def test_a_stacked_output_reads_the_inputs_up_to_its_own_iteration() -> None:
     name = read.ranges[0].name
     assert str(read) == f"(d0, d1)[{name}] -> ({name}, d1), {domain.format(name)}"
     assert buffer == ()
+
+
+@pytest.mark.parametrize(("name", "size"), [("rotation", 7), ("rotation modulo the size", 7)])
+def test_a_rotation_is_a_formula_for_any_number_of_iterations(name: str, size: int) -> None:
+    for count, shift in ((5, 5 * 2 % size), (10**9, 10**9 * 2 % size)):
+        (reads,) = maps_of(loop(*CASES[name], count=count), 1)
+        shift = -shift % size if name == "rotation" else shift
+        expected = {((d,), ((d + shift) % size,)) for d in range(size)}
+        assert union(reads) == expected
+        assert [m.ranges for m in reads] == [()]
+
+
+def test_a_rotation_between_devices_is_a_formula() -> None:
+    body = ["y1 = f32[4] collective-permute(x1), source_target_pairs={{0,1},{1,2},{2,0}}"]
+    for count in (4, 10**9):
+        root = loop(["f32[4]"], body, count).entry.root
+        (reads,) = indexing.device_maps_to_parameters(root, 1, num_replicas=3).maps
+        pairs = {((p, d), ((p - count) % 3, d)) for p in range(3) for d in range(4)}
+        assert union(reads) == pairs
+        assert {m.grade for m in reads} == {"exact"}
 
 
 @pytest.mark.parametrize("count", [10, 10**9])

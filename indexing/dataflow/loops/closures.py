@@ -27,7 +27,8 @@ from simplifier.constraints import Constraint, sum_bounds
 from simplifier.exact import unions
 from simplifier.exact.encode import Relation
 from simplifier.interval import Interval
-from simplifier.linear import Expr
+from simplifier.linear import Expr, as_expr
+from simplifier.substitute import Substitution
 
 StepMaps: TypeAlias = Mapping[Pair, Sequence[IndexingMap]]
 """The maps ``(d, t) -> (e, t - 1)`` from each leaf to each leaf of a step."""
@@ -200,16 +201,26 @@ def _rotation(maps: Iterable[IndexingMap], sizes: Sequence[int]) -> list[int] | 
     """Return the shift of each dimension if all maps shift by it modulo the sizes, else None."""
     shifts: list[int] | None = None
     for m in maps:
-        offsets = [r - d for r, d in zip(m.results[:-1], m.dims[:-1], strict=True)]
-        if m.ranges or m.runtime or not all(offset.is_constant for offset in offsets):
+        triples = zip(m.results[:-1], m.dims[:-1], sizes, strict=True)
+        own = [_shift(result, d, size) for result, d, size in triples]
+        if m.ranges or m.runtime or (shifts is not None and own != shifts):
             return None
-        own = [offset.constant % size for offset, size in zip(offsets, sizes, strict=True)]
-        if shifts is not None and own != shifts:
+        shifts = [shift for shift in own if shift is not None]
+        if len(shifts) < len(own):
             return None
-        shifts = own
     if shifts is None:
         return None
     return [c - n if 2 * c > n else c for c, n in zip(shifts, sizes, strict=True)]
+
+
+def _shift(result: Expr, d: Variable, size: int) -> int | None:
+    """Return c if a result is ``d + c`` or ``(d + c) mod size``, modulo the size, else None."""
+    offset = result - d
+    if offset.is_constant:
+        return offset.constant % size
+    first = Substitution({d: as_expr(0)})(result)
+    is_shift = first.is_constant and (d + first.constant) % size == result
+    return first.constant % size if is_shift else None
 
 
 def _is_union(maps: Sequence[IndexingMap], whole: IndexingMap) -> bool:
