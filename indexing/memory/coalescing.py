@@ -140,17 +140,15 @@ def _element_bytes(shape: Shape) -> int:
 
 def _first_warp(places: IndexingMap) -> IndexingMap:
     """Return the positions of 32 threads along x, at the first values of all other dimensions."""
-    thread = Variable(THREAD_DIMS[0], 0, _WARP - 1)
+    threads = {v: v for v in places.dims if v.name == THREAD_DIMS[0]}
+    for v in threads:
+        threads[v] = Variable(v.name, v.lower, min(v.upper, _WARP - 1))
     values: dict[Variable, Expr] = {}
     for v in places.dims:
-        values[v] = thread.as_expr() if v.name == THREAD_DIMS[0] else constant(0)
+        values[v] = threads[v].as_expr() if v in threads else constant(0)
     for rt in places.runtime:
         values[rt.variable] = constant(rt.variable.lower)
-    dropped: dict[Variable, Variable | None] = dict.fromkeys(values)
-    for v in places.dims:
-        if v.name == THREAD_DIMS[0]:
-            dropped[v] = thread
-    return with_replaced_variables(places, values, dropped).simplify()
+    return with_replaced_variables(places, values, {v: threads.get(v) for v in values}).simplify()
 
 
 def _with_last_range(first: IndexingMap) -> IndexingMap:

@@ -16,6 +16,7 @@ from indexing.memory.coalescing import (
     is_coalesced_by_opcodes,
     is_tile_coalesced,
 )
+from simplifier.atoms import Variable
 from tests.indexing.coalescing_cases import (
     DYNAMIC_SLICE,
     OUTER_DIMS,
@@ -134,3 +135,16 @@ def test_the_documentation_lists_where_counts_and_rules_differ() -> None:
     page = (ROOT / "docs" / "memory.md").read_text()
     for line in table():
         assert line in page.splitlines()
+
+
+def test_a_block_of_few_threads_reads_few_intervals() -> None:
+    """Runs of 112 bytes: two, of four threads, need 2 transactions; 16 would need 16, not 14."""
+    array = hlo.parse_shape("f32[1024]")
+    assert isinstance(array, hlo.Shape)
+    column = Variable("s0", 0, 27)
+    verdicts = []
+    for threads in (4, 32):
+        thread = Variable("th_x", 0, threads - 1)
+        runs = IndexingMap.of([thread], [thread // 2 * 40 + column], ranges=[column])
+        verdicts.append(is_coalesced(runs, IndexingMap.identity((1024,)), array))
+    assert verdicts == [True, False]
