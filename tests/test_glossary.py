@@ -32,6 +32,7 @@ ENGLISH = words("""
 """)
 FIELD = words("""
     access bank conflict derivation dump file hlo jax jitted protobuf text
+    algebra coordinate cute linear order swizzle triton
     analysis architecture attribute cache call class command comparison completion composition
     compute constraint consumer custom dimension domain evaluation expression floordiv formula
     function fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex

@@ -18,7 +18,7 @@ from hlo.arguments import checked, integer, wrong_argument
 from indexing.memory.layouts.cute import CuteLayout, IntTuple, Leaf, Tiler, int_tuple_text
 from simplifier.unknown import Unknown, first_unknown, with_query
 
-_MAX_COMPARED: Final = 1 << 16
+MAX_COMPARED: Final = 1 << 16
 """Limit on the coordinates to evaluate where sums of coordinates carry into another mode."""
 
 _Operation: TypeAlias = Callable[[CuteLayout, CuteLayout], CuteLayout | Unknown]
@@ -197,7 +197,7 @@ def _carry(modes: Sequence[Leaf], inner: CuteLayout) -> Unknown | None:
 
 def _is_composition(modes: Sequence[Leaf], inner: CuteLayout, result: CuteLayout) -> bool:
     """True if evaluation of all coordinates proves that `result` is the composition."""
-    if inner.size > _MAX_COMPARED:
+    if inner.size > MAX_COMPARED:
         return False
     below, digits = 1, inner.offsets() * 0
     index = inner.offsets()
