@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import tensor_layouts
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from indexing.memory import CuteLayout, Swizzle, parse_cute
@@ -115,6 +115,9 @@ def test_tilers_by_mode_and_sizes() -> None:
 
 
 @given(layouts(), layouts(most=256))
+@example(CuteLayout((6, 8), (5, 1)), CuteLayout((2, 2), (5, 1)))
+@example(CuteLayout((6, 8), (5, 1)), CuteLayout((2, 4, 2, 6), (5, 12, 1, 12)))
+@example(CuteLayout((4, 3, 5), (7, 1, 100)), CuteLayout((2, 3, 2), (2, 4, 1)))
 def test_a_composition_applies_the_outer_layout(outer: CuteLayout, inner: CuteLayout) -> None:
     places = [offset(outer.coalesce(), place) for place in inner.offsets().tolist()]
     other = of_tensor_layouts(lambda: tensor_layouts.compose(theirs(outer), theirs(inner)))

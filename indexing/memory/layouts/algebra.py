@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+from math import gcd
 from operator import index
 from typing import Final, TypeAlias
 
@@ -184,9 +185,8 @@ def _carry(modes: Sequence[Leaf], inner: CuteLayout) -> Unknown | None:
         boundary *= mode.size
         highest = 0
         for size, stride in inner.leaves:
-            if stride % boundary:
-                # the composition of single modes exists: a digit restarts at the boundary or ends
-                highest += min((size - 1) * stride, boundary - stride % boundary)
+            extent = (size - 1) * stride
+            highest += extent if extent < boundary else boundary - gcd(stride, boundary)
         if highest >= boundary:
             return Unknown(
                 f"coordinates of {inner.affine} add up to {highest} and carry into the next mode "
