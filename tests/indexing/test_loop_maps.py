@@ -10,6 +10,7 @@ import pytest
 import hlo
 import indexing
 from hlo import Module
+from indexing import Unknown
 from indexing.dataflow.loops.loop_reads import LoopReads
 from indexing.maps.indexing_map import IndexingMap
 from tests.indexing.programs import Run
@@ -246,3 +247,27 @@ def test_a_start_that_only_the_run_knows_stays_a_condition(start: int) -> None:
         assert {m.grade for m in maps} == {"exact"}
     assert run.read(base) == {((2 - 2 * first,), (2 - 2 * first,))}
     assert run.read(update) == {((first + k,), (k,)) for k in range(2)}
+
+
+def test_read_counts_count_each_iteration_that_reads_an_element() -> None:
+    types = ["f32[4]", "f32[5,4]", "f32[5,4]", "f32[]"]
+    body = [
+        "r = f32[1,4] dynamic-slice(x2, i, zero), dynamic_slice_sizes={1,4}",
+        "v = f32[4] reshape(r)",
+        "weight = f32[4] broadcast(x4), dimensions={}",
+        "w = f32[4] multiply(v, weight)",
+        "y1 = f32[4] add(x1, w)",
+        "y2 = f32[5,4] copy(x2)",
+        "u = f32[1,4] reshape(y1)",
+        "y3 = f32[5,4] dynamic-update-slice(x3, u, i, zero)",
+        "y4 = f32[] copy(x4)",
+    ]
+    root = loop(types, body).entry.root
+    expected = {1: (4 * 5, 4 * 5), 3: (4 * 15, 4 * 15)}  # reads of the rows, and of the weight
+    for output, totals in expected.items():
+        counts = indexing.read_counts(root, output)
+        rows, weight = counts[2], counts[4]
+        assert not isinstance(rows, Unknown)
+        assert not isinstance(weight, Unknown)
+        assert (rows.total, weight.total) == totals
+        assert (rows.distinct, weight.distinct) == (20, 1)

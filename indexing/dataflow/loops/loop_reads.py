@@ -64,6 +64,7 @@ class LoopReads:
     ) -> None:
         self.iteration, self.edges = iteration, edges
         self.loop, self.last = iteration.loop, iteration.most
+        self.counts = edges.options.keep_multiplicity
         self.ending = Ending(iteration, edges.options)
         self._summaries = steps, conditions
         self._steps: dict[Path, dict[Path, Reads]] = {}
@@ -280,11 +281,16 @@ class LoopReads:
                 time = Variable(f"d{len(spaces.start)}", 0, sizes[-1] - 1)
                 dims = (*spaces.start, time)
             pair = SpacePair(dims, self._timed_sizes(leaf))
-            sets[leaf] = MapSet((), pair, Options(exact=True))
+            sets[leaf] = MapSet((), pair, Options(exact=True, keep_multiplicity=self.counts))
         return sets[leaf]
 
     def _tidy(self, maps: MapSet) -> MapSet:
-        """Return the same relation in fewer maps, with times only where they index the read."""
+        """Return the same relation in fewer maps, with times only where they index the read.
+
+        If reads are counted, each iteration that reads an element counts.
+        """
+        if self.counts:
+            return maps
         tidied = maps.like(())
         for is_control, group in maps.by_control:
             settled = _coalesced(without_covered(map(_without_idle_time, group)))
@@ -317,7 +323,8 @@ class LoopReads:
                 for final in (ending.final(m) if start is None else ending.at_the_end(m, start))
                 if not final.is_known_empty
             ]
-            finals = without_covered(finals)
+            if not self.counts:
+                finals = without_covered(finals)
             answers[leaf].extend(finals, control=finals if is_control else ())
         if any(m.grade == "may" for m in answers[leaf].maps):
             answers[leaf].add_reasons(ending.reasons)
