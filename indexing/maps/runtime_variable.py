@@ -56,6 +56,8 @@ class RuntimeVariable:
         kinds = type(variable), type(index), type(calls)
         if kinds != (Variable, tuple, tuple) or any(type(e) is not Expr for e in index):
             _check(variable=variable, index=index, calls=calls)
+        if type(loops) is not int:
+            _check(loops=loops)
         if isinstance(array, Instruction):
             array = ArrayRef(array)
         elif isinstance(array, str | int):

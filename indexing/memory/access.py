@@ -191,7 +191,7 @@ def access(
         IndexError: `output_id` is out of range.
         ValueError: an unknown GPU; a number is not positive; the schedule has no thread dimensions
             or another rank than the output.
-    Source: NVIDIA "CUDA C++ Best Practices Guide", "Coalesced MemoryAccess to Global Memory".
+    Source: NVIDIA "CUDA C++ Best Practices Guide", "Coalesced Access to Global Memory".
 
     >>> import hlo
     >>> root = hlo.parse('''ENTRY e { p = f32[999] parameter(0)
