@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 import hlo
 from indexing import IndexingMap, parse_map
 from indexing.maps.layouts import physical_map
-from indexing.memory import CuteLayout, LinearLayout, Swizzle
+from indexing.memory import CuteLayout, LinearLayout, Swizzle, parse_cute
+from indexing.memory.layouts import of_maps
 from simplifier.unknown import Unknown
 from tests.memory.cute_layouts import SWIZZLES, layouts, offset
 from tests.memory.linear_layouts import linear_layouts
@@ -130,6 +132,20 @@ def test_the_swizzled_map_of_the_design_round_trips() -> None:
     layout = m.to_cute()
     assert isinstance(layout, CuteLayout)
     assert layout.map.is_equal(m)
+
+
+def test_most_swizzles_are_rejected_by_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    whole = of_maps._axis_leaves
+
+    def compared(offsets: NDArray[np.int64]) -> object:
+        sizes.append(len(offsets))
+        return whole(offsets)
+
+    monkeypatch.setattr(of_maps, "_axis_leaves", compared)
+    layout = parse_cute("Sw<3,4,3> o 0 o 65536:1")
+    assert layout.map.to_cute() == layout
+    assert sum(sizes) <= 4 * 65536
 
 
 @given(st.data())

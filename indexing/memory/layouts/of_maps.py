@@ -29,6 +29,9 @@ from simplifier.unknown import Unknown, with_query
 MAX_POINTS: Final = 1 << 20
 """Limit on the points of a map that are evaluated; beyond it, swizzles are not recognised."""
 
+MAX_WORK: Final = 1 << 25
+"""Limit on the offsets of axes that are compared in the search of a swizzle."""
+
 _Modes: TypeAlias = list[list[Leaf]]
 """The leaves of each dimension."""
 
@@ -197,7 +200,13 @@ def _swizzled(values: NDArray[np.int64]) -> CuteLayout | None:
     axes = [np.moveaxis(values, k, -1)[origin[1:]] for k in range(values.ndim)]
     ones = int(np.bitwise_or.reduce(values, axis=None))
     candidates = _candidates(ones) if values.min() >= 0 else ()
+    work = 0
     for swizzle in (Swizzle(()), *candidates):
+        if not all(_may_have_leaves(swizzle, axis) for axis in axes):
+            continue
+        work += sum(map(len, axes))
+        if work > MAX_WORK:
+            return None
         modes = [leaves for axis in axes if (leaves := _axis_leaves(swizzle(axis)))]
         start = swizzle(int(values[origin]))
         lowest = start + sum(min(0, (n - 1) * step) for leaves in modes for n, step in leaves)
@@ -219,6 +228,24 @@ def _candidates(ones: int) -> Iterator[Swizzle]:
                     yield Swizzle.xor(bits, base, shift)
                 if ones >> base & field == field:
                     yield Swizzle.xor(bits, base, -shift)
+
+
+def _may_have_leaves(swizzle: Swizzle, axis: NDArray[np.int64]) -> bool:
+    """False if some offsets show that the swizzled axis has no leaves."""
+    size = len(axis)
+    index = np.arange(min(size, 64))
+    if size & (size - 1) == 0:  # all sizes are powers of two: a sum of the offsets at these
+        index = np.append(index, np.arange(256) * 0x9E3779B1 % size)
+        powers = 1 << np.arange(size.bit_length() - 1)
+        steps = swizzle(axis[powers]) - swizzle(axis[:1])
+        sums = (index[:, None] & powers != 0) @ steps
+        return bool((swizzle(axis[index]) - swizzle(axis[:1]) == sums).all())
+    steps = swizzle(axis[index]) - swizzle(axis[:1])
+    breaks = np.flatnonzero(steps != index * steps[1])
+    run = int(breaks[0]) if len(breaks) else size
+    if run == size or size % run:
+        return run == size
+    return bool((steps == steps[index % run] + steps[index - index % run]).all())
 
 
 def _axis_leaves(offsets: NDArray[np.int64]) -> list[Leaf] | None:

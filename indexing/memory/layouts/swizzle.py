@@ -162,16 +162,17 @@ class Swizzle:
         >>> Swizzle.xor(1, 0, 1)(np.arange(4)).tolist()
         [0, 1, 3, 2]
         """
-        low = (1 << len(self.columns)) - 1
         if isinstance(address, np.ndarray):
             if address.dtype.kind not in "iu":
                 raise wrong_argument("Swizzle", "address", int, address)
             given = address.astype(np.int64)
-            images = given & ~low
+            images = given.copy()
             for i, column in enumerate(self.columns):
-                images ^= (given >> i & 1) * column
+                if column != 1 << i:
+                    images ^= (given >> i & 1) * (column ^ (1 << i))
             return images
         value = integer("Swizzle", "address", address)
+        low = (1 << len(self.columns)) - 1
         set_bits = (column for i, column in enumerate(self.columns) if value >> i & 1)
         return reduce(xor, set_bits, value & ~low)
 
