@@ -6,6 +6,7 @@ are enumerated instead, which always gives an answer.
 * `context`: budgets and the number of queries;
 * `encode`: expressions and relations as isl sets and maps; `decode`: the way back;
 * `foreign`: isl objects made by other tools, as relations;
+* `cardinality`: the number of points of a set, by isl or barvinok;
 * `queries`: emptiness, bounds, differences, counts, inverse, image;
 * `tightening`: tight bounds and implied constraints of a domain, in one query;
 * `points`: enumeration of small boxes and probes of large ones;

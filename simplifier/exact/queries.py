@@ -10,6 +10,7 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
+from simplifier.exact.cardinality import cardinality
 from simplifier.exact.context import BUDGET, to_int, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.elements import distinct_results
@@ -134,7 +135,7 @@ def count(relation: Relation, budget: int = BUDGET) -> int | Unknown:
     number: int | Unknown = Unknown("isl cannot represent the relation")
     if not needs_enumeration(relation):
         number = within_budget(
-            lambda ctx: to_int(as_map(ctx, relation).range().count_val()),
+            lambda ctx: cardinality(as_map(ctx, relation).range()),
             counting_budget(budget, relation),
         )
         if not should_enumerate_after(number, budget, relation, limit=MAX_AT_ONCE):

@@ -20,7 +20,8 @@ import islpy as isl
 
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
-from simplifier.exact.context import BUDGET, to_int, within_budget
+from simplifier.exact.cardinality import cardinality
+from simplifier.exact.context import BUDGET, within_budget
 from simplifier.exact.decode import pieces
 from simplifier.exact.elements import first_uncovered
 from simplifier.exact.encode import Relation, as_map, as_set
@@ -174,7 +175,7 @@ def union_count(relations: Sequence[Relation], budget: int = BUDGET) -> int | Un
     >>> union_count([Relation((), (d0,), (d0 * 2,), ()), Relation((), (d0,), (d0 * 3,), ())])
     16
     """
-    return within_budget(lambda ctx: to_int(union_of(ctx, relations).range().count_val()), budget)
+    return within_budget(lambda ctx: cardinality(union_of(ctx, relations).range()), budget)
 
 
 def coalesced(
