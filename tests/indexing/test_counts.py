@@ -43,7 +43,7 @@ def enumerated(form: Form) -> Tally:
 
 
 def tally_of(form: Form) -> Tally | None:
-    closed._memoised.cache_clear()
+    closed.forget()
     return closed.closed_tally(*form)
 
 
@@ -90,7 +90,7 @@ def test_formulas_without_enumeration_agree_with_enumeration(form: Form) -> None
         patch.setattr(closed, "tally_of_sums", lambda form: None)
         patch.setattr(closed, "few_sums", lambda form: None)
         tally = tally_of(form)
-    closed._memoised.cache_clear()
+    closed.forget()
     assert tally is None or tally == enumerated(form)
 
 
@@ -148,7 +148,7 @@ def test_closed_forms_need_neither_enumeration_nor_isl(
 ) -> None:
     monkeypatch.setattr(closed, "tally_of_sums", lambda form: None)
     monkeypatch.setattr(closed, "few_sums", lambda form: None)
-    closed._memoised.cache_clear()
+    closed.forget()
     m = parse_map(text)
     queries = exact.query_count()
     reads = known(m.multiplicity())
@@ -195,7 +195,7 @@ def test_reshapes_and_their_chains_have_a_closed_form(monkeypatch: pytest.Monkey
         return simplest(form)
 
     monkeypatch.setattr(closed, "simplest", recorded)
-    closed._memoised.cache_clear()
+    closed.forget()
     chain = IndexingMap.identity(SIZES[0])
     for step in reshapes():
         chain = chain.then(step)
@@ -221,7 +221,7 @@ def test_the_budget_of_changes_ends_the_search(monkeypatch: pytest.MonkeyPatch) 
     assert tally_of(form) is None
     monkeypatch.setattr(closed, "MAX_ATOMS", 100)
     assert tally_of(form) == Tally.of({1: 100})
-    closed._memoised.cache_clear()
+    closed.forget()
 
 
 def test_many_different_read_counts_have_no_histogram() -> None:

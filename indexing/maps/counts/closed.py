@@ -49,6 +49,11 @@ def _memoised(form: Form) -> Tally | None:
     return _Search(form).tally
 
 
+def forget() -> None:
+    """Forget the memoised tallies: for tests and benchmarks."""
+    _memoised.cache_clear()
+
+
 class _Search:
     """The search for changes of variables that make results independent.
 
