@@ -18,6 +18,7 @@ from indexing import IndexingMap, parse_map
 from indexing.dataflow.queries import walk_of
 from indexing.maps import counting
 from indexing.maps.arrays import ArrayRef
+from indexing.maps.counts.queries import count_domain, count_image
 from indexing.maps.multiplicity import Multiplicity, multiplicity
 from indexing.memory.counting import read_counts
 from simplifier.atoms import Variable
@@ -128,6 +129,14 @@ def reads_are_counted_point_by_point(sample: Sample) -> None:
             expected = counted(list(step.maps), values)
             assert answer.total == expected.total()
             assert answer.histogram() == dict(sorted(Counter(expected.values()).items()))
+            assert (answer.distinct, answer.maximum) == (
+                len(expected),
+                max(expected.values(), default=0),
+            )
+            plain = [m for m in step.maps if not m.runtime]
+            points = counted(plain)
+            assert count_domain(plain) == points.total()
+            assert count_image(plain) == len(points)
 
 
 @pytest.mark.parametrize("opcode", CHECKS.opcodes)

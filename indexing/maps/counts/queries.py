@@ -6,12 +6,12 @@ Closed forms come first (`indexing.maps.counts.closed`), then ISL and enumeratio
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
 import indexing.methods as methods
-from hlo.arguments import checked
+from hlo.arguments import checked_on_failure
 from indexing.maps.counts.closed import closed_tally
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.relation import MapList, MapOrMaps, as_maps, check_spaces, quotients
@@ -21,7 +21,7 @@ from simplifier.linear import Expr
 from simplifier.unknown import Unknown, with_query
 
 
-@checked
+@checked_on_failure
 def count_image(maps: MapOrMaps) -> int | Unknown:
     """Return the number of distinct results of one map, or of the union of several.
 
@@ -48,7 +48,7 @@ def count_image(maps: MapOrMaps) -> int | Unknown:
     return total
 
 
-@checked
+@checked_on_failure
 def count_domain(maps: MapOrMaps) -> int | Unknown:
     """Return the number of points of the domain; for several maps, the sum of their numbers.
 
@@ -107,8 +107,10 @@ def _distinct_of_union(maps: Sequence[IndexingMap]) -> int | Unknown:
     return methods.Region.of(images, len(maps[0].results)).count()
 
 
-def _overlapping(maps: Iterable[IndexingMap]) -> list[list[IndexingMap]]:
+def _overlapping(maps: Sequence[IndexingMap]) -> list[list[IndexingMap]]:
     """The maps in groups: intervals show that maps of different groups have no common result."""
+    if len(maps) < 2:
+        return [[m] for m in maps]
     groups: list[list[IndexingMap]] = []
     for m in dict.fromkeys(maps):
         near = [group for group in groups if any(not are_apart(m, other) for other in group)]
