@@ -18,7 +18,7 @@ from simplifier.constraints import Constraint
 from simplifier.linear import Expr
 from simplifier.shared import is_deep
 
-MAX_ATOMS: Final = 1 << 11
+MAX_ATOMS: Final = 1 << 8
 """Maximum number of atoms in the texts of all forms that are tried for one tally."""
 MAX_DEPTH: Final = 12
 """Maximum number of successive changes of variables."""

@@ -30,7 +30,7 @@ MAX_ENUMERATED: Final = 1 << 20
 MAX_WORK: Final = 1 << 26
 """Maximum number of these points, times the terms of the expressions."""
 
-FEW: Final = 1 << 12
+FEW: Final = 1 << 10
 """Maximum number of values, and of points to enumerate, in one of several attempts."""
 
 _Array = NDArray[np.int64]
