@@ -1,10 +1,4 @@
 # Public names, loaded on first use (`__init__.py`).
-from .access import Accesses as Accesses
-from .access import MemoryAccess as MemoryAccess
-from .access import access as access
-from .access import array_access as array_access
-from .bank_conflicts import BankConflicts as BankConflicts
-from .bank_conflicts import bank_conflicts as bank_conflicts
 from .caches.misses import CacheMisses as CacheMisses
 from .caches.orders import BlockOrder as BlockOrder
 from .caches.orders import block_orders as block_orders
@@ -21,5 +15,11 @@ from .layouts.linear import LinearLayout as LinearLayout
 from .layouts.swizzle import Swizzle as Swizzle
 from .layouts.text import parse_cute as parse_cute
 from .movement.analysis import traffic as traffic
-from .swizzle_search import SwizzleSearch as SwizzleSearch
-from .swizzle_search import find_swizzle as find_swizzle
+from .warps.access import Accesses as Accesses
+from .warps.access import MemoryAccess as MemoryAccess
+from .warps.access import access as access
+from .warps.access import array_access as array_access
+from .warps.bank_conflicts import BankConflicts as BankConflicts
+from .warps.bank_conflicts import bank_conflicts as bank_conflicts
+from .warps.swizzle_search import SwizzleSearch as SwizzleSearch
+from .warps.swizzle_search import find_swizzle as find_swizzle

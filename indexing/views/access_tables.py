@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hlo.shapes.shape import AnyShape, leaves
-from indexing.memory.access import Accesses, MemoryAccess
+from indexing.memory.warps.access import Accesses, MemoryAccess
 from indexing.views.alignment import aligned
 from indexing.views.records import SCHEMA_VERSION, shape_record
 from indexing.views.report import Paint, plain, shape_text

@@ -13,7 +13,7 @@ import pytest
 import hlo
 import indexing
 from indexing import cli
-from indexing.memory.access import MemoryAccess
+from indexing.memory.warps.access import MemoryAccess
 from tests.cli.test_json_records import validator
 
 MODULE = """\

@@ -135,7 +135,7 @@ def command(
       hlo-indexing access m.hlo -i ynn_fusion.3 --unroll 4 --device H100
       hlo-indexing access m.hlo --format json | jq '{name, ratio}'
     """
-    from indexing.memory.access import access
+    from indexing.memory.warps.access import access
     from indexing.views.access_tables import access_lines, access_records
 
     reporter.check_inputs([file])

@@ -18,14 +18,14 @@ import numpy as np
 from hlo.arguments import checked
 from indexing.devices.gpus import Gpu, gpu
 from indexing.maps.indexing_map import IndexingMap
-from indexing.memory.bank_conflicts import (
+from indexing.memory.layouts.cute import CuteLayout
+from indexing.memory.layouts.swizzle import Swizzle
+from indexing.memory.warps.bank_conflicts import (
     first_bits,
     swizzled,
     tile_positions,
     wavefronts_of,
 )
-from indexing.memory.layouts.cute import CuteLayout
-from indexing.memory.layouts.swizzle import Swizzle
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:

@@ -34,11 +34,11 @@ from indexing.devices.grid import thread_map
 from indexing.maps.answers import Unknown
 from indexing.maps.arrays import ArrayRef, Path
 from indexing.maps.indexing_map import Grade, IndexingMap
-from indexing.memory.coalescing import is_coalesced
-from indexing.memory.starts import Load, Started, started
-from indexing.memory.thread_loads import ThreadLoad, thread_loads
-from indexing.memory.transactions import Transactions, WorstWarp
-from indexing.memory.warp_classes import MAX_POINTS
+from indexing.memory.warps.coalescing import is_coalesced
+from indexing.memory.warps.starts import Load, Started, started
+from indexing.memory.warps.thread_loads import ThreadLoad, thread_loads
+from indexing.memory.warps.transactions import Transactions, WorstWarp
+from indexing.memory.warps.warp_classes import MAX_POINTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,7 +73,7 @@ class MemoryAccess:
         device: the GPU.
         transactions: what all warps move.
         instructions: the loads or stores.
-        coalesced: the verdict of XLA's rule, `indexing.memory.coalescing`.
+        coalesced: the verdict of XLA's rule, `indexing.memory.warps.coalescing`.
         grade: "exact", or "may" if the maps are over-approximate, so that counts are upper bounds.
         best_starts, worst_starts: the start indices with the fewest and most sectors, by name.
         best: what all warps move with the best starts; equal to `transactions` without starts.

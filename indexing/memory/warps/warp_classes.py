@@ -1,7 +1,7 @@
 """Classes of equal warps: the accesses of a load, with few points that represent all of them.
 
 A load accesses position ``p(v, lane)`` where v are the block, the warp and the loops.  Along a
-variable with a period (`indexing.memory.periods`), p only moves by a constant, so warps one period
+variable with a period (module `periods`), p only moves by a constant, so warps one period
 apart access the same pattern of addresses at another alignment.  One period is enumerated; the
 number of periods at each alignment is a formula.  A variable inside of floors is split into digits
 first, most of which are affine then.  Constraints such as those of the last, partial
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from indexing.memory.periods import digits, translation
+from indexing.memory.warps.periods import digits, translation
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr

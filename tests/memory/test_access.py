@@ -18,9 +18,9 @@ from hlo.shapes.shape import Shape
 from indexing import IndexingMap
 from indexing.devices.gpus import GPUS, Gpu
 from indexing.maps.arrays import ArrayRef
-from indexing.memory.access import MemoryAccess
-from indexing.memory.transactions import transactions
-from indexing.memory.warp_classes import WarpAccesses, warp_classes
+from indexing.memory.warps.access import MemoryAccess
+from indexing.memory.warps.transactions import transactions
+from indexing.memory.warps.warp_classes import WarpAccesses, warp_classes
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.unknown import Unknown

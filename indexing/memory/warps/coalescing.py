@@ -22,7 +22,7 @@ from indexing.devices.gpus import Gpu
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.layouts import physical_map
 from indexing.maps.replaced_variables import with_replaced_variables
-from indexing.memory.thread_loads import THREAD_DIMS
+from indexing.memory.warps.thread_loads import THREAD_DIMS
 from indexing.ops.elementwise import ElementwiseOp
 from indexing.ops.transpose import Transpose
 from simplifier.atoms import Variable, mentioned

@@ -2,7 +2,7 @@
 
 All lanes of a warp access memory at the same time.  The hardware moves each aligned segment of
 memory that a lane touches once: sectors between the caches, lines in the cache.  The counts are
-exact: warps in the same class (`indexing.memory.warp_classes`) are counted together.
+exact: warps in the same class (`indexing.memory.warps.warp_classes`) are counted together.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from indexing.devices.gpus import Gpu
-from indexing.memory.warp_classes import MAX_POINTS, WarpAccesses, WarpClass, warp_classes
+from indexing.memory.warps.warp_classes import MAX_POINTS, WarpAccesses, WarpClass, warp_classes
 from simplifier.unknown import Unknown
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import indexing
 from indexing import IndexingMap
 from indexing.devices.gpus import Gpu, gpu
-from indexing.memory.bank_conflicts import BankConflicts, bank_conflicts
 from indexing.memory.layouts.cute import CuteLayout
 from indexing.memory.layouts.swizzle import Swizzle
-from indexing.memory.swizzle_search import SwizzleSearch, find_swizzle
+from indexing.memory.warps.bank_conflicts import BankConflicts, bank_conflicts
+from indexing.memory.warps.swizzle_search import SwizzleSearch, find_swizzle
 from simplifier.atoms import Variable
 from simplifier.constraints import Constraint
 from simplifier.unknown import Unknown

@@ -14,10 +14,10 @@ from typing import Final, TypeAlias
 
 from indexing.devices.gpus import Gpu
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.memory.periods import translation
-from indexing.memory.thread_loads import ThreadLoad, exprs_of, with_values
-from indexing.memory.transactions import Transactions, segment_sizes, total, transactions
-from indexing.memory.warp_classes import WarpAccesses
+from indexing.memory.warps.periods import translation
+from indexing.memory.warps.thread_loads import ThreadLoad, exprs_of, with_values
+from indexing.memory.warps.transactions import Transactions, segment_sizes, total, transactions
+from indexing.memory.warps.warp_classes import WarpAccesses
 from simplifier.atoms import mentioned
 from simplifier.constraints import FALSE
 from simplifier.interval import Interval

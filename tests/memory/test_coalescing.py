@@ -10,14 +10,14 @@ import hlo
 import indexing
 from indexing import IndexingMap
 from indexing.devices.gpus import gpu
-from indexing.memory.access import MemoryAccess
-from indexing.memory.coalescing import (
+from indexing.memory.warps.access import MemoryAccess
+from indexing.memory.warps.coalescing import (
     is_coalesced,
     is_coalesced_by_opcodes,
     is_tile_coalesced,
 )
 from simplifier.atoms import Variable
-from tests.indexing.coalescing_cases import (
+from tests.memory.coalescing_cases import (
     DYNAMIC_SLICE,
     OUTER_DIMS,
     TRANSPOSE_OF_ADD,
@@ -131,7 +131,7 @@ def test_rows_of_the_rule(reads: object, shape: str, verdict: bool) -> None:
 
 
 def test_the_documentation_lists_where_counts_and_rules_differ() -> None:
-    """`python -m tests.indexing.coalescing_cases` prints the table."""
+    """`python -m tests.memory.coalescing_cases` prints the table."""
     page = (ROOT / "docs" / "memory.md").read_text()
     for line in table():
         assert line in page.splitlines()

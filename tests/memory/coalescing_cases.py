@@ -1,6 +1,6 @@
 """The modules of XLA's tests of coalescing, and the table of their verdicts and exact counts.
 
-    python -m tests.indexing.coalescing_cases
+    python -m tests.memory.coalescing_cases
 
 prints the table of docs/memory.md.  Source of the modules and verdicts: XLA
 ``xla/service/gpu/model/coalescing_analysis_test.cc``.
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import hlo
 import indexing
-from indexing.memory.access import MemoryAccess
+from indexing.memory.warps.access import MemoryAccess
 
 TRANSPOSE_OF_BROADCAST = """
 fusion {

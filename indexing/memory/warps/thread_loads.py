@@ -22,7 +22,7 @@ from indexing.devices.gpus import Gpu
 from indexing.maps.indexing_map import IndexingMap
 from indexing.maps.layouts import physical_map
 from indexing.maps.runtime_variable import RuntimeVariable
-from indexing.memory.warp_classes import WarpAccesses
+from indexing.memory.warps.warp_classes import WarpAccesses
 from simplifier.atoms import Variable, mentioned
 from simplifier.constraints import Constraint
 from simplifier.linear import Expr, as_expr
