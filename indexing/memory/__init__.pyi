@@ -15,6 +15,7 @@ from .layouts.linear import LinearLayout as LinearLayout
 from .layouts.swizzle import Swizzle as Swizzle
 from .layouts.text import parse_cute as parse_cute
 from .movement.analysis import traffic as traffic
+from .movement.fusing import fuse as fuse
 from .warps.access import Accesses as Accesses
 from .warps.access import MemoryAccess as MemoryAccess
 from .warps.access import access as access

@@ -44,8 +44,7 @@ from indexing.memory.movement.figures import (
     OperandTraffic,
     Traffic,
 )
-from indexing.memory.movement.writes import Update, moves_bytes, updates_of, written_bytes
-from indexing.ops.base import RoutingOp
+from indexing.memory.movement.writes import Update, is_view, moves_bytes, updates_of, written_bytes
 from indexing.ops.element import Work
 from indexing.ops.structured_ops import InlineOp
 from indexing.ops.work import work_of
@@ -173,8 +172,7 @@ def _evaluated(
     factors: dict[Instruction, Fraction | Unknown] = {}
     for array, each in loop.inner.items():
         inner = array.instruction
-        is_view = isinstance(inner.op, RoutingOp) and inner.opcode != "copy"
-        if not is_view and inner.opcode not in _NOT_EVALUATED:
+        if inner.opcode == "bitcast" or not (is_view(inner) or inner.opcode in _NOT_EVALUATED):
             factors[inner] = larger(factors.get(inner), _factor(array, each, counter))
     return work if isinstance(work, Unknown) else _sum_of_works(factors), factors
 

@@ -17,11 +17,11 @@ from simplifier.unknown import Unknown
 
 _NO_BYTES: Final = frozenset(
     [
-        *("parameter", "constant", "bitcast", *CALLING),
+        *("parameter", "constant", *CALLING),
         *("after-all", "async-update", "partition-id", "replica-id", "send-done"),
     ]
 )
-"""Opcodes of instructions that move no bytes themselves, besides `RoutingOp`."""
+"""Opcodes of instructions that move no bytes themselves, besides views."""
 
 _WRITTEN_LEAF: Final = {"copy-start": 0, "all-gather-start": 1, "async-start": 1} | {
     "collective-permute-start": 1,
@@ -35,8 +35,14 @@ def moves_bytes(instruction: Instruction) -> bool:
 
     A `while`, `call` or `conditional` moves what the instructions of its computations move.
     """
-    is_view = isinstance(instruction.op, RoutingOp) and instruction.opcode != "copy"
-    return not is_view and instruction.opcode not in _NO_BYTES
+    return not is_view(instruction) and instruction.opcode not in _NO_BYTES
+
+
+def is_view(instruction: Instruction) -> bool:
+    """Return True if the result shares the memory of operands: a bitcast, tuple or the like."""
+    if instruction.opcode == "bitcast":
+        return True
+    return isinstance(instruction.op, RoutingOp) and instruction.opcode != "copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +122,7 @@ def _update(instruction: Instruction, output: Path) -> Update | None:
     if isinstance(instruction.op, InlineOp):
         parameters = list(instruction.called_computations[0].parameters)
         source = _viewed(base)
-        if source.instruction not in parameters or _readers(source) != {update}:
+        if source.instruction not in parameters or readers(source) != {update}:
             return None
         number = parameters.index(source.instruction)
         base = ArrayRef(instruction.operands[number], source.path)
@@ -129,7 +135,7 @@ def _is_reusable(array: ArrayRef, reader: Instruction) -> bool:
     """Return True if the memory of an array may hold the result of its only reader."""
     source = _viewed(array)
     holder = source.instruction
-    if _readers(source) != {reader} or holder.opcode == "constant":
+    if readers(source) != {reader} or holder.opcode == "constant":
         return False
     if holder.opcode != "parameter":
         return True
@@ -160,7 +166,7 @@ def _viewed(array: ArrayRef) -> ArrayRef:
         instruction = array.instruction
         if instruction.opcode == "bitcast":
             array = ArrayRef(instruction.operands[0])
-        elif isinstance(instruction.op, RoutingOp) and instruction.opcode != "copy":
+        elif is_view(instruction):
             forwarded = source_of(array)
             assert forwarded is not None
             array = forwarded
@@ -168,25 +174,23 @@ def _viewed(array: ArrayRef) -> ArrayRef:
             return array
 
 
-def _readers(source: ArrayRef) -> set[Instruction]:
+def readers(source: ArrayRef) -> set[Instruction]:
     """Return the instructions that read an array or return it from the computation."""
     computation = source.instruction.computation
 
-    def all_readers() -> dict[ArrayRef, set[Instruction]]:
-        readers: dict[ArrayRef, set[Instruction]] = {}
+    def by_array() -> dict[ArrayRef, set[Instruction]]:
+        instructions: dict[ArrayRef, set[Instruction]] = {}
         for reader, array in _reads(computation):
-            readers.setdefault(_viewed(array), set()).add(reader)
-        return readers
+            instructions.setdefault(_viewed(array), set()).add(reader)
+        return instructions
 
-    by_array = computation.module.memoised((_readers, computation), all_readers)
-    return by_array.get(source, set())
+    every = computation.module.memoised((readers, computation), by_array)
+    return every.get(source, set())
 
 
 def _reads(computation: Computation) -> Iterator[tuple[Instruction, ArrayRef]]:
     for instruction in computation.instructions:
-        is_view = instruction.opcode == "bitcast" or (
-            isinstance(instruction.op, RoutingOp) and instruction.opcode != "copy"
-        )
-        for operand in () if is_view and not instruction.is_root else instruction.operands:
+        is_read = instruction.is_root or not is_view(instruction)
+        for operand in instruction.operands if is_read else ():
             for path, _ in leaves(operand.shape):
                 yield instruction, ArrayRef(operand, path)
