@@ -81,6 +81,21 @@ class TotalBounds(NamedTuple):
         return f"{self.lower:,} to {self.upper:,}" if self.lower else f"at most {self.upper:,}"
 
 
+class Totals(NamedTuple):
+    """Bounds of the figures of all instructions over all executions."""
+
+    read: TotalBounds
+    requested: TotalBounds
+    written: TotalBounds
+    flops: TotalBounds
+    transcendentals: TotalBounds
+
+    @property
+    def bytes(self) -> TotalBounds:
+        """Bytes that are read, each element once by each execution, and written."""
+        return self.read.plus(self.written)
+
+
 @dataclass(frozen=True)
 class OperandTraffic:
     """The reads of one array by one instruction, in one execution.
@@ -194,9 +209,19 @@ class InstructionTraffic(Displayed):
         return Fraction(self.flops, self.bytes.number) if self.bytes.number else None
 
     @property
-    def total(self) -> TotalBounds:
-        """TotalBounds of `bytes` over all executions."""
-        return TotalBounds.of(self.bytes, self.executions)
+    def totals(self) -> Totals:
+        """Bounds of the figures over all executions."""
+        times, work = self.executions, self.work
+        read = TotalBounds(0, 0)
+        for each in self.operands:
+            read = read.plus(TotalBounds.of(each.distinct, times))
+        return Totals(
+            read,
+            TotalBounds.of(self.requested, times),
+            TotalBounds.of(self.written, times),
+            TotalBounds.of(self.flops, times),
+            TotalBounds.of(work if isinstance(work, Unknown) else work.transcendentals, times),
+        )
 
     @property
     def rows(self) -> Iterator[TrafficRow]:
@@ -278,23 +303,8 @@ class TrafficRow(NamedTuple):
 
     @property
     def executions(self) -> Executions:
-        """TotalBounds of the number of executions of the instruction."""
+        """Bounds of the number of executions of the instruction."""
         return self.of.executions
-
-
-class Totals(NamedTuple):
-    """TotalBounds of the figures of all instructions over all executions."""
-
-    read: TotalBounds
-    requested: TotalBounds
-    written: TotalBounds
-    flops: TotalBounds
-    transcendentals: TotalBounds
-
-    @property
-    def bytes(self) -> TotalBounds:
-        """Bytes that are read, each element once by each execution, and written."""
-        return self.read.plus(self.written)
 
 
 @dataclass(frozen=True)
@@ -319,14 +329,7 @@ class Traffic(Displayed):
         """The figures of all instructions over all executions."""
         sums = [TotalBounds(0, 0)] * len(Totals._fields)
         for each in self.instructions:
-            work = each.work
-            flops = work if isinstance(work, Unknown) else work.flops
-            transcendentals = work if isinstance(work, Unknown) else work.transcendentals
-            figures = (each.read, each.requested, each.written, flops, transcendentals)
-            sums = [
-                before.plus(TotalBounds.of(figure, each.executions))
-                for before, figure in zip(sums, figures, strict=True)
-            ]
+            sums = [a.plus(b) for a, b in zip(sums, each.totals, strict=True)]
         return Totals(*sums)
 
     def __getitem__(self, name: str) -> InstructionTraffic:
