@@ -144,7 +144,7 @@ class OperandTraffic:
         return Fraction(self.reads.number, self.elements.number) if self.elements.number else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class InstructionTraffic(Displayed):
     """The traffic of one instruction with memory, in one execution.
 
@@ -229,6 +229,11 @@ class InstructionTraffic(Displayed):
         operands: tuple[OperandTraffic | None, ...] = self.operands or (None,)
         return (TrafficRow(self, each) for each in operands)
 
+    def __repr__(self) -> str:
+        return (
+            f"<traffic of {self.instruction.opcode} `{self.instruction.name}`: {self.bytes} bytes>"
+        )
+
     def __str__(self) -> str:
         lines = [
             f"{self.instruction.opcode} {self.instruction.name}: reads {self.read}, writes "
@@ -307,7 +312,7 @@ class TrafficRow(NamedTuple):
         return self.of.executions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Traffic(Displayed):
     """The traffic of a program with memory.
 

@@ -50,7 +50,7 @@ SetsByOutput: TypeAlias = dict[ArrayRef, MapSet]
 """The maps to one array, by the output of the consumer from which they start."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FusionEffect(Displayed):
     """The change of bytes and operations if a producer is fused into a consumer.
 
@@ -102,6 +102,10 @@ class FusionEffect(Displayed):
         if "may" in (before.grade, after.grade):
             return Unknown(f"{before} bytes before and {after} after: upper bounds")
         return before.number - after.number
+
+    def __repr__(self) -> str:
+        names = f"`{self.producer.instruction.name}` into `{self.consumer.instruction.name}`"
+        return f"<effect of fusing {names}>"
 
     def __str__(self) -> str:
         names = f"`{self.producer.instruction.name}` into `{self.consumer.instruction.name}`"
