@@ -34,12 +34,12 @@ FIELD = words("""
     access bank conflict derivation dump file hlo jax jitted protobuf text
     algebra coordinate cute linear order swizzle triton
     analysis architecture attribute cache call class command comparison completion composition
-    compute constraint consumer custom dimension domain evaluation expression floordiv formula
+    compute constraint consumer cost custom dimension domain evaluation expression floordiv formula
     function fusion gather gpu grid hlo-indexing host indices instruction interface isl json latex
     layout load maxima memory minima miss mlir mod module non-affine notation notebook numpy op
-    opcode operand parameter pickle print producer product program proof python queue resident
-    residue runtime shape shell simplification simplified simplifier store sum sympy test thread
-    tile validation variable xla
+    opcode operand operations parameter pickle print producer product program proof python queue
+    resident residue roofline runtime shape shell simplification simplified simplifier store sum
+    sympy test thread tile validation variable xla
 """)
 
 
